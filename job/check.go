@@ -1,0 +1,71 @@
+package job
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
+// control characters. field is how the client knows the value.
+func CheckTopic(field, topic string) error { return checkName(field, topic) }
+
+// CheckID checks a producer's id: like a topic, and outside the server's names.
+func CheckID(field, id string) error {
+	if IsServerID(id) {
+		return Errorf(CodeInvalid, "%s %.40q starts with %q, which is kept for ids made by the server", field, id, serverPrefix)
+	}
+	return checkName(field, id)
+}
+
+// CheckRefID checks an id that is used to find a job: a producer's or a server's.
+func CheckRefID(field, id string) error { return checkName(field, id) }
+
+func checkName(field, s string) error {
+	switch {
+	case s == "":
+		return Errorf(CodeInvalid, "%s is missing or empty; it takes 1 to %d bytes", field, MaxNameBytes)
+	case len(s) > MaxNameBytes:
+		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(s), MaxNameBytes)
+	case !utf8.ValidString(s):
+		return Errorf(CodeInvalid, "%s is not valid UTF-8", field)
+	}
+	for _, r := range s {
+		if r < 0x20 || (r >= 0x7f && r < 0xa0) {
+			return Errorf(CodeInvalid, "%s has the control character U+%04X; control characters are not allowed", field, r)
+		}
+	}
+	return nil
+}
+
+// Millis turns seconds, as clients give them, into milliseconds within
+// [0, max], rounded to the nearest millisecond.
+func Millis(field string, seconds float64, max time.Duration) (int64, error) {
+	// The negated form also refuses NaN.
+	if !(seconds >= 0 && seconds <= max.Seconds()) {
+		return 0, Errorf(CodeInvalid, "%s is %v s; it must be between 0 and %s s", field, seconds, plainSeconds(max))
+	}
+	return int64(seconds*1000 + 0.5), nil
+}
+
+// TTRMillis is Millis for a time to run, which is at least one millisecond.
+func TTRMillis(field string, seconds float64) (int64, error) {
+	ms, err := Millis(field, seconds, MaxTTR)
+	if err == nil && ms == 0 {
+		err = Errorf(CodeInvalid, "%s is %v s; it must be at least 0.001 s", field, seconds)
+	}
+	return ms, err
+}
+
+func plainSeconds(d time.Duration) string { return fmt.Sprintf("%d", int64(d.Seconds())) }
+
+// CheckReason checks the reason of a release or bury.
+func CheckReason(field, reason string) error {
+	if len(reason) > MaxReasonBytes {
+		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(reason), MaxReasonBytes)
+	}
+	if !utf8.ValidString(reason) {
+		return Errorf(CodeInvalid, "%s is not valid UTF-8", field)
+	}
+	return nil
+}

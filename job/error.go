@@ -1,0 +1,96 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"tarry/job/jobpb"
+)
+
+// Code is the snake_case word by which a client tells failures apart.
+type Code string
+
+const (
+	// The request is at fault; repeating it unchanged cannot help.
+	CodeInvalid         Code = "invalid_argument"  // a field is malformed or out of range
+	CodeBadJSON         Code = "bad_json"          // the request is not the JSON asked for
+	CodeTooLarge        Code = "too_large"         // a body or request over its limit
+	CodeNotFound        Code = "not_found"         // no such job, member or path
+	CodeIDConflict      Code = "id_conflict"       // the id is taken by a job of other content
+	CodeStaleToken      Code = "stale_token"       // the token's reservation is over
+	CodeNotReserved     Code = "not_reserved"      // the operation needs a reserved job
+	CodeNotKickable     Code = "not_kickable"      // the job is neither dead nor delayed
+	CodeTooManyTopics   Code = "too_many_topics"   // the limit on live topics
+	CodeQuorumWouldFail Code = "quorum_would_fail" // a removal that would break the quorum
+	CodeConflict        Code = "conflict"          // the request contradicts the cluster's state
+
+	// The request is fine, the cluster could not take it. Nothing was done.
+	CodeNotApplied Code = "not_applied" // no leader, transfer in progress, node draining
+	CodeOverloaded Code = "overloaded"  // a bound on waiting work is reached
+
+	// Nobody can say whether it was done.
+	CodeUnknown Code = "unknown"
+
+	// A defect of ours.
+	CodeInternal Code = "internal"
+)
+
+// Error is a failure as a client sees it. Everything that crosses a border of
+// the system is one of these, or is wrapped by one.
+type Error struct {
+	Code    Code
+	Message string // a sentence that names the field and the limit
+	// RetryAfter, when over 0, is how long a client should wait before it
+	// tries again.
+	RetryAfter time.Duration
+	cause      error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Errorf makes an Error. A %w in the format is kept for errors.Is and errors.As.
+func Errorf(code Code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
+}
+
+// NotApplied is the failure of a request of which nothing was done.
+func NotApplied(format string, args ...any) *Error {
+	e := Errorf(CodeNotApplied, format, args...)
+	e.RetryAfter = time.Second
+	return e
+}
+
+// Unknown is the failure of a request that may or may not have been done.
+func Unknown(format string, args ...any) *Error { return Errorf(CodeUnknown, format, args...) }
+
+// CodeOf returns the code of err, or CodeInternal when it carries none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// ResultError turns a state machine's refusal into an Error; nil when r is OK.
+func ResultError(r *jobpb.Result) error {
+	if r.Code == jobpb.Code_OK {
+		return nil
+	}
+	return &Error{Code: resultCodes[r.Code], Message: r.Message}
+}
+
+var resultCodes = map[jobpb.Code]Code{
+	jobpb.Code_NOT_FOUND:        CodeNotFound,
+	jobpb.Code_ID_CONFLICT:      CodeIDConflict,
+	jobpb.Code_STALE_TOKEN:      CodeStaleToken,
+	jobpb.Code_NOT_RESERVED:     CodeNotReserved,
+	jobpb.Code_NOT_KICKABLE:     CodeNotKickable,
+	jobpb.Code_INVALID:          CodeInvalid,
+	jobpb.Code_TOO_MANY_TOPICS:  CodeTooManyTopics,
+	jobpb.Code_CLUSTER_MISMATCH: CodeConflict,
+}

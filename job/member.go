@@ -1,0 +1,47 @@
+package job
+
+import "time"
+
+// Member is one node of the cluster as the leader knows it.
+type Member struct {
+	ID           string // --node-id
+	Address      string // cluster address, host:port by name
+	HTTPAddress  string // host:port for clients; empty while the node is not heard of
+	Role         string // "leader" or "follower"
+	Voter        bool
+	Alive        bool
+	AppliedIndex uint64
+	Lag          uint64 // entries behind the leader's last index
+	Version      string // release of the node's binary; empty while not heard of
+}
+
+// Health is the cluster's state for an operator.
+type Health struct {
+	Healthy bool
+	// FailureTolerance is how many more voters may fail before writes stop.
+	FailureTolerance int
+	Reasons          []string // why it is not healthy, one sentence each
+}
+
+// Verification compares the nodes' states at one index of the log.
+type Verification struct {
+	Index   uint64
+	Equal   bool // every member answered and all digests are the same
+	Digests []NodeDigest
+}
+
+// NodeDigest is one node's part of a Verification.
+type NodeDigest struct {
+	ID     string
+	Digest string // hexadecimal; empty when Error is set
+	Error  string
+}
+
+// Readiness says whether a node can serve clients now.
+type Readiness struct {
+	Ready   bool
+	Reasons []string // why it cannot, one sentence each
+	// Leader is the node id of the leader, empty when none is known.
+	Leader string
+	Waited time.Duration // how long there has been no leader; 0 with a leader
+}

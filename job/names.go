@@ -1,0 +1,83 @@
+package job
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// serverPrefix starts every id that the server made; producers may not use it.
+const serverPrefix = "$"
+
+// ServerID is the id of a job that was added without one. It is a function of
+// shard and seq, so no index entry has to be kept for it.
+func ServerID(shard uint32, seq uint64) string {
+	b := make([]byte, 0, 16)
+	b = append(b, serverPrefix...)
+	b = strconv.AppendUint(b, uint64(shard), 10)
+	b = append(b, '-')
+	b = strconv.AppendUint(b, seq, 10)
+	return string(b)
+}
+
+// IsServerID reports whether an id belongs to the server's name space.
+func IsServerID(id string) bool { return strings.HasPrefix(id, serverPrefix) }
+
+// ParseServerID is the inverse of ServerID. It accepts only the exact form that
+// ServerID writes, so that one job has one id.
+func ParseServerID(id string) (shard uint32, seq uint64, ok bool) {
+	rest, found := strings.CutPrefix(id, serverPrefix)
+	if !found {
+		return 0, 0, false
+	}
+	a, b, found := strings.Cut(rest, "-")
+	if !found {
+		return 0, 0, false
+	}
+	s, err := strconv.ParseUint(a, 10, 32)
+	if err != nil {
+		return 0, 0, false
+	}
+	n, err := strconv.ParseUint(b, 10, 64)
+	if err != nil || ServerID(uint32(s), n) != id {
+		return 0, 0, false
+	}
+	return uint32(s), n, true
+}
+
+// Token names one reservation of one job. It fences a consumer that lost its
+// TTR: once the job is handed out again, Generation has moved on. It is a name,
+// not a secret.
+type Token struct {
+	Shard      uint32
+	Seq        uint64
+	Generation uint32 // 1 for the first reservation of a job; never 0 in a valid token
+}
+
+// String gives the form that clients carry, "shard-seq-generation".
+func (t Token) String() string {
+	b := make([]byte, 0, 24)
+	b = strconv.AppendUint(b, uint64(t.Shard), 10)
+	b = append(b, '-')
+	b = strconv.AppendUint(b, t.Seq, 10)
+	b = append(b, '-')
+	b = strconv.AppendUint(b, uint64(t.Generation), 10)
+	return string(b)
+}
+
+// ParseToken reads what String wrote and nothing else.
+func ParseToken(s string) (Token, error) {
+	bad := fmt.Errorf("token %.40q is not of the form shard-seq-generation", s)
+	parts := strings.Split(s, "-")
+	if len(parts) != 3 || len(s) > 64 {
+		return Token{}, bad
+	}
+	shard, err1 := strconv.ParseUint(parts[0], 10, 32)
+	seq, err2 := strconv.ParseUint(parts[1], 10, 64)
+	gen, err3 := strconv.ParseUint(parts[2], 10, 32)
+	t := Token{Shard: uint32(shard), Seq: seq, Generation: uint32(gen)}
+	if err1 != nil || err2 != nil || err3 != nil || seq == 0 || gen == 0 || t.String() != s {
+		return Token{}, bad
+	}
+	return t, nil
+}
