@@ -1,0 +1,131 @@
+package dispatch
+
+import (
+	"tarry/job/jobpb"
+)
+
+// match is a set of waiters whose Reserves are proposed together.
+type match struct {
+	ops     []*jobpb.Op
+	waiters []*Waiter
+}
+
+// matchTopics serves the waiters of the named topics, in turn, as far as ready
+// jobs go that no reserve under way counts on. It needs d.mu; the caller passes
+// the result to propose after unlocking.
+func (d *Dispatcher) matchTopics(names []string) []match {
+	var out []match
+	var m match
+	for _, name := range names {
+		t := d.topics[name]
+		if t == nil {
+			continue
+		}
+		for t.free() > 0 && t.queue.Len() > 0 {
+			d.take(t.queue.Front().Value.(*Waiter), &m)
+			if len(m.ops) == maxOpsPerMatch {
+				out, m = append(out, m), match{}
+			}
+		}
+	}
+	if len(m.ops) > 0 {
+		out = append(out, m)
+	}
+	return out
+}
+
+// take moves w from waiting to busy and counts on as many free jobs as it may
+// get, so that no second waiter is promised the same ones.
+func (d *Dispatcher) take(w *Waiter, m *match) {
+	want := uint64(w.Reserve.Max)
+	for _, p := range w.places {
+		n := min(want, p.topic.free())
+		if n > 0 {
+			p.topic.asked += n
+			w.asked = append(w.asked, claim{p.topic, n})
+			want -= n
+		}
+	}
+	d.dequeue(w)
+	w.places = w.places[:0]
+	w.state = busy
+	m.ops = append(m.ops, w.op)
+	m.waiters = append(m.waiters, w)
+}
+
+// propose submits matches. It runs without d.mu.
+func (d *Dispatcher) propose(ms []match) {
+	for _, m := range ms {
+		d.submit(m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) })
+	}
+}
+
+// finish takes the results of proposed Reserves: it delivers jobs, gives back
+// those whose consumer is gone, and puts waiters that got nothing back in line.
+func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
+	type outcome struct {
+		w    *Waiter
+		jobs []*jobpb.Reserved
+		err  error
+	}
+	var outcomes []outcome
+	var back []*jobpb.Op
+	var touched []string
+	d.mu.Lock()
+	for i, w := range ws {
+		for _, c := range w.asked {
+			c.topic.asked -= c.jobs
+			touched = append(touched, c.topic.name)
+			d.forget(c.topic)
+		}
+		w.asked = w.asked[:0]
+		var jobs []*jobpb.Reserved
+		if err == nil {
+			jobs = rs[i].Jobs
+		}
+		switch {
+		case w.gone:
+			back = append(back, GiveBack(jobs)...)
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w})
+		case len(jobs) > 0:
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w, jobs: jobs})
+		case err != nil || d.stopped:
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w, err: ErrStopped})
+		case w.Poll:
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w})
+		default:
+			d.enqueue(w)
+			touched = append(touched, w.Reserve.Topics...)
+		}
+	}
+	ms := d.matchTopics(touched)
+	d.mu.Unlock()
+
+	for _, o := range outcomes {
+		if len(o.jobs) > 0 {
+			d.deliver(o.jobs)
+		}
+		o.w.Done(o.jobs, o.err)
+	}
+	if len(back) > 0 {
+		// If this fails the jobs come back when their TTR ends.
+		d.submit(back, func([]*jobpb.Result, error) {})
+	}
+	d.propose(ms)
+}
+
+// GiveBack makes the operations that undo reservations which no consumer saw.
+func GiveBack(jobs []*jobpb.Reserved) []*jobpb.Op {
+	ops := make([]*jobpb.Op, len(jobs))
+	for i, j := range jobs {
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+			Ref:         &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: j.Generation},
+			Undelivered: true,
+		}}}
+	}
+	return ops
+}
