@@ -1447,6 +1447,51 @@ func (x *Result) GetReservedUntilMs() int64 {
 	return 0
 }
 
+// Results answers the operations of one request, in their order.
+type Results struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*Result              `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Results) Reset() {
+	*x = Results{}
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Results) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Results) ProtoMessage() {}
+
+func (x *Results) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Results.ProtoReflect.Descriptor instead.
+func (*Results) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Results) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
 type Reserved struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1466,7 +1511,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1523,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1536,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Reserved) GetId() string {
@@ -1600,7 +1645,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1657,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1670,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Job) GetId() string {
@@ -1788,7 +1833,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1845,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1858,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Topic) GetName() string {
@@ -1986,7 +2031,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05count\x18\t \x01(\rR\x05count\x12\x12\n" +
 	"\x04more\x18\n" +
 	" \x01(\bR\x04more\x12*\n" +
-	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\"\xb9\x02\n" +
+	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\"5\n" +
+	"\aResults\x12*\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xb9\x02\n" +
 	"\bReserved\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2074,7 +2121,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),        // 0: tarry.v1.BodyKind
 	(State)(0),           // 1: tarry.v1.State
@@ -2096,9 +2143,10 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*SetCluster)(nil),   // 17: tarry.v1.SetCluster
 	(*ForgetMember)(nil), // 18: tarry.v1.ForgetMember
 	(*Result)(nil),       // 19: tarry.v1.Result
-	(*Reserved)(nil),     // 20: tarry.v1.Reserved
-	(*Job)(nil),          // 21: tarry.v1.Job
-	(*Topic)(nil),        // 22: tarry.v1.Topic
+	(*Results)(nil),      // 20: tarry.v1.Results
+	(*Reserved)(nil),     // 21: tarry.v1.Reserved
+	(*Job)(nil),          // 22: tarry.v1.Job
+	(*Topic)(nil),        // 23: tarry.v1.Topic
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	4,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -2124,15 +2172,16 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	5,  // 20: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
 	2,  // 21: tarry.v1.Result.code:type_name -> tarry.v1.Code
 	1,  // 22: tarry.v1.Result.state:type_name -> tarry.v1.State
-	20, // 23: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	0,  // 24: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	0,  // 25: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 26: tarry.v1.Job.state:type_name -> tarry.v1.State
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	21, // 23: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	19, // 24: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 25: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	0,  // 26: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 27: tarry.v1.Job.state:type_name -> tarry.v1.State
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -2161,7 +2210,7 @@ func file_job_jobpb_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
