@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"tarry/job/jobpb"
 )
@@ -25,11 +26,35 @@ func AppendEntryHeader(buf []byte, nowMS int64) []byte {
 	return binary.AppendUvarint(buf, uint64(nowMS))
 }
 
-// AppendOp adds one encoded operation to the entry in buf.
-func AppendOp(buf, op []byte) []byte {
+// AppendOp adds one operation to the entry, or to a run of operations, in buf.
+func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
+	n := op.SizeVT()
 	buf = append(buf, tagOp)
-	buf = binary.AppendUvarint(buf, uint64(len(op)))
-	return append(buf, op...)
+	buf = binary.AppendUvarint(buf, uint64(n))
+	start := len(buf)
+	buf = slices.Grow(buf, n)[:start+n]
+	if _, err := op.MarshalToSizedBufferVT(buf[start:]); err != nil {
+		return nil, fmt.Errorf("encode operation: %w", err)
+	}
+	return buf, nil
+}
+
+// OpSize is how many bytes AppendOp adds at most.
+func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
+
+// CountOps counts the operations in a run that AppendOp made, without decoding
+// them; a peer's claim is checked by it before the run enters the log.
+func CountOps(run []byte) (int, error) {
+	count := 0
+	for len(run) > 0 {
+		n, w := binary.Uvarint(run[1:])
+		if run[0] != tagOp || w <= 0 || n > uint64(len(run)-1-w) {
+			return 0, fmt.Errorf("operation %d of the run is cut short or not framed as an operation", count)
+		}
+		run = run[1+w+int(n):]
+		count++
+	}
+	return count, nil
 }
 
 // DecodeEntry reads an entry. Bodies and strings of the result alias data, so

@@ -1,0 +1,104 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+func sampleOps() []*jobpb.Op {
+	return []*jobpb.Op{
+		{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: "a", Topic: "t", Body: []byte("body"), TtrMs: 1000}}},
+		{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 7}}},
+		{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Seq: 1 << 40, Generation: 3}}}},
+	}
+}
+
+func sampleRun(t testing.TB) []byte {
+	var run []byte
+	for _, op := range sampleOps() {
+		var err error
+		before := len(run)
+		run, err = AppendOp(run, op)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(run)-before, OpSize(op))
+	}
+	return run
+}
+
+func TestEntryPutTogetherByHandIsTheSchemasEntry(t *testing.T) {
+	run := sampleRun(t)
+	data := append(AppendEntryHeader(nil, 1_700_000_000_123), run...)
+
+	viaSchema := &jobpb.Entry{NowMs: 1_700_000_000_123, Ops: sampleOps()}
+	want, err := viaSchema.MarshalVT()
+	require.NoError(t, err)
+	require.Equal(t, append([]byte{EntryVersion}, want...), data)
+
+	e, err := DecodeEntry(data)
+	require.NoError(t, err)
+	require.Len(t, e.Ops, 3)
+	require.Equal(t, int64(1_700_000_000_123), e.NowMs)
+	n, err := CountOps(run)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+}
+
+func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {
+	good := append(AppendEntryHeader(nil, 5), sampleRun(t)...)
+	unknownOp := append(AppendEntryHeader(nil, 5), tagOp, 3, 0xa2, 0x1f, 0) // field 500 of Op
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"empty":             {nil, "empty"},
+		"newer version":     {append([]byte{EntryVersion + 1}, good[1:]...), "newer release"},
+		"cut short":         {good[:len(good)-1], "does not decode"},
+		"unknown operation": {unknownOp, "newer release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := DecodeEntry(c.data)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+func TestCountOpsRefusesABadFrame(t *testing.T) {
+	run := sampleRun(t)
+	for _, bad := range [][]byte{run[:len(run)-1], {tagOp}, {tagOp, 0x80}, {9, 0}, append(run[:len(run):len(run)], 0)} {
+		_, err := CountOps(bad)
+		require.Error(t, err, "%x", bad)
+	}
+}
+
+func FuzzDecodeEntry(f *testing.F) {
+	f.Add(append(AppendEntryHeader(nil, 5), sampleRun(f)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := DecodeEntry(data)
+		if err == nil && e == nil {
+			t.Fatal("no entry and no error")
+		}
+		CountOps(data)
+	})
+}
+
+func TestNamesRoundTrip(t *testing.T) {
+	for _, c := range []Token{{0, 1, 1}, {7, 1 << 63, 1<<32 - 1}} {
+		got, err := ParseToken(c.String())
+		require.NoError(t, err)
+		require.Equal(t, c, got)
+		shard, seq, ok := ParseServerID(ServerID(c.Shard, c.Seq))
+		require.True(t, ok)
+		require.Equal(t, []any{c.Shard, c.Seq}, []any{shard, seq})
+	}
+	for _, bad := range []string{"", "1-2", "0-0-1", "0-1-0", "00-1-1", "0-+1-1", "0-1-1-1", "0-1-4294967296", "a-b-c"} {
+		_, err := ParseToken(bad)
+		require.Error(t, err, bad)
+	}
+	for _, bad := range []string{"", "x", "$", "$0", "$0-", "$00-1", "$0-01", "$0-1 ", "0-1"} {
+		_, _, ok := ParseServerID(bad)
+		require.False(t, ok, bad)
+	}
+}
