@@ -1,0 +1,88 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/memberpb"
+)
+
+// askTimeout bounds one question to one node.
+const askTimeout = 2 * time.Second
+
+// client gives a connection to a node's RPC port.
+func (m *Membership) client(ctx context.Context, clusterAddr string) (memberpb.MembershipClient, error) {
+	conn, err := m.cfg.Dial(ctx, clusterAddr)
+	if err != nil {
+		return nil, fmt.Errorf("reach %s: %w", clusterAddr, err)
+	}
+	return memberpb.NewMembershipClient(conn), nil
+}
+
+// ask asks one server where it stands. An answer from another server at that
+// address is an error.
+func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*memberpb.StatusResponse, error) {
+	if serverID == m.cfg.ServerID {
+		return m.status(serverID), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c, err := m.client(ctx, clusterAddr)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.Status(ctx, &memberpb.StatusRequest{ServerId: m.cfg.ServerID})
+	if err != nil {
+		return nil, err
+	}
+	if resp.ServerId != serverID {
+		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
+	}
+	return resp, nil
+}
+
+// askAll asks many at once; a nil answer means that there was none.
+func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*memberpb.StatusResponse {
+	out := make([]*memberpb.StatusResponse, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() {
+			resp, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
+			if err != nil {
+				m.cfg.Logger.Debug("no status", "node", n.NodeID, "error", err)
+				return
+			}
+			out[i] = resp
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// status is this node's answer to ask.
+func (m *Membership) status(asker string) *memberpb.StatusResponse {
+	resp := &memberpb.StatusResponse{
+		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
+		HasState: m.hasState(), LastContactMs: -1,
+	}
+	if asker != "" {
+		resp.AskerForgotten = m.cfg.Forgotten(asker)
+	}
+	r := m.raft.Load()
+	if r == nil {
+		return resp
+	}
+	stats := m.localStats(r)
+	resp.LastIndex, resp.LastTerm, resp.LastContactMs = stats.LastIndex, stats.LastTerm, stats.LastContact.Milliseconds()
+	resp.AppliedIndex = r.AppliedIndex()
+	for _, s := range m.configuration().Servers {
+		if asker != "" && string(s.ID) == asker {
+			resp.AskerConfigured = true
+		}
+	}
+	return resp
+}

@@ -1,0 +1,150 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"google.golang.org/grpc"
+
+	"tarry/cluster/membership/gossip"
+)
+
+// protocol is the version of the messages between nodes that this release
+// speaks. A leader does not add a node of another protocol.
+const protocol = 1
+
+// maxNodeID bounds a node id, which is part of every gossip record.
+const maxNodeID = 64
+
+// maxExpect and maxSeeds bound what an operator may ask for; a Raft group of
+// more voters would only be slower.
+const (
+	maxExpect = 9
+	maxSeeds  = 64
+)
+
+// Config says who this node is and gives membership what it needs of the node.
+type Config struct {
+	NodeID      string   // --node-id, 1 to 64 bytes
+	ServerID    string   // NodeID "." incarnation, kept in the data directory
+	ClusterAddr string   // advertised host:port for Raft and RPC
+	HTTPAddr    string   // advertised host:port for clients
+	GossipBind  string   // host:port to listen on
+	Join        []string // host:gossipport of other nodes, by name
+	Expect      int      // --bootstrap-expect; 0: this node only ever joins
+	Version     string   // release of the binary
+
+	// AdvertiseHost is the name by which others reach this node. It is resolved
+	// at the start and again when its address may have changed.
+	AdvertiseHost string
+
+	// HasState says that Raft has a log, a term or a snapshot on disk.
+	HasState bool
+
+	Logger *slog.Logger
+
+	// ClusterID is the cluster's id as the state machine knows it, else empty.
+	ClusterID func() string
+	// Forgotten says whether a server id was removed for good.
+	Forgotten func(serverID string) bool
+	// ProposeClusterID and ProposeForget put their facts through the log. They
+	// block until it is applied on this node, or ctx ends.
+	ProposeClusterID func(ctx context.Context, id string) error
+	ProposeForget    func(ctx context.Context, serverID string) error
+	// Dial gives a pooled connection to a node's RPC port; it is not closed here.
+	Dial func(ctx context.Context, clusterAddr string) (*grpc.ClientConn, error)
+
+	Timing Timing // zero values take the defaults
+
+	tuneGossip func(*memberlist.Config) // tests only
+}
+
+// Timing is how often things are looked at. Zero values take the defaults.
+type Timing struct {
+	Poll      time.Duration // a node in no cluster looks for one; default 1 s
+	Rejoin    time.Duration // missing members are sought again; default 10 s
+	Reconcile time.Duration // the leader compares everything; default 15 s
+	Health    time.Duration // the leader asks every member how it is; default 2 s
+	Stabilize time.Duration // a joiner is healthy this long before it votes; default 10 s
+}
+
+func (t Timing) withDefaults() Timing {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d <= 0 {
+			*d = to
+		}
+	}
+	set(&t.Poll, time.Second)
+	set(&t.Rejoin, 10*time.Second)
+	set(&t.Reconcile, 15*time.Second)
+	set(&t.Health, 2*time.Second)
+	set(&t.Stabilize, 10*time.Second)
+	return t
+}
+
+func (c *Config) check() error {
+	if c.NodeID == "" || len(c.NodeID) > maxNodeID {
+		return fmt.Errorf("node id has %d bytes; it takes 1 to %d", len(c.NodeID), maxNodeID)
+	}
+	if inc, ok := strings.CutPrefix(c.ServerID, c.NodeID+"."); !ok || inc == "" || strings.Contains(inc, ".") {
+		return fmt.Errorf("server id %q is not the node id %q, a dot and an incarnation", c.ServerID, c.NodeID)
+	}
+	for name, addr := range map[string]string{"cluster": c.ClusterAddr, "HTTP": c.HTTPAddr} {
+		if host, _, err := net.SplitHostPort(addr); err != nil || host == "" {
+			return fmt.Errorf("advertised %s address %q is not host:port", name, addr)
+		}
+	}
+	for _, a := range c.Join {
+		if err := checkSeed(a); err != nil {
+			return err
+		}
+	}
+	if c.Expect < 0 || c.Expect > maxExpect {
+		return fmt.Errorf("bootstrap-expect is %d; it must be between 0 and %d", c.Expect, maxExpect)
+	}
+	if c.Expect == 1 && len(c.Join) > 0 && !c.HasState {
+		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
+			"leave out bootstrap-expect to join, or join to start a new cluster")
+	}
+	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.Dial == nil {
+		return errors.New("membership lacks a logger or a callback of the node")
+	}
+	return c.meta().Check()
+}
+
+func checkSeed(addr string) error {
+	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+		return fmt.Errorf("join address %q is not host:port", addr)
+	}
+	return nil
+}
+
+// meta is the part of this node's record that never changes.
+func (c *Config) meta() gossip.Meta {
+	return gossip.Meta{
+		NodeID: c.NodeID, ServerID: c.ServerID, ClusterAddr: c.ClusterAddr, HTTPAddr: c.HTTPAddr,
+		Version: c.Version, Expect: uint32(c.Expect), Protocol: protocol,
+	}
+}
+
+// nodeIDOf is the part of a server id that users see.
+func nodeIDOf(serverID string) string {
+	if i := strings.LastIndexByte(serverID, '.'); i > 0 {
+		return serverID[:i]
+	}
+	return serverID
+}
+
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return ""
+	}
+	return host
+}

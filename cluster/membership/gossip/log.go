@@ -1,0 +1,41 @@
+package gossip
+
+import (
+	"bytes"
+	"context"
+	"log"
+	"log/slog"
+)
+
+// stdLogger gives memberlist the logger it wants. Its errors are passing
+// trouble with one peer, which it retries by itself, so they become warnings;
+// everything else is for debugging.
+func stdLogger(to *slog.Logger) *log.Logger {
+	return log.New(&lineLogger{to}, "", 0)
+}
+
+type lineLogger struct{ to *slog.Logger }
+
+var levelPrefixes = []struct {
+	prefix []byte
+	level  slog.Level
+}{
+	{[]byte("[ERR] "), slog.LevelWarn},
+	{[]byte("[WARN] "), slog.LevelWarn},
+	{[]byte("[INFO] "), slog.LevelDebug},
+	{[]byte("[DEBUG] "), slog.LevelDebug},
+}
+
+// Write takes one line, "[LEVEL] memberlist: text".
+func (l *lineLogger) Write(line []byte) (int, error) {
+	level, text := slog.LevelDebug, bytes.TrimSpace(line)
+	for _, p := range levelPrefixes {
+		if rest, ok := bytes.CutPrefix(text, p.prefix); ok {
+			level, text = p.level, rest
+			break
+		}
+	}
+	text = bytes.TrimPrefix(text, []byte("memberlist: "))
+	l.to.Log(context.Background(), level, string(text))
+	return len(line), nil
+}

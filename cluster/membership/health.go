@@ -1,0 +1,97 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"tarry/cluster/membership/memberpb"
+	"tarry/job"
+)
+
+// Health judges the cluster as the leader sees it. Without a leader it is not
+// healthy, and the reasons are this node's. It blocks for some seconds at most.
+func (m *Membership) Health(ctx context.Context) (job.Health, error) {
+	out, err := viaLeader(ctx, m, readCall, m.healthHere, func(ctx context.Context, c memberpb.MembershipClient) (job.Health, error) {
+		resp, err := c.Health(ctx, &memberpb.HealthRequest{})
+		return job.Health{Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons()}, err
+	})
+	if errors.Is(err, errNoLeader) && ctx.Err() == nil {
+		return m.healthLeaderless(), nil
+	}
+	return out, err
+}
+
+func (m *Membership) healthHere(context.Context) (job.Health, error) {
+	g := m.reign.Load()
+	if g == nil {
+		return job.Health{}, errNotLeader
+	}
+	state := g.pilot.GetState()
+	h := job.Health{FailureTolerance: state.FailureTolerance}
+	if len(state.Servers) == 0 {
+		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
+	}
+	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
+	for id, s := range state.Servers {
+		if why := ailment(nodeIDOf(string(id)), s, leader); why != "" {
+			h.Reasons = append(h.Reasons, why)
+		}
+	}
+	g.mu.Lock()
+	for node, why := range g.problems {
+		h.Reasons = append(h.Reasons, fmt.Sprintf("%s is alive but cannot be taken in: %s", node, why))
+	}
+	g.mu.Unlock()
+	slices.Sort(h.Reasons)
+	h.Healthy = len(h.Reasons) == 0
+	return h, nil
+}
+
+// ailment says in a sentence what is wrong with a server; empty when nothing is.
+func ailment(node string, s, leader *autopilot.ServerState) string {
+	switch {
+	case s.Server.NodeStatus != autopilot.NodeAlive:
+		return node + " is not alive: gossip does not hear it"
+	case s.Stats.LastContact < 0:
+		return node + " does not answer, or has never heard the leader"
+	case s.Stats.LastContact > lastContactLimit:
+		return fmt.Sprintf("%s last heard the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
+	case leader != nil && s.Stats.LastIndex+lagLimit < leader.Stats.LastIndex:
+		return fmt.Sprintf("%s is %d log entries behind", node, leader.Stats.LastIndex-s.Stats.LastIndex)
+	case leader != nil && s.Stats.LastTerm != leader.Stats.LastTerm:
+		return fmt.Sprintf("%s has no entry of the current term %d yet", node, leader.Stats.LastTerm)
+	case !s.Health.Healthy:
+		return node + " is not healthy"
+	case s.State == autopilot.RaftNonVoter:
+		return node + " does not vote yet: it must stay caught up for a while first"
+	}
+	return ""
+}
+
+// healthLeaderless is what a node can say by itself.
+func (m *Membership) healthLeaderless() job.Health {
+	h := job.Health{Reasons: []string{"no leader is known to " + m.cfg.NodeID}}
+	live := make(map[string]bool)
+	for _, n := range m.members() {
+		live[n.ServerID] = true
+	}
+	servers := m.configuration().Servers
+	if len(servers) == 0 {
+		h.Reasons = append(h.Reasons, m.cfg.NodeID+" is in no cluster yet")
+	}
+	if m.Removed() {
+		h.Reasons = append(h.Reasons, m.cfg.NodeID+" was removed from the cluster")
+	}
+	for _, s := range servers {
+		if !live[string(s.ID)] {
+			h.Reasons = append(h.Reasons, nodeIDOf(string(s.ID))+" is not alive: gossip does not hear it")
+		}
+	}
+	return h
+}

@@ -1,0 +1,237 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/memberpb"
+	"tarry/job"
+)
+
+// Members lists the servers of the cluster as the leader knows them, ordered by
+// id. Without a leader it gives what this node knows, and no one has the
+// leader's role. It blocks for some seconds at most.
+func (m *Membership) Members(ctx context.Context) ([]job.Member, error) {
+	out, err := viaLeader(ctx, m, readCall, m.membersHere, func(ctx context.Context, c memberpb.MembershipClient) ([]job.Member, error) {
+		resp, err := c.Members(ctx, &memberpb.MembersRequest{})
+		return membersFromPB(resp), err
+	})
+	if errors.Is(err, errNoLeader) && ctx.Err() == nil {
+		return m.membersHere(ctx)
+	}
+	return out, err
+}
+
+// membersHere lists the servers from this node's configuration.
+func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
+	r := m.raft.Load()
+	if r == nil {
+		return nil, job.NotApplied("this node is starting")
+	}
+	_, leader := r.LeaderWithID()
+	last := r.LastIndex()
+	heard := make(map[string]gossip.Member)
+	for _, n := range m.members() {
+		heard[n.ServerID] = n
+	}
+	var out []job.Member
+	var nodes []gossip.Member
+	for _, s := range m.configuration().Servers {
+		n, alive := heard[string(s.ID)]
+		n.ServerID, n.NodeID = string(s.ID), nodeIDOf(string(s.ID))
+		if n.ClusterAddr == "" {
+			n.ClusterAddr = string(s.Address)
+		}
+		role := "follower"
+		if s.ID == leader {
+			role = "leader"
+		}
+		nodes = append(nodes, n)
+		out = append(out, job.Member{
+			ID: n.NodeID, Address: n.ClusterAddr, HTTPAddress: n.HTTPAddr, Role: role,
+			Voter: s.Suffrage == raft.Voter, Alive: alive, Version: n.Version,
+		})
+	}
+	for i, a := range m.askAll(ctx, nodes) {
+		if a == nil {
+			out[i].Lag = m.lastLag(raft.ServerID(nodes[i].ServerID), last)
+			continue
+		}
+		out[i].AppliedIndex = a.AppliedIndex
+		out[i].Lag = last - min(last, a.AppliedIndex)
+	}
+	slices.SortFunc(out, func(a, b job.Member) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// lastLag is the lag of a silent server by the last figures that autopilot has;
+// everything when there are none.
+func (m *Membership) lastLag(id raft.ServerID, last uint64) uint64 {
+	if g := m.reign.Load(); g != nil {
+		if s := g.pilot.GetState().Servers[id]; s != nil {
+			return last - min(last, s.Stats.LastIndex)
+		}
+	}
+	return last
+}
+
+// Transfer hands leadership to the voter with this node id, or to the best
+// follower when it is empty, and blocks until the move is done, for some seconds
+// at most. Leadership that is there already is success.
+func (m *Membership) Transfer(ctx context.Context, nodeID string) error {
+	_, err := viaLeader(ctx, m, writeCall,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, m.transferHere(ctx, nodeID) },
+		func(ctx context.Context, c memberpb.MembershipClient) (struct{}, error) {
+			_, err := c.Transfer(ctx, &memberpb.TransferRequest{Id: nodeID})
+			return struct{}{}, err
+		})
+	return err
+}
+
+func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
+	r := m.raft.Load()
+	if r == nil || r.State() != raft.Leader {
+		return errNotLeader
+	}
+	if nodeID == m.cfg.NodeID {
+		return nil
+	}
+	if err := m.handOver(nodeID); err != nil {
+		return err
+	}
+	for {
+		if _, id := r.LeaderWithID(); id != "" && string(id) != m.cfg.ServerID {
+			return nil
+		}
+		if pause(ctx, 20*time.Millisecond) != nil {
+			return job.Unknown("leadership was given up, but no new leader is known yet")
+		}
+	}
+}
+
+// handOver gives up leadership. Raft ends the attempt after an election timeout.
+func (m *Membership) handOver(nodeID string) error {
+	r := m.raft.Load()
+	c := m.configuration()
+	var target *raft.Server
+	voters := 0
+	for _, s := range c.Servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+		if nodeID != "" && nodeIDOf(string(s.ID)) == nodeID {
+			target = &s
+		}
+	}
+	var f raft.Future
+	switch {
+	case nodeID != "" && target == nil:
+		return unknownMember(nodeID, c)
+	case target != nil && target.Suffrage != raft.Voter:
+		return job.Errorf(job.CodeConflict, "%s is not a voter yet and cannot lead", nodeID)
+	case voters < 2:
+		return job.Errorf(job.CodeConflict, "%s is the only voter; there is no other to lead", m.cfg.NodeID)
+	case target != nil:
+		f = r.LeadershipTransferToServer(target.ID, target.Address)
+	default:
+		f = r.LeadershipTransfer()
+	}
+	if err := f.Error(); err != nil {
+		return job.NotApplied("leadership was not handed over: %w", err)
+	}
+	return nil
+}
+
+func unknownMember(id string, c raft.Configuration) error {
+	return job.Errorf(job.CodeNotFound, "%.64q is not a member; the members are %s", id, strings.Join(nodeIDs(c.Servers), ", "))
+}
+
+// Remove removes a node from the cluster for good. It is refused with
+// CodeQuorumWouldFail when the voters left alive would be no quorum, and with
+// CodeNotFound when there is no such member. A leader that is to be removed hands
+// over first. It blocks for some seconds at most.
+func (m *Membership) Remove(ctx context.Context, nodeID string) error {
+	_, err := viaLeader(ctx, m, writeCall,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, m.removeHere(ctx, nodeID) },
+		func(ctx context.Context, c memberpb.MembershipClient) (struct{}, error) {
+			_, err := c.Remove(ctx, &memberpb.RemoveRequest{Id: nodeID})
+			return struct{}{}, err
+		})
+	return err
+}
+
+func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
+	r := m.raft.Load()
+	if r == nil || r.State() != raft.Leader {
+		return errNotLeader
+	}
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	// A node id stands for two servers for a moment when its data was lost.
+	found := false
+	for {
+		c, index := m.configurationAt()
+		target, ok := findServer(c, nodeID)
+		if !ok {
+			if found {
+				return nil
+			}
+			return unknownMember(nodeID, c)
+		}
+		found = true
+		if err := checkRemoval(c, m.aliveServers(ctx, c), target.ID); err != nil {
+			return err
+		}
+		if string(target.ID) == m.cfg.ServerID {
+			if err := m.handOver(""); err != nil {
+				return err
+			}
+			return errNotLeader // the caller goes on with the next leader
+		}
+		if err := m.forget(ctx, string(target.ID)); err != nil {
+			return removalError(nodeID, err)
+		}
+		if err := m.removeServer(target.ID, index); err != nil {
+			return removalError(nodeID, err)
+		}
+	}
+}
+
+// removalError: once forgetting was proposed, any leader may complete the rest.
+func removalError(nodeID string, err error) error {
+	var typed *job.Error
+	if errors.As(err, &typed) && typed.Code == job.CodeNotApplied {
+		return err
+	}
+	return job.Unknown("the removal of %s may be completed by the next leader: %w", nodeID, err)
+}
+
+// findServer finds a member by node id, or by its exact server id.
+func findServer(c raft.Configuration, id string) (raft.Server, bool) {
+	for _, s := range c.Servers {
+		if string(s.ID) == id || nodeIDOf(string(s.ID)) == id {
+			return s, true
+		}
+	}
+	return raft.Server{}, false
+}
+
+// Leave removes this node from its cluster, under the rules of Remove, and
+// returns when it is out. The caller then stops the process.
+func (m *Membership) Leave(ctx context.Context) error {
+	if m.Removed() {
+		return nil
+	}
+	if err := m.Remove(ctx, m.cfg.ServerID); err != nil {
+		return fmt.Errorf("leave: %w", err)
+	}
+	m.removed.Store(true)
+	return nil
+}

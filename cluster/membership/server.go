@@ -1,0 +1,76 @@
+package membership
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/membership/memberpb"
+	"tarry/job"
+)
+
+// server answers the other nodes.
+type server struct {
+	memberpb.UnimplementedMembershipServer
+	m *Membership
+}
+
+func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
+	return s.m.status(req.ServerId), nil
+}
+
+func (s *server) Promise(_ context.Context, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
+	reason := s.m.grantPromise(req, time.Now())
+	return &memberpb.PromiseResponse{Granted: reason == "", Reason: reason}, nil
+}
+
+func (s *server) Invite(_ context.Context, req *memberpb.InviteRequest) (*memberpb.InviteResponse, error) {
+	reason := s.m.acceptInvitation(req)
+	return &memberpb.InviteResponse{Accepted: reason == "", Reason: reason}, nil
+}
+
+func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memberpb.MembersResponse, error) {
+	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
+		return nil, statusOf(errNotLeader)
+	}
+	members, err := s.m.membersHere(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	resp := &memberpb.MembersResponse{}
+	for _, n := range members {
+		resp.Members = append(resp.Members, &memberpb.Member{
+			Id: n.ID, Address: n.Address, HttpAddress: n.HTTPAddress, Role: n.Role, Voter: n.Voter,
+			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+		})
+	}
+	return resp, nil
+}
+
+func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
+	var out []job.Member
+	for _, n := range resp.GetMembers() {
+		out = append(out, job.Member{
+			ID: n.Id, Address: n.Address, HTTPAddress: n.HttpAddress, Role: n.Role, Voter: n.Voter,
+			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+		})
+	}
+	return out
+}
+
+func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*memberpb.HealthResponse, error) {
+	h, err := s.m.healthHere(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return &memberpb.HealthResponse{Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons}, nil
+}
+
+func (s *server) Remove(ctx context.Context, req *memberpb.RemoveRequest) (*memberpb.RemoveResponse, error) {
+	return &memberpb.RemoveResponse{}, statusOf(s.m.removeHere(ctx, req.Id))
+}
+
+func (s *server) Transfer(ctx context.Context, req *memberpb.TransferRequest) (*memberpb.TransferResponse, error) {
+	return &memberpb.TransferResponse{}, statusOf(s.m.transferHere(ctx, req.Id))
+}
