@@ -4,4 +4,4 @@ proto: ## regenerate the Protocol Buffers code (needs protoc; the result is comm
 	  --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
 	  job/jobpb/command.proto
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
-	  --go-grpc_out=. --go-grpc_opt=paths=source_relative $(wildcard cluster/*/*.proto)
+	  --go-grpc_out=. --go-grpc_opt=paths=source_relative $(wildcard cluster/*/*.proto cluster/*/*/*.proto)
