@@ -1,0 +1,107 @@
+package history
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// checkLeases is the first half of I4: reservations of one job do not overlap.
+func (s *story) checkLeases() {
+	for i := 1; i < len(s.deliveries); i++ {
+		a, b := s.deliveries[i-1], s.deliveries[i]
+		if a.Seq != b.Seq {
+			continue
+		}
+		if a.Generation == b.Generation {
+			s.report.violate("I4", s.id, "reservation %d of seq %d was handed out twice", a.Generation, a.Seq)
+			continue
+		}
+		if over := s.leaseOver(a); b.Complete < over-s.slack() {
+			s.report.violate("I4", s.id, "reservation %d was handed out %v before reservation %d was over", b.Generation, micros(over-b.Complete), a.Generation)
+		}
+	}
+}
+
+// leaseOver is the earliest instant at which reservation d may have ended: a call
+// that may have ended it, or its deadline, later touches included.
+func (s *story) leaseOver(d *Op) int64 {
+	deadline, ended := d.ReservedUntil, int64(math.MaxInt64)
+	for _, f := range s.fenced {
+		if f.Seq != d.Seq || f.Generation != d.Generation || !f.maybe() {
+			continue
+		}
+		if f.Kind != Touch {
+			ended = min(ended, f.Invoke)
+		} else if f.Outcome == OK {
+			deadline = max(deadline, f.ReservedUntil, f.Invoke+f.TTR.Microseconds())
+		}
+	}
+	for _, x := range s.deletes {
+		if x.maybe() {
+			ended = min(ended, x.Invoke)
+		}
+	}
+	return min(deadline, ended)
+}
+
+// checkStaleTokens is the second half of I4: a token is worth nothing once its
+// job was handed out again, or once it has been used to give the job away.
+func (s *story) checkStaleTokens() {
+	for _, f := range s.fenced {
+		if f.Outcome != OK {
+			continue
+		}
+		for _, d := range s.deliveries {
+			if d.Seq == f.Seq && d.Generation > f.Generation && d.Complete < f.Invoke {
+				s.report.violate("I4", s.id, "%s with the stale token of reservation %d was accepted after reservation %d was handed out", f.Kind, f.Generation, d.Generation)
+				break
+			}
+		}
+		spent := slices.ContainsFunc(s.fenced, func(e *Op) bool {
+			return e.Outcome == OK && e.Kind != Touch && e.Seq == f.Seq && e.Generation == f.Generation && e.Complete < f.Invoke
+		})
+		if spent {
+			s.report.violate("I4", s.id, "%s was accepted with the token of reservation %d, which an earlier call had ended", f.Kind, f.Generation)
+		}
+	}
+}
+
+// checkAttempts is I7: the count that comes with each delivery stays within the
+// limit and grows, so deliveries are bounded by it. Only a kick sets it back.
+func (s *story) checkAttempts() {
+	limit := 0
+	if len(s.adds) > 0 {
+		limit = s.adds[0].MaxAttempts
+	}
+	for i, d := range s.deliveries {
+		if limit > 0 && d.Attempts > limit {
+			s.report.violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
+		}
+		if d.Attempts < 1 {
+			s.report.violate("I7", s.id, "delivered with attempt %d", d.Attempts)
+		}
+		if i == 0 {
+			continue
+		}
+		before := s.deliveries[i-1]
+		follows := before.Seq == d.Seq && before.Generation < d.Generation
+		if follows && d.Attempts <= before.Attempts && !s.kickedBetween(before, d) {
+			s.report.violate("I7", s.id, "attempts went from %d to %d without a kick", before.Attempts, d.Attempts)
+		}
+	}
+}
+
+func (s *story) kickedBetween(a, b *Op) bool {
+	return slices.ContainsFunc(s.kicks, func(k *Op) bool {
+		return k.maybe() && k.Invoke <= b.Complete && (k.Outcome == Unknown || k.Complete >= a.Invoke)
+	})
+}
+
+func (s *story) longestTTR() time.Duration {
+	var ttr time.Duration
+	for _, a := range s.adds {
+		ttr = max(ttr, a.TTR)
+	}
+	return ttr
+}

@@ -1,0 +1,99 @@
+package history
+
+import (
+	"sync"
+	"time"
+)
+
+// Kind is what a client asked for.
+type Kind uint8
+
+// The kinds of calls. A reserve is recorded as one Deliver for each job that came
+// back, or as one Deliver without ID when its outcome is unknown.
+const (
+	Add Kind = iota
+	Deliver
+	Finish
+	Delete
+	Release
+	Touch
+	Bury
+	KickTopic
+	kinds
+)
+
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick-topic"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Outcome is what the client knows of the effect of its call.
+type Outcome uint8
+
+// OK: done. Fail: certainly not done. Unknown: may have been done, now or later.
+const (
+	OK Outcome = iota
+	Fail
+	Unknown
+	outcomes
+)
+
+func (o Outcome) String() string { return [outcomes]string{"ok", "fail", "unknown"}[o] }
+
+// Op is one call on one job, as its client saw it. Instants are microseconds of
+// the recorder's clock, which follows the wall clock of the recorder's start and
+// never jumps.
+type Op struct {
+	Kind     Kind
+	Outcome  Outcome
+	Client   int
+	Node     string
+	Invoke   int64
+	Complete int64 // when the client had its answer; no bound on the effect when unknown
+
+	ID    string
+	Topic string
+	Seq   uint64 // given by the server; 0 while unknown
+
+	// Add: what was asked for. MaxAttempts 0 is without limit.
+	Delay       time.Duration // Release has one too
+	TTR         time.Duration // Touch has one too; Deliver when the reserve set one
+	MaxAttempts int
+	Body        string // Deliver: what came back
+
+	// Deliver: what came back. Calls with a token carry its Generation.
+	Generation    uint64
+	Attempts      int
+	Due           int64 // microseconds
+	ReservedUntil int64 // microseconds; Touch has one too
+}
+
+// maybe reports whether the call may have had its effect.
+func (o *Op) maybe() bool { return o.Outcome != Fail }
+
+// Recorder collects operations from many goroutines.
+type Recorder struct {
+	base time.Time // carries the monotonic clock
+
+	mu  sync.Mutex
+	ops []Op
+}
+
+// NewRecorder starts an empty history now.
+func NewRecorder() *Recorder { return &Recorder{base: time.Now()} }
+
+// Now is the recorder's clock in microseconds.
+func (r *Recorder) Now() int64 { return r.base.UnixMicro() + time.Since(r.base).Microseconds() }
+
+// Record adds operations whose instants came from Now.
+func (r *Recorder) Record(ops ...Op) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, ops...)
+}
+
+// Ops is the history so far.
+func (r *Recorder) Ops() []Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Op(nil), r.ops...)
+}

@@ -1,0 +1,229 @@
+package history
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// story is everything that clients did to one id.
+type story struct {
+	id         string
+	adds       []*Op
+	deliveries []*Op // sorted by seq, then generation
+	finishes   []*Op
+	deletes    []*Op
+	fenced     []*Op // every call that carried a token, finishes included
+	kicks      []*Op // of the job's topic
+
+	options Options
+	report  *Report
+}
+
+func (s *story) take(op *Op) {
+	switch op.Kind {
+	case Add:
+		s.adds = append(s.adds, op)
+	case Deliver:
+		s.deliveries = append(s.deliveries, op)
+	case Delete:
+		s.deletes = append(s.deletes, op)
+	case Finish:
+		s.finishes = append(s.finishes, op)
+		s.fenced = append(s.fenced, op)
+	case Release, Touch, Bury:
+		s.fenced = append(s.fenced, op)
+	}
+}
+
+func (s *story) topic() string {
+	if len(s.adds) > 0 {
+		return s.adds[0].Topic
+	}
+	return ""
+}
+
+// slack is the clock bound in microseconds.
+func (s *story) slack() int64 { return s.options.ClockBound.Microseconds() }
+
+func (s *story) check() {
+	slices.SortFunc(s.deliveries, func(a, b *Op) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Generation, b.Generation))
+	})
+	acked := slices.ContainsFunc(s.adds, func(a *Op) bool { return a.Outcome == OK })
+	if acked {
+		s.report.Jobs++
+	} else if len(s.deliveries) > 0 {
+		s.report.Recovered++
+	}
+	for i, d := range s.deliveries {
+		if i > 0 && s.deliveries[i-1].Seq == d.Seq {
+			s.report.Redeliveries++
+		}
+	}
+	s.checkLost()
+	s.checkPhantom()
+	s.checkEarly()
+	s.checkLeases()
+	s.checkStaleTokens()
+	s.checkGone()
+	s.checkAttempts()
+	s.checkDuplicates()
+}
+
+// endOf is the earliest instant at which a life of the job may have ended for
+// good, by a finish of seq or a delete; MaxInt64 when nothing may have ended it.
+func (s *story) endOf(seq uint64) int64 {
+	end := int64(math.MaxInt64)
+	for _, f := range s.finishes {
+		if f.Seq == seq && f.maybe() {
+			end = min(end, f.Invoke)
+		}
+	}
+	for _, d := range s.deletes {
+		if d.maybe() {
+			end = min(end, d.Invoke)
+		}
+	}
+	return end
+}
+
+// checkLost is I1. The drain has finished all that was left, so an acknowledged
+// job that nobody finished or deleted is gone by itself.
+func (s *story) checkLost() {
+	for _, a := range s.adds {
+		if a.Outcome == OK && s.endOf(a.Seq) == math.MaxInt64 {
+			s.report.violate("I1", s.id, "add acknowledged by %s with seq %d, never finished or deleted, and not there after the drain", a.Node, a.Seq)
+			return
+		}
+	}
+}
+
+// checkPhantom is I2: what comes out was put in before, and is what was put in.
+func (s *story) checkPhantom() {
+	for _, d := range s.deliveries {
+		origin := slices.IndexFunc(s.adds, func(a *Op) bool { return a.maybe() && a.Invoke <= d.Complete })
+		if origin < 0 {
+			s.report.violate("I2", s.id, "%s delivered it, but no add that may have succeeded came before", d.Node)
+			continue
+		}
+		a := s.adds[origin]
+		if a.Topic != d.Topic || a.Body != d.Body {
+			s.report.violate("I2", s.id, "delivered with topic %q and body %.40q, added with topic %q and body %.40q", d.Topic, d.Body, a.Topic, a.Body)
+		}
+	}
+}
+
+// checkEarly is I3, judged by the client's clock (asked at + delay) as well as by
+// the due instant that the server shows.
+func (s *story) checkEarly() {
+	earliest := int64(math.MaxInt64)
+	for _, a := range s.adds {
+		if a.maybe() {
+			earliest = min(earliest, a.Invoke+a.Delay.Microseconds())
+		}
+	}
+	for i, d := range s.deliveries {
+		first := i == 0 || s.deliveries[i-1].Seq != d.Seq
+		if first && d.Outcome == OK {
+			s.report.WorstLateness = max(s.report.WorstLateness, micros(d.Complete-d.Due))
+		}
+		after := max(d.Due, s.releasedUntil(d))
+		if earliest != math.MaxInt64 {
+			after = max(after, earliest)
+		}
+		if d.Complete < after-s.slack() {
+			s.report.violate("I3", s.id, "delivered %v before it was due", micros(after-d.Complete))
+		}
+	}
+}
+
+// releasedUntil is the earliest due instant that acknowledged releases of earlier
+// reservations leave to delivery d; 0 when there is none.
+func (s *story) releasedUntil(d *Op) int64 {
+	var until int64
+	for _, f := range s.fenced {
+		if f.Kind == Release && f.Outcome == OK && f.Delay > 0 && f.Seq == d.Seq && f.Generation < d.Generation {
+			until = max(until, f.Invoke+f.Delay.Microseconds())
+		}
+	}
+	return until
+}
+
+// checkGone is I5. A finish fences by generation, so no clock is needed; a delete
+// names the id, which an add may have taken again since.
+func (s *story) checkGone() {
+	for _, d := range s.deliveries {
+		for _, f := range s.finishes {
+			if f.Outcome == OK && f.Seq == d.Seq && f.Generation < d.Generation {
+				s.report.violate("I5", s.id, "delivered again (generation %d) after the finish of generation %d was acknowledged", d.Generation, f.Generation)
+			}
+		}
+		for _, x := range s.deletes {
+			if x.Outcome == OK && s.reservedAfter(d, x.Complete) && !s.mayBeNewLife(d, x) {
+				s.report.violate("I5", s.id, "delivered %v after its delete was acknowledged", micros(d.Complete-x.Complete))
+			}
+		}
+	}
+}
+
+// reservedAfter reports whether delivery d was certainly reserved after an
+// instant: its call began later, or its reservation did. The second also judges
+// long polls, which begin early.
+func (s *story) reservedAfter(d *Op, instant int64) bool {
+	if d.Invoke > instant {
+		return true
+	}
+	ttr := d.TTR
+	if ttr == 0 {
+		ttr = s.longestTTR()
+	}
+	return d.ReservedUntil > 0 && d.ReservedUntil-ttr.Microseconds()-s.slack() > instant
+}
+
+// mayBeNewLife reports whether delivery d can stem from an add that took the id
+// again after delete x.
+func (s *story) mayBeNewLife(d, x *Op) bool {
+	for _, a := range s.adds {
+		sameLife := a.Outcome == OK && a.Seq == d.Seq && a.Complete < x.Invoke
+		if sameLife {
+			return false
+		}
+	}
+	return slices.ContainsFunc(s.adds, func(a *Op) bool {
+		return a.Outcome == Unknown || (a.Outcome == OK && a.Complete > x.Invoke)
+	})
+}
+
+// checkDuplicates is I8: one id has one life at a time. A second seq is right
+// only when the first life may have ended before the second was seen.
+func (s *story) checkDuplicates() {
+	seen := map[uint64]int64{} // seq -> first instant at which a client knew of it
+	note := func(op *Op) {
+		if op.Outcome != OK || op.Seq == 0 {
+			return
+		}
+		if at, ok := seen[op.Seq]; !ok || op.Complete < at {
+			seen[op.Seq] = op.Complete
+		}
+	}
+	for _, a := range s.adds {
+		note(a)
+	}
+	for _, d := range s.deliveries {
+		note(d)
+	}
+	if len(seen) < 2 {
+		return
+	}
+	var seqs []uint64
+	for seq := range seen {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	for i := 1; i < len(seqs); i++ {
+		if s.endOf(seqs[i-1]) > seen[seqs[i]] {
+			s.report.violate("I8", s.id, "became two jobs, seq %d and seq %d, while the first was alive", seqs[i-1], seqs[i])
+		}
+	}
+}
