@@ -1,0 +1,83 @@
+package apitest
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"tarry/job"
+)
+
+// Operator is a cluster of three nodes that only exist on paper.
+type Operator struct {
+	mu    sync.Mutex
+	calls []string
+	// Err, when set, is what every call fails with.
+	Err error
+	// NotReady, when set, is why the node cannot serve.
+	NotReady []string
+}
+
+// Calls lists the changes that were asked for, as "verb argument".
+func (o *Operator) Calls() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.calls...)
+}
+
+func (o *Operator) call(words ...string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.Err == nil {
+		o.calls = append(o.calls, strings.TrimSpace(strings.Join(words, " ")))
+	}
+	return o.Err
+}
+
+// Members implements api.Operator.
+func (o *Operator) Members(context.Context) ([]job.Member, error) {
+	if o.Err != nil {
+		return nil, o.Err
+	}
+	return []job.Member{
+		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, Version: "v0.1.0"},
+		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, Version: "v0.1.0"},
+		{ID: "n3", Address: "host3:7301", Role: "follower", Voter: true},
+	}, nil
+}
+
+// Health implements api.Operator.
+func (o *Operator) Health(context.Context) (job.Health, error) {
+	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 has not been heard of for 12 s"}}, o.Err
+}
+
+// TransferLeadership implements api.Operator.
+func (o *Operator) TransferLeadership(_ context.Context, id string) error {
+	return o.call("transfer", id)
+}
+
+// RemoveMember implements api.Operator.
+func (o *Operator) RemoveMember(_ context.Context, id string) error { return o.call("remove", id) }
+
+// Join implements api.Operator.
+func (o *Operator) Join(_ context.Context, addrs []string) error {
+	return o.call("join", strings.Join(addrs, ","))
+}
+
+// Leave implements api.Operator.
+func (o *Operator) Leave(context.Context) error { return o.call("leave") }
+
+// Verify implements api.Operator.
+func (o *Operator) Verify(context.Context) (job.Verification, error) {
+	return job.Verification{Index: 42, Digests: []job.NodeDigest{
+		{ID: "n1", Digest: "a1b2"}, {ID: "n2", Digest: "a1b2"}, {ID: "n3", Error: "no answer in time"},
+	}}, o.Err
+}
+
+// Readiness implements api.Operator.
+func (o *Operator) Readiness() job.Readiness {
+	if len(o.NotReady) > 0 {
+		return job.Readiness{Reasons: o.NotReady}
+	}
+	return job.Readiness{Ready: true, Leader: "n1"}
+}

@@ -1,0 +1,60 @@
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// body is a job's body in a request: any JSON value. A string is stored as the
+// bytes it denotes, any other value as its text, byte for byte. The bytes are a
+// copy: an operation may outlive the request that it came with.
+type body struct {
+	set  bool
+	kind jobpb.BodyKind
+	b    []byte
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	b.set = true
+	if raw.Kind() != '"' {
+		b.kind, b.b = jobpb.BodyKind_BODY_JSON, bytes.Clone(raw)
+		return nil
+	}
+	b.kind = jobpb.BodyKind_BODY_BYTES
+	b.b, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)-2), raw)
+	return err
+}
+
+// pickBody settles which of the two ways to give a body was used, and its size.
+// There is no default: a producer that forgets the body should hear of it.
+func pickBody(b body, encoded opt[string], limit int) (body, error) {
+	switch {
+	case b.set && encoded.set:
+		return body{}, job.Errorf(job.CodeInvalid, "body and body_base64 are both given; give one")
+	case !b.set && !encoded.set:
+		return body{}, job.Errorf(job.CodeInvalid, "body is missing; give body (any JSON value, \"\" for none) or body_base64")
+	}
+	field := "body"
+	if encoded.set {
+		field = "body_base64"
+		raw, err := base64.StdEncoding.Strict().DecodeString(encoded.v)
+		if err != nil {
+			return body{}, job.Errorf(job.CodeInvalid, "body_base64 is not padded standard base64: %w", err)
+		}
+		b = body{set: true, kind: jobpb.BodyKind_BODY_BYTES, b: raw}
+	}
+	if len(b.b) > limit {
+		return body{}, job.Errorf(job.CodeTooLarge, "%s has %d bytes; the limit is %d", field, len(b.b), limit)
+	}
+	return b, nil
+}

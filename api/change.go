@@ -1,0 +1,190 @@
+package api
+
+import (
+	"slices"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// changeRequest is one step of a job that is there. Each verb takes some of the
+// members. ID is for batches; alone, a call has the id in its path.
+type changeRequest struct {
+	ID       opt[string]  `json:"id"`
+	Token    opt[string]  `json:"token"`
+	Delay    opt[float64] `json:"delay"`
+	Priority opt[int64]   `json:"priority"`
+	TTR      opt[float64] `json:"ttr"`
+	Reason   opt[string]  `json:"reason"`
+}
+
+// verb is one kind of change.
+type verb struct {
+	name string
+	// takes names the members that have a meaning, besides id.
+	takes []string
+	op    func(*changeRequest, *jobpb.Ref) (*jobpb.Op, error)
+}
+
+var (
+	verbFinish  = verb{"finish", []string{"token"}, finishOp}
+	verbRelease = verb{"release", []string{"token", "delay", "priority", "reason"}, releaseOp}
+	verbTouch   = verb{"touch", []string{"token", "ttr"}, touchOp}
+	verbBury    = verb{"bury", []string{"token", "priority", "reason"}, buryOp}
+	verbKick    = verb{"kick", nil, kickOp}
+)
+
+// given lists the members that the request has, besides id.
+func (q *changeRequest) given() []string {
+	var names []string
+	for _, m := range []struct {
+		name string
+		set  bool
+	}{
+		{"token", q.Token.set}, {"delay", q.Delay.set}, {"priority", q.Priority.set},
+		{"ttr", q.TTR.set}, {"reason", q.Reason.set},
+	} {
+		if m.set {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// make checks the request and makes the operation.
+func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
+	for _, name := range q.given() {
+		if !slices.Contains(v.takes, name) {
+			return nil, job.Errorf(job.CodeInvalid, "%s is not a field of %s; it takes: %s", name, v.name, orNone(v.takes))
+		}
+	}
+	ref := &jobpb.Ref{Id: q.ID.v}
+	if q.ID.set {
+		if err := job.CheckRefID("id", q.ID.v); err != nil {
+			return nil, err
+		}
+	} else if !q.Token.set {
+		return nil, job.Errorf(job.CodeInvalid, "id is missing; a job is named by its id, its token or both")
+	}
+	if q.Token.set {
+		if err := fence(ref, q.Token.v); err != nil {
+			return nil, err
+		}
+	}
+	return v.op(q, ref)
+}
+
+// theShard is the number of the one Raft group that a cluster has now.
+const theShard = 0
+
+// tokenOf is the name of the reservation that r describes.
+func tokenOf(r *jobpb.Reserved) string {
+	return job.Token{Shard: theShard, Seq: r.Seq, Generation: r.Generation}.String()
+}
+
+// fence narrows ref to the one reservation that the token names.
+func fence(ref *jobpb.Ref, token string) error {
+	t, err := job.ParseToken(token)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "%w", err)
+	}
+	if t.Shard != theShard {
+		return job.Errorf(job.CodeStaleToken, "token names shard %d, which this cluster does not have", t.Shard)
+	}
+	ref.Seq, ref.Generation = t.Seq, t.Generation
+	return nil
+}
+
+func finishOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}, nil
+}
+
+func releaseOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	delay, err := job.Millis("delay", q.Delay.v, job.MaxDelay)
+	if err != nil {
+		return nil, err
+	}
+	priority, err := uint32Of("priority", q.Priority.v)
+	if err != nil {
+		return nil, err
+	}
+	if err := job.CheckReason("reason", q.Reason.v); err != nil {
+		return nil, err
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+		Ref: ref, DelayMs: delay, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
+	}}}, nil
+}
+
+func touchOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	touch := &jobpb.Touch{Ref: ref}
+	if q.TTR.set {
+		var err error
+		if touch.TtrMs, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
+			return nil, err
+		}
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Touch{Touch: touch}}, nil
+}
+
+func buryOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	priority, err := uint32Of("priority", q.Priority.v)
+	if err != nil {
+		return nil, err
+	}
+	if err := job.CheckReason("reason", q.Reason.v); err != nil {
+		return nil, err
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{
+		Ref: ref, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
+	}}}, nil
+}
+
+func kickOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref}}}, nil
+}
+
+// changeOne handles POST /v1/jobs/{id}/<verb>.
+func (s *server) changeOne(v verb) call {
+	return func(x *exchange) error {
+		id, err := x.pathID()
+		if err != nil {
+			return err
+		}
+		var q changeRequest
+		if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
+			return err
+		}
+		if q.ID.set && q.ID.v != id {
+			return job.Errorf(job.CodeInvalid, "id %.40q in the request differs from %.40q in the path", q.ID.v, id)
+		}
+		q.ID = opt[string]{set: true, v: id}
+		op, err := v.make(&q)
+		if err != nil {
+			return err
+		}
+		return s.changed(x, op)
+	}
+}
+
+// changed applies one operation on a job and answers with what became of it.
+func (s *server) changed(x *exchange, op *jobpb.Op) error {
+	r, err := s.doOne(x, op)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.changed(r)
+	x.json.shut()
+	return nil
+}
+
+// changed adds the members of a successful change.
+func (w *writer) changed(r *jobpb.Result) {
+	w.boolean("success", true)
+	w.text("id", r.Id)
+	w.number("seq", r.Seq)
+	w.text("state", stateNames[r.State])
+	w.instant("due_at", r.DueMs)
+	w.instant("reserved_until", r.ReservedUntilMs)
+}

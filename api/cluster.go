@@ -1,0 +1,153 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"tarry/job"
+)
+
+// maxJoinAddresses bounds the addresses of one join.
+const maxJoinAddresses = 100
+
+func (s *server) members(x *exchange) error {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	list, err := s.Operator.Members(ctx)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.openList("members")
+	for _, m := range list {
+		x.json.open()
+		x.json.text("id", m.ID)
+		x.json.text("address", m.Address)
+		x.json.text("http_address", m.HTTPAddress)
+		x.json.text("role", m.Role)
+		x.json.boolean("voter", m.Voter)
+		x.json.boolean("alive", m.Alive)
+		x.json.number("applied_index", m.AppliedIndex)
+		x.json.number("lag", m.Lag)
+		x.json.text("version", m.Version)
+		x.json.shut()
+	}
+	x.json.shutList()
+	x.json.shut()
+	return nil
+}
+
+func (s *server) health(x *exchange) error {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	h, err := s.Operator.Health(ctx)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.boolean("healthy", h.Healthy)
+	x.json.name("failure_tolerance")
+	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
+	x.json.texts("reasons", h.Reasons)
+	x.json.shut()
+	return nil
+}
+
+func (s *server) transferLeadership(x *exchange) error {
+	var q struct {
+		ID opt[string] `json:"id"`
+	}
+	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	if q.ID.set {
+		if err := job.CheckRefID("id", q.ID.v); err != nil {
+			return err
+		}
+	}
+	return s.operate(x, func(ctx context.Context) error { return s.Operator.TransferLeadership(ctx, q.ID.v) })
+}
+
+func (s *server) removeMember(x *exchange) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
+}
+
+func (s *server) join(x *exchange) error {
+	var q struct {
+		Addresses opt[[]string] `json:"addresses"`
+	}
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	addrs := q.Addresses.v
+	if len(addrs) == 0 || len(addrs) > maxJoinAddresses {
+		return job.Errorf(job.CodeInvalid, "addresses has %d items; it takes 1 to %d", len(addrs), maxJoinAddresses)
+	}
+	for i, a := range addrs {
+		if err := checkHostPort(fmt.Sprintf("addresses[%d]", i), a); err != nil {
+			return err
+		}
+	}
+	return s.operate(x, func(ctx context.Context) error { return s.Operator.Join(ctx, addrs) })
+}
+
+func checkHostPort(field, v string) error {
+	host, port, err := net.SplitHostPort(v)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || host == "" || n == 0 {
+		return job.Errorf(job.CodeInvalid, "%s is %.100q; it takes host:port of a node's gossip address", field, v)
+	}
+	return nil
+}
+
+func (s *server) leave(x *exchange) error {
+	return s.operate(x, s.Operator.Leave)
+}
+
+// operate runs one operator's call and answers with nothing but success.
+func (s *server) operate(x *exchange, f func(context.Context) error) error {
+	x.extendDeadlines(s.OperatorTimeout + s.Timeout)
+	ctx, cancel := x.timeout(s.OperatorTimeout)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.shut()
+	return nil
+}
+
+func (s *server) verify(x *exchange) error {
+	x.extendDeadlines(s.OperatorTimeout + s.Timeout)
+	ctx, cancel := x.timeout(s.OperatorTimeout)
+	defer cancel()
+	v, err := s.Operator.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.boolean("equal", v.Equal)
+	x.json.number("index", v.Index)
+	x.json.openList("digests")
+	for _, d := range v.Digests {
+		x.json.open()
+		x.json.text("id", d.ID)
+		x.json.text("digest", d.Digest)
+		if d.Error != "" {
+			x.json.text("error", d.Error)
+		}
+		x.json.shut()
+	}
+	x.json.shutList()
+	x.json.shut()
+	return nil
+}

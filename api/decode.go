@@ -1,0 +1,185 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/job"
+)
+
+// opt is a member that may be missing. null counts as missing.
+type opt[T any] struct {
+	set bool
+	v   T
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (o *opt[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == 'n' {
+		return dec.SkipValue()
+	}
+	o.set = true
+	return json.UnmarshalDecode(dec, &o.v)
+}
+
+// or gives the value, or what stands for a missing one.
+func (o opt[T]) or(missing T) T {
+	if o.set {
+		return o.v
+	}
+	return missing
+}
+
+// decode reads a request of at most limit bytes into v, a pointer to a struct.
+// It refuses unknown members, members given twice, wrong types and anything
+// behind the object, and names the member at fault.
+func (x *exchange) decode(limit int64, v any, options ...json.Options) error {
+	data, err := x.read(limit)
+	if err != nil {
+		return err
+	}
+	return decode(data, v, options...)
+}
+
+// decodeOptional is decode, but no request body at all stands for {}.
+func (x *exchange) decodeOptional(limit int64, v any) error {
+	if x.r.ContentLength == 0 {
+		return nil
+	}
+	data, err := x.read(limit)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	return decode(data, v)
+}
+
+var strict = json.RejectUnknownMembers(true)
+
+func decode(data []byte, v any, options ...json.Options) error {
+	switch firstByte(data) {
+	case '{':
+	case 0:
+		return job.Errorf(job.CodeBadJSON, "the request is empty; it takes a JSON object")
+	case '[', '"', 't', 'f', 'n', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return job.Errorf(job.CodeBadJSON, "the request is not a JSON object, which must start with {")
+	default:
+		return job.Errorf(job.CodeBadJSON, "the request is not JSON; it takes a JSON object")
+	}
+	if err := json.Unmarshal(data, v, append(options, strict)...); err != nil {
+		return decodeError(err)
+	}
+	return nil
+}
+
+func firstByte(data []byte) byte {
+	for _, c := range data {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// decodeError says in a client's words what the decoder found.
+func decodeError(err error) error {
+	var syntax *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.As(err, &syntax):
+		field := fieldName(syntax.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return job.Errorf(job.CodeBadJSON, "%s is given twice", field)
+		}
+		return job.Errorf(job.CodeBadJSON, "the request is not valid JSON at byte %d%s: %v", syntax.ByteOffset, in(field), syntax.Err)
+	case errors.As(err, &semantic):
+		field := fieldName(semantic.JSONPointer)
+		if errors.Is(err, json.ErrUnknownName) {
+			return job.Errorf(job.CodeBadJSON, "%s is not a field of this call", field)
+		}
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return job.Errorf(job.CodeBadJSON, "%s is given twice", field)
+		}
+		if semantic.JSONKind == '0' && semantic.GoType != nil && semantic.GoType.Kind() == reflect.Float64 {
+			return job.Errorf(job.CodeBadJSON, "%s is %.40s, which is out of range", field, semantic.JSONValue)
+		}
+		return job.Errorf(job.CodeBadJSON, "%s must be %s, not %s", field, wanted(semantic.GoType), given(semantic))
+	default:
+		return job.Errorf(job.CodeBadJSON, "the request cannot be read: %w", err)
+	}
+}
+
+func in(field string) string {
+	if field == "the request" {
+		return ""
+	}
+	return " in " + field
+}
+
+// fieldName turns a JSON pointer into what a client wrote: jobs[3].delay.
+func fieldName(p jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range p.Tokens() {
+		switch _, err := strconv.Atoi(token); {
+		case err == nil && b.Len() > 0:
+			fmt.Fprintf(&b, "[%s]", token)
+		case b.Len() > 0:
+			fmt.Fprintf(&b, ".%.100s", token)
+		default:
+			fmt.Fprintf(&b, "%.100s", token)
+		}
+	}
+	if b.Len() == 0 {
+		return "the request"
+	}
+	return b.String()
+}
+
+func wanted(t reflect.Type) string {
+	if t == nil {
+		return "of another type"
+	}
+	switch t.Kind() {
+	case reflect.Float64:
+		return "a number"
+	case reflect.Int64:
+		return "a whole number"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+func given(e *json.SemanticError) string {
+	switch e.JSONKind {
+	case 'n':
+		return "null"
+	case 'f', 't':
+		return "true or false"
+	case '"':
+		return "a string"
+	case '0':
+		if len(e.JSONValue) > 0 {
+			return fmt.Sprintf("%.40s", e.JSONValue)
+		}
+		return "a number"
+	case '[':
+		return "a list"
+	case '{':
+		return "an object"
+	default:
+		return "what was sent"
+	}
+}

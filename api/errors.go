@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tarry/job"
+)
+
+// Codes that only HTTP knows.
+const (
+	codeMethod      job.Code = "method_not_allowed"
+	codeEncoding    job.Code = "unsupported_encoding" // of the request's content
+	codeCrossOrigin job.Code = "cross_origin"         // a browser's request from a foreign page
+	codeNotReady    job.Code = "not_ready"
+)
+
+var statuses = map[job.Code]int{
+	job.CodeInvalid:         http.StatusBadRequest,
+	job.CodeBadJSON:         http.StatusBadRequest,
+	job.CodeTooLarge:        http.StatusRequestEntityTooLarge,
+	job.CodeNotFound:        http.StatusNotFound,
+	job.CodeIDConflict:      http.StatusConflict,
+	job.CodeStaleToken:      http.StatusConflict,
+	job.CodeNotReserved:     http.StatusConflict,
+	job.CodeNotKickable:     http.StatusConflict,
+	job.CodeTooManyTopics:   http.StatusConflict,
+	job.CodeQuorumWouldFail: http.StatusConflict,
+	job.CodeConflict:        http.StatusConflict,
+	job.CodeNotApplied:      http.StatusServiceUnavailable,
+	job.CodeOverloaded:      http.StatusTooManyRequests,
+	job.CodeUnknown:         http.StatusGatewayTimeout,
+	job.CodeInternal:        http.StatusInternalServerError,
+	codeMethod:              http.StatusMethodNotAllowed,
+	codeEncoding:            http.StatusUnsupportedMediaType,
+	codeCrossOrigin:         http.StatusForbidden,
+	codeNotReady:            http.StatusServiceUnavailable,
+}
+
+// outcomes tells a client what became of a request that failed through no fault
+// of its own.
+var outcomes = map[job.Code]string{
+	job.CodeNotApplied: "not_applied",
+	job.CodeOverloaded: "not_applied",
+	job.CodeUnknown:    "unknown",
+}
+
+// asError gives err the form that a client sees.
+func asError(err error) *job.Error {
+	var e *job.Error
+	switch {
+	case errors.As(err, &e):
+		return withRetry(e)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return job.Unknown("the call did not end in time; whether it was done is not known")
+	default:
+		// The cause is logged, not shown: it speaks of the inside.
+		return job.Errorf(job.CodeInternal, "the server failed to handle the request; whether it was done is not known")
+	}
+}
+
+// withRetry sees to it that whoever may retry is told when.
+func withRetry(e *job.Error) *job.Error {
+	if e.RetryAfter == 0 && (e.Code == job.CodeNotApplied || e.Code == job.CodeOverloaded) {
+		c := *e
+		c.RetryAfter = time.Second
+		return &c
+	}
+	return e
+}
+
+func statusOf(e *job.Error) int {
+	if status, ok := statuses[e.Code]; ok {
+		return status
+	}
+	return http.StatusInternalServerError
+}
+
+// retryAfter is the header's value: whole seconds, rounded up.
+func retryAfter(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// failure adds the members of a failed call or item.
+func (w *writer) failure(e *job.Error) {
+	w.boolean("success", false)
+	w.text("code", string(e.Code))
+	w.text("error", e.Message)
+	if o := outcomes[e.Code]; o != "" {
+		w.text("outcome", o)
+	}
+}

@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"tarry/job"
+)
+
+// exchange is one request and its answer while a call works on it.
+type exchange struct {
+	s       *server
+	w       http.ResponseWriter
+	r       *http.Request
+	in      *buffer // holds the request once it was read
+	claimed int64   // bytes of the intake's budget that it holds
+
+	out    *buffer
+	json   writer // the answer; its bytes belong to out
+	status int
+	sent   bool
+}
+
+// buffer is a reusable run of bytes.
+type buffer struct{ b []byte }
+
+// Larger buffers are left to the collector, so that a burst of large requests
+// does not stay in memory.
+const maxPooledBytes = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
+
+func recycle(b *buffer) {
+	if b != nil && cap(b.b) <= maxPooledBytes {
+		buffers.Put(b)
+	}
+}
+
+func newExchange(s *server, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{s: s, w: w, r: r, status: http.StatusOK, out: buffers.Get().(*buffer)}
+	x.json.b = x.out.b[:0]
+	return x
+}
+
+// close gives the buffers back. Nothing of the request may be in use any more.
+func (x *exchange) close() {
+	x.s.intake.release(x.claimed)
+	recycle(x.in)
+	x.out.b = x.json.b
+	recycle(x.out)
+}
+
+// fail replaces the answer by an error.
+func (x *exchange) fail(err error) {
+	x.json.b = x.json.b[:0]
+	e := asError(err)
+	x.status = statusOf(e)
+	if e.RetryAfter > 0 {
+		x.w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
+	}
+	if x.status == http.StatusInternalServerError {
+		x.s.Logger.Error("request failed", "method", x.r.Method, "path", x.r.URL.Path, "error", err)
+	}
+	if x.r.URL.Path == "/" {
+		x.json.commandFailure(e)
+		return
+	}
+	x.json.open()
+	x.json.failure(e)
+	x.json.shut()
+}
+
+// send writes the answer. An error means that the client did not get all of it.
+func (x *exchange) send() error {
+	x.sent = true
+	h := x.w.Header()
+	h["Content-Type"] = contentTypeJSON
+	h.Set("Content-Length", strconv.Itoa(len(x.json.b)+1))
+	x.w.WriteHeader(x.status)
+	x.json.b = append(x.json.b, '\n')
+	_, err := x.w.Write(x.json.b)
+	return err
+}
+
+var contentTypeJSON = []string{"application/json"}
+
+// timeout is the request's context, ended after d at the latest.
+func (x *exchange) timeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(x.r.Context(), d)
+}
+
+// pathValue gives the unescaped segment of the path that a route names.
+func (x *exchange) pathValue(name string) (string, error) {
+	v, err := url.PathUnescape(mux.Vars(x.r)[name])
+	if err != nil {
+		return "", job.Errorf(job.CodeInvalid, "%s in the path is not escaped as a URL asks for: %v", name, err)
+	}
+	return v, nil
+}
+
+// pathID gives the job id in the path.
+func (x *exchange) pathID() (string, error) {
+	id, err := x.pathValue("id")
+	if err != nil {
+		return "", err
+	}
+	return id, job.CheckRefID("id", id)
+}
+
+// pathTopic gives the topic in the path.
+func (x *exchange) pathTopic() (string, error) {
+	topic, err := x.pathValue("topic")
+	if err != nil {
+		return "", err
+	}
+	return topic, job.CheckTopic("topic", topic)
+}
+
+// checkQuery refuses query parameters that a path does not know or that are
+// given twice: a misspelt one must not be silently without effect.
+func checkQuery(r *http.Request, known []string) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "the query string is malformed: %v", err)
+	}
+	for name, v := range values {
+		if !slices.Contains(known, name) {
+			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known))
+		}
+		if len(v) > 1 {
+			return job.Errorf(job.CodeInvalid, "query parameter %s is given %d times", name, len(v))
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// stale reads the query parameter consistency: true when the client is content
+// with this node's own state.
+func (x *exchange) stale() (bool, error) {
+	switch c := x.r.URL.Query().Get("consistency"); c {
+	case "", "consistent":
+		return false, nil
+	case "stale":
+		return true, nil
+	default:
+		return false, job.Errorf(job.CodeInvalid, "consistency is %.40q; it takes consistent or stale", c)
+	}
+}

@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/job"
+)
+
+// Options is what the handler needs. Queue and Operator must be set.
+type Options struct {
+	Queue    Queue
+	Operator Operator
+	Logger   *slog.Logger // nil: nothing is logged
+
+	// MaxBodyBytes limits the body of one job; 0 means job.DefaultMaxBodyBytes.
+	MaxBodyBytes int
+	// MaxBufferedBytes limits the requests held in memory at one time, over all
+	// connections. More are answered 429. 0 means 256 MiB.
+	MaxBufferedBytes int64
+	// Timeout bounds one call, beyond the wait that a reserve asks for. When it
+	// is over the outcome is unknown. 0 means 30 s.
+	Timeout time.Duration
+	// OperatorTimeout does the same for the calls under /v1/cluster; 0 means 2 min.
+	OperatorTimeout time.Duration
+
+	// Metrics serves /metrics; nil: that path is not found.
+	Metrics http.Handler
+	// Registry takes the handler's own metrics; nil: they are not published.
+	Registry prometheus.Registerer
+
+	// Drain is done once the node drains: it is not ready any more, waiting
+	// reserves are answered at once, and connections close after their answer.
+	// nil: never.
+	Drain context.Context
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = job.DefaultMaxBodyBytes
+	}
+	if o.MaxBufferedBytes == 0 {
+		o.MaxBufferedBytes = 256 << 20
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.OperatorTimeout == 0 {
+		o.OperatorTimeout = 2 * time.Minute
+	}
+	if o.Drain == nil {
+		o.Drain = context.Background()
+	}
+}
+
+// server answers the calls; its methods are spread over the files of their groups.
+type server struct {
+	Options
+	intake  intake
+	metrics *metrics
+}
+
+// New makes the handler of a node's HTTP address. It may be served on several
+// addresses at once.
+func New(o Options) http.Handler {
+	o.setDefaults()
+	s := &server{Options: o, metrics: newMetrics(o.Registry)}
+	s.intake.limit = o.MaxBufferedBytes
+
+	// Ids may hold any character, so paths are matched as they were sent: an
+	// escaped slash stays inside its segment, and ".." is an id like any other.
+	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
+	for _, rt := range s.routes() {
+		router.Handle(rt.path, s.handler(rt))
+	}
+	if o.Metrics != nil {
+		router.Handle("/metrics", o.Metrics)
+	}
+	router.NotFoundHandler = s.handler(route{path: "none", methods: methods{"": s.noSuchPath}})
+
+	// A browser must not be talked into writing to a node on localhost.
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(s.handler(route{path: "none", methods: methods{"": s.crossOrigin}}))
+	return guard.Handler(router)
+}
+
+// call handles one kind of request: it fills x's answer or returns the error
+// to answer with.
+type call func(x *exchange) error
+
+type methods map[string]call
+
+// handler runs the calls of one path: it picks the method, counts, turns errors
+// and panics into answers and sends them.
+func (s *server) handler(rt route) http.Handler {
+	counts := s.metrics.path(rt.path)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		x := newExchange(s, w, r)
+		defer func() {
+			counts.observe(x.status, time.Since(started))
+			x.close()
+		}()
+		if s.Drain.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
+		err := s.run(rt, x)
+		if x.sent {
+			return
+		}
+		if err != nil {
+			x.fail(err)
+		}
+		// The client may be gone; there is nobody to tell.
+		_ = x.send()
+	})
+}
+
+// run calls the method's handler and turns a panic into an error, so that one
+// defect costs one request.
+func (s *server) run(rt route, x *exchange) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
+		s.Logger.Error("request handler panicked", "method", x.r.Method, "path", x.r.URL.Path,
+			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		err = job.Errorf(job.CodeInternal, "the server met a defect while it handled the request; whether it was done is not known")
+	}()
+	h, ok := rt.methods[x.r.Method]
+	if !ok && x.r.Method == http.MethodHead {
+		h, ok = rt.methods[http.MethodGet]
+	}
+	if !ok {
+		h, ok = rt.methods[""]
+	}
+	if !ok {
+		return s.wrongMethod(rt, x)
+	}
+	if err := checkQuery(x.r, rt.query); err != nil {
+		return err
+	}
+	return h(x)
+}
+
+func (s *server) wrongMethod(rt route, x *exchange) error {
+	allowed := rt.allow()
+	x.w.Header().Set("Allow", allowed)
+	return job.Errorf(codeMethod, "%.300s does not take %s; it takes %s", x.r.URL.EscapedPath(), x.r.Method, strings.ReplaceAll(allowed, ", ", " or "))
+}
+
+func (s *server) noSuchPath(x *exchange) error {
+	return job.Errorf(job.CodeNotFound, "there is nothing at %.300q; see docs/http-api.md for the paths", x.r.URL.Path)
+}
+
+func (s *server) crossOrigin(x *exchange) error {
+	return job.Errorf(codeCrossOrigin, "a browser sent this from a page of another origin; such requests may not change anything")
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// addRequest is one job to add, alone or in a batch.
+type addRequest struct {
+	Topic       opt[string]  `json:"topic"`
+	ID          opt[string]  `json:"id"`
+	Delay       opt[float64] `json:"delay"`
+	DueAt       opt[string]  `json:"due_at"`
+	TTR         opt[float64] `json:"ttr"`
+	Priority    opt[int64]   `json:"priority"`
+	MaxAttempts opt[int64]   `json:"max_attempts"`
+	Body        body         `json:"body"`
+	BodyBase64  opt[string]  `json:"body_base64"`
+}
+
+// op checks the request and fills in what it leaves out.
+func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
+	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
+	if err := job.CheckTopic("topic", add.Topic); err != nil {
+		return nil, err
+	}
+	if q.ID.set {
+		if err := job.CheckID("id", add.Id); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if q.DueAt.set {
+		if q.Delay.set {
+			return nil, job.Errorf(job.CodeInvalid, "delay and due_at are both given; give one")
+		}
+		add.DueMs, err = dueMillis("due_at", q.DueAt.v, now)
+	} else {
+		add.DelayMs, err = job.Millis("delay", q.Delay.v, job.MaxDelay)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if add.TtrMs, err = job.TTRMillis("ttr", q.TTR.or(job.DefaultTTR.Seconds())); err != nil {
+		return nil, err
+	}
+	if add.Priority, err = uint32Of("priority", q.Priority.or(job.DefaultPriority)); err != nil {
+		return nil, err
+	}
+	if add.MaxAttempts, err = uint32Of("max_attempts", q.MaxAttempts.or(job.DefaultMaxAttempts)); err != nil {
+		return nil, err
+	}
+	b, err := pickBody(q.Body, q.BodyBase64, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	add.Body, add.BodyKind = b.b, b.kind
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
+}
+
+func uint32Of(field string, v int64) (uint32, error) {
+	if v < 0 || v > math.MaxUint32 {
+		return 0, job.Errorf(job.CodeInvalid, "%s is %d; it must be between 0 and %d", field, v, uint32(math.MaxUint32))
+	}
+	return uint32(v), nil
+}
+
+// dueMillis reads an instant. Fractions of a millisecond round up, so that no
+// job is early. An instant in the past is kept as one: it means now.
+func dueMillis(field, v string, now time.Time) (int64, error) {
+	t, err := time.Parse(time.RFC3339, v)
+	if err != nil {
+		return 0, job.Errorf(job.CodeInvalid, "%s is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z", field, v)
+	}
+	if t.After(now.Add(job.MaxDelay)) {
+		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s, more than %d s ahead, which is the longest delay", field, v, int64(job.MaxDelay.Seconds()))
+	}
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	// 0 would mean that no instant is given.
+	return max(ms, 1), nil
+}
+
+func (s *server) add(x *exchange) error {
+	var q addRequest
+	if err := x.decode(s.maxJobRequest(), &q); err != nil {
+		return err
+	}
+	op, err := q.op(s.MaxBodyBytes, time.Now())
+	if err != nil {
+		return err
+	}
+	r, err := s.doOne(x, op)
+	if err != nil {
+		return err
+	}
+	if !r.Existing {
+		x.status = http.StatusCreated
+	}
+	x.json.open()
+	x.json.added(r)
+	x.json.shut()
+	return nil
+}
+
+// added adds the members of a successful add.
+func (w *writer) added(r *jobpb.Result) {
+	w.boolean("success", true)
+	w.text("id", r.Id)
+	w.number("seq", r.Seq)
+	w.text("state", stateNames[r.State])
+	w.instant("due_at", r.DueMs)
+	w.boolean("existing", r.Existing)
+}
+
+// do applies ops and sees to it that each has its result.
+func (s *server) do(x *exchange, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	return doOps(ctx, s.Queue, ops)
+}
+
+func doOps(ctx context.Context, q Queue, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	results, err := q.Do(ctx, ops)
+	if err == nil && len(results) != len(ops) {
+		return nil, job.Errorf(job.CodeInternal, "%d operations gave %d results", len(ops), len(results))
+	}
+	return results, err
+}
+
+// doOne applies one operation; a refusal is an error.
+func (s *server) doOne(x *exchange, op *jobpb.Op) (*jobpb.Result, error) {
+	results, err := s.do(x, []*jobpb.Op{op})
+	if err != nil {
+		return nil, err
+	}
+	return results[0], job.ResultError(results[0])
+}
+
+func (s *server) getJob(x *exchange) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	j, err := s.Queue.Job(ctx, id, stale)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.job(j)
+	x.json.shut()
+	return nil
+}
+
+// job adds everything known of a job.
+func (w *writer) job(j *jobpb.Job) {
+	w.text("id", j.Id)
+	w.number("seq", j.Seq)
+	w.text("topic", j.Topic)
+	w.text("state", stateNames[j.State])
+	w.number("priority", uint64(j.Priority))
+	w.instant("due_at", j.DueMs)
+	w.seconds("delay", j.DelayMs)
+	w.seconds("ttr", j.TtrMs)
+	w.number("attempts", uint64(j.Attempts))
+	w.number("max_attempts", uint64(j.MaxAttempts))
+	w.instant("created_at", j.CreatedMs)
+	if j.State == jobpb.State_STATE_RESERVED {
+		w.instant("reserved_until", j.ReservedUntilMs)
+	}
+	w.text("reason", j.Reason)
+	w.number("reserves", uint64(j.Reserves))
+	w.number("timeouts", uint64(j.Timeouts))
+	w.number("releases", uint64(j.Releases))
+	w.number("buries", uint64(j.Buries))
+	w.number("kicks", uint64(j.Kicks))
+	w.body("body", j.BodyKind, j.Body)
+}
+
+func (s *server) deleteJob(x *exchange) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	ref := &jobpb.Ref{Id: id}
+	if token := x.r.URL.Query().Get("token"); token != "" {
+		if err := fence(ref, token); err != nil {
+			return err
+		}
+	}
+	return s.changed(x, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}})
+}

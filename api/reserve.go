@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+type reserveRequest struct {
+	Topics opt[[]string] `json:"topics"`
+	Max    opt[int64]    `json:"max"`
+	Wait   opt[float64]  `json:"wait"`
+	TTR    opt[float64]  `json:"ttr"`
+}
+
+func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
+	if n := len(q.Topics.v); n == 0 || n > job.MaxReserveTopics {
+		return nil, 0, job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
+	}
+	for i, topic := range q.Topics.v {
+		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
+			return nil, 0, err
+		}
+	}
+	r := &jobpb.Reserve{Topics: q.Topics.v, MaxBytes: job.MaxReserveBytes}
+	var err error
+	if r.Max, err = within("max", q.Max.or(1), job.MaxReserve); err != nil {
+		return nil, 0, err
+	}
+	if q.TTR.set {
+		if r.TtrMs, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
+			return nil, 0, err
+		}
+	}
+	wait, err := job.Millis("wait", q.Wait.v, job.MaxWait)
+	return r, time.Duration(wait) * time.Millisecond, err
+}
+
+func within(field string, v, limit int64) (uint32, error) {
+	if v < 1 || v > limit {
+		return 0, job.Errorf(job.CodeInvalid, "%s is %d; it must be between 1 and %d", field, v, limit)
+	}
+	return uint32(v), nil
+}
+
+func (s *server) reserve(x *exchange) error {
+	var q reserveRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	r, wait, err := q.check()
+	if err != nil {
+		return err
+	}
+	return s.handOut(x, r, wait, func(jobs []*jobpb.Reserved) {
+		x.json.open()
+		x.json.boolean("success", true)
+		x.json.openList("jobs")
+		for _, j := range jobs {
+			x.json.open()
+			x.json.reserved(j)
+			x.json.shut()
+		}
+		x.json.shutList()
+		x.json.shut()
+	})
+}
+
+// reserved adds the members of a job that is handed out.
+func (w *writer) reserved(j *jobpb.Reserved) {
+	w.text("id", j.Id)
+	w.number("seq", j.Seq)
+	w.text("topic", j.Topic)
+	w.text("token", tokenOf(j))
+	w.number("attempts", uint64(j.Attempts))
+	w.number("priority", uint64(j.Priority))
+	w.instant("due_at", j.DueMs)
+	w.instant("reserved_until", j.ReservedUntilMs)
+	w.seconds("ttr", j.TtrMs)
+	w.body("body", j.BodyKind, j.Body)
+}
+
+// handOut reserves jobs, writes the answer and sends it. Jobs that the client
+// did not get, because it hung up first, go back at once.
+func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
+	x.extendDeadlines(wait + s.Timeout)
+	jobs, err := s.await(x, r, wait)
+	if err != nil {
+		return err
+	}
+	if len(jobs) > 0 && x.r.Context().Err() != nil {
+		s.giveBack(x, jobs)
+		return x.r.Context().Err()
+	}
+	write(jobs)
+	if len(jobs) == 0 {
+		return nil
+	}
+	if err := x.sendNow(); err != nil {
+		s.giveBack(x, jobs)
+	}
+	return nil
+}
+
+// await reserves, and ends early and empty when the node drains.
+func (s *server) await(x *exchange, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	ctx, cancel := x.timeout(wait + s.Timeout)
+	defer cancel()
+	stop := context.AfterFunc(s.Drain, cancel)
+	defer stop()
+	jobs, err := s.Queue.Reserve(ctx, r, wait)
+	if err != nil && s.Drain.Err() != nil && x.r.Context().Err() == nil {
+		return nil, nil
+	}
+	return jobs, err
+}
+
+// extendDeadlines lets a long poll outlive the server's limits on reading and
+// writing one request. The read limit counts too: it would end the watch for a
+// client that hangs up, and with it the request.
+func (x *exchange) extendDeadlines(d time.Duration) {
+	c := http.NewResponseController(x.w)
+	// A server without deadlines, or a test's recorder, has none to extend.
+	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetWriteDeadline(time.Now().Add(d))
+}
+
+// sendNow sends the answer and hands it to the network, so that the caller
+// learns of a broken connection.
+func (x *exchange) sendNow() error {
+	if err := x.send(); err != nil {
+		return err
+	}
+	err := http.NewResponseController(x.w).Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
+}
+
+// giveBack returns jobs that no consumer saw, with the attempt taken back. When
+// that fails they come back by themselves at the end of their time to run.
+func (s *server) giveBack(x *exchange, jobs []*jobpb.Reserved) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), giveBackTimeout)
+	defer cancel()
+	ops := make([]*jobpb.Op, len(jobs))
+	for i, j := range jobs {
+		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+			Ref: &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}, Undelivered: true,
+		}}}
+	}
+	if _, err := doOps(ctx, s.Queue, ops); err != nil {
+		s.Logger.Warn("jobs of a consumer that hung up could not be given back; they return when their time to run is over",
+			"jobs", len(jobs), "first", jobs[0].Id, "error", err)
+	}
+}
+
+const giveBackTimeout = 5 * time.Second
