@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -37,10 +36,11 @@ type Options struct {
 	// Registry takes the handler's own metrics; nil: they are not published.
 	Registry prometheus.Registerer
 
-	// Drain is done once the node drains: it is not ready any more, waiting
-	// reserves are answered at once, and connections close after their answer.
-	// nil: never.
-	Drain context.Context
+	// Draining reports whether the node drains before it stops: then it is not
+	// ready, and connections close after their answer. It must not block. A
+	// reserve that the Queue gives up with not_applied meanwhile is answered
+	// with no jobs. nil: never.
+	Draining func() bool
 }
 
 func (o *Options) setDefaults() {
@@ -59,8 +59,8 @@ func (o *Options) setDefaults() {
 	if o.OperatorTimeout == 0 {
 		o.OperatorTimeout = 2 * time.Minute
 	}
-	if o.Drain == nil {
-		o.Drain = context.Background()
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *server) handler(rt route) http.Handler {
 			counts.observe(x.status, time.Since(started))
 			x.close()
 		}()
-		if s.Drain.Err() != nil {
+		if s.Draining() {
 			w.Header().Set("Connection", "close")
 		}
 		err := s.run(rt, x)

@@ -14,7 +14,7 @@ func (s *server) livez(x *exchange) error {
 // readyz says whether clients should be sent to this node.
 func (s *server) readyz(x *exchange) error {
 	r := s.Operator.Readiness()
-	if s.Drain.Err() != nil {
+	if s.Draining() {
 		r.Ready = false
 		r.Reasons = append([]string{"the node is draining before it stops"}, r.Reasons...)
 	}

@@ -107,14 +107,15 @@ func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, writ
 	return nil
 }
 
-// await reserves, and ends early and empty when the node drains.
+// await reserves. A wait that began before the node drains, and is cut short by
+// it, found nothing. Later ones fail with not_applied, so that consumers go to
+// another node instead of asking here in a loop.
 func (s *server) await(x *exchange, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	ctx, cancel := x.timeout(wait + s.Timeout)
 	defer cancel()
-	stop := context.AfterFunc(s.Drain, cancel)
-	defer stop()
+	before := s.Draining()
 	jobs, err := s.Queue.Reserve(ctx, r, wait)
-	if err != nil && s.Drain.Err() != nil && x.r.Context().Err() == nil {
+	if err != nil && !before && s.Draining() && job.CodeOf(err) == job.CodeNotApplied {
 		return nil, nil
 	}
 	return jobs, err
