@@ -1,0 +1,146 @@
+package fsm
+
+import (
+	"bytes"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// add creates a job, or finds that it is there already.
+func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
+	if err := x.checkAdd(op); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+	}
+	if op.Id != "" {
+		old, err := x.jobByID(op.Id)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			return x.addAgain(op, old, r)
+		}
+	}
+	t := x.m.topics[op.Topic]
+	if t == nil {
+		if len(x.m.topics) >= x.m.maxTopics {
+			return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", op.Topic, len(x.m.topics))
+		}
+		t = x.newTopic(op.Topic)
+	}
+	rec, state := x.newRecord(op, t)
+	t.added++
+	x.create(t, rec, state)
+	if x.replies {
+		r.Seq, r.Id, r.State, r.DueMs = rec.seq, x.name(rec), state, rec.fate.dueMS
+	}
+	return nil
+}
+
+// newRecord numbers the job and works out when it is due.
+func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
+	now := x.clock()
+	rec := &record{
+		seq: x.m.meta.state.nextSeq,
+		origin: origin{
+			id: op.Id, topic: t.number, priority: op.Priority, createdMS: now,
+			dueRequest: op.DueMs, ttrMS: op.TtrMs, maxAttempts: op.MaxAttempts,
+			bodyKind: op.BodyKind, bodyLen: len(op.Body),
+		},
+		body: op.Body,
+	}
+	x.m.meta.state.nextSeq++
+	due := op.DueMs
+	if due == 0 {
+		rec.delayMS = op.DelayMs
+		due = now + op.DelayMs
+	}
+	state := jobpb.State_STATE_DELAYED
+	if due <= now {
+		due, state = now, jobpb.State_STATE_READY
+	}
+	rec.origin.dueMS = due
+	rec.fate = freshFate(&rec.origin)
+	return rec, state
+}
+
+// checkAdd refuses what the borders should not have let through.
+func (x *tx) checkAdd(op *jobpb.Add) error {
+	if op.Id != "" {
+		if err := job.CheckID("id", op.Id); err != nil {
+			return err
+		}
+	}
+	// A topic that exists has a good name.
+	if x.m.topics[op.Topic] == nil {
+		if err := job.CheckTopic("topic", op.Topic); err != nil {
+			return err
+		}
+	}
+	const maxDelayMS = int64(job.MaxDelay / 1e6)
+	switch {
+	case op.DueMs < 0:
+		return job.Errorf(job.CodeInvalid, "due_ms is %d; it must not be negative", op.DueMs)
+	case op.DueMs > x.clock()+maxDelayMS:
+		return job.Errorf(job.CodeInvalid, "due_ms is %d ms ahead; the limit is %d", op.DueMs-x.clock(), maxDelayMS)
+	case op.DueMs == 0 && (op.DelayMs < 0 || op.DelayMs > maxDelayMS):
+		return job.Errorf(job.CodeInvalid, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, maxDelayMS)
+	case op.TtrMs < 1 || op.TtrMs > maxTTRMS:
+		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 1 and %d", op.TtrMs, maxTTRMS)
+	case len(op.Body) > job.HardMaxBodyBytes:
+		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), job.HardMaxBodyBytes)
+	case op.BodyKind != jobpb.BodyKind_BODY_BYTES && op.BodyKind != jobpb.BodyKind_BODY_JSON:
+		return job.Errorf(job.CodeInvalid, "body_kind is %d; this release knows only 0 and 1", op.BodyKind)
+	}
+	return nil
+}
+
+const maxTTRMS = int64(job.MaxTTR / 1e6)
+
+// addAgain answers an add whose id is taken: by the same job, which makes adds
+// safe to repeat, or by another.
+func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	if !x.replies {
+		return nil // nothing changes
+	}
+	if _, err := x.job(old.seq, true); err != nil { // for the body
+		return err
+	}
+	t, err := x.topicOf(old)
+	if err != nil {
+		return err
+	}
+	if field := difference(op, t.name, old); field != "" {
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s", op.Id, field)
+	}
+	state, err := x.stateOf(t, old)
+	if err != nil {
+		return err
+	}
+	r.Seq, r.Id, r.State, r.DueMs, r.Existing = old.seq, x.name(old), state, old.fate.dueMS, true
+	return nil
+}
+
+// difference names the first field in which an add differs from a job as it was
+// added; empty: none.
+func difference(op *jobpb.Add, topic string, old *record) string {
+	delayMS := op.DelayMs
+	if op.DueMs != 0 {
+		delayMS = 0 // it is ignored
+	}
+	switch {
+	case op.Topic != topic:
+		return "topic"
+	case op.BodyKind != old.bodyKind || !bytes.Equal(op.Body, old.body):
+		return "body"
+	case op.Priority != old.origin.priority:
+		return "priority"
+	case op.TtrMs != old.ttrMS:
+		return "ttr"
+	case op.MaxAttempts != old.maxAttempts:
+		return "max_attempts"
+	case op.DueMs != old.dueRequest || delayMS != old.delayMS:
+		return "delay or due instant"
+	}
+	return ""
+}

@@ -1,0 +1,131 @@
+package fsm
+
+import (
+	"container/heap"
+	"fmt"
+
+	"tarry/job/jobpb"
+)
+
+// overrun is the reason left with a job whose reservation ended by itself.
+const overrun = "time to run exceeded"
+
+// advance moves jobs whose instant has come: delayed ones become ready, overrun
+// reservations end. It also drops topics that have been empty for long enough.
+//
+// Every topic that is due gets the same share of max, so that one with a million
+// due jobs does not hold up the others. When more topics are due than max, the
+// ones with the earliest instants are served.
+func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
+	if op.Max < 1 {
+		return x.refuse(r, jobpb.Code_INVALID, "max is 0; it must be at least 1")
+	}
+	if err := x.settle(); err != nil {
+		return err
+	}
+	h := &x.m.due
+	var due []*topic
+	for uint32(len(due)) < op.Max && h.Len() > 0 && (*h)[0].next <= x.clock() {
+		due = append(due, heap.Pop(h).(*topic))
+	}
+	// Popped topics are settled again whether they moved or not.
+	for _, t := range due {
+		x.touch(t)
+	}
+	var moved uint32
+	for left := op.Max; left > 0 && len(due) > 0; {
+		share := max(1, left/uint32(len(due)))
+		still := due[:0]
+		for _, t := range due {
+			n, err := x.advanceTopic(t, min(share, left), &moved)
+			if err != nil {
+				return err
+			}
+			left -= n
+			if n == share {
+				still = append(still, t)
+			}
+		}
+		due = still
+	}
+	if err := x.settle(); err != nil {
+		return err
+	}
+	r.Count = moved
+	r.More = h.Len() > 0 && (*h)[0].next <= x.clock()
+	return nil
+}
+
+// advanceTopic does up to share of what is due in a topic, in the order of the
+// instants, and says how much. moved counts the jobs among it.
+func (x *tx) advanceTopic(t *topic, share uint32, moved *uint32) (done uint32, err error) {
+	if share > 0 && t.jobs() == 0 && !t.dropped && t.emptySince+topicKeepMS <= x.clock() {
+		x.dropTopic(t)
+		return 1, nil
+	}
+	for ; done < share; done++ {
+		delayed, hasDelayed, err := x.dueHead(t, jobpb.State_STATE_DELAYED)
+		if err != nil {
+			return done, err
+		}
+		overdue, hasOverdue, err := x.dueHead(t, jobpb.State_STATE_RESERVED)
+		if err != nil {
+			return done, err
+		}
+		switch {
+		case !hasDelayed && !hasOverdue:
+			return done, nil
+		case hasDelayed && (!hasOverdue || delayed.instant <= overdue.instant):
+			err = x.fallDue(t, delayed)
+		default:
+			err = x.timeOut(t, overdue.seq)
+		}
+		if err != nil {
+			return done, err
+		}
+		*moved++
+	}
+	return done, nil
+}
+
+// dueHead is the head of a list if its instant has come.
+func (x *tx) dueHead(t *topic, state jobpb.State) (place, bool, error) {
+	p, ok, err := x.head(t, state)
+	return p, ok && p.instant <= x.clock(), err
+}
+
+// fallDue makes a delayed job ready. Its records say "waiting" before and after,
+// so only the index changes.
+func (x *tx) fallDue(t *topic, p place) error {
+	if err := x.take(t, jobpb.State_STATE_DELAYED, p); err != nil {
+		return err
+	}
+	x.put(t, jobpb.State_STATE_READY, place{priority: p.carried, instant: p.instant, seq: p.seq})
+	return nil
+}
+
+// timeOut ends a reservation that has lasted too long.
+func (x *tx) timeOut(t *topic, seq uint64) error {
+	rec, err := x.job(seq, false)
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return missing(seq, t, jobpb.State_STATE_RESERVED)
+	}
+	t.timeouts++
+	to := jobpb.State_STATE_READY
+	if rec.exhausted() {
+		to = jobpb.State_STATE_DEAD
+	}
+	return x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
+		f.timeouts++
+		f.reason = overrun
+		if to == jobpb.State_STATE_READY {
+			f.wait()
+			return
+		}
+		f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.maxAttempts)
+		t.kill(f)
+	})
+}

@@ -1,0 +1,278 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Entry is one committed entry of the Raft log.
+type Entry struct {
+	Index, Term uint64
+	Data        []byte
+	// Configuration says that Data is not operations but the Raft
+	// configuration, opaque here, to be kept.
+	Configuration bool
+}
+
+// Changes is what a leader wants to know after an Apply.
+type Changes struct {
+	Topics  []TopicChange // those that changed; a dropped one is all zero
+	NextDue int64         // as Machine.NextDue
+	Marks   []MarkPoint
+	Cluster bool // the cluster id or the forgotten members changed
+}
+
+// MarkPoint is a Mark with the state at its entry. The receiver closes the view.
+type MarkPoint struct {
+	Name  string
+	Index uint64
+	View  *View
+}
+
+const (
+	// commitBytes ends a batch early, between entries: a batch beyond half a
+	// memtable is costly to the store.
+	commitBytes = 4 << 20
+
+	// maxClockMS is the end of the year 9999. A leader's clock beyond it is
+	// broken; it is cut off here so that no sum of instants can overflow.
+	maxClockMS = 253402300799999
+)
+
+// Apply applies committed entries, in order. An entry's changes are committed
+// whole or not at all, together with its index; one batch usually holds all the
+// entries. Entries at or below the applied index are skipped.
+//
+// With replies it returns one list of results per entry: one result per
+// operation, nil for a configuration or skipped entry. Without, results are not
+// built and the list is nil.
+//
+// It does not wait for the disk: the Raft log is the write-ahead log. Any error
+// is fatal: the process must end, because the state in memory may be ahead of
+// the store. Every later call returns the same error. One goroutine only.
+func (m *Machine) Apply(entries []Entry, replies bool) ([][]*jobpb.Result, Changes, error) {
+	if m.broken != nil {
+		return nil, Changes{}, m.broken
+	}
+	results, changes, err := m.apply(entries, replies)
+	if err != nil {
+		for _, p := range changes.Marks {
+			err = errors.Join(err, p.View.Close())
+		}
+		m.broken = fmt.Errorf("the state machine stopped: %w", err)
+		return nil, Changes{}, m.broken
+	}
+	return results, changes, nil
+}
+
+func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Result, changes Changes, err error) {
+	x := m.tx
+	x.replies = replies
+	if replies {
+		results = make([][]*jobpb.Result, len(entries))
+	}
+	applied := m.Applied().Index
+	changed := make(map[string]int) // index in changes.Topics
+	pending := false
+	for i, e := range entries {
+		if e.Index <= applied {
+			continue
+		}
+		applied = e.Index
+		rs, err := x.entry(e)
+		if err != nil {
+			return nil, changes, fmt.Errorf("log entry %d: %w", e.Index, err)
+		}
+		if replies {
+			results[i] = rs
+		}
+		pending = true
+		if len(x.marks) > 0 || x.batch.Len() > commitBytes {
+			if err := m.commit(&changes, changed); err != nil {
+				return nil, changes, err
+			}
+			pending = false
+		}
+	}
+	if pending {
+		if err := m.commit(&changes, changed); err != nil {
+			return nil, changes, err
+		}
+	}
+	changes.NextDue = m.NextDue()
+	return results, changes, nil
+}
+
+// entry applies one entry to the transaction.
+func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
+	meta := &x.m.meta
+	meta.state.index, meta.state.term = e.Index, e.Term
+	if e.Configuration {
+		meta.configuration, meta.configurationIndex = append([]byte(nil), e.Data...), e.Index
+		x.value = appendConfiguration(x.value[:0], e.Index, e.Data)
+		must(x.batch.Set(keyConfiguration, x.value, nil))
+		return nil, nil
+	}
+	in, err := job.DecodeEntry(e.Data)
+	if err != nil {
+		return nil, err
+	}
+	meta.state.clockMS = max(meta.state.clockMS, min(in.NowMs, maxClockMS))
+	if !x.replies {
+		var ignored jobpb.Result
+		for i, op := range in.Ops {
+			if err := x.op(op, &ignored); err != nil {
+				return nil, fmt.Errorf("operation %d: %w", i, err)
+			}
+		}
+		return nil, nil
+	}
+	// One allocation for all.
+	made := make([]jobpb.Result, len(in.Ops))
+	results := make([]*jobpb.Result, len(in.Ops))
+	for i, op := range in.Ops {
+		results[i] = &made[i]
+		if err := x.op(op, results[i]); err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i, err)
+		}
+	}
+	return results, nil
+}
+
+// op applies one operation and fills in its result, of which a follower has no
+// use: then r is a waste bin. An error is a failure of the machine, not of the
+// operation.
+func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Add:
+		return x.add(k.Add, r)
+	case *jobpb.Op_Reserve:
+		return x.reserve(k.Reserve, r)
+	case *jobpb.Op_Finish:
+		return x.finish(k.Finish, r)
+	case *jobpb.Op_Delete:
+		return x.delete(k.Delete, r)
+	case *jobpb.Op_Release:
+		return x.release(k.Release, r)
+	case *jobpb.Op_Touch:
+		return x.touchJob(k.Touch, r)
+	case *jobpb.Op_Bury:
+		return x.bury(k.Bury, r)
+	case *jobpb.Op_Kick:
+		return x.kick(k.Kick, r)
+	case *jobpb.Op_KickTopic:
+		return x.kickTopic(k.KickTopic, r)
+	case *jobpb.Op_Advance:
+		return x.advance(k.Advance, r)
+	case *jobpb.Op_Mark:
+		x.marks = append(x.marks, k.Mark.GetName())
+		return nil
+	case *jobpb.Op_SetCluster:
+		return x.setCluster(k.SetCluster, r)
+	case *jobpb.Op_ForgetMember:
+		return x.forgetMember(k.ForgetMember, r)
+	default:
+		return fmt.Errorf("this release does not know the operation %T: it was written by a newer release; upgrade this node", k)
+	}
+}
+
+// refuse makes r a refusal.
+func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any) error {
+	if x.replies {
+		r.Code, r.Message = code, fmt.Sprintf(format, args...)
+	}
+	return nil
+}
+
+// commit writes the transaction and publishes it. changed says where in
+// changes.Topics a topic of an earlier commit of the same Apply stands.
+func (m *Machine) commit(changes *Changes, changed map[string]int) error {
+	x := m.tx
+	if err := x.write(); err != nil {
+		return err
+	}
+	// With the store up to date, the windows need not remember what changed.
+	news := make([]TopicChange, 0, len(x.touched))
+	for _, t := range x.touched {
+		t.endTransaction()
+		c := TopicChange{Name: t.name}
+		if !t.dropped {
+			var err error
+			if c, err = m.settle(x.db, t); err != nil {
+				return err
+			}
+		} else if m.topics[t.name] != nil {
+			continue // made again since; that one is touched too
+		}
+		news = append(news, c)
+	}
+	m.publish(news)
+	for _, c := range news {
+		if at, ok := changed[c.Name]; ok {
+			changes.Topics[at] = c
+			continue
+		}
+		changed[c.Name] = len(changes.Topics)
+		changes.Topics = append(changes.Topics, c)
+	}
+	changes.Cluster = changes.Cluster || x.cluster
+	for _, name := range x.marks {
+		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.state.index, View: m.View()})
+	}
+	x.reset()
+	m.nextDue.Store(m.due.earliest())
+	return nil
+}
+
+// write commits the batch.
+func (x *tx) write() error {
+	for _, t := range x.touched {
+		if t.dropped {
+			continue
+		}
+		x.value = t.topicRecord.append(x.value[:0])
+		must(x.batch.Set(x.nameKey(spaceTopic, t.name), x.value, nil))
+	}
+	x.value = x.m.meta.state.append(x.value[:0])
+	must(x.batch.Set(keyState, x.value, nil))
+	if err := x.batch.Commit(pebble.NoSync); err != nil {
+		return fmt.Errorf("commit up to log entry %d: %w", x.m.meta.state.index, err)
+	}
+	if err := x.batch.Close(); err != nil {
+		return err
+	}
+	x.batch = x.db.NewBatch()
+	return nil
+}
+
+// publish tells other goroutines what was committed.
+func (m *Machine) publish(news []TopicChange) {
+	x := m.tx
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.public.applied = m.meta.own()
+	m.public.clusterID = m.meta.clusterID
+	for _, id := range x.forgot {
+		m.public.forgotten[id] = struct{}{}
+	}
+	for _, c := range news {
+		if _, live := m.topics[c.Name]; live {
+			m.public.topics[c.Name] = c
+		} else {
+			delete(m.public.topics, c.Name)
+		}
+	}
+}
+
+// endTransaction forgets what only the running transaction needed.
+func (t *topic) endTransaction() {
+	t.touched, t.dirty = false, false
+	for s := range t.windows {
+		t.windows[s].committed()
+	}
+}

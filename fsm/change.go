@@ -1,0 +1,273 @@
+package fsm
+
+import (
+	"fmt"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// missing is the failure of finding an index entry without its job: damage, or
+// a defect.
+func missing(seq uint64, t *topic, state jobpb.State) error {
+	return fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, state)
+}
+
+// find looks up the job that an operation names. When it answers nil the
+// operation is refused, r says why, and the caller has only to return err.
+func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
+	id, seq, generation := ref.GetId(), ref.GetSeq(), ref.GetGeneration()
+	switch {
+	case id == "" && seq == 0:
+		return nil, nil, x.refuse(r, jobpb.Code_INVALID, "the job is named by neither id nor seq")
+	case id != "":
+		rec, err = x.jobByID(id)
+	default:
+		rec, err = x.job(seq, false)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if rec == nil || (seq != 0 && rec.seq != seq) {
+		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", jobWords(id, seq))
+	}
+	if generation != 0 && (rec.standing != reserved || rec.generation != generation) {
+		return nil, nil, x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
+	}
+	t, err = x.topicOf(rec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if x.replies {
+		r.Seq, r.Id, r.DueMs = rec.seq, x.name(rec), rec.fate.dueMS
+	}
+	return rec, t, nil
+}
+
+func jobWords(id string, seq uint64) string {
+	switch {
+	case id == "":
+		return fmt.Sprintf("job number %d", seq)
+	case seq == 0:
+		return fmt.Sprintf("job %.40q", id)
+	default:
+		return fmt.Sprintf("job %.40q with number %d", id, seq)
+	}
+}
+
+// findReserved is find for operations that need a reservation.
+func (x *tx) findReserved(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
+	rec, t, err := x.find(ref, r)
+	if rec == nil || err != nil {
+		return nil, nil, err
+	}
+	if rec.standing != reserved {
+		return nil, nil, x.refuse(r, jobpb.Code_NOT_RESERVED, "job %.40q is not reserved", x.name(rec))
+	}
+	return rec, t, nil
+}
+
+// finish removes a reserved job: its work is done.
+func (x *tx) finish(op *jobpb.Finish, r *jobpb.Result) error {
+	rec, t, err := x.findReserved(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	t.finished++
+	return x.erase(t, rec, jobpb.State_STATE_RESERVED)
+}
+
+// delete removes a job in any state.
+func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	state, err := x.stateOf(t, rec)
+	if err != nil {
+		return err
+	}
+	t.deleted++
+	return x.erase(t, rec, state)
+}
+
+// release gives a reserved job back: ready, delayed, or dead when its attempts
+// are used up.
+func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
+	const maxDelayMS = int64(job.MaxDelay / 1e6)
+	if op.DelayMs < 0 || op.DelayMs > maxDelayMS {
+		return x.refuse(r, jobpb.Code_INVALID, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, maxDelayMS)
+	}
+	if err := job.CheckReason("reason", op.Reason); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+	}
+	rec, t, err := x.findReserved(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	to := jobpb.State_STATE_READY
+	switch {
+	case !op.Undelivered && rec.exhausted():
+		to = jobpb.State_STATE_DEAD
+	case op.DelayMs > 0:
+		to = jobpb.State_STATE_DELAYED
+	}
+	err = x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
+		f.setPriority(op.SetPriority, op.Priority)
+		f.setReason(op.Reason)
+		f.lastDelayMS = op.DelayMs
+		if op.Undelivered {
+			// As if it had not been handed out. The generation stays ahead.
+			f.attempts--
+			f.reserves--
+		} else {
+			f.releases++
+		}
+		switch to {
+		case jobpb.State_STATE_DEAD:
+			if op.Reason == "" {
+				f.reason = fmt.Sprintf("released on attempt %d of %d", rec.attempts, rec.maxAttempts)
+			}
+			t.kill(f)
+		case jobpb.State_STATE_DELAYED:
+			f.dueMS = x.clock() + op.DelayMs
+			f.wait()
+		default:
+			f.wait()
+		}
+	})
+	r.State, r.DueMs = to, rec.fate.dueMS
+	return err
+}
+
+// exhausted says that the job has no attempt left.
+func (rec *record) exhausted() bool {
+	return rec.maxAttempts != 0 && rec.attempts >= rec.maxAttempts
+}
+
+// touchJob starts a reservation's time to run again.
+func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
+	if op.TtrMs < 0 || op.TtrMs > maxTTRMS {
+		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	}
+	rec, t, err := x.findReserved(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	ttr := op.TtrMs
+	if ttr == 0 {
+		ttr = rec.ttrMS
+	}
+	err = x.move(t, rec, jobpb.State_STATE_RESERVED, jobpb.State_STATE_RESERVED, func(f *fate) {
+		f.reservedUntil = x.clock() + ttr
+	})
+	r.State, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.reservedUntil
+	return err
+}
+
+// bury sets a reserved job aside.
+func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
+	if err := job.CheckReason("reason", op.Reason); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+	}
+	rec, t, err := x.findReserved(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	err = x.move(t, rec, jobpb.State_STATE_RESERVED, jobpb.State_STATE_DEAD, func(f *fate) {
+		f.setPriority(op.SetPriority, op.Priority)
+		f.setReason(op.Reason)
+		f.buries++
+		t.kill(f)
+	})
+	r.State = jobpb.State_STATE_DEAD
+	return err
+}
+
+// kick makes a dead or delayed job ready.
+func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	state, err := x.stateOf(t, rec)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case jobpb.State_STATE_DEAD:
+		err = x.revive(t, rec)
+	case jobpb.State_STATE_DELAYED:
+		err = x.move(t, rec, state, jobpb.State_STATE_READY, func(f *fate) {
+			f.dueMS = x.clock()
+			f.kicks++
+		})
+	default:
+		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
+	}
+	r.State, r.DueMs = jobpb.State_STATE_READY, rec.fate.dueMS
+	return err
+}
+
+// revive makes a dead job ready, with all its attempts before it again.
+func (x *tx) revive(t *topic, rec *record) error {
+	return x.move(t, rec, jobpb.State_STATE_DEAD, jobpb.State_STATE_READY, func(f *fate) {
+		f.attempts = 0
+		f.kicks++
+		f.wait()
+	})
+}
+
+// kickTopic makes dead jobs of a topic ready, the longest dead first.
+func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
+	if op.Max < 1 || op.Max > job.MaxKick {
+		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	}
+	r.Count = 0
+	t := x.m.topics[op.Topic]
+	if t == nil {
+		return nil
+	}
+	for ; r.Count < op.Max; r.Count++ {
+		p, ok, err := x.head(t, jobpb.State_STATE_DEAD)
+		if err != nil || !ok {
+			return err
+		}
+		rec, err := x.job(p.seq, false)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(p.seq, t, jobpb.State_STATE_DEAD)
+		}
+		if err := x.revive(t, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait ends a reservation or a death: the job waits to be handed out.
+func (f *fate) wait() {
+	f.standing, f.reservedUntil, f.rank = waiting, 0, 0
+}
+
+// kill sets a job aside, behind those that died before it.
+func (t *topic) kill(f *fate) {
+	f.standing, f.reservedUntil, f.rank = dead, 0, t.rank
+	t.rank++
+	t.died++
+}
+
+func (f *fate) setPriority(set bool, priority uint32) {
+	if set {
+		f.priority = priority
+	}
+}
+
+// setReason keeps the last reason that was given.
+func (f *fate) setReason(reason string) {
+	if reason != "" {
+		f.reason = reason
+	}
+}

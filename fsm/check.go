@@ -1,0 +1,205 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job/jobpb"
+)
+
+// Check walks the whole state and returns the first thing that is wrong with
+// it: a job that is not in exactly one list, a counter that does not match, a
+// record that belongs to nothing. Its memory grows with topics, not with jobs.
+func (v *View) Check() error {
+	return v.read(func(r pebble.Reader) error {
+		m, err := readMeta(r)
+		if err != nil {
+			return err
+		}
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64)}
+		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSpaces} {
+			if err := step(); err != nil {
+				return fmt.Errorf("the state is inconsistent: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+type checker struct {
+	view   *View
+	r      pebble.Reader
+	meta   meta
+	topics map[uint32]*topicRecord
+	found  map[listID]uint64 // index entries by list
+	listed uint64            // index entries in all
+	named  uint64            // jobs with an id of the producer's
+}
+
+func (c *checker) scan(space byte, f func(key, value []byte) error) error {
+	return c.view.scan(c.r, []byte{space}, []byte{space + 1}, f)
+}
+
+func (c *checker) readTopics() error {
+	err := c.scan(spaceTopic, func(key, value []byte) error {
+		rec, err := decodeTopic(value)
+		if err != nil {
+			return err
+		}
+		if c.topics[rec.number] != nil {
+			return fmt.Errorf("topic %q shares its number %d with another", key[1:], rec.number)
+		}
+		c.topics[rec.number] = &rec
+		name, err := topicName(c.r, rec.number)
+		if err != nil || name != string(key[1:]) {
+			return fmt.Errorf("topic %q has number %d, which is named %q (%w)", key[1:], rec.number, name, err)
+		}
+		if rec.jobs() > 0 && rec.emptySince > c.meta.state.clockMS {
+			return fmt.Errorf("topic %q is empty since an instant ahead of the clock", name)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	names := 0
+	if err := c.scan(spaceNumber, func(_, _ []byte) error { names++; return nil }); err != nil {
+		return err
+	}
+	if names != len(c.topics) {
+		return fmt.Errorf("%d topic numbers have a name, but there are %d topics", names, len(c.topics))
+	}
+	return nil
+}
+
+// checkIndex proves that every index entry stands where its job's records say.
+// A job's records allow one place, or two while it waits: delayed or ready.
+func (c *checker) checkIndex() error {
+	return c.scan(spaceIndex, func(key, value []byte) error {
+		l, p, err := decodeIndex(key, value)
+		if err != nil {
+			return err
+		}
+		rec, err := readJob(c.r, p.seq, false)
+		if err != nil {
+			return err
+		}
+		if rec == nil || rec.topic != l.topic {
+			return fmt.Errorf("index entry %x lists a job that is not in that topic", key)
+		}
+		state, err := stateOf(c.r, c.meta.state.clockMS, rec)
+		if err != nil {
+			return err
+		}
+		if want := rec.place(l.state, p.seq); state != l.state || p != want {
+			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, state, want, l.state, p)
+		}
+		if l.state == jobpb.State_STATE_READY && p.instant > c.meta.state.clockMS {
+			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
+		}
+		c.found[l]++
+		c.listed++
+		return nil
+	})
+}
+
+func (c *checker) checkCounts() error {
+	for number, rec := range c.topics {
+		for s, count := range rec.counts {
+			l := listID{number, jobpb.State(s)}
+			if c.found[l] != count {
+				return fmt.Errorf("topic %d counts %d jobs in %s, its list has %d", number, count, l.state, c.found[l])
+			}
+			delete(c.found, l)
+		}
+	}
+	for l, n := range c.found {
+		return fmt.Errorf("%d jobs are listed in topic %d, which does not exist", n, l.topic)
+	}
+	return nil
+}
+
+// checkJobs proves that every job is listed: checkIndex found each entry to be
+// its job's only valid one, so the numbers need only be the same.
+func (c *checker) checkJobs() error {
+	var jobs uint64
+	err := c.scan(spaceOrigin, func(key, value []byte) error {
+		jobs++
+		seq, err := seqOfKey(key)
+		if err != nil {
+			return err
+		}
+		if seq == 0 || seq >= c.meta.state.nextSeq {
+			return fmt.Errorf("job %d is outside the seqs given so far, 1 to %d", seq, c.meta.state.nextSeq-1)
+		}
+		o, _, err := decodeOrigin(value)
+		if err != nil {
+			return err
+		}
+		if o.id == "" {
+			return nil
+		}
+		c.named++
+		named, _, err := findID(c.r, 0, o.id)
+		if err == nil && named != seq {
+			err = fmt.Errorf("job %d has the id %q, which leads to job %d", seq, o.id, named)
+		}
+		return err
+	})
+	if err == nil && jobs != c.listed {
+		err = fmt.Errorf("there are %d jobs, but %d are listed", jobs, c.listed)
+	}
+	return err
+}
+
+func (c *checker) checkFates() error {
+	return c.scan(spaceFate, func(key, _ []byte) error {
+		seq, err := seqOfKey(key)
+		if err != nil {
+			return err
+		}
+		rec, err := readJob(c.r, seq, false)
+		if err == nil && rec == nil {
+			err = fmt.Errorf("a state is kept of job %d, which does not exist", seq)
+		}
+		if err == nil && rec.maxAttempts != 0 && rec.attempts > rec.maxAttempts {
+			err = fmt.Errorf("job %d has had %d attempts of %d", seq, rec.attempts, rec.maxAttempts)
+		}
+		return err
+	})
+}
+
+func (c *checker) checkIDs() error {
+	var ids uint64
+	err := c.scan(spaceID, func(_, _ []byte) error { ids++; return nil })
+	if err == nil && ids != c.named {
+		err = fmt.Errorf("%d ids are kept, but %d jobs have one", ids, c.named)
+	}
+	return err
+}
+
+// checkSpaces finds keys outside the known keyspaces.
+func (c *checker) checkSpaces() error {
+	known := append([]byte{spaceMeta}, digestSpaces[:]...)
+	isKnown := make(map[byte]bool)
+	for _, s := range known {
+		isKnown[s] = true
+	}
+	for s := 0; s < 256; s++ {
+		if isKnown[byte(s)] {
+			continue
+		}
+		upper := []byte{byte(s) + 1}
+		if s == 255 {
+			upper = nil
+		}
+		err := c.view.scan(c.r, []byte{byte(s)}, upper, func(key, _ []byte) error {
+			return fmt.Errorf("key %x is in no known keyspace", key)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package fsm is the replicated state of one shard: jobs, topics and their order.
+package fsm

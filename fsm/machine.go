@@ -1,0 +1,318 @@
+package fsm
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Machine is the state of one shard. Apply, and what replaces the state, belong
+// to one goroutine; everything else may be called from any.
+type Machine struct {
+	dir     string
+	options Options
+	// maxTopics is job.MaxTopics; tests lower it.
+	maxTopics int
+
+	// Of the goroutine that applies.
+	memory
+	tx     *tx
+	broken error // the first failure of Apply; nothing is applied after it
+
+	nextDue atomic.Int64
+
+	// storeMu is held for reading while the store is in use by other
+	// goroutines, for writing while it is replaced.
+	storeMu sync.RWMutex
+	store   *store // nil once closed
+
+	witnessMu sync.Mutex // one Witness at a time
+
+	mu     sync.RWMutex // guards public
+	public public
+}
+
+// memory is what the applying goroutine keeps of the state: all of it is in the
+// store too.
+type memory struct {
+	meta     meta
+	topics   map[string]*topic
+	byNumber map[uint32]*topic
+	due      dueHeap
+}
+
+// public is what other goroutines may ask for, as of the last commit.
+type public struct {
+	applied   Applied // of the state alone
+	witness   witness
+	clusterID string
+	forgotten map[string]struct{}
+	topics    map[string]TopicChange
+}
+
+// TopicChange says how a topic stands.
+type TopicChange struct {
+	Name  string
+	Ready uint64
+	// NextDue is the earliest due instant of its delayed jobs or end of its
+	// reservations, in milliseconds; 0: none.
+	NextDue int64
+}
+
+// Open opens the state in dir, or makes a fresh one. It blocks for the replay
+// of the store's write-ahead log, a few seconds at most.
+func Open(dir string, o Options) (*Machine, error) {
+	o = o.withDefaults()
+	path, err := currentGeneration(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{dir: dir, options: o, maxTopics: job.MaxTopics}
+	if err := m.reopen(path); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close ends all views and closes the store. Apply must not be running.
+func (m *Machine) Close() error {
+	m.storeMu.Lock()
+	defer m.storeMu.Unlock()
+	s := m.store
+	m.store = nil
+	m.broken = errClosed
+	if s == nil {
+		return nil
+	}
+	return s.close()
+}
+
+var errClosed = errors.New("the state machine is closed")
+
+// reopen makes the store in path the machine's state. The state before it, if
+// any, is closed; its views end. On an error the state before it stays, unless
+// the error came from closing it. Like Apply, it belongs to the one goroutine.
+func (m *Machine) reopen(path string) error {
+	s, err := openStore(path, m.options)
+	if err != nil {
+		return err
+	}
+	mem, pub, err := load(s.db)
+	if err != nil {
+		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
+	}
+	m.storeMu.Lock()
+	old := m.store
+	m.store = s
+	m.storeMu.Unlock()
+	if m.tx != nil {
+		_ = m.tx.batch.Close() // of the old store; what it holds is given up
+	}
+	m.memory = mem
+	m.tx = newTx(m)
+	m.broken = nil
+	m.mu.Lock()
+	m.public = pub
+	m.mu.Unlock()
+	m.nextDue.Store(m.due.earliest())
+	if old == nil {
+		return nil
+	}
+	if err := old.close(); err != nil {
+		return fmt.Errorf("close the store in %s: %w", old.path, err)
+	}
+	return nil
+}
+
+// load reads everything that is kept in memory.
+func load(db *pebble.DB) (mem memory, pub public, err error) {
+	mem.topics = make(map[string]*topic)
+	mem.byNumber = make(map[uint32]*topic)
+	pub.forgotten = make(map[string]struct{})
+	pub.topics = make(map[string]TopicChange)
+	if mem.meta, err = readMeta(db); err != nil {
+		return mem, pub, err
+	}
+	if mem.meta.state.nextSeq == 0 {
+		mem.meta.state.nextSeq = 1
+	}
+	err = scan(db, []byte{spaceForgotten}, []byte{spaceForgotten + 1}, func(key, _ []byte) error {
+		pub.forgotten[string(key[1:])] = struct{}{}
+		return nil
+	})
+	if err != nil {
+		return mem, pub, err
+	}
+	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
+		rec, err := decodeTopic(value)
+		if err != nil {
+			return fmt.Errorf("topic %q: %w", key[1:], err)
+		}
+		mem.addTopic(&topic{topicRecord: rec, name: string(key[1:])})
+		return nil
+	})
+	if err != nil {
+		return mem, pub, err
+	}
+	// By number, so that the reads of the index go forward.
+	byNumber := slices.SortedFunc(maps.Values(mem.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
+	for _, t := range byNumber {
+		for s, n := range t.counts {
+			t.windows[s].complete = n == 0
+		}
+		change, err := mem.settle(db, t)
+		if err != nil {
+			return mem, pub, err
+		}
+		pub.topics[t.name] = change
+	}
+	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
+	return mem, pub, nil
+}
+
+func (mem *memory) addTopic(t *topic) {
+	t.position = -1
+	mem.topics[t.name] = t
+	mem.byNumber[t.number] = t
+}
+
+// head is the first place of a topic's list, read from the store if the window
+// does not have it.
+func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool, error) {
+	w := &t.windows[state]
+	if t.counts[state] == 0 {
+		return place{}, false, nil
+	}
+	if w.len() == 0 {
+		err := w.load(t.counts[state], func(from place) (reader, func() error, error) {
+			s, err := placesFrom(db, t.list(state), from)
+			if err != nil {
+				return nil, nil, err
+			}
+			return s, s.close, nil
+		})
+		if err != nil {
+			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
+		}
+	}
+	return w.live()[0], true, nil
+}
+
+// settle puts t into the due heap where its heads and counts say it belongs.
+func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
+	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
+	for _, state := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
+		p, ok, err := mem.head(db, t, state)
+		if err != nil {
+			return TopicChange{}, err
+		}
+		if ok && (change.NextDue == 0 || p.instant < change.NextDue) {
+			change.NextDue = p.instant
+		}
+	}
+	next := change.NextDue
+	if t.jobs() == 0 {
+		next = t.emptySince + topicKeepMS
+	}
+	mem.due.set(t, next)
+	return change, nil
+}
+
+// NextDue is the instant, in Unix milliseconds, at which the state next needs an
+// Advance; 0: none.
+func (m *Machine) NextDue() int64 { return m.nextDue.Load() }
+
+// Applied says how far the log is applied.
+func (m *Machine) Applied() Applied {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return reached(m.public.applied, m.public.witness)
+}
+
+// ClusterID is the cluster's name; empty before it has one.
+func (m *Machine) ClusterID() string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.clusterID
+}
+
+// Forgotten tells whether a Raft server was removed for good.
+func (m *Machine) Forgotten(serverID string) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	_, ok := m.public.forgotten[serverID]
+	return ok
+}
+
+// TopicChanges lists all topics as they stand, by name.
+func (m *Machine) TopicChanges() []TopicChange {
+	m.mu.RLock()
+	all := make([]TopicChange, 0, len(m.public.topics))
+	for _, c := range m.public.topics {
+		all = append(all, c)
+	}
+	m.mu.RUnlock()
+	slices.SortFunc(all, func(a, b TopicChange) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// View opens a consistent view of the committed state. Close it.
+func (m *Machine) View() *View {
+	m.storeMu.RLock()
+	defer m.storeMu.RUnlock()
+	if m.store == nil {
+		return &View{store: new(store)} // ended from the start
+	}
+	return m.store.view(m.options.Shard)
+}
+
+// Metrics are the store's own; nil once the machine is closed.
+func (m *Machine) Metrics() *pebble.Metrics {
+	m.storeMu.RLock()
+	defer m.storeMu.RUnlock()
+	if m.store == nil {
+		return nil
+	}
+	return m.store.db.Metrics()
+}
+
+// Witness records that Raft has reached index, with the configuration in force
+// there, and makes everything up to it durable: when it returns, the log up to
+// index is no longer needed. What is recorded never moves back. It blocks for a
+// sync of the disk, and may run beside Apply: it has a key of its own, which
+// no batch of Apply writes.
+func (m *Machine) Witness(index, term uint64, configuration []byte, configurationIndex uint64) error {
+	m.storeMu.RLock()
+	defer m.storeMu.RUnlock()
+	if m.store == nil {
+		return errClosed
+	}
+	m.witnessMu.Lock()
+	defer m.witnessMu.Unlock()
+	m.mu.RLock()
+	w := m.public.witness
+	m.mu.RUnlock()
+	if index > w.index {
+		w.index, w.term = index, term
+	}
+	if configurationIndex > w.configurationIndex {
+		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
+	}
+	// The write-ahead log is in order, so its sync covers every batch before.
+	if err := m.store.db.Set(keyWitness, w.append(nil), pebble.Sync); err != nil {
+		return fmt.Errorf("record that the log is applied up to %d: %w", index, err)
+	}
+	m.mu.Lock()
+	m.public.witness = w
+	m.mu.Unlock()
+	return nil
+}

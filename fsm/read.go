@@ -1,0 +1,186 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job/jobpb"
+)
+
+// record is one job: as it was added, and what became of it.
+type record struct {
+	seq uint64
+	origin
+	fate
+	body []byte // nil when it was not asked for
+	// ownBody says that body may be handed out. A body that came in with the
+	// entry being applied may not.
+	ownBody bool
+	gone    bool // deleted in the running transaction
+}
+
+// readJob reads a job, nil when there is none, with a copy of its body if asked.
+func readJob(r pebble.Reader, seq uint64, withBody bool) (*record, error) {
+	var keyBuf [9]byte
+	var rec *record
+	err := readKey(r, appendSeqKey(keyBuf[:0], spaceOrigin, seq), func(value []byte) error {
+		o, body, err := decodeOrigin(value)
+		if err != nil {
+			return err
+		}
+		rec = &record{seq: seq, origin: o}
+		if withBody {
+			rec.body, rec.ownBody = bytes.Clone(body), true
+			if rec.body == nil {
+				rec.body = []byte{}
+			}
+		}
+		return nil
+	})
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	rec.fate = freshFate(&rec.origin)
+	err = readKey(r, appendSeqKey(keyBuf[:0], spaceFate, seq), func(value []byte) (err error) {
+		rec.fate, err = decodeFate(value)
+		return err
+	})
+	return rec, err
+}
+
+// readBody reads a copy of a job's body.
+func readBody(r pebble.Reader, seq uint64) (copied []byte, err error) {
+	var keyBuf [9]byte
+	err = readKey(r, appendSeqKey(keyBuf[:0], spaceOrigin, seq), func(value []byte) error {
+		_, body, err := decodeOrigin(value)
+		copied = append([]byte{}, body...)
+		return err
+	})
+	return copied, err
+}
+
+// stateOf tells a stored job's state at a clock. The fate knows it, but for
+// delayed or ready: a job whose due instant has passed is delayed until an
+// Advance has moved its index entry.
+func stateOf(r pebble.Reader, clockMS int64, rec *record) (jobpb.State, error) {
+	if s := rec.settledState(clockMS); s != jobpb.State_STATE_NONE {
+		return s, nil
+	}
+	delayed, err := hasPlace(r, listID{rec.topic, jobpb.State_STATE_DELAYED}, rec.place(jobpb.State_STATE_DELAYED, rec.seq))
+	if err != nil {
+		return jobpb.State_STATE_NONE, err
+	}
+	return waitingState(delayed), nil
+}
+
+// settledState is the state as far as the fate alone tells it; STATE_NONE when
+// the index must be asked.
+func (rec *record) settledState(clockMS int64) jobpb.State {
+	switch rec.standing {
+	case reserved:
+		return jobpb.State_STATE_RESERVED
+	case dead:
+		return jobpb.State_STATE_DEAD
+	}
+	if rec.fate.dueMS > clockMS {
+		return jobpb.State_STATE_DELAYED
+	}
+	return jobpb.State_STATE_NONE
+}
+
+func waitingState(delayed bool) jobpb.State {
+	if delayed {
+		return jobpb.State_STATE_DELAYED
+	}
+	return jobpb.State_STATE_READY
+}
+
+func hasPlace(r pebble.Reader, l listID, p place) (found bool, err error) {
+	var keyBuf [indexKeyLen]byte
+	err = readKey(r, l.appendKey(keyBuf[:0], p), func([]byte) error { found = true; return nil })
+	return found, err
+}
+
+// places reads the index of a store.
+type places struct{ it *pebble.Iterator }
+
+// placesFrom opens a list at a place. Close the result.
+func placesFrom(r pebble.Reader, l listID, from place) (*places, error) {
+	it, err := r.NewIter(&pebble.IterOptions{
+		LowerBound: l.appendKey(nil, from),
+		UpperBound: l.appendEnd(nil),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read a list: %w", err)
+	}
+	it.First()
+	return &places{it}, nil
+}
+
+func (s *places) next() (place, bool, error) {
+	if !s.it.Valid() {
+		return place{}, false, s.it.Error()
+	}
+	value, err := s.it.ValueAndErr()
+	if err != nil {
+		return place{}, false, err
+	}
+	_, p, err := decodeIndex(s.it.Key(), value)
+	s.it.Next()
+	return p, err == nil, err
+}
+
+func (s *places) close() error { return s.it.Close() }
+
+// firstOf is the first place of a list that is not below from.
+func firstOf(r pebble.Reader, l listID, from place) (p place, ok bool, err error) {
+	s, err := placesFrom(r, l, from)
+	if err != nil {
+		return place{}, false, err
+	}
+	p, ok, err = s.next()
+	return p, ok, errors.Join(err, s.close())
+}
+
+// topicName is the name behind a topic's number.
+func topicName(r pebble.Reader, number uint32) (name string, err error) {
+	err = readKey(r, appendNumberKey(nil, number), func(value []byte) error {
+		name = string(value)
+		return nil
+	})
+	if err == nil && name == "" {
+		err = fmt.Errorf("topic %d has no name", number)
+	}
+	return name, err
+}
+
+func decodeSeq(value []byte) (uint64, error) {
+	if len(value) != 8 {
+		return 0, fmt.Errorf("seq of %d bytes, want 8", len(value))
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// scan calls f for every pair from lower up to, not including, upper. f must not
+// keep the slices.
+func scan(r pebble.Reader, lower, upper []byte, f func(key, value []byte) error) (err error) {
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return fmt.Errorf("scan the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	for valid := it.First(); valid; valid = it.Next() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("scan the store: %w", err)
+		}
+		if err := f(it.Key(), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

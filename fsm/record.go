@@ -1,0 +1,246 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Versions of the records on disk, each the record's first byte.
+const (
+	originVersion = 1
+	fateVersion   = 1
+	topicVersion  = 1
+)
+
+// errShort is returned when a record ends before its last field.
+var errShort = errors.New("record is too short")
+
+// origin is a job as it was added. It is written once and never changed, so
+// that a body is written once, however often the job changes state.
+type origin struct {
+	id          string // the producer's; empty: the server names the job after its seq
+	topic       uint32
+	priority    uint32
+	createdMS   int64
+	delayMS     int64 // as requested; 0 when dueRequest is set
+	dueRequest  int64 // as requested; 0: none
+	dueMS       int64 // what came of it
+	ttrMS       int64
+	maxAttempts uint32
+	bodyKind    jobpb.BodyKind
+	bodyLen     int // not on disk: what is left of the record
+}
+
+const originFixed = 1 + 1 + 4 + 4 + 5*8 + 4 + 1
+
+// append encodes o and body.
+func (o *origin) append(b, body []byte) []byte {
+	b = append(b, originVersion, byte(o.bodyKind))
+	b = binary.BigEndian.AppendUint32(b, o.topic)
+	b = binary.BigEndian.AppendUint32(b, o.priority)
+	for _, v := range [...]int64{o.createdMS, o.delayMS, o.dueRequest, o.dueMS, o.ttrMS} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	b = binary.BigEndian.AppendUint32(b, o.maxAttempts)
+	b = append(b, byte(len(o.id)))
+	b = append(b, o.id...)
+	return append(b, body...)
+}
+
+// decodeOrigin reads a record; the body it returns aliases b.
+func decodeOrigin(b []byte) (o origin, body []byte, err error) {
+	if err := checkVersion("job record", b, originVersion); err != nil {
+		return origin{}, nil, err
+	}
+	if len(b) < originFixed {
+		return origin{}, nil, fmt.Errorf("job record of %d bytes: %w", len(b), errShort)
+	}
+	o.bodyKind = jobpb.BodyKind(b[1])
+	o.topic = binary.BigEndian.Uint32(b[2:])
+	o.priority = binary.BigEndian.Uint32(b[6:])
+	for i, p := range [...]*int64{&o.createdMS, &o.delayMS, &o.dueRequest, &o.dueMS, &o.ttrMS} {
+		*p = int64(binary.BigEndian.Uint64(b[10+8*i:]))
+	}
+	o.maxAttempts = binary.BigEndian.Uint32(b[50:])
+	idLen := int(b[54])
+	rest := b[originFixed:]
+	if len(rest) < idLen {
+		return origin{}, nil, fmt.Errorf("job record's id: %w", errShort)
+	}
+	o.id = string(rest[:idLen])
+	body = rest[idLen:]
+	o.bodyLen = len(body)
+	return o, body, nil
+}
+
+// name is the id by which clients know the job.
+func (o *origin) name(shard uint32, seq uint64) string {
+	if o.id != "" {
+		return o.id
+	}
+	return job.ServerID(shard, seq)
+}
+
+// standing is what a fate says of a job's state. It does not tell delayed from
+// ready: that is the index's to say, so that a job falls due without its records
+// being written.
+type standing byte
+
+const (
+	waiting  standing = 0
+	reserved standing = 1
+	dead     standing = 2
+)
+
+// fate is what became of a job since it was added. A job without the record has
+// the fate of a fresh one.
+type fate struct {
+	standing      standing
+	priority      uint32
+	dueMS         int64
+	lastDelayMS   int64
+	attempts      uint32
+	generation    uint32
+	reservedUntil int64
+	rank          uint64 // place among the dead
+	reserves      uint32
+	timeouts      uint32
+	releases      uint32
+	buries        uint32
+	kicks         uint32
+	reason        string
+}
+
+func freshFate(o *origin) fate {
+	return fate{priority: o.priority, dueMS: o.dueMS, lastDelayMS: o.dueMS - o.createdMS}
+}
+
+const fateFixed = 1 + 1 + 8*4 + 4*8
+
+func (f *fate) counters() [8]*uint32 {
+	return [...]*uint32{&f.priority, &f.attempts, &f.generation, &f.reserves, &f.timeouts, &f.releases, &f.buries, &f.kicks}
+}
+
+func (f *fate) append(b []byte) []byte {
+	b = append(b, fateVersion, byte(f.standing))
+	for _, p := range f.counters() {
+		b = binary.BigEndian.AppendUint32(b, *p)
+	}
+	for _, v := range [...]uint64{uint64(f.dueMS), uint64(f.lastDelayMS), uint64(f.reservedUntil), f.rank} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	return append(b, f.reason...)
+}
+
+func decodeFate(b []byte) (f fate, err error) {
+	if err := checkVersion("job state record", b, fateVersion); err != nil {
+		return fate{}, err
+	}
+	if len(b) < fateFixed {
+		return fate{}, fmt.Errorf("job state record of %d bytes: %w", len(b), errShort)
+	}
+	f.standing = standing(b[1])
+	if f.standing > dead {
+		return fate{}, fmt.Errorf("job state record has the unknown state %d", b[1])
+	}
+	rest := b[2:]
+	for _, p := range f.counters() {
+		*p = binary.BigEndian.Uint32(rest)
+		rest = rest[4:]
+	}
+	f.dueMS = int64(binary.BigEndian.Uint64(rest))
+	f.lastDelayMS = int64(binary.BigEndian.Uint64(rest[8:]))
+	f.reservedUntil = int64(binary.BigEndian.Uint64(rest[16:]))
+	f.rank = binary.BigEndian.Uint64(rest[24:])
+	f.reason = string(rest[32:])
+	return f, nil
+}
+
+// place is where a job of this fate stands in the list of the given state.
+func (f *fate) place(state jobpb.State, seq uint64) place {
+	switch state {
+	case jobpb.State_STATE_DELAYED:
+		return place{instant: f.dueMS, seq: seq, carried: f.priority}
+	case jobpb.State_STATE_READY:
+		return place{priority: f.priority, instant: f.dueMS, seq: seq}
+	case jobpb.State_STATE_RESERVED:
+		return place{instant: f.reservedUntil, seq: seq}
+	default:
+		return place{instant: int64(f.rank), seq: seq}
+	}
+}
+
+// topicRecord is what is kept of a topic.
+type topicRecord struct {
+	number     uint32
+	counts     [stateCount]uint64 // jobs by state
+	added      uint64
+	finished   uint64
+	deleted    uint64
+	timeouts   uint64
+	died       uint64
+	rank       uint64 // of the next job to die
+	emptySince int64  // FSM clock; meaningful while the topic has no jobs
+}
+
+// stateCount is one more than the last jobpb.State.
+const stateCount = int(jobpb.State_STATE_DEAD) + 1
+
+const topicLen = 1 + 4 + 11*8
+
+func (r *topicRecord) numbers() [10]*uint64 {
+	return [...]*uint64{
+		&r.counts[jobpb.State_STATE_DELAYED], &r.counts[jobpb.State_STATE_READY],
+		&r.counts[jobpb.State_STATE_RESERVED], &r.counts[jobpb.State_STATE_DEAD],
+		&r.added, &r.finished, &r.deleted, &r.timeouts, &r.died, &r.rank,
+	}
+}
+
+func (r *topicRecord) jobs() uint64 {
+	var n uint64
+	for _, c := range r.counts {
+		n += c
+	}
+	return n
+}
+
+func (r *topicRecord) append(b []byte) []byte {
+	b = append(b, topicVersion)
+	b = binary.BigEndian.AppendUint32(b, r.number)
+	for _, p := range r.numbers() {
+		b = binary.BigEndian.AppendUint64(b, *p)
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(r.emptySince))
+}
+
+func decodeTopic(b []byte) (r topicRecord, err error) {
+	if err := checkVersion("topic record", b, topicVersion); err != nil {
+		return topicRecord{}, err
+	}
+	if len(b) != topicLen {
+		return topicRecord{}, fmt.Errorf("topic record has %d bytes, want %d", len(b), topicLen)
+	}
+	r.number = binary.BigEndian.Uint32(b[1:])
+	rest := b[5:]
+	for _, p := range r.numbers() {
+		*p = binary.BigEndian.Uint64(rest)
+		rest = rest[8:]
+	}
+	r.emptySince = int64(binary.BigEndian.Uint64(rest))
+	return r, nil
+}
+
+// checkVersion refuses records that this release cannot read.
+func checkVersion(what string, b []byte, want byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%s is empty: %w", what, errShort)
+	}
+	if b[0] != want {
+		return fmt.Errorf("%s has format version %d, this release knows only %d: it was written by another release; run that one", what, b[0], want)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package fsm
+
+import (
+	"bytes"
+	"container/heap"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// reserve hands out ready jobs, best first over all the topics named.
+func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
+	if err := checkReserve(op); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+	}
+	heads, err := x.readyHeads(op.Topics)
+	if err != nil {
+		return err
+	}
+	var bodies int64
+	for n := uint32(0); n < op.Max && len(heads) > 0; n++ {
+		h := heads[0]
+		rec, err := x.job(h.place.seq, x.replies)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(h.place.seq, h.topic, jobpb.State_STATE_READY)
+		}
+		bodies += int64(rec.bodyLen)
+		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
+			break
+		}
+		ttr := op.TtrMs
+		if ttr == 0 {
+			ttr = rec.ttrMS
+		}
+		if err := x.handOut(h.topic, rec, ttr); err != nil {
+			return err
+		}
+		if x.replies {
+			r.Jobs = append(r.Jobs, x.reserved(h.topic, rec, ttr))
+		}
+		p, ok, err := x.head(h.topic, jobpb.State_STATE_READY)
+		if err != nil {
+			return err
+		}
+		if ok {
+			heads[0].place = p
+			heap.Fix(&heads, 0)
+		} else {
+			heap.Pop(&heads)
+		}
+	}
+	return nil
+}
+
+func checkReserve(op *jobpb.Reserve) error {
+	switch {
+	case len(op.Topics) == 0 || len(op.Topics) > job.MaxReserveTopics:
+		return job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", len(op.Topics), job.MaxReserveTopics)
+	case op.Max < 1 || op.Max > job.MaxReserve:
+		return job.Errorf(job.CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, job.MaxReserve)
+	case op.TtrMs < 0 || op.TtrMs > maxTTRMS:
+		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	case op.MaxBytes < 0:
+		return job.Errorf(job.CodeInvalid, "max_bytes is %d; it must not be negative", op.MaxBytes)
+	}
+	return nil
+}
+
+// readyHead is the best ready job of one topic.
+type readyHead struct {
+	place
+	topic *topic
+}
+
+// readyHeap holds the best job of each topic, the best of all first.
+type readyHeap []readyHead
+
+func (h readyHeap) Len() int           { return len(h) }
+func (h readyHeap) Less(i, j int) bool { return h[i].compare(h[j].place) < 0 }
+func (h readyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *readyHeap) Push(e any)        { *h = append(*h, e.(readyHead)) }
+func (h *readyHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}
+
+// readyHeads looks up the topics that have ready jobs, each once.
+func (x *tx) readyHeads(names []string) (readyHeap, error) {
+	x.seen++
+	heads := make(readyHeap, 0, min(len(names), 8))
+	for _, name := range names {
+		t := x.m.topics[name]
+		if t == nil || t.seen == x.seen {
+			continue
+		}
+		t.seen = x.seen
+		p, ok, err := x.head(t, jobpb.State_STATE_READY)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			heads = append(heads, readyHead{p, t})
+		}
+	}
+	heap.Init(&heads)
+	return heads, nil
+}
+
+// handOut makes a ready job a reserved one.
+func (x *tx) handOut(t *topic, rec *record, ttr int64) error {
+	return x.move(t, rec, jobpb.State_STATE_READY, jobpb.State_STATE_RESERVED, func(f *fate) {
+		f.standing = reserved
+		f.attempts++
+		f.reserves++
+		f.generation++
+		if f.generation == 0 {
+			f.generation = 1 // 0 means "no fence"
+		}
+		f.reservedUntil = x.clock() + ttr
+	})
+}
+
+// reserved describes a job that was just handed out.
+func (x *tx) reserved(t *topic, rec *record, ttr int64) *jobpb.Reserved {
+	body := rec.body
+	if !rec.ownBody {
+		body = bytes.Clone(body)
+	}
+	return &jobpb.Reserved{
+		Id: x.name(rec), Seq: rec.seq, Topic: t.name,
+		Body: body, BodyKind: rec.bodyKind,
+		Generation: rec.generation, Attempts: rec.attempts,
+		Priority: rec.fate.priority, DueMs: rec.fate.dueMS,
+		ReservedUntilMs: rec.reservedUntil, TtrMs: ttr,
+	}
+}

@@ -1,0 +1,64 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// ErrViewEnded is returned by a View whose state was closed or replaced by an
+// installed snapshot. A new View sees what is there now.
+var ErrViewEnded = errors.New("the state under this view was closed or replaced")
+
+// store is one open database and the views that read from it. It can be closed
+// under its views: their owners then get ErrViewEnded, and nobody waits for a
+// view that was forgotten.
+type store struct {
+	path string
+	db   *pebble.DB
+
+	mu    sync.Mutex
+	views map[*View]struct{} // nil once the store is closed
+}
+
+func openStore(path string, o Options) (*store, error) {
+	db, err := pebble.Open(path, o.pebble())
+	if err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", path, err)
+	}
+	return &store{path: path, db: db, views: make(map[*View]struct{})}, nil
+}
+
+// view opens a snapshot of what is committed.
+func (s *store) view(shard uint32) *View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &View{shard: shard, store: s}
+	if s.views != nil {
+		v.snapshot = s.db.NewSnapshot()
+		s.views[v] = struct{}{}
+	}
+	return v
+}
+
+func (s *store) forget(v *View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.views, v)
+}
+
+// close ends the views, then closes the database. It waits for reads under way,
+// which notice the end soon.
+func (s *store) close() error {
+	s.mu.Lock()
+	views := s.views
+	s.views = nil
+	s.mu.Unlock()
+	var err error
+	for v := range views {
+		err = errors.Join(err, v.end())
+	}
+	return errors.Join(err, s.db.Close())
+}

@@ -1,0 +1,89 @@
+package fsm
+
+import (
+	"container/heap"
+
+	"tarry/job/jobpb"
+)
+
+// topicKeepMS is how long, on the FSM clock, a topic without jobs is kept, with
+// its totals. Then an Advance drops it.
+const topicKeepMS = 60 * 60 * 1000
+
+// topic is a topic in memory: its record, and the heads of its four lists.
+type topic struct {
+	topicRecord
+	name    string
+	windows [stateCount]window // by state
+
+	// dirty: the record or a head changed since the transaction last settled.
+	dirty bool
+	// touched: the record changed in the transaction and must be written.
+	touched bool
+	dropped bool
+	// seen marks the topic during one Reserve or one Advance.
+	seen uint64
+
+	next     int64 // the instant at which the topic next needs an Advance; 0: never
+	position int   // in the due heap; -1: not there
+}
+
+func (t *topic) list(state jobpb.State) listID { return listID{topic: t.number, state: state} }
+
+// dueHeap orders the topics that need an Advance some day by that instant, then
+// by number: an order that depends on nothing but the state.
+type dueHeap []*topic
+
+func (h dueHeap) Len() int { return len(h) }
+
+func (h dueHeap) Less(i, j int) bool {
+	if h[i].next != h[j].next {
+		return h[i].next < h[j].next
+	}
+	return h[i].number < h[j].number
+}
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].position, h[j].position = i, j
+}
+
+func (h *dueHeap) Push(x any) {
+	t := x.(*topic)
+	t.position = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *dueHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.position = -1
+	return t
+}
+
+// set gives t its next instant and its place in the heap.
+func (h *dueHeap) set(t *topic, next int64) {
+	if t.position >= 0 && next == t.next {
+		return
+	}
+	t.next = next
+	switch {
+	case next == 0 && t.position >= 0:
+		heap.Remove(h, t.position)
+	case next == 0:
+	case t.position >= 0:
+		heap.Fix(h, t.position)
+	default:
+		heap.Push(h, t)
+	}
+}
+
+// earliest is the smallest next instant of all topics; 0: none.
+func (h dueHeap) earliest() int64 {
+	if len(h) == 0 {
+		return 0
+	}
+	return h[0].next
+}

@@ -1,0 +1,306 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// tx is the running transaction: what the entries being applied have changed,
+// and the batch that will commit it. The batch cannot be read, so all that a
+// later operation may ask of an earlier one is kept here as well: jobs, ids, and
+// (in the windows) index entries.
+type tx struct {
+	m     *Machine
+	db    *pebble.DB
+	batch *pebble.Batch
+
+	jobs    map[uint64]*record // read or changed; gone ones stay, marked
+	ids     map[string]uint64  // producer ids set (seq) or removed (0)
+	touched []*topic           // to write at commit; dropped ones too
+	dirty   []*topic           // to settle
+	seen    uint64             // mark of the running Reserve or Advance
+
+	replies bool
+	cluster bool // cluster id or forgotten members changed
+	marks   []string
+	forgot  []string
+
+	key, value []byte // scratch
+}
+
+// txKeep bounds the memory that an unusually large transaction leaves behind.
+const txKeep = 1 << 16
+
+func newTx(m *Machine) *tx {
+	x := &tx{m: m, db: m.store.db, batch: m.store.db.NewBatch()}
+	x.reset()
+	return x
+}
+
+// reset makes the transaction an empty one.
+func (x *tx) reset() {
+	if x.jobs == nil || len(x.jobs) > txKeep {
+		x.jobs, x.ids = make(map[uint64]*record), make(map[string]uint64)
+	}
+	clear(x.jobs)
+	clear(x.ids)
+	clear(x.touched)
+	clear(x.dirty)
+	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
+	x.marks, x.forgot = nil, nil
+	x.cluster = false
+}
+
+// must turns a failure to add to the batch into a panic: the batch is memory,
+// and Pebble documents that it fails only when misused.
+func must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("fsm: add to a batch: %v", err))
+	}
+}
+
+// job finds a job; nil when there is none. withBody makes sure of its body.
+func (x *tx) job(seq uint64, withBody bool) (*record, error) {
+	rec, ok := x.jobs[seq]
+	if ok && rec.gone {
+		return nil, nil
+	}
+	if ok && withBody && rec.body == nil {
+		body, err := readBody(x.db, seq)
+		if err != nil {
+			return nil, err
+		}
+		rec.body, rec.ownBody = body, true
+	}
+	if ok {
+		return rec, nil
+	}
+	if seq >= x.m.meta.state.nextSeq {
+		return nil, nil
+	}
+	rec, err := readJob(x.db, seq, withBody)
+	if err != nil {
+		return nil, fmt.Errorf("job %d: %w", seq, err)
+	}
+	if rec != nil {
+		x.jobs[seq] = rec
+	}
+	return rec, nil
+}
+
+// jobByID finds a job by the producer's or the server's id; nil: there is none.
+func (x *tx) jobByID(id string) (*record, error) {
+	seq, changed := x.ids[id]
+	fromServer := false
+	if !changed {
+		var err error
+		if seq, fromServer, err = findID(x.db, x.m.options.Shard, id); err != nil {
+			return nil, err
+		}
+	}
+	if seq == 0 {
+		return nil, nil
+	}
+	rec, err := x.job(seq, false)
+	if rec != nil && fromServer && rec.id != "" {
+		return nil, err // it has an id of its own
+	}
+	return rec, err
+}
+
+// create writes a new job and puts it into a list.
+func (x *tx) create(t *topic, rec *record, state jobpb.State) {
+	x.jobs[rec.seq] = rec
+	x.value = rec.origin.append(x.value[:0], rec.body)
+	must(x.batch.Set(x.seqKey(spaceOrigin, rec.seq), x.value, nil))
+	if rec.id != "" {
+		x.ids[rec.id] = rec.seq
+		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
+		must(x.batch.Set(x.nameKey(spaceID, rec.id), x.value, nil))
+	}
+	x.put(t, state, rec.place(state, rec.seq))
+}
+
+// erase removes every trace of a job that is in the given state.
+func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
+	if err := x.take(t, state, rec.place(state, rec.seq)); err != nil {
+		return err
+	}
+	must(x.batch.SingleDelete(x.seqKey(spaceOrigin, rec.seq), nil))
+	must(x.batch.Delete(x.seqKey(spaceFate, rec.seq), nil))
+	if rec.id != "" {
+		x.ids[rec.id] = 0
+		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.id), nil))
+	}
+	rec.gone, rec.body = true, nil
+	if t.jobs() == 0 {
+		t.emptySince = x.clock()
+	}
+	return nil
+}
+
+// save writes a job's fate.
+func (x *tx) save(rec *record) {
+	x.value = rec.fate.append(x.value[:0])
+	must(x.batch.Set(x.seqKey(spaceFate, rec.seq), x.value, nil))
+}
+
+// move takes a job from one list, lets change alter its fate, saves it and puts
+// it into another list.
+func (x *tx) move(t *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
+	if err := x.take(t, from, rec.place(from, rec.seq)); err != nil {
+		return err
+	}
+	change(&rec.fate)
+	x.save(rec)
+	x.put(t, to, rec.place(to, rec.seq))
+	return nil
+}
+
+// put adds a place to a list.
+func (x *tx) put(t *topic, state jobpb.State, p place) {
+	x.value = x.value[:0]
+	if state == jobpb.State_STATE_DELAYED {
+		x.value = binary.BigEndian.AppendUint32(x.value, p.carried)
+	}
+	must(x.batch.Set(x.indexKey(t, state, p), x.value, nil))
+	t.windows[state].insert(p)
+	t.counts[state]++
+	x.touch(t)
+}
+
+// take removes a place from a list.
+func (x *tx) take(t *topic, state jobpb.State, p place) error {
+	must(x.batch.SingleDelete(x.indexKey(t, state, p), nil))
+	w := &t.windows[state]
+	if err := w.remove(p); err != nil {
+		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
+	}
+	t.counts[state]--
+	if t.counts[state] == 0 {
+		w.emptied()
+	}
+	x.touch(t)
+	return nil
+}
+
+// head is the first place of a topic's list.
+func (x *tx) head(t *topic, state jobpb.State) (place, bool, error) {
+	return x.m.head(x.db, t, state)
+}
+
+// stateOf tells a job's state.
+func (x *tx) stateOf(t *topic, rec *record) (jobpb.State, error) {
+	s := rec.settledState(x.clock())
+	if s != jobpb.State_STATE_NONE {
+		return s, nil
+	}
+	p := rec.place(jobpb.State_STATE_DELAYED, rec.seq)
+	found, known := t.windows[jobpb.State_STATE_DELAYED].has(p)
+	if !known {
+		var err error
+		if found, err = hasPlace(x.db, t.list(jobpb.State_STATE_DELAYED), p); err != nil {
+			return jobpb.State_STATE_NONE, err
+		}
+	}
+	return waitingState(found), nil
+}
+
+// topicOf is the topic of a job, which is there as long as the job is.
+func (x *tx) topicOf(rec *record) (*topic, error) {
+	t := x.m.byNumber[rec.topic]
+	if t == nil {
+		return nil, fmt.Errorf("job %d is in topic number %d, which does not exist", rec.seq, rec.topic)
+	}
+	return t, nil
+}
+
+// newTopic makes a topic. The caller adds a job to it.
+func (x *tx) newTopic(name string) *topic {
+	name = strings.Clone(name) // it outlives the entry
+	number := x.m.meta.state.lastTopic + 1
+	for number == 0 || x.m.byNumber[number] != nil {
+		number++ // after four billion topics the numbers start again
+	}
+	x.m.meta.state.lastTopic = number
+	t := &topic{name: name, topicRecord: topicRecord{number: number}}
+	for s := range t.windows {
+		t.windows[s] = completeWindow()
+	}
+	x.m.addTopic(t)
+	x.key = appendNumberKey(x.key[:0], number)
+	must(x.batch.Set(x.key, []byte(name), nil))
+	x.touch(t)
+	return t
+}
+
+// dropTopic forgets a topic that has no jobs.
+func (x *tx) dropTopic(t *topic) {
+	x.touch(t)
+	t.dropped = true
+	delete(x.m.topics, t.name)
+	delete(x.m.byNumber, t.number)
+	x.m.due.set(t, 0)
+	must(x.batch.Delete(x.nameKey(spaceTopic, t.name), nil))
+	x.key = appendNumberKey(x.key[:0], t.number)
+	must(x.batch.Delete(x.key, nil))
+}
+
+// touch marks a topic as changed.
+func (x *tx) touch(t *topic) {
+	if !t.touched {
+		t.touched = true
+		x.touched = append(x.touched, t)
+	}
+	if !t.dirty {
+		t.dirty = true
+		x.dirty = append(x.dirty, t)
+	}
+}
+
+// settle brings the due heap up to date with what has changed.
+func (x *tx) settle() error {
+	for _, t := range x.dirty {
+		t.dirty = false
+		if t.dropped {
+			continue
+		}
+		if _, err := x.m.settle(x.db, t); err != nil {
+			return err
+		}
+	}
+	clear(x.dirty)
+	x.dirty = x.dirty[:0]
+	return nil
+}
+
+func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
+
+// name is the id by which clients know a job.
+func (x *tx) name(rec *record) string {
+	if rec.id != "" {
+		return rec.id
+	}
+	return job.ServerID(x.m.options.Shard, rec.seq)
+}
+
+func (x *tx) seqKey(space byte, seq uint64) []byte {
+	x.key = appendSeqKey(x.key[:0], space, seq)
+	return x.key
+}
+
+func (x *tx) nameKey(space byte, name string) []byte {
+	x.key = appendNameKey(x.key[:0], space, name)
+	return x.key
+}
+
+func (x *tx) indexKey(t *topic, state jobpb.State, p place) []byte {
+	x.key = t.list(state).appendKey(x.key[:0], p)
+	return x.key
+}

@@ -1,0 +1,247 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// View is the state at one point of the log, unchanging. It may be used from
+// several goroutines. While it is open the store cannot reclaim what was deleted
+// since, so it should be closed soon. Its methods return ErrViewEnded once the
+// state was closed or replaced under it.
+type View struct {
+	shard uint32
+	store *store
+	ended atomic.Bool // lets long reads notice
+
+	mu       sync.RWMutex     // held for reading by every read
+	snapshot *pebble.Snapshot // nil once closed or ended
+}
+
+// Close releases the view. Closing it again does nothing.
+func (v *View) Close() error {
+	v.store.forget(v)
+	return v.end()
+}
+
+func (v *View) end() error {
+	v.ended.Store(true)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.snapshot
+	v.snapshot = nil
+	if s == nil {
+		return nil
+	}
+	return s.Close()
+}
+
+// read runs f over the snapshot.
+func (v *View) read(f func(r pebble.Reader) error) error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.snapshot == nil {
+		return ErrViewEnded
+	}
+	return f(v.snapshot)
+}
+
+// scan is scan, ended when the view is.
+func (v *View) scan(r pebble.Reader, lower, upper []byte, f func(key, value []byte) error) error {
+	return scan(r, lower, upper, func(key, value []byte) error {
+		if v.ended.Load() {
+			return ErrViewEnded
+		}
+		return f(key, value)
+	})
+}
+
+// Applied says how far the log is applied in this view.
+func (v *View) Applied() (a Applied, err error) {
+	err = v.read(func(r pebble.Reader) error { a, err = readApplied(r); return err })
+	return a, err
+}
+
+// Job finds a job by its id, the producer's or the server's. false: there is none.
+func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
+	err = v.read(func(r pebble.Reader) error {
+		seq, fromServer, err := findID(r, v.shard, id)
+		if err != nil || seq == 0 {
+			return err
+		}
+		j, found, err = v.job(r, seq)
+		if found && fromServer && j.Id != id {
+			j, found = nil, false // it has an id of its own
+		}
+		return err
+	})
+	return j, found, err
+}
+
+// JobBySeq finds a job by its seq. false: there is none.
+func (v *View) JobBySeq(seq uint64) (j *jobpb.Job, found bool, err error) {
+	err = v.read(func(r pebble.Reader) error { j, found, err = v.job(r, seq); return err })
+	return j, found, err
+}
+
+func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
+	rec, err := readJob(r, seq, true)
+	if err != nil || rec == nil {
+		return nil, false, err
+	}
+	m, err := readMeta(r)
+	if err != nil {
+		return nil, false, err
+	}
+	state, err := stateOf(r, m.state.clockMS, rec)
+	if err != nil {
+		return nil, false, err
+	}
+	name, err := topicName(r, rec.topic)
+	if err != nil {
+		return nil, false, err
+	}
+	j := &jobpb.Job{
+		Id: rec.name(v.shard, seq), Seq: seq, Topic: name,
+		Body: rec.body, BodyKind: rec.bodyKind, State: state,
+		Priority: rec.fate.priority, DueMs: rec.fate.dueMS, TtrMs: rec.ttrMS,
+		Attempts: rec.attempts, MaxAttempts: rec.maxAttempts,
+		CreatedMs: rec.createdMS, Reason: rec.reason,
+		Reserves: rec.reserves, Timeouts: rec.timeouts, Releases: rec.releases,
+		Buries: rec.buries, Kicks: rec.kicks, DelayMs: rec.lastDelayMS,
+	}
+	if state == jobpb.State_STATE_RESERVED {
+		j.ReservedUntilMs = rec.reservedUntil
+	}
+	return j, true, nil
+}
+
+// Topic gives the counts of a topic; all zero when there is none of that name.
+func (v *View) Topic(name string) (t *jobpb.Topic, err error) {
+	t = &jobpb.Topic{Name: name}
+	err = v.read(func(r pebble.Reader) error {
+		return readKey(r, appendNameKey(nil, spaceTopic, name), func(value []byte) error {
+			t, err = describeTopic(r, name, value)
+			return err
+		})
+	})
+	return t, err
+}
+
+// Topics lists up to max topics in the order of their names, starting after the
+// name given.
+func (v *View) Topics(after string, max int) (topics []*jobpb.Topic, err error) {
+	if max <= 0 {
+		return nil, nil
+	}
+	lower := append(appendNameKey(nil, spaceTopic, after), 0)
+	if after == "" {
+		lower = []byte{spaceTopic}
+	}
+	err = v.read(func(r pebble.Reader) error {
+		err := v.scan(r, lower, []byte{spaceTopic + 1}, func(key, value []byte) error {
+			t, err := describeTopic(r, string(key[1:]), value)
+			if err != nil {
+				return err
+			}
+			topics = append(topics, t)
+			if len(topics) == max {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return topics, err
+}
+
+// errEnough ends a scan early.
+var errEnough = errors.New("enough")
+
+func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, error) {
+	rec, err := decodeTopic(value)
+	if err != nil {
+		return nil, fmt.Errorf("topic %q: %w", name, err)
+	}
+	t := &jobpb.Topic{
+		Name:    name,
+		Delayed: rec.counts[jobpb.State_STATE_DELAYED], Ready: rec.counts[jobpb.State_STATE_READY],
+		Reserved: rec.counts[jobpb.State_STATE_RESERVED], Dead: rec.counts[jobpb.State_STATE_DEAD],
+		Added: rec.added, Finished: rec.finished, Deleted: rec.deleted,
+		Timeouts: rec.timeouts, Died: rec.died,
+	}
+	t.OldestDueMs, err = oldestDue(r, rec)
+	return t, err
+}
+
+// oldestDuePriorities bounds the seeks of oldestDue: it looks at that many
+// different priorities of ready jobs, the most urgent ones.
+const oldestDuePriorities = 256
+
+// oldestDue is the smallest due instant of the topic's delayed and ready jobs.
+// The ready list is ordered by priority first, so that takes one seek for each
+// priority in use.
+func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
+	keep := func(due int64) {
+		if oldest == 0 || due < oldest {
+			oldest = due
+		}
+	}
+	if rec.counts[jobpb.State_STATE_DELAYED] > 0 {
+		l := listID{rec.number, jobpb.State_STATE_DELAYED}
+		p, ok, err := firstOf(r, l, place{})
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			keep(p.instant)
+		}
+	}
+	if rec.counts[jobpb.State_STATE_READY] == 0 {
+		return oldest, nil
+	}
+	l := listID{rec.number, jobpb.State_STATE_READY}
+	from := place{}
+	for range oldestDuePriorities {
+		p, ok, err := firstOf(r, l, from)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			break
+		}
+		keep(p.instant)
+		if p.priority == 1<<32-1 {
+			break
+		}
+		from = place{priority: p.priority + 1}
+	}
+	return oldest, nil
+}
+
+// findID tells the seq that an id names; 0: none. fromServer says that the id is
+// of the server's making; then nobody has checked that the job exists.
+func findID(r pebble.Reader, shard uint32, id string) (seq uint64, fromServer bool, err error) {
+	if job.IsServerID(id) {
+		of, seq, ok := job.ParseServerID(id)
+		if !ok || of != shard {
+			return 0, true, nil
+		}
+		return seq, true, nil
+	}
+	err = readKey(r, appendNameKey(nil, spaceID, id), func(value []byte) error {
+		seq, err = decodeSeq(value)
+		return err
+	})
+	return seq, false, err
+}
