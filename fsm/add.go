@@ -23,7 +23,7 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 	}
 	t := x.m.topics[op.Topic]
 	if t == nil {
-		if len(x.m.topics) >= x.m.maxTopics {
+		if len(x.m.topics) >= x.m.options.maxTopics {
 			return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", op.Topic, len(x.m.topics))
 		}
 		t = x.newTopic(op.Topic)

@@ -206,11 +206,13 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 			if c, err = m.settle(x.db, t); err != nil {
 				return err
 			}
+			m.count(t)
 		} else if m.topics[t.name] != nil {
 			continue // made again since; that one is touched too
 		}
 		news = append(news, c)
 	}
+	m.economize()
 	m.publish(news)
 	for _, c := range news {
 		if at, ok := changed[c.Name]; ok {

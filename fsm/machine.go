@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"tarry/job"
-	"tarry/job/jobpb"
 )
 
 // Machine is the state of one shard. Apply, and what replaces the state, belong
@@ -20,8 +16,6 @@ import (
 type Machine struct {
 	dir     string
 	options Options
-	// maxTopics is job.MaxTopics; tests lower it.
-	maxTopics int
 
 	// Of the goroutine that applies.
 	memory
@@ -39,15 +33,6 @@ type Machine struct {
 
 	mu     sync.RWMutex // guards public
 	public public
-}
-
-// memory is what the applying goroutine keeps of the state: all of it is in the
-// store too.
-type memory struct {
-	meta     meta
-	topics   map[string]*topic
-	byNumber map[uint32]*topic
-	due      dueHeap
 }
 
 // public is what other goroutines may ask for, as of the last commit.
@@ -76,7 +61,7 @@ func Open(dir string, o Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{dir: dir, options: o, maxTopics: job.MaxTopics}
+	m := &Machine{dir: dir, options: o}
 	if err := m.reopen(path); err != nil {
 		return nil, err
 	}
@@ -106,7 +91,7 @@ func (m *Machine) reopen(path string) error {
 	if err != nil {
 		return err
 	}
-	mem, pub, err := load(s.db)
+	mem, pub, err := load(s.db, m.options)
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
 	}
@@ -131,100 +116,6 @@ func (m *Machine) reopen(path string) error {
 		return fmt.Errorf("close the store in %s: %w", old.path, err)
 	}
 	return nil
-}
-
-// load reads everything that is kept in memory.
-func load(db *pebble.DB) (mem memory, pub public, err error) {
-	mem.topics = make(map[string]*topic)
-	mem.byNumber = make(map[uint32]*topic)
-	pub.forgotten = make(map[string]struct{})
-	pub.topics = make(map[string]TopicChange)
-	if mem.meta, err = readMeta(db); err != nil {
-		return mem, pub, err
-	}
-	if mem.meta.state.nextSeq == 0 {
-		mem.meta.state.nextSeq = 1
-	}
-	err = scan(db, []byte{spaceForgotten}, []byte{spaceForgotten + 1}, func(key, _ []byte) error {
-		pub.forgotten[string(key[1:])] = struct{}{}
-		return nil
-	})
-	if err != nil {
-		return mem, pub, err
-	}
-	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
-		rec, err := decodeTopic(value)
-		if err != nil {
-			return fmt.Errorf("topic %q: %w", key[1:], err)
-		}
-		mem.addTopic(&topic{topicRecord: rec, name: string(key[1:])})
-		return nil
-	})
-	if err != nil {
-		return mem, pub, err
-	}
-	// By number, so that the reads of the index go forward.
-	byNumber := slices.SortedFunc(maps.Values(mem.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
-	for _, t := range byNumber {
-		for s, n := range t.counts {
-			t.windows[s].complete = n == 0
-		}
-		change, err := mem.settle(db, t)
-		if err != nil {
-			return mem, pub, err
-		}
-		pub.topics[t.name] = change
-	}
-	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
-	return mem, pub, nil
-}
-
-func (mem *memory) addTopic(t *topic) {
-	t.position = -1
-	mem.topics[t.name] = t
-	mem.byNumber[t.number] = t
-}
-
-// head is the first place of a topic's list, read from the store if the window
-// does not have it.
-func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool, error) {
-	w := &t.windows[state]
-	if t.counts[state] == 0 {
-		return place{}, false, nil
-	}
-	if w.len() == 0 {
-		err := w.load(t.counts[state], func(from place) (reader, func() error, error) {
-			s, err := placesFrom(db, t.list(state), from)
-			if err != nil {
-				return nil, nil, err
-			}
-			return s, s.close, nil
-		})
-		if err != nil {
-			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
-		}
-	}
-	return w.live()[0], true, nil
-}
-
-// settle puts t into the due heap where its heads and counts say it belongs.
-func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
-	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
-	for _, state := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
-		p, ok, err := mem.head(db, t, state)
-		if err != nil {
-			return TopicChange{}, err
-		}
-		if ok && (change.NextDue == 0 || p.instant < change.NextDue) {
-			change.NextDue = p.instant
-		}
-	}
-	next := change.NextDue
-	if t.jobs() == 0 {
-		next = t.emptySince + topicKeepMS
-	}
-	mem.due.set(t, next)
-	return change, nil
 }
 
 // NextDue is the instant, in Unix milliseconds, at which the state next needs an

@@ -6,6 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/job"
 )
 
 // Options says how a Machine keeps its state. The zero value is usable.
@@ -23,9 +25,20 @@ type Options struct {
 	// on may never reach the disk. It may be called from any goroutine, more
 	// than once. nil: such a failure panics.
 	OnFatal func(error)
+
+	maxTopics    int // 0: job.MaxTopics; tests lower it
+	windowCap    int // 0: defaultWindowCap; tests lower it
+	windowBudget int // 0: defaultWindowBudget; tests lower it
 }
 
 const (
+	// defaultWindowCap bounds the places of one window, defaultWindowBudget
+	// those of all windows together, at 24 bytes each: with many topics each
+	// window gets less, down to windowFloor.
+	defaultWindowCap    = 2048
+	defaultWindowBudget = 2 << 20
+	windowFloor         = 16
+
 	defaultCacheBytes    = 64 << 20
 	defaultMemTableBytes = 32 << 20
 )
@@ -45,6 +58,15 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = defaultMemTableBytes
+	}
+	if o.maxTopics == 0 {
+		o.maxTopics = job.MaxTopics
+	}
+	if o.windowCap == 0 {
+		o.windowCap = defaultWindowCap
+	}
+	if o.windowBudget == 0 {
+		o.windowBudget = defaultWindowBudget
 	}
 	if o.OnFatal == nil {
 		o.OnFatal = func(err error) { panic(err) }

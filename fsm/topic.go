@@ -21,8 +21,8 @@ type topic struct {
 	// touched: the record changed in the transaction and must be written.
 	touched bool
 	dropped bool
-	// seen marks the topic during one Reserve or one Advance.
-	seen uint64
+	seen    uint64 // the last Reserve that named the topic
+	held    int    // places in its windows, as memory.held counts them
 
 	next     int64 // the instant at which the topic next needs an Advance; 0: never
 	position int   // in the due heap; -1: not there

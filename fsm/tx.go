@@ -24,7 +24,7 @@ type tx struct {
 	ids     map[string]uint64  // producer ids set (seq) or removed (0)
 	touched []*topic           // to write at commit; dropped ones too
 	dirty   []*topic           // to settle
-	seen    uint64             // mark of the running Reserve or Advance
+	seen    uint64             // mark of the running Reserve
 
 	replies bool
 	cluster bool // cluster id or forgotten members changed
@@ -230,9 +230,6 @@ func (x *tx) newTopic(name string) *topic {
 	}
 	x.m.meta.state.lastTopic = number
 	t := &topic{name: name, topicRecord: topicRecord{number: number}}
-	for s := range t.windows {
-		t.windows[s] = completeWindow()
-	}
 	x.m.addTopic(t)
 	x.key = appendNumberKey(x.key[:0], number)
 	must(x.batch.Set(x.key, []byte(name), nil))
@@ -243,10 +240,7 @@ func (x *tx) newTopic(name string) *topic {
 // dropTopic forgets a topic that has no jobs.
 func (x *tx) dropTopic(t *topic) {
 	x.touch(t)
-	t.dropped = true
-	delete(x.m.topics, t.name)
-	delete(x.m.byNumber, t.number)
-	x.m.due.set(t, 0)
+	x.m.dropTopic(t)
 	must(x.batch.Delete(x.nameKey(spaceTopic, t.name), nil))
 	x.key = appendNumberKey(x.key[:0], t.number)
 	must(x.batch.Delete(x.key, nil))

@@ -5,16 +5,10 @@ import (
 	"slices"
 )
 
-const (
-	// windowCap is the most places that one window holds; at more it drops its
-	// later half.
-	windowCap = 2048
-	// windowFirstRun and windowRun are how many places a window reads at once:
-	// few at first, so that opening a store of many topics is quick, then
-	// doubling up to windowRun.
-	windowFirstRun = 16
-	windowRun      = 1024
-)
+// windowFirstRun is how many places a window reads from the store at first: few,
+// so that opening a store of many topics is quick. Each further read doubles it,
+// up to half of the window's capacity.
+const windowFirstRun = 16
 
 // window is the head of one ordered list, in memory. doc.go says why.
 //
@@ -29,7 +23,9 @@ type window struct {
 	complete bool
 	bound    place
 	run      int // places to read next time
-	capacity int // 0: windowCap
+	// capacity is the most places held; at more the later half is dropped.
+	// At least 2.
+	capacity int
 	// changes are those of the running transaction that a later read of the
 	// list must respect, because the store does not have them yet: every
 	// removal, and every place that was set at or above bound. The last change
@@ -41,9 +37,6 @@ type change struct {
 	place
 	removed bool
 }
-
-// completeWindow is the window of a list that is known to be empty.
-func completeWindow() window { return window{complete: true} }
 
 func (w *window) live() []place { return w.places[w.start:] }
 
@@ -70,12 +63,8 @@ func (w *window) insert(p place) {
 	default:
 		w.places = slices.Insert(w.places, at, p)
 	}
-	limit := w.capacity
-	if limit == 0 {
-		limit = windowCap
-	}
-	if w.len() > limit {
-		w.trim(limit / 2)
+	if w.len() > w.capacity {
+		w.trim(w.capacity / 2)
 	}
 }
 
@@ -101,7 +90,7 @@ func (w *window) trim(n int) {
 	}
 	w.bound = live[n]
 	w.complete = false
-	w.run = max(w.run, n/2)
+	w.run = n
 	if cap(w.places) > 4*n {
 		w.places, w.start = slices.Clone(live[:n]), 0
 		return
@@ -169,9 +158,8 @@ type reader interface {
 // load fills an empty window with the next run, starting at bound. list is how
 // many places the whole list has; from opens the store's list at a place.
 func (w *window) load(list uint64, from func(place) (reader, func() error, error)) (err error) {
-	run := max(w.run, windowFirstRun)
-	w.run = min(2*run, max(w.limit()/2, 1))
-	run = min(run, max(w.limit()/2, 1))
+	run := min(max(w.run, windowFirstRun), w.capacity/2)
+	w.run = 2 * run
 	r, done, err := from(w.bound)
 	if err != nil {
 		return err
@@ -202,13 +190,6 @@ func (w *window) load(list uint64, from func(place) (reader, func() error, error
 		}
 		w.places = append(w.places, p)
 	}
-}
-
-func (w *window) limit() int {
-	if w.capacity == 0 {
-		return windowCap
-	}
-	return w.capacity
 }
 
 // pending sums up the changes at or above bound.
@@ -285,9 +266,12 @@ func (m *merge) advance() error {
 	return nil
 }
 
+// changesKept bounds the memory that a large transaction leaves with a window.
+const changesKept = 256
+
 // committed is called when the store has all changes.
 func (w *window) committed() {
-	if cap(w.changes) > windowCap {
+	if cap(w.changes) > changesKept {
 		w.changes = nil
 	}
 	w.changes = w.changes[:0]

@@ -1,0 +1,165 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job/jobpb"
+)
+
+// memory is what the applying goroutine keeps of the state. All of it is in the
+// store too, or follows from it, so it makes no difference to any result.
+type memory struct {
+	meta     meta
+	topics   map[string]*topic
+	byNumber map[uint32]*topic
+	due      dueHeap
+
+	windowCap    int
+	windowBudget int
+	held         int // places in all windows, as of the last commit
+}
+
+// load reads everything that is kept in memory.
+func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
+	mem = memory{
+		topics: make(map[string]*topic), byNumber: make(map[uint32]*topic),
+		windowCap: o.windowCap, windowBudget: o.windowBudget,
+	}
+	pub = public{forgotten: make(map[string]struct{}), topics: make(map[string]TopicChange)}
+	if mem.meta, err = readMeta(db); err != nil {
+		return mem, pub, err
+	}
+	mem.meta.state.nextSeq = max(mem.meta.state.nextSeq, 1)
+	err = scan(db, []byte{spaceForgotten}, []byte{spaceForgotten + 1}, func(key, _ []byte) error {
+		pub.forgotten[string(key[1:])] = struct{}{}
+		return nil
+	})
+	if err != nil {
+		return mem, pub, err
+	}
+	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
+		rec, err := decodeTopic(value)
+		if err != nil {
+			return fmt.Errorf("topic %q: %w", key[1:], err)
+		}
+		mem.addTopic(&topic{topicRecord: rec, name: string(key[1:])})
+		return nil
+	})
+	if err != nil {
+		return mem, pub, err
+	}
+	// By number, so that the reads of the index go forward.
+	byNumber := slices.SortedFunc(maps.Values(mem.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
+	for _, t := range byNumber {
+		change, err := mem.settle(db, t)
+		if err != nil {
+			return mem, pub, err
+		}
+		mem.count(t)
+		pub.topics[t.name] = change
+	}
+	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
+	return mem, pub, nil
+}
+
+// addTopic adds a topic with its windows as its counts allow: a list without
+// jobs is known, any other is to be read when it is asked for.
+func (mem *memory) addTopic(t *topic) {
+	t.position = -1
+	mem.topics[t.name] = t
+	mem.byNumber[t.number] = t
+	for s := range t.windows {
+		t.windows[s] = window{complete: t.counts[s] == 0, capacity: mem.capacity()}
+	}
+}
+
+// dropTopic forgets a topic.
+func (mem *memory) dropTopic(t *topic) {
+	t.dropped = true
+	delete(mem.topics, t.name)
+	delete(mem.byNumber, t.number)
+	mem.due.set(t, 0)
+	mem.held -= t.held
+	t.held = 0
+}
+
+// head is the first place of a topic's list, read from the store if the window
+// does not have it.
+func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool, error) {
+	w := &t.windows[state]
+	if t.counts[state] == 0 {
+		return place{}, false, nil
+	}
+	if w.len() == 0 {
+		err := w.load(t.counts[state], func(from place) (reader, func() error, error) {
+			s, err := placesFrom(db, t.list(state), from)
+			if err != nil {
+				return nil, nil, err
+			}
+			return s, s.close, nil
+		})
+		if err != nil {
+			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
+		}
+	}
+	return w.live()[0], true, nil
+}
+
+// settle puts t into the due heap where its heads and counts say it belongs.
+func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
+	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
+	for _, state := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
+		p, ok, err := mem.head(db, t, state)
+		if err != nil {
+			return TopicChange{}, err
+		}
+		if ok && (change.NextDue == 0 || p.instant < change.NextDue) {
+			change.NextDue = p.instant
+		}
+	}
+	next := change.NextDue
+	if t.jobs() == 0 {
+		next = t.emptySince + topicKeepMS
+	}
+	mem.due.set(t, next)
+	return change, nil
+}
+
+// capacity is one window's share of the budget.
+func (mem *memory) capacity() int {
+	share := mem.windowBudget / (int(stateCount-1) * max(len(mem.topics), 1))
+	return min(mem.windowCap, max(share, min(windowFloor, mem.windowCap)))
+}
+
+// count brings held up to date with one topic, after a commit.
+func (mem *memory) count(t *topic) {
+	mem.held -= t.held
+	t.held = 0
+	for s := range t.windows {
+		t.windows[s].capacity = mem.capacity()
+		t.held += t.windows[s].len()
+	}
+	mem.held += t.held
+}
+
+// economize cuts every window down to half of its share once they hold more
+// than the budget together. It runs between transactions, and seldom: half the
+// budget must be read again before the next time.
+func (mem *memory) economize() {
+	floor := int(stateCount-1) * len(mem.topics) * mem.capacity()
+	if mem.held <= max(mem.windowBudget, floor) {
+		return
+	}
+	for _, t := range mem.topics {
+		for s := range t.windows {
+			t.windows[s].trim(mem.capacity() / 2)
+			t.windows[s].committed()
+		}
+		mem.count(t)
+	}
+}
