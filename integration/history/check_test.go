@@ -219,6 +219,12 @@ func TestUnknownOutcomesStayOpen(t *testing.T) {
 			find(ops, "a", Release, 0).Outcome = Unknown
 			return ops
 		}},
+		{"kick makes a released job that died ready at once", func(ops []Op) []Op {
+			d := find(ops, "a", Deliver, 1)
+			d.Complete, d.Due = 1300*ms, 1001*ms
+			find(ops, "a", Finish, 0).Invoke = 1400 * ms
+			return append(ops, Op{Kind: KickTopic, Topic: "t", Invoke: 1200 * ms, Complete: 1210 * ms})
+		}},
 		{"kick sets the attempts back", func(ops []Op) []Op {
 			find(ops, "a", Deliver, 1).Attempts = 1
 			return append(ops, Op{Kind: KickTopic, Topic: "t", Invoke: 1200 * ms, Complete: 1210 * ms})

@@ -143,7 +143,10 @@ func (s *story) checkEarly() {
 func (s *story) releasedUntil(d *Op) int64 {
 	var until int64
 	for _, f := range s.fenced {
-		if f.Kind == Release && f.Outcome == OK && f.Delay > 0 && f.Seq == d.Seq && f.Generation < d.Generation {
+		before := f.Kind == Release && f.Outcome == OK && f.Seq == d.Seq && f.Generation < d.Generation
+		// A release at the limit of attempts leaves a dead job, which a kick
+		// makes ready at once.
+		if before && f.Delay > 0 && !s.kickedBetween(f, d) {
 			until = max(until, f.Invoke+f.Delay.Microseconds())
 		}
 	}

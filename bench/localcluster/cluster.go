@@ -1,0 +1,251 @@
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say what to run.
+type Options struct {
+	Binary string   // the tarry binary
+	Dir    string   // an existing directory for data and logs; its owner removes it
+	Nodes  int      // nodes of the first start, n1, n2, ...
+	Args   []string // further arguments of every node
+}
+
+// Cluster is a set of nodes that know each other's gossip addresses.
+type Cluster struct {
+	options Options
+	http    *http.Client
+
+	mu    sync.Mutex
+	nodes []*Node
+}
+
+// New gives every node its ports and directory and starts nothing.
+func New(o Options) (*Cluster, error) {
+	c := &Cluster{options: o, http: &http.Client{
+		Timeout: 5 * time.Second,
+		// A connection a request: nodes come and go, and a kept one may lead
+		// to a process that is no more.
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}}
+	for i := range o.Nodes {
+		n, err := c.place("n" + strconv.Itoa(i+1))
+		if err != nil {
+			return nil, err
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	for _, n := range c.nodes {
+		n.args = c.commandLine(n, o.Nodes > 1, o.Nodes)
+	}
+	return c, nil
+}
+
+// place makes a node with its own ports and directory.
+func (c *Cluster) place(id string) (*Node, error) {
+	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id)}
+	for _, addr := range []*string{&n.HTTP, &n.Beanstalk, &n.Cluster, &n.Gossip} {
+		p, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		*addr = "127.0.0.1:" + strconv.Itoa(p)
+	}
+	return n, nil
+}
+
+func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {
+	args := []string{"server", "--node-id", n.ID, "--data-dir", n.DataDir(),
+		"--http-addr", n.HTTP, "--beanstalk-addr", n.Beanstalk,
+		"--cluster-addr", n.Cluster, "--gossip-addr", n.Gossip, "--advertise-host", "127.0.0.1"}
+	if join {
+		var seeds []string
+		for _, other := range c.nodes {
+			seeds = append(seeds, other.Gossip)
+		}
+		args = append(args, "--join", strings.Join(seeds, ","))
+	}
+	if expect > 0 {
+		args = append(args, "--bootstrap-expect", strconv.Itoa(expect))
+	}
+	return append(args, c.options.Args...)
+}
+
+// Add makes one more node, which only ever joins, and does not start it.
+func (c *Cluster) Add(id string) (*Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, err := c.place(id)
+	if err != nil {
+		return nil, err
+	}
+	n.args = c.commandLine(n, true, 0)
+	c.nodes = append(c.nodes, n)
+	return n, nil
+}
+
+// Nodes are all nodes, running or not.
+func (c *Cluster) Nodes() []*Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*Node(nil), c.nodes...)
+}
+
+// Start starts every node.
+func (c *Cluster) Start() error {
+	for _, n := range c.Nodes() {
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop kills every process and waits for it.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for _, n := range c.Nodes() {
+		if n.Running() {
+			errs = append(errs, n.Kill())
+		}
+	}
+	c.http.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// poll is how often a condition is looked at again.
+const poll = 20 * time.Millisecond
+
+// Until calls f until it returns nil. When ctx ends first, it fails with the
+// last error of f.
+func Until(ctx context.Context, f func() error) error {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up waiting: %w", err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// WaitReady waits until /readyz of every given node answers 200.
+func (c *Cluster) WaitReady(ctx context.Context, nodes ...*Node) error {
+	for _, n := range nodes {
+		err := Until(ctx, func() error {
+			if !n.Running() {
+				return fmt.Errorf("node %s is not running; its log is %s", n.ID, n.LogPath())
+			}
+			return c.Get(ctx, n, "/readyz", nil)
+		})
+		if err != nil {
+			return fmt.Errorf("node %s is not ready: %w", n.ID, err)
+		}
+	}
+	return nil
+}
+
+// Member is a node as the cluster reports it.
+type Member struct {
+	ID           string `json:"id"`
+	HTTPAddress  string `json:"http_address"`
+	Role         string `json:"role"`
+	Voter        bool   `json:"voter"`
+	Alive        bool   `json:"alive"`
+	AppliedIndex uint64 `json:"applied_index"`
+	Lag          uint64 `json:"lag"`
+}
+
+// Members asks node n who is in the cluster.
+func (c *Cluster) Members(ctx context.Context, n *Node) ([]Member, error) {
+	var answer struct{ Members []Member }
+	err := c.Get(ctx, n, "/v1/cluster/members", &answer)
+	return answer.Members, err
+}
+
+// Leader asks the running nodes who leads, until one of them knows a leader that
+// is running, or ctx ends.
+func (c *Cluster) Leader(ctx context.Context) (*Node, error) {
+	var leader *Node
+	err := Until(ctx, func() error {
+		var err error
+		leader, err = c.askLeader(ctx)
+		return err
+	})
+	return leader, err
+}
+
+func (c *Cluster) askLeader(ctx context.Context) (*Node, error) {
+	nodes := c.Nodes()
+	failure := errors.New("no node is running")
+	for _, n := range nodes {
+		if !n.Running() {
+			continue
+		}
+		members, err := c.Members(ctx, n)
+		if err != nil {
+			failure = fmt.Errorf("ask node %s: %w", n.ID, err)
+			continue
+		}
+		for _, m := range members {
+			if m.Role != "leader" {
+				continue
+			}
+			for _, candidate := range nodes {
+				if candidate.ID == m.ID && candidate.Running() {
+					return candidate, nil
+				}
+			}
+		}
+		failure = fmt.Errorf("node %s names no leader that is running", n.ID)
+	}
+	return nil, failure
+}
+
+// Get reads a JSON answer of node n; out may be nil.
+func (c *Cluster) Get(ctx context.Context, n *Node, path string, out any) error {
+	return c.Call(ctx, http.MethodGet, n, path, out)
+}
+
+// maxAnswer bounds what is read of an operator's answer.
+const maxAnswer = 1 << 20
+
+// Call makes a request without a body to node n; out may be nil.
+func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.HTTP+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s of node %s: %s: %.300s", method, path, n.ID, resp.Status, data)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(data, out)
+}

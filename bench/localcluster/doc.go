@@ -1,0 +1,10 @@
+// Package localcluster runs Tarry nodes as real processes on this machine: start,
+// kill, pause, restart and wipe them, and ask them who leads.
+//
+// The load generator uses it for `tarry bench --start`, the integration tests for
+// their faults. It speaks to nodes only by their command line, signals and HTTP,
+// and imports no room of the server. The owner of a Cluster calls Stop, which
+// ends every process that was started.
+//
+// Start with Cluster in cluster.go; node.go is one process.
+package localcluster

@@ -1,0 +1,111 @@
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script makes an executable that stands in for the binary.
+func script(t *testing.T, body string) string {
+	path := filepath.Join(t.TempDir(), "binary")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	return path
+}
+
+func newCluster(t *testing.T, binary string, nodes int) *Cluster {
+	c, err := New(Options{Binary: binary, Dir: t.TempDir(), Nodes: nodes})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Stop()) })
+	return c
+}
+
+func TestNodesHaveDistinctPortsAndOneCommandLine(t *testing.T) {
+	c := newCluster(t, "unused", 3)
+	seen := map[string]bool{}
+	for _, n := range c.Nodes() {
+		for _, addr := range []string{n.HTTP, n.Beanstalk, n.Cluster, n.Gossip} {
+			require.False(t, seen[addr], addr)
+			seen[addr] = true
+		}
+		require.Contains(t, n.Args(), "--bootstrap-expect")
+	}
+	late, err := c.Add("n4")
+	require.NoError(t, err)
+	require.Contains(t, late.Args(), "--join")
+	require.NotContains(t, late.Args(), "--bootstrap-expect", "a late node only joins")
+}
+
+func TestFreePortSkipsPortsInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	require.False(t, portIsFree(l.Addr().(*net.TCPAddr).Port))
+}
+
+func TestKilledNodeStartsAgainWithTheSameCommandLine(t *testing.T) {
+	c := newCluster(t, script(t, `echo "$@"; exec sleep 600`), 1)
+	n := c.Nodes()[0]
+	require.Error(t, n.Kill(), "never started")
+	for life := range 2 {
+		require.NoError(t, n.Start())
+		require.ErrorContains(t, n.Start(), "running already")
+		require.ErrorContains(t, n.Wipe(), "is running")
+		require.NoError(t, n.Kill())
+		require.False(t, n.Running(), "life %d", life)
+	}
+	require.NoError(t, n.Wipe())
+}
+
+func TestTerminateReportsABadExit(t *testing.T) {
+	for name, c := range map[string]struct{ body, says string }{
+		"exits 0": {`trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},
+		"exits 3": {`trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done`, "exited with 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := newCluster(t, script(t, c.body), 1)
+			n := cluster.Nodes()[0]
+			require.NoError(t, n.Start())
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			require.NoError(t, Until(ctx, func() error { // the trap is set once it printed
+				if data, _ := os.ReadFile(n.LogPath()); len(data) == 0 {
+					return errors.New("no output yet")
+				}
+				return nil
+			}))
+			err := n.Terminate(ctx)
+			if c.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.says)
+			}
+		})
+	}
+}
+
+func TestWaitReadyNamesTheLogOfADeadNode(t *testing.T) {
+	c := newCluster(t, script(t, "exit 1"), 1)
+	n := c.Nodes()[0]
+	require.NoError(t, n.Start())
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, c.WaitReady(ctx, n), n.LogPath())
+}
+
+func TestCPUOfAProcessWhoseNameHasSpaces(t *testing.T) {
+	cpu, err := parseCPU([]byte("42 (a b) c) S 1 1 1 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 1 0 100"))
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Second, cpu)
+	_, err = parseCPU([]byte("42 (a) S 1"))
+	require.ErrorContains(t, err, "too few fields")
+}

@@ -1,0 +1,160 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"tarry/integration/history"
+)
+
+// callTimeout is how long a client waits for an answer beside the wait it asked
+// for. A paused node keeps connections open, so this is what frees its clients.
+const callTimeout = 5 * time.Second
+
+// caller is one client: a connection of its own, and the node it prefers until
+// that node fails it.
+type caller struct {
+	id    int
+	addrs []string
+	at    int
+	http  *http.Client
+	rec   *history.Recorder
+}
+
+func newCaller(id int, c Config) *caller {
+	return &caller{id: id, addrs: c.Addrs, at: id % len(c.Addrs), http: &http.Client{Transport: &http.Transport{}}, rec: c.Recorder}
+}
+
+func (c *caller) close() { c.http.CloseIdleConnections() }
+
+// node is the address that the next call goes to.
+func (c *caller) node() string { return c.addrs[c.at] }
+
+// move prefers the next node from now on.
+func (c *caller) move() { c.at = (c.at + 1) % len(c.addrs) }
+
+// answer is what came back for one item of a call.
+type answer struct {
+	Success       bool      `json:"success"`
+	Code          string    `json:"code"`
+	Error         string    `json:"error"`
+	ID            string    `json:"id"`
+	Seq           uint64    `json:"seq"`
+	Existing      bool      `json:"existing"`
+	ReservedUntil time.Time `json:"reserved_until"`
+
+	Results []answer    `json:"results"` // of a batch
+	Jobs    []delivered `json:"jobs"`    // of a reserve
+	// Counts of a topic.
+	Delayed, Ready, Reserved, Dead uint64
+}
+
+type delivered struct {
+	ID            string    `json:"id"`
+	Seq           uint64    `json:"seq"`
+	Topic         string    `json:"topic"`
+	Body          string    `json:"body"`
+	Token         string    `json:"token"`
+	Attempts      int       `json:"attempts"`
+	DueAt         time.Time `json:"due_at"`
+	ReservedUntil time.Time `json:"reserved_until"`
+}
+
+// call makes one request to the preferred node and judges its outcome: refused
+// connections and answers that say so did nothing; a lost connection, a timeout,
+// or an answer that says so leave it open. After anything but OK the caller
+// prefers the next node, unless the request itself was refused.
+func (c *caller) call(ctx context.Context, method, path string, body any, limit time.Duration) (answer, history.Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	a, status, err := c.exchange(ctx, method, path, body)
+	switch {
+	case err != nil:
+		c.move()
+		if neverSent(err) {
+			return a, history.Fail
+		}
+		return a, history.Unknown
+	case status/100 == 2:
+		return a, history.OK
+	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
+		c.move()
+		return a, history.Fail
+	case status/100 == 4:
+		return a, history.Fail
+	default:
+		c.move()
+		return a, history.Unknown
+	}
+}
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 64 << 20
+
+func (c *caller) exchange(ctx context.Context, method, path string, body any) (answer, int, error) {
+	var a answer
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return a, 0, fmt.Errorf("encode request: %w", err)
+		}
+		content = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.node()+path, content)
+	if err != nil {
+		return a, 0, fmt.Errorf("make request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return a, 0, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return a, 0, err
+	}
+	if err := json.Unmarshal(data, &a); err != nil {
+		return a, 0, fmt.Errorf("answer %.100q: %w", data, err)
+	}
+	return a, resp.StatusCode, nil
+}
+
+// neverSent reports whether an error proves that no server saw the request.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// itemOutcome is the outcome of one item of a batch whose call had outcome whole.
+func itemOutcome(whole history.Outcome, a answer) history.Outcome {
+	switch {
+	case whole != history.OK:
+		return whole
+	case a.Success:
+		return history.OK
+	case a.Code == "unknown", a.Code == "internal":
+		return history.Unknown
+	default:
+		return history.Fail
+	}
+}
+
+// pause waits for d or the end of ctx, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

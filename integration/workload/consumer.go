@@ -1,0 +1,161 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/integration/history"
+)
+
+type consumer struct {
+	*caller
+	config Config
+	rand   *rand.Rand
+	kept   []delivered // jobs whose time to run this consumer lets pass
+}
+
+func newConsumer(id int, c Config) *consumer {
+	return &consumer{caller: newCaller(id, c), config: c, rand: random(c, id)}
+}
+
+type reserveRequest struct {
+	Topics []string `json:"topics"`
+	Max    int      `json:"max"`
+	Wait   float64  `json:"wait"`
+}
+
+// maxKept bounds the jobs that one slow consumer holds.
+const maxKept = 20
+
+func (c *consumer) run(ctx context.Context) {
+	defer c.close()
+	for ctx.Err() == nil {
+		request := reserveRequest{Topics: c.config.Topics, Max: 1 + c.rand.IntN(10), Wait: 1}
+		patience := callTimeout
+		if c.rand.IntN(20) == 0 {
+			patience = between(c.rand, time.Second/2) + time.Millisecond // hangs up
+		}
+		// ctx ends a long poll, as a consumer that stops would.
+		jobs, outcome := c.reserve(ctx, request, patience)
+		for _, j := range jobs {
+			c.work(context.WithoutCancel(ctx), j)
+		}
+		c.finishLate(context.WithoutCancel(ctx))
+		if outcome != history.OK && !pause(ctx, retryPause) {
+			return
+		}
+	}
+}
+
+// reserve records what came back, or that nobody knows what did.
+func (c *caller) reserve(ctx context.Context, request reserveRequest, patience time.Duration) ([]delivered, history.Outcome) {
+	node, invoke := c.node(), c.rec.Now()
+	a, outcome := c.call(ctx, http.MethodPost, "/v1/reserve", request, patience)
+	complete := c.rec.Now()
+	if outcome != history.OK {
+		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: outcome, Client: c.id, Node: node, Invoke: invoke, Complete: complete})
+	}
+	for _, j := range a.Jobs {
+		c.rec.Record(history.Op{
+			Kind: history.Deliver, Client: c.id, Node: node, Invoke: invoke, Complete: complete,
+			ID: j.ID, Topic: j.Topic, Seq: j.Seq, Body: j.Body, Generation: generation(j.Token), Attempts: j.Attempts,
+			Due: j.DueAt.UnixMicro(), ReservedUntil: j.ReservedUntil.UnixMicro(),
+		})
+	}
+	return a.Jobs, outcome
+}
+
+// generation is the last part of a token, "shard-seq-generation": it orders the
+// reservations of a job.
+func generation(token string) uint64 {
+	n, err := strconv.ParseUint(token[strings.LastIndexByte(token, '-')+1:], 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("token %q does not end with a generation", token))
+	}
+	return n
+}
+
+// work does with a job what consumers do.
+func (c *consumer) work(ctx context.Context, j delivered) {
+	switch dice := c.rand.IntN(100); {
+	case dice < 70:
+		c.settle(ctx, history.Finish, j, request{})
+	case dice < 80 && len(c.kept) < maxKept:
+		c.kept = append(c.kept, j)
+	case dice < 85:
+		c.settle(ctx, history.Touch, j, request{TTR: 2 * jobTTR.Seconds()})
+		c.settle(ctx, history.Finish, j, request{})
+	case dice < 90:
+		c.settle(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
+	case dice < 93:
+		c.settle(ctx, history.Release, j, request{})
+	case dice < 96:
+		c.settle(ctx, history.Bury, j, request{})
+	default:
+		// Forgets it; its time to run will pass.
+	}
+}
+
+// finishLate tries the tokens of jobs whose time to run has certainly passed.
+func (c *consumer) finishLate(ctx context.Context) {
+	var kept []delivered
+	for _, j := range c.kept {
+		if time.Since(j.ReservedUntil) < overrun {
+			kept = append(kept, j)
+			continue
+		}
+		c.once(ctx, history.Finish, j, request{})
+	}
+	c.kept = kept
+}
+
+// request is what goes with a call on a reserved job.
+type request struct {
+	Token string  `json:"token"`
+	Delay float64 `json:"delay,omitempty"`
+	TTR   float64 `json:"ttr,omitempty"`
+}
+
+// tries bounds how often a consumer repeats one call: its time to run passes
+// anyway.
+const tries = 4
+
+// settle repeats a call while its outcome is open or it was not applied.
+func (c *caller) settle(ctx context.Context, kind history.Kind, j delivered, r request) {
+	for range tries {
+		a, outcome := c.once(ctx, kind, j, r)
+		refused := outcome == history.Fail && a.Code != "" && a.Code != "not_applied" && a.Code != "overloaded"
+		if outcome == history.OK || refused || !pause(ctx, retryPause) {
+			return
+		}
+	}
+}
+
+// once makes one call with a job's token and records it.
+func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r request) (answer, history.Outcome) {
+	r.Token = j.Token
+	node, invoke := c.node(), c.rec.Now()
+	a, outcome := c.call(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/"+kind.String(), r, callTimeout)
+	op := settleOp(kind, outcome, j)
+	op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, c.rec.Now()
+	op.Delay, op.TTR = seconds(r.Delay), seconds(r.TTR)
+	if !a.ReservedUntil.IsZero() {
+		op.ReservedUntil = a.ReservedUntil.UnixMicro()
+	}
+	c.rec.Record(op)
+	return a, outcome
+}
+
+func settleOp(kind history.Kind, outcome history.Outcome, j delivered) history.Op {
+	return history.Op{Kind: kind, Outcome: outcome, ID: j.ID, Topic: j.Topic, Seq: j.Seq, Generation: generation(j.Token)}
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
+}

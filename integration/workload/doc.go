@@ -1,0 +1,11 @@
+// Package workload puts a cluster under the kind of load that finds faults:
+// producers that retry with the same id, deletes, consumers that finish, overrun
+// their time to run, release, touch, bury and hang up. Every call goes into a
+// history.Recorder.
+//
+// It speaks plain HTTP by net/http and shares no code with the server or its Go
+// client, so that a misunderstanding between those two cannot hide here. Run
+// loads until its context ends; Drain then finishes whatever is left.
+//
+// Start with Run in run.go; call.go turns HTTP answers into outcomes.
+package workload

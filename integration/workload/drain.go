@@ -1,0 +1,90 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"tarry/integration/history"
+)
+
+// Drain finishes every job of the topics, the delayed and dead ones included,
+// and returns when all counts are zero. When ctx ends first it fails with what
+// is left. All nodes should be up.
+func Drain(ctx context.Context, c Config) error {
+	d := &drainer{caller: newCaller(c.Producers+c.Consumers, c), topics: c.Topics}
+	defer d.close()
+	for {
+		left, err := d.round(ctx)
+		if err == nil && left == 0 {
+			return nil
+		}
+		if !pause(ctx, retryPause) {
+			return errors.Join(fmt.Errorf("%d jobs are left at the end of the drain", left), err)
+		}
+	}
+}
+
+type drainer struct {
+	*caller
+	topics []string
+}
+
+// round kicks, reserves and finishes once, and counts what is left.
+func (d *drainer) round(ctx context.Context) (left uint64, err error) {
+	for _, topic := range d.topics {
+		d.kick(ctx, topic)
+	}
+	for {
+		jobs, outcome := d.reserve(ctx, reserveRequest{Topics: d.topics, Max: 1000}, callTimeout)
+		if outcome != history.OK || len(jobs) == 0 {
+			break
+		}
+		d.finish(ctx, jobs)
+	}
+	for _, topic := range d.topics {
+		a, outcome := d.call(ctx, http.MethodGet, "/v1/topics/"+url.PathEscape(topic), nil, callTimeout)
+		if outcome != history.OK {
+			return left, fmt.Errorf("counts of topic %s from %s: %s", topic, d.node(), a.Error)
+		}
+		left += a.Delayed + a.Ready + a.Reserved + a.Dead
+	}
+	return left, nil
+}
+
+func (d *drainer) kick(ctx context.Context, topic string) {
+	node, invoke := d.node(), d.rec.Now()
+	_, outcome := d.call(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/kick", map[string]int{"max": 10_000}, callTimeout)
+	d.rec.Record(history.Op{Kind: history.KickTopic, Outcome: outcome, Client: d.id, Node: node, Topic: topic, Invoke: invoke, Complete: d.rec.Now()})
+}
+
+// finish finishes the jobs in one call and, one by one, those it did not.
+func (d *drainer) finish(ctx context.Context, jobs []delivered) {
+	type item struct {
+		ID    string `json:"id"`
+		Token string `json:"token"`
+	}
+	var batch struct {
+		Jobs []item `json:"jobs"`
+	}
+	for _, j := range jobs {
+		batch.Jobs = append(batch.Jobs, item{j.ID, j.Token})
+	}
+	node, invoke := d.node(), d.rec.Now()
+	a, whole := d.call(ctx, http.MethodPost, "/v1/finish", &batch, callTimeout)
+	complete := d.rec.Now()
+	for i, j := range jobs {
+		var one answer
+		if i < len(a.Results) {
+			one = a.Results[i]
+		}
+		op := settleOp(history.Finish, itemOutcome(whole, one), j)
+		op.Client, op.Node, op.Invoke, op.Complete = d.id, node, invoke, complete
+		d.rec.Record(op)
+		if op.Outcome == history.Unknown || whole == history.Fail {
+			d.settle(ctx, history.Finish, j, request{})
+		}
+	}
+}
