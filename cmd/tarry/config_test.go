@@ -1,0 +1,68 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func TestServerDefaultsAreASingleNodeOnLoopback(t *testing.T) {
+	c, err := parseServerConfig(nil, noEnv, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:7300", c.HTTPAddr)
+	require.Equal(t, "127.0.0.1:7301", c.ClusterAddr)
+	require.Equal(t, "127.0.0.1:7302", c.GossipAddr)
+	require.Equal(t, "127.0.0.1:11300", c.BeanstalkAddr)
+	require.Equal(t, "tarry-data", c.DataDir)
+	require.Equal(t, 1, c.expect())
+}
+
+func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tarry.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("node-id: from-file\ndata-dir: /from/file\nhttp-addr: 127.0.0.1:1\njoin: [a:1, 'b:2']\nbootstrap-expect: 3\n"), 0o600))
+	env := func(name string) (string, bool) {
+		v, ok := map[string]string{"TARRY_NODE_ID": "from-env", "TARRY_HTTP_ADDR": "127.0.0.1:2", "TARRY_CONFIG": file}[name]
+		return v, ok
+	}
+	c, err := parseServerConfig([]string{"--http-addr", "127.0.0.1:3"}, env, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1:3", c.HTTPAddr)
+	require.Equal(t, "from-env", c.NodeID)
+	require.Equal(t, "/from/file", c.DataDir)
+	require.Equal(t, []string{"a:1", "b:2"}, c.seeds())
+	require.Equal(t, 3, c.expect())
+}
+
+func TestJoinWithoutExpectOnlyEverJoins(t *testing.T) {
+	c, err := parseServerConfig([]string{"--join", "n1:7302"}, noEnv, io.Discard)
+	require.NoError(t, err)
+	require.Zero(t, c.expect())
+}
+
+func TestBadServerSettingsAreNamed(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	require.NoError(t, os.WriteFile(bad, []byte("nodeid: x\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		says string
+	}{
+		{args: []string{"--http-addr", "7300"}, says: "--http-addr"},
+		{args: []string{"--node-id", ""}, says: "--node-id"},
+		{args: []string{"--bootstrap-expect", "-5"}, says: "--bootstrap-expect"},
+		{args: []string{"--max-body-bytes", "99999999"}, says: "--max-body-bytes"},
+		{args: []string{"--log-format", "xml"}, says: "--log-format"},
+		{args: []string{"n1"}, says: "flags only"},
+		{args: []string{"--config", bad}, says: `no setting "nodeid"`},
+		{args: []string{"--config", "/nowhere.yaml"}, says: "configuration file"},
+		{env: map[string]string{"TARRY_BOOTSTRAP_EXPECT": "many"}, says: "TARRY_BOOTSTRAP_EXPECT"},
+	} {
+		_, err := parseServerConfig(c.args, func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }, io.Discard)
+		require.ErrorContains(t, err, c.says, "%v %v", c.args, c.env)
+	}
+}
