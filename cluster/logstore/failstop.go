@@ -1,0 +1,159 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+)
+
+// ErrClosed is returned by stores that were closed.
+var ErrClosed = errors.New("the log stores are closed")
+
+// failStop is what both stores have in common: the failure of one ends the other.
+type failStop struct {
+	hungAfter time.Duration
+	fatal     func(error)
+	told      sync.Once
+
+	mu  sync.RWMutex
+	err error // the first failure, or ErrClosed
+}
+
+func (s *failStop) failure() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.err
+}
+
+func (s *failStop) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = ErrClosed
+	}
+}
+
+// latch keeps the first failure and returns what is kept. After a close nothing
+// counts as a failure any more.
+func (s *failStop) latch(err error) error {
+	s.mu.Lock()
+	first := s.err == nil
+	if first {
+		s.err = err
+	}
+	err = s.err
+	s.mu.Unlock()
+	if first {
+		s.tell(err)
+	}
+	return err
+}
+
+func (s *failStop) tell(err error) { s.told.Do(func() { s.fatal(err) }) }
+
+// write runs one write of a store under the watchdog. It returns when the write
+// has ended, never before.
+func (s *failStop) write(store, op string, f func() error) error {
+	if err := s.failure(); err != nil {
+		return err
+	}
+	hung := time.AfterFunc(s.hungAfter, func() {
+		s.tell(fmt.Errorf("%s: %s has been in flight for over %v: the disk hangs", store, op, s.hungAfter))
+	})
+	err := f()
+	hung.Stop()
+	if err != nil {
+		return s.latch(fmt.Errorf("%s: %s: %w", store, op, err))
+	}
+	return nil
+}
+
+// read runs one read of a store. What is absent is no failure.
+func (s *failStop) read(store, op string, f func() error) error {
+	if err := s.failure(); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return err
+	}
+	return s.latch(fmt.Errorf("%s: %s: %w", store, op, err))
+}
+
+// logStore is a fail-stop raft.LogStore.
+type logStore struct {
+	store raft.LogStore
+	stop  *failStop
+	sizes *sizes
+}
+
+var _ raft.MonotonicLogStore = (*logStore)(nil)
+
+// IsMonotonic tells Raft that the log may have no gaps.
+func (l *logStore) IsMonotonic() bool {
+	m, ok := l.store.(raft.MonotonicLogStore)
+	return ok && m.IsMonotonic()
+}
+
+func (l *logStore) FirstIndex() (index uint64, err error) {
+	err = l.read("first index", func() error { index, err = l.store.FirstIndex(); return err })
+	return index, err
+}
+
+func (l *logStore) LastIndex() (index uint64, err error) {
+	err = l.read("last index", func() error { index, err = l.store.LastIndex(); return err })
+	return index, err
+}
+
+func (l *logStore) GetLog(index uint64, entry *raft.Log) error {
+	return l.read("read entry", func() error { return l.store.GetLog(index, entry) })
+}
+
+func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
+func (l *logStore) StoreLogs(entries []*raft.Log) error {
+	if err := l.write("append", func() error { return l.store.StoreLogs(entries) }); err != nil {
+		return err
+	}
+	l.sizes.appended(entries)
+	return nil
+}
+
+func (l *logStore) DeleteRange(first, last uint64) error {
+	if err := l.write("truncate", func() error { return l.store.DeleteRange(first, last) }); err != nil {
+		return err
+	}
+	l.sizes.deleted(first, last)
+	return nil
+}
+
+func (l *logStore) read(op string, f func() error) error  { return l.stop.read("log", op, f) }
+func (l *logStore) write(op string, f func() error) error { return l.stop.write("log", op, f) }
+
+// stableStore is a fail-stop raft.StableStore.
+type stableStore struct {
+	store raft.StableStore
+	stop  *failStop
+}
+
+func (s *stableStore) Set(key, value []byte) error {
+	return s.stop.write("stable store", "set "+string(key), func() error { return s.store.Set(key, value) })
+}
+
+func (s *stableStore) SetUint64(key []byte, value uint64) error {
+	return s.stop.write("stable store", "set "+string(key), func() error { return s.store.SetUint64(key, value) })
+}
+
+func (s *stableStore) Get(key []byte) (value []byte, err error) {
+	err = s.stop.read("stable store", "get "+string(key), func() error { value, err = s.store.Get(key); return err })
+	return value, err
+}
+
+func (s *stableStore) GetUint64(key []byte) (value uint64, err error) {
+	err = s.stop.read("stable store", "get "+string(key), func() error { value, err = s.store.GetUint64(key); return err })
+	return value, err
+}

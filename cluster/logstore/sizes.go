@@ -1,0 +1,134 @@
+package logstore
+
+import (
+	"math"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// markBytes is the granularity of the estimate, maxMarks bounds its memory:
+	// together they tell 4 GiB of log apart.
+	markBytes = 1 << 20
+	maxMarks  = 4096
+
+	// samples is how many entries of an old log are read to learn their size.
+	samples = 64
+	// entryOverhead is about what the log adds to an entry's data.
+	entryOverhead = 40
+	// unknownEntryBytes is the guess while the log is empty.
+	unknownEntryBytes = 1024
+)
+
+// sizes knows about how many bytes the newest entries of a log take. An average
+// over all of them would not do: an idle time with small entries would let the
+// big ones before it stay for ever.
+type sizes struct {
+	mu sync.Mutex
+	// marks are points of the log about markBytes apart, oldest first.
+	marks []mark
+	total int64  // bytes appended since the log was opened
+	last  uint64 // last index
+	// old is the average entry of before the log was opened.
+	old float64
+}
+
+// mark says that total bytes had been appended when the log ended at index.
+type mark struct {
+	index uint64
+	total int64
+}
+
+// measure looks at a log that was just opened. It reads a few entries only.
+func measure(log raft.LogStore) (*sizes, error) {
+	first, err := log.FirstIndex()
+	if err != nil {
+		return nil, err
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return nil, err
+	}
+	s := &sizes{last: last, old: unknownEntryBytes}
+	s.restart()
+	if last == 0 {
+		return s, nil
+	}
+	var bytes, count int64
+	step := (last-first)/samples + 1
+	for i := first; i <= last; i += step {
+		var e raft.Log
+		if err := log.GetLog(i, &e); err != nil {
+			return nil, err
+		}
+		bytes += sizeOf(&e)
+		count++
+	}
+	s.old = float64(bytes) / float64(count)
+	return s, nil
+}
+
+func sizeOf(e *raft.Log) int64 { return int64(len(e.Data)+len(e.Extensions)) + entryOverhead }
+
+func (s *sizes) appended(entries []*raft.Log) {
+	if len(entries) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := entries[0].Index - 1; before != s.last {
+		s.last = before // an emptied log goes on wherever the state has come to
+		s.restart()
+	}
+	for _, e := range entries {
+		s.total += sizeOf(e)
+		s.last = e.Index
+		if s.total-s.marks[len(s.marks)-1].total >= markBytes {
+			s.mark()
+		}
+	}
+}
+
+// mark notes where the log ends, at the cost of the oldest marks.
+func (s *sizes) mark() {
+	if len(s.marks) == maxMarks {
+		s.marks = s.marks[:copy(s.marks, s.marks[maxMarks/2:])]
+	}
+	s.marks = append(s.marks, mark{index: s.last, total: s.total})
+}
+
+// deleted hears of a truncation. One at the log's start needs nothing, because
+// the answer is only ever used as a bound; of one at its end the marks go too.
+func (s *sizes) deleted(first, last uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last < s.last || first > s.last {
+		return
+	}
+	s.last = first - 1
+	keep := len(s.marks)
+	for keep > 0 && s.marks[keep-1].index > s.last {
+		keep--
+	}
+	s.marks = s.marks[:keep]
+	if keep == 0 {
+		s.restart()
+	}
+}
+
+// restart forgets what came before the log's present end.
+func (s *sizes) restart() { s.marks = append(s.marks[:0], mark{index: s.last, total: s.total}) }
+
+func (s *sizes) entriesFor(bytes int64) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.marks) - 1; i >= 0; i-- {
+		if m := s.marks[i]; s.total-m.total >= bytes {
+			return max(s.last-m.index, 1)
+		}
+	}
+	oldest := s.marks[0]
+	rest := float64(bytes-(s.total-oldest.total)) / s.old
+	return max(s.last-oldest.index+uint64(math.Ceil(rest)), 1)
+}

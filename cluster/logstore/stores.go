@@ -1,0 +1,145 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metadb"
+	"go.etcd.io/bbolt"
+)
+
+// Options says how the stores behave. Fatal is required.
+type Options struct {
+	// HungAfter is how long one write may be in flight; 0: 10 s.
+	HungAfter time.Duration
+	// Fatal is called once, from any goroutine, when a store has failed or
+	// hangs. It must end the process.
+	Fatal func(error)
+	// Logger hears what the log has to say of itself; nil: nobody does.
+	Logger hclog.Logger
+}
+
+const defaultHungAfter = 10 * time.Second
+
+// lockWait is how long Open waits for another process to let go of the files.
+const lockWait = time.Second
+
+// Names below the directory. They are on disk.
+const (
+	logDir     = "wal"
+	stableFile = "stable.db"
+)
+
+// Stores are a shard's log and stable store. All methods may be called from any
+// goroutine.
+type Stores struct {
+	Log    raft.LogStore
+	Stable raft.StableStore
+
+	stop    *failStop
+	sizes   *sizes
+	closers []io.Closer
+}
+
+// Open opens the stores below dir, or makes fresh ones. It blocks while the tail
+// of the log is checked, and fails when another process has them open.
+func Open(dir string, o Options) (*Stores, error) {
+	if o.Fatal == nil {
+		return nil, errors.New("logstore: Options.Fatal is required")
+	}
+	if o.HungAfter == 0 {
+		o.HungAfter = defaultHungAfter
+	}
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	s := new(Stores)
+	if err := s.open(dir, o); err != nil {
+		return nil, errors.Join(err, s.closeFiles())
+	}
+	return s, nil
+}
+
+func (s *Stores) open(dir string, o Options) error {
+	walDir := filepath.Join(dir, logDir)
+	if err := os.MkdirAll(walDir, 0o750); err != nil {
+		return fmt.Errorf("log directory: %w", err)
+	}
+	// The stable store goes first: its lock says that dir is in use.
+	stable, err := raftboltdb.New(raftboltdb.Options{
+		Path:        filepath.Join(dir, stableFile),
+		BoltOptions: &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockWait},
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return fmt.Errorf("stable store in %s is in use by another process", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("open the stable store in %s: %w", dir, err)
+	}
+	s.closers = append(s.closers, stable)
+
+	meta := new(metadb.BoltMetaDB) // the log does not close its own
+	log, err := wal.Open(walDir, wal.WithMetaStore(meta), wal.WithLogger(o.Logger))
+	s.closers = append(s.closers, meta)
+	if err != nil {
+		return fmt.Errorf("open the log in %s: %w", walDir, err)
+	}
+	s.closers = append(s.closers, log)
+
+	// The libraries sync their files, not the names of these in dir.
+	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		return fmt.Errorf("log directory: %w", err)
+	}
+	return s.wrap(log, stable, o)
+}
+
+// wrap puts the stores behind the fail-stop.
+func (s *Stores) wrap(log raft.LogStore, stable raft.StableStore, o Options) error {
+	var err error
+	if s.sizes, err = measure(log); err != nil {
+		return fmt.Errorf("read the log: %w", err)
+	}
+	s.stop = &failStop{hungAfter: o.HungAfter, fatal: o.Fatal}
+	s.Log = &logStore{store: log, stop: s.stop, sizes: s.sizes}
+	s.Stable = &stableStore{store: &voteStore{StableStore: stable}, stop: s.stop}
+	return nil
+}
+
+// EntriesFor estimates how many of the newest entries hold the given number of
+// bytes; it is at least 1. It is cheap.
+func (s *Stores) EntriesFor(bytes int64) uint64 { return s.sizes.entriesFor(bytes) }
+
+// Err is the failure that stopped the stores, nil while they work.
+func (s *Stores) Err() error { return s.stop.failure() }
+
+// Close waits for writes under way and closes the files. Raft must have stopped:
+// what it still calls fails, without a call of Fatal.
+func (s *Stores) Close() error {
+	s.stop.close()
+	return s.closeFiles()
+}
+
+func (s *Stores) closeFiles() error {
+	var err error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.closers[i].Close())
+	}
+	s.closers = nil
+	return err
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

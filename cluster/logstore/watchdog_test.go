@@ -1,0 +1,53 @@
+package logstore
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHungWriteIsFatalButNotGivenUp(t *testing.T) {
+	tests := map[string]struct {
+		write func(*Stores) error
+		want  string
+	}{
+		"log":          {func(s *Stores) error { return s.Log.StoreLog(&raft.Log{Index: 2}) }, "log: append has been in flight for over 10s"},
+		"stable store": {func(s *Stores) error { return s.Stable.SetUint64([]byte("CurrentTerm"), 1) }, "stable store: set CurrentTerm has been"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := make(chan error, 2)
+				b := new(broken)
+				s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { told <- err }})
+				b.hang = make(chan struct{})
+				done := make(chan error, 1)
+				go func() { done <- tt.write(s) }()
+
+				time.Sleep(defaultHungAfter - time.Millisecond) // virtual
+				synctest.Wait()
+				require.Empty(t, told)
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				require.Len(t, told, 1)
+				require.ErrorContains(t, <-told, tt.want)
+				require.Empty(t, done, "the write still goes on")
+
+				close(b.hang)
+				require.NoError(t, <-done)
+			})
+		})
+	}
+}
+
+func TestQuickWritesLeaveNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stop(new(broken), Options{HungAfter: defaultHungAfter, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+		require.NoError(t, s.Stable.SetUint64([]byte("CurrentTerm"), 1))
+		time.Sleep(10 * defaultHungAfter)
+		synctest.Wait()
+	})
+}
