@@ -12,12 +12,15 @@ import (
 	"tarry/job"
 )
 
-// holdFor is how long an operator's call waits for a leader to appear, and
-// callFor how long it may take in all when the caller sets no earlier end.
+// An operator's call waits this long for a leader to appear. A read has a poorer
+// answer to give instead, so it waits less.
 const (
-	holdFor = 5 * time.Second
-	callFor = 45 * time.Second
+	holdRead  = time.Second
+	holdWrite = 5 * time.Second
 )
+
+// callFor is how long a call may take in all when its caller sets no earlier end.
+const callFor = 45 * time.Second
 
 // errNotLeader says that this node did nothing, because it does not lead.
 var errNotLeader = errors.New("this node is not the leader")
@@ -40,13 +43,17 @@ func viaLeader[T any](ctx context.Context, m *Membership, write bool,
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, callFor)
 	defer cancel()
-	held := time.Now()
+	hold := holdRead
+	if write {
+		hold = holdWrite
+	}
+	began := time.Now()
 	for {
 		out, err := attempt(ctx, m, write, here, there)
 		if !errors.Is(err, errNotLeader) {
 			return out, err
 		}
-		if time.Since(held) > holdFor || pause(ctx, 50*time.Millisecond) != nil {
+		if time.Since(began) > hold || pause(ctx, 50*time.Millisecond) != nil {
 			return out, job.NotApplied("%w: nothing was done; try again", errNoLeader)
 		}
 	}

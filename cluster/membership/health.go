@@ -43,11 +43,11 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 			h.Reasons = append(h.Reasons, why)
 		}
 	}
-	g.mu.Lock()
-	for node, why := range g.problems {
-		h.Reasons = append(h.Reasons, fmt.Sprintf("%s is alive but cannot be taken in: %s", node, why))
+	if problems := g.problems.Load(); problems != nil {
+		for node, why := range *problems {
+			h.Reasons = append(h.Reasons, fmt.Sprintf("%s is alive but cannot be taken in: %s", node, why))
+		}
 	}
-	g.mu.Unlock()
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	autopilot "github.com/hashicorp/raft-autopilot"
@@ -18,10 +18,8 @@ const changeTimeout = 10 * time.Second
 
 // reign is what exists only while this node leads.
 type reign struct {
-	pilot *autopilot.Autopilot
-
-	mu       sync.Mutex
-	problems map[string]string // by node id: why the leader cannot take it in
+	pilot    *autopilot.Autopilot
+	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in; from the last pass
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the
@@ -34,7 +32,7 @@ func (m *Membership) Lead(ctx context.Context) error {
 		return fmt.Errorf("lead before start")
 	}
 	pilot := m.newPilot(r)
-	m.reign.Store(&reign{pilot: pilot, problems: make(map[string]string)})
+	m.reign.Store(&reign{pilot: pilot})
 	pilot.Start(ctx)
 	defer func() {
 		<-pilot.Stop()
@@ -94,14 +92,4 @@ func (m *Membership) nameCluster(ctx context.Context) error {
 	}
 	m.ClusterIDChanged()
 	return nil
-}
-
-func (g *reign) setProblem(nodeID, why string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if why == "" {
-		delete(g.problems, nodeID)
-		return
-	}
-	g.problems[nodeID] = why
 }

@@ -44,7 +44,9 @@ type Membership struct {
 	seedsMu sync.Mutex
 	seeds   []string
 
-	changing sync.Mutex // held while the leader decides on and makes a change of the configuration
+	// changing holds a token while the leader decides on a change of the
+	// configuration and makes it; a channel, so that waiting ends with a context.
+	changing chan struct{}
 	reign    atomic.Pointer[reign]
 
 	toLeader  chan struct{} // gossip changed; one pending wake-up says it all
@@ -67,6 +69,7 @@ func New(cfg Config) (*Membership, error) {
 	return &Membership{
 		cfg:       cfg,
 		seeds:     append([]string(nil), cfg.Join...),
+		changing:  make(chan struct{}, 1),
 		toLeader:  make(chan struct{}, 1),
 		toStarter: make(chan struct{}, 1),
 		toWatcher: make(chan struct{}, 1),
@@ -203,12 +206,16 @@ func (m *Membership) PeerByServerID(serverID string) (Peer, bool) {
 	if serverID == m.cfg.ServerID {
 		return peerOf(m.cfg.meta()), true
 	}
-	for _, n := range m.members() {
-		if n.ServerID == serverID {
-			return peerOf(n.Meta), true
-		}
+	n, ok := m.find(serverID)
+	return peerOf(n.Meta), ok
+}
+
+func (m *Membership) find(serverID string) (gossip.Member, bool) {
+	p := m.pool.Load()
+	if p == nil {
+		return gossip.Member{}, false
 	}
-	return Peer{}, false
+	return p.Find(serverID)
 }
 
 func peerOf(n gossip.Meta) Peer {
@@ -231,12 +238,8 @@ func (m *Membership) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 
 // GossipAddr is the host:port by which others may join this node.
 func (m *Membership) GossipAddr() string {
-	for _, n := range m.members() {
-		if n.ServerID == m.cfg.ServerID {
-			return n.GossipAddr
-		}
-	}
-	return ""
+	n, _ := m.find(m.cfg.ServerID)
+	return n.GossipAddr
 }
 
 // members lists the live nodes that may belong to this node's cluster, itself
@@ -315,6 +318,17 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 			"remove it from its cluster, stop it, empty its data directory and start it with --join", m.cfg.NodeID, f.ours, f.nodeID, f.theirs)
 	}
 	return job.NotApplied("no node answered: %w", err)
+}
+
+// beginChange waits for the right to change the configuration. The caller calls
+// end when it is done, unless there is an error.
+func (m *Membership) beginChange(ctx context.Context) (end func(), err error) {
+	select {
+	case m.changing <- struct{}{}:
+		return func() { <-m.changing }, nil
+	case <-ctx.Done():
+		return nil, job.NotApplied("another change of the cluster's members did not end in time: %w", ctx.Err())
+	}
 }
 
 // poke leaves a wake-up in c, which has room for one.

@@ -172,8 +172,11 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 	if r == nil || r.State() != raft.Leader {
 		return errNotLeader
 	}
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	end, err := m.beginChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	// A node id stands for two servers for a moment when its data was lost.
 	found := false
 	for {

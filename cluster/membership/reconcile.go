@@ -15,25 +15,27 @@ import (
 // reconcile makes Raft's configuration follow the live members, one member after
 // the other. A member that cannot be taken in does not hold up the others.
 func (m *Membership) reconcile(ctx context.Context) error {
-	m.changing.Lock()
-	defer m.changing.Unlock()
+	end, err := m.beginChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := m.finishRemovals(ctx); err != nil {
 		return err
 	}
 	var errs []error
+	problems := make(map[string]string)
 	for _, n := range m.others() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := m.settle(ctx, n)
-		why := ""
-		if err != nil {
-			why = err.Error()
+		if err := m.settle(ctx, n); err != nil {
+			problems[n.NodeID] = err.Error()
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
-		if g := m.reign.Load(); g != nil {
-			g.setProblem(n.NodeID, why)
-		}
+	}
+	if g := m.reign.Load(); g != nil {
+		g.problems.Store(&problems)
 	}
 	return errors.Join(errs...)
 }
@@ -95,12 +97,10 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 // replace removes the server that a node id had before its data was lost. The
 // newcomer is added in the same pass.
 func (m *Membership) replace(ctx context.Context, c raft.Configuration, index uint64, old raft.Server, n gossip.Member) error {
-	for _, other := range m.members() {
-		if other.ServerID == string(old.ID) {
-			// Right after a restart gossip still believes in the earlier run.
-			// If it stays so, two machines were given the same node id.
-			return fmt.Errorf("another node with the id %s is still alive (servers %s and %s)", n.NodeID, old.ID, n.ServerID)
-		}
+	if _, alive := m.find(string(old.ID)); alive {
+		// Right after a restart gossip still believes in the earlier run. If it
+		// stays so, two machines were given the same node id.
+		return fmt.Errorf("another node with the id %s is still alive (servers %s and %s)", n.NodeID, old.ID, n.ServerID)
 	}
 	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
 		return err

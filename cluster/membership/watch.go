@@ -136,7 +136,8 @@ func (m *Membership) addSeeds(addrs []string) {
 }
 
 // checkRemoved asks the others when this node has reason to think that it is no
-// longer a member. One answer is enough: a forgotten server stays forgotten.
+// longer a member. One answer is enough: a forgotten server stays forgotten, and
+// its id is of one cluster only.
 func (m *Membership) checkRemoved(ctx context.Context) {
 	r := m.raft.Load()
 	if m.removed.Load() || !m.hasState() {
@@ -146,7 +147,7 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 		return
 	}
 	for _, a := range m.askAll(ctx, m.others()) {
-		if a != nil && a.AskerForgotten && a.ClusterId == m.ClusterID() {
+		if a != nil && a.AskerForgotten {
 			m.removed.Store(true)
 			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, empty its data directory and start it again")
 			return

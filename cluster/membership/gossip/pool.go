@@ -118,9 +118,6 @@ func (p *Pool) config(bind string, port int) *memberlist.Config {
 // IP is the address that this node advertises to gossip.
 func (p *Pool) IP() net.IP { return p.ip }
 
-// Port is the port that gossip listens on.
-func (p *Pool) Port() int { return int(p.list.LocalNode().Port) }
-
 // Members lists the live nodes, this one included, one for each server id (the
 // latest run), ordered by node id and then server id.
 func (p *Pool) Members() []Member {
@@ -140,6 +137,18 @@ func (p *Pool) Members() []Member {
 		return cmp.Or(cmp.Compare(a.NodeID, b.NodeID), cmp.Compare(a.ServerID, b.ServerID))
 	})
 	return out
+}
+
+// Find gives the latest run of a live server.
+func (p *Pool) Find(serverID string) (found Member, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.live {
+		if m.ServerID == serverID && (!ok || found.Epoch < m.Epoch) {
+			found, ok = m, true
+		}
+	}
+	return found, ok
 }
 
 // Known lists the gossip addresses of all nodes heard of since the start, also
@@ -196,6 +205,9 @@ func (p *Pool) Close() error {
 	}
 	return nil
 }
+
+// Crash stops without a farewell, as a process that is killed; for tests.
+func (p *Pool) Crash() error { return p.list.Shutdown() }
 
 // delegate is the Pool as memberlist sees it. Its methods run under
 // memberlist's locks, hence they only touch the two maps.

@@ -1,0 +1,266 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+func TestThreeNodesMakeOneClusterInEveryStartOrder(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			w := newTown(t)
+			nodes := w.trio()
+			for _, i := range order {
+				nodes[i].start()
+			}
+			w.voters("n1", "n2", "n3")
+			w.oneClusterID(nodes...)
+		})
+	}
+}
+
+// trio makes three nodes that expect each other, every one naming all.
+func (w *town) trio() []*node {
+	nodes := []*node{w.node("n1", 3), w.node("n2", 3), w.node("n3", 3)}
+	for _, n := range nodes {
+		for _, o := range nodes {
+			n.join = append(n.join, o.gossipAddr())
+		}
+	}
+	return nodes
+}
+
+func (w *town) startTrio() []*node {
+	nodes := w.trio()
+	for _, n := range nodes {
+		n.start()
+	}
+	w.voters("n1", "n2", "n3")
+	return nodes
+}
+
+// oneClusterID waits until all nodes know the same cluster id.
+func (w *town) oneClusterID(nodes ...*node) string {
+	w.t.Helper()
+	id := ""
+	eventually(w.t, "every node knows the cluster's id", func() bool {
+		id = nodes[0].fsm.clusterID()
+		for _, n := range nodes {
+			if n.fsm.clusterID() != id || id == "" {
+				return false
+			}
+		}
+		return true
+	})
+	return id
+}
+
+func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {
+	w := newTown(t)
+	nodes := []*node{w.node("n1", 3), w.node("n2", 3), w.node("n3", 3), w.node("n4", 3)}
+	for _, n := range nodes {
+		n.join = []string{nodes[1].gossipAddr(), nodes[3].gossipAddr()}
+		n.start()
+	}
+	w.voters("n1", "n2", "n3", "n4")
+	w.oneClusterID(nodes...)
+}
+
+func TestSingleNodeStartsAlone(t *testing.T) {
+	w := newTown(t)
+	n := w.node("n1", 1)
+	n.start()
+	w.voters("n1")
+	h, err := n.Health(context.Background())
+	require.NoError(t, err)
+	require.Zero(t, h.FailureTolerance)
+}
+
+func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
+	w := newTown(t)
+	n1 := w.node("n1", 1)
+	n1.start()
+	w.voters("n1")
+	n2 := w.node("n2", 0, n1.gossipAddr())
+	n3 := w.node("n3", 0, n1.gossipAddr())
+	n2.start()
+	n3.start()
+	w.voters("n1", "n2", "n3")
+	w.oneClusterID(n1, n2, n3)
+	eventually(t, "healthy", func() bool {
+		h, err := n2.Health(context.Background()) // a follower asks the leader
+		return err == nil && h.Healthy && h.FailureTolerance == 1
+	})
+}
+
+func TestRestartKeepsTheMember(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	id := w.oneClusterID(nodes...)
+	for _, n := range nodes {
+		n.stop()
+	}
+	for _, n := range nodes {
+		n.start()
+	}
+	w.voters("n1", "n2", "n3")
+	require.Equal(t, id, w.oneClusterID(nodes...))
+}
+
+func TestFarewellRemovesNobody(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	follower := other(nodes, w.leader())
+	follower.stop() // says farewell to gossip
+	eventually(t, "the leader sees it dead and keeps it", func() bool {
+		members, err := w.leader().Members(context.Background())
+		if err != nil || len(members) != 3 {
+			return false
+		}
+		for _, m := range members {
+			if m.ID == follower.id {
+				return !m.Alive && m.Voter
+			}
+		}
+		return false
+	})
+	eventually(t, "health names it", func() bool {
+		h, err := w.leader().Health(context.Background())
+		return err == nil && !h.Healthy && slices.Contains(h.Reasons, follower.id+" is not alive: gossip does not hear it")
+	})
+	follower.start()
+	w.voters("n1", "n2", "n3")
+}
+
+func other(nodes []*node, not *node) *node {
+	for _, n := range nodes {
+		if n != not {
+			return n
+		}
+	}
+	return nil
+}
+
+func TestWipedNodeComesBackAsANewMember(t *testing.T) {
+	for name, end := range map[string]func(*node){"after a farewell": (*node).stop, "after a crash": (*node).kill} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(t)
+			nodes := w.startTrio()
+			id := w.oneClusterID(nodes...)
+			wiped := other(nodes, w.leader())
+			old := wiped.serverID()
+			end(wiped)
+			wiped.wipe()
+			wiped.start()
+			eventually(t, "the new server votes and the old one is gone", func() bool {
+				l := w.leader()
+				return l.configured(wiped.serverID()) && !l.configured(old) && l.fsm.forgotten(old)
+			})
+			w.voters("n1", "n2", "n3")
+			require.Equal(t, id, w.oneClusterID(nodes...))
+		})
+	}
+}
+
+func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	leader := w.leader()
+	wiped := other(nodes, leader)
+	wiped.kill()
+	// No leader can take the node in: the two that are left are kept from
+	// changing the configuration.
+	var release []func()
+	for _, n := range nodes {
+		if n != wiped {
+			end, err := n.beginChange(context.Background())
+			require.NoError(t, err)
+			release = append(release, end)
+		}
+	}
+	wiped.wipe()
+	wiped.start()
+	eventually(t, "the leader hears of the new server", func() bool {
+		_, ok := leader.PeerByServerID(wiped.serverID())
+		return ok && wiped.ClusterID() != ""
+	})
+	require.False(t, wiped.AcceptsRaft())
+	require.Zero(t, wiped.raft.LastIndex(), "entries for the earlier server reached the new one")
+	for _, end := range release {
+		end()
+	}
+	eventually(t, "it is a member", func() bool { return w.leader().configured(wiped.serverID()) })
+	w.voters("n1", "n2", "n3")
+	require.True(t, wiped.AcceptsRaft())
+}
+
+func TestClustersThatShareASeedNeverMerge(t *testing.T) {
+	w := newTown(t)
+	a, b := w.node("a1", 1), w.node("b1", 1)
+	a.start()
+	b.start()
+	ids := map[*node]string{a: w.oneClusterID(a), b: w.oneClusterID(b)}
+	require.NotEqual(t, ids[a], ids[b])
+	// Both clusters and a newcomer name both.
+	a.addSeeds([]string{b.gossipAddr()})
+	b.addSeeds([]string{a.gossipAddr()})
+	c := w.node("c1", 0, a.gossipAddr(), b.gossipAddr())
+	c.start()
+	eventually(t, "the newcomer is in one of them", func() bool {
+		return a.configured(c.serverID()) || b.configured(c.serverID())
+	})
+	// The refusal is recorded where it happened, so the clusters have met.
+	eventually(t, "they met", func() bool { return a.foreign.Load() != nil && b.foreign.Load() != nil })
+	require.False(t, a.configured(b.serverID()) || b.configured(a.serverID()))
+	require.False(t, a.configured(c.serverID()) && b.configured(c.serverID()))
+	require.Equal(t, ids[a], a.fsm.clusterID())
+	require.Equal(t, ids[b], b.fsm.clusterID())
+
+	err := a.Join(context.Background(), []string{b.gossipAddr()})
+	require.Equal(t, job.CodeConflict, code(err), "%v", err)
+	require.ErrorContains(t, err, ids[a])
+	require.ErrorContains(t, err, ids[b])
+}
+
+func TestDifferentExpectationsStartNoCluster(t *testing.T) {
+	w := newTown(t)
+	n1, n2, n3 := w.node("n1", 2), w.node("n2", 3), w.node("n3", 2)
+	n2.join, n3.join = []string{n1.gossipAddr()}, []string{n1.gossipAddr()}
+	n2.start()
+	n1.start()
+	eventually(t, "they hear of each other", func() bool { return len(n1.others()) == 1 && len(n2.others()) == 1 })
+	n3.start()
+	eventually(t, "all hear of all", func() bool { return len(n1.others()) == 2 && len(n2.others()) == 2 && len(n3.others()) == 2 })
+	for _, n := range w.nodes {
+		why, err := n.tryBootstrap(context.Background())
+		require.NoError(t, err)
+		require.Contains(t, why, "bootstrap-expect")
+		require.False(t, n.hasState())
+	}
+	// The operator corrects the one that is wrong.
+	n2.stop()
+	n2.expect = 2
+	n2.start()
+	w.voters("n1", "n2", "n3")
+}
+
+func TestRunTimeJoin(t *testing.T) {
+	w := newTown(t)
+	n1, n2 := w.node("n1", 1), w.node("n2", 0)
+	n1.start()
+	n2.start()
+	w.oneClusterID(n1)
+	ctx := context.Background()
+	require.Equal(t, job.CodeInvalid, code(n2.Join(ctx, nil)))
+	require.Equal(t, job.CodeInvalid, code(n2.Join(ctx, []string{"nowhere"})))
+	require.Equal(t, job.CodeNotApplied, code(n2.Join(ctx, []string{fmt.Sprintf("127.0.0.1:%d", freePort(t))})))
+	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}))
+	w.voters("n1", "n2")
+	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}), "joining one's own cluster changes nothing")
+}

@@ -1,0 +1,362 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"tarry/job"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait for something that must happen; it is long because
+// the machine may be busy. Nothing is asserted about how long things take.
+const patience = 60 * time.Second
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	require.Eventually(t, cond, patience, 20*time.Millisecond, what)
+}
+
+// town is a set of nodes on loopback. Raft listens beside RPC on a port of its
+// own, found through the cluster address, as one port carries both in earnest.
+type town struct {
+	t     *testing.T
+	mu    sync.Mutex
+	raft  map[string]string // cluster address to the Raft listener
+	conns map[string]*grpc.ClientConn
+	nodes []*node
+}
+
+func newTown(t *testing.T) *town {
+	w := &town{t: t, raft: make(map[string]string), conns: make(map[string]*grpc.ClientConn)}
+	t.Cleanup(func() {
+		for _, n := range w.nodes {
+			n.stop()
+		}
+		for _, c := range w.conns {
+			c.Close()
+		}
+	})
+	return w
+}
+
+func (w *town) dial(_ context.Context, addr string) (*grpc.ClientConn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.conns[addr]; c != nil {
+		return c, nil
+	}
+	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
+	w.conns[addr] = c
+	return c, err
+}
+
+// node is a machine: its addresses and its disk outlive a run.
+type node struct {
+	town   *town
+	id     string
+	expect int
+	join   []string
+
+	clusterAddr, gossipBind string
+	incarnation             int
+	disk                    *raft.InmemStore
+	seenState               bool
+
+	*Membership
+	raft   *raft.Raft
+	fsm    *fsm
+	layer  *layer
+	trans  *raft.NetworkTransport
+	grpc   *grpc.Server
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+func (w *town) node(id string, expect int, join ...string) *node {
+	n := &node{town: w, id: id, expect: expect, join: join, incarnation: 1, disk: raft.NewInmemStore()}
+	n.clusterAddr = fmt.Sprintf("localhost:%d", freePort(w.t))
+	n.gossipBind = fmt.Sprintf("127.0.0.1:%d", freePort(w.t))
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+func freePort(t *testing.T) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (n *node) serverID() string { return fmt.Sprintf("%s.%d", n.id, n.incarnation) }
+
+func testLogger() *slog.Logger {
+	if os.Getenv("MEMBERSHIP_TEST_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func (n *node) config() Config {
+	return Config{
+		NodeID: n.id, ServerID: n.serverID(), ClusterAddr: n.clusterAddr, HTTPAddr: "localhost:7300",
+		GossipBind: n.gossipBind, Join: n.join, Expect: n.expect, Version: "test",
+		HasState: n.seenState, Logger: testLogger().With("on", n.serverID()),
+		ClusterID: n.fsm.clusterID, Forgotten: n.fsm.forgotten,
+		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
+		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
+		Dial:             n.town.dial,
+		Timing: Timing{
+			Poll: 50 * time.Millisecond, Rejoin: 200 * time.Millisecond, Reconcile: 500 * time.Millisecond,
+			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond,
+		},
+		tuneGossip: func(c *memberlist.Config) {
+			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
+			c.GossipInterval, c.SuspicionMult = 20*time.Millisecond, 3
+		},
+	}
+}
+
+func (n *node) propose(cmd string) error { return n.raft.Apply([]byte(cmd), time.Second).Error() }
+
+func (n *node) start() {
+	t := n.town.t
+	t.Helper()
+	n.fsm = &fsm{gone: make(map[string]bool)}
+	var err error
+	n.Membership, err = New(n.config())
+	require.NoError(t, err)
+
+	n.layer = n.town.listenRaft(t, n)
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.serverID())
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	c.CommitTimeout = 10 * time.Millisecond
+	c.ShutdownOnRemove = false
+	c.Logger = hclog.NewNullLogger()
+	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: n.layer, MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: n.Membership,
+	})
+	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.trans)
+	require.NoError(t, err)
+
+	l, err := net.Listen("tcp", strings.Replace(n.clusterAddr, "localhost", "127.0.0.1", 1))
+	require.NoError(t, err)
+	n.grpc = grpc.NewServer()
+	n.Register(n.grpc)
+	ctx, cancel := context.WithCancel(context.Background())
+	n.cancel = cancel
+	n.wg.Go(func() { n.grpc.Serve(l) })
+	n.wg.Go(func() { n.lead(ctx) })
+	require.NoError(t, n.Start(n.raft))
+}
+
+// lead does what a node does around leadership: a barrier, then Lead.
+func (n *node) lead(ctx context.Context) {
+	end := func() {}
+	for {
+		select {
+		case <-ctx.Done():
+			end()
+			return
+		case leads := <-n.raft.LeaderCh():
+			end()
+			end = func() {}
+			if leads && n.raft.Barrier(5*time.Second).Error() == nil {
+				end = n.beginReign(ctx)
+			}
+		}
+	}
+}
+
+func (n *node) beginReign(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { n.Lead(ctx) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// stop ends the run. The disk stays.
+func (n *node) stop() {
+	if n.Membership == nil {
+		return
+	}
+	n.seenState = n.hasState()
+	n.cancel()
+	n.layer.Close()
+	n.grpc.Stop()
+	n.wg.Wait()
+	n.Stop()
+	n.raft.Shutdown().Error()
+	n.trans.CloseStreams() // Raft leaves its pooled connections open
+	n.Membership = nil
+}
+
+// kill ends the run without a farewell.
+func (n *node) kill() {
+	n.Membership.poolMu.Lock()
+	if p := n.Membership.pool.Swap(nil); p != nil {
+		p.Crash()
+	}
+	n.Membership.poolMu.Unlock()
+	n.stop()
+}
+
+// wipe loses the disk; the next run is another incarnation.
+func (n *node) wipe() {
+	n.disk, n.seenState = raft.NewInmemStore(), false
+	n.incarnation++
+}
+
+func (n *node) gossipAddr() string { return n.gossipBind }
+
+func (n *node) leads() bool {
+	return n.Membership != nil && n.reign.Load() != nil && n.raft.State() == raft.Leader
+}
+
+// leader waits until exactly one node leads, and returns it.
+func (w *town) leader() *node {
+	w.t.Helper()
+	var leader *node
+	eventually(w.t, "one leader", func() bool {
+		count := 0
+		for _, n := range w.nodes {
+			if n.leads() {
+				leader, count = n, count+1
+			}
+		}
+		return count == 1
+	})
+	return leader
+}
+
+// voters waits until the members that vote and are alive are exactly ids.
+func (w *town) voters(ids ...string) {
+	w.t.Helper()
+	want := strings.Join(ids, " ")
+	got := ""
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("want voters %s, got %s", want, got)
+		}
+	}()
+	eventually(w.t, "voters are "+want, func() bool {
+		members, err := w.leader().Members(context.Background())
+		if err != nil {
+			return false
+		}
+		var list []string
+		for _, m := range members {
+			switch {
+			case !m.Voter:
+				list = append(list, m.ID+"(no voter)")
+			case !m.Alive:
+				list = append(list, m.ID+"(dead)")
+			default:
+				list = append(list, m.ID)
+			}
+		}
+		got = strings.Join(list, " ")
+		return got == want
+	})
+}
+
+// fsm keeps what goes through the log: the cluster's id and who was removed.
+type fsm struct {
+	mu      sync.Mutex
+	cluster string
+	gone    map[string]bool
+}
+
+func (f *fsm) clusterID() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cluster
+}
+
+func (f *fsm) forgotten(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gone[id]
+}
+
+func (f *fsm) Apply(l *raft.Log) any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch verb, id, _ := strings.Cut(string(l.Data), " "); {
+	case verb == "cluster" && f.cluster == "":
+		f.cluster = id
+	case verb == "forget":
+		f.gone[id] = true
+	}
+	return nil
+}
+
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("not in these tests") }
+func (f *fsm) Restore(io.ReadCloser) error         { return errors.New("not in these tests") }
+
+// layer carries Raft on a port of its own and asks the node's membership whether
+// a connection may come in.
+type layer struct {
+	net.Listener
+	town *town
+	node *node
+	gate *Membership
+}
+
+func (w *town) listenRaft(t *testing.T, n *node) *layer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.raft[n.clusterAddr] = l.Addr().String()
+	return &layer{Listener: l, town: w, node: n, gate: n.Membership}
+}
+
+func (l *layer) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || l.gate.AcceptsRaft() {
+			return c, err
+		}
+		c.Close()
+	}
+}
+
+func (l *layer) Addr() net.Addr { return name(l.node.clusterAddr) }
+
+func (l *layer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	l.town.mu.Lock()
+	real := l.town.raft[string(addr)]
+	l.town.mu.Unlock()
+	if real == "" {
+		return nil, fmt.Errorf("nothing listens at %s", addr)
+	}
+	return net.DialTimeout("tcp", real, timeout)
+}
+
+type name string
+
+func (name) Network() string  { return "tcp" }
+func (n name) String() string { return string(n) }
+
+func code(err error) job.Code { return job.CodeOf(err) }

@@ -1,0 +1,137 @@
+package membership
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+func TestRemovedNodeStaysOut(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	ctx := context.Background()
+	leader := w.leader()
+	gone := other(nodes, leader)
+	asker := other(nodes[1:], gone) // any node takes the call
+	require.NoError(t, asker.Remove(ctx, gone.id))
+	eventually(t, "the removed node knows", gone.Removed)
+	require.NoError(t, leader.reconcile(ctx))
+	require.False(t, leader.configured(gone.serverID()), "a live but forgotten server was added again")
+
+	// With its data it stays out; without, it is new.
+	gone.stop()
+	gone.start()
+	eventually(t, "the removed node knows after a restart", gone.Removed)
+	require.False(t, w.leader().configured(gone.serverID()))
+	gone.stop()
+	gone.wipe()
+	gone.start()
+	w.voters("n1", "n2", "n3")
+	require.False(t, gone.Removed())
+}
+
+func TestRemoveTheLeader(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	old := w.leader()
+	require.NoError(t, old.Remove(context.Background(), old.id))
+	next := w.leader()
+	require.NotEqual(t, old, next)
+	require.False(t, next.configured(old.serverID()))
+	require.Len(t, next.configuration().Servers, len(nodes)-1)
+	eventually(t, "it knows", old.Removed)
+}
+
+func TestLeave(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	ctx := context.Background()
+	leader := w.leader()
+	gone := other(nodes, leader)
+	require.NoError(t, gone.Leave(ctx))
+	require.True(t, gone.Removed())
+	require.False(t, w.leader().configured(gone.serverID()))
+	require.NoError(t, gone.Leave(ctx), "leaving twice is leaving")
+	gone.stop()
+
+	// Two are left; the leader leaves, then the last may not.
+	leader = w.leader()
+	require.NoError(t, leader.Leave(ctx))
+	leader.stop()
+	last := w.leader()
+	err := last.Leave(ctx)
+	require.Equal(t, job.CodeQuorumWouldFail, code(err), "%v", err)
+	require.ErrorContains(t, err, "last voter")
+	w.voters(last.id)
+}
+
+func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	ctx := context.Background()
+	leader := w.leader()
+	dead := other(nodes, leader)
+	dead.kill()
+	var live *node
+	for _, n := range nodes {
+		if n != leader && n != dead {
+			live = n
+		}
+	}
+	err := live.Remove(ctx, live.id)
+	require.Equal(t, job.CodeQuorumWouldFail, code(err), "%v", err)
+	require.EqualError(t, err, "removing "+live.id+" leaves 2 voters of which 1 is alive; 2 are needed")
+	require.False(t, w.leader().fsm.forgotten(live.serverID()), "a refused removal left a trace")
+
+	err = live.Remove(ctx, "n9")
+	require.Equal(t, job.CodeNotFound, code(err), "%v", err)
+	require.EqualError(t, err, `"n9" is not a member; the members are n1, n2, n3`)
+
+	require.NoError(t, live.Remove(ctx, dead.id), "a dead voter of three may go")
+	require.Len(t, w.leader().configuration().Servers, 2)
+}
+
+func TestTransferLeadership(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	ctx := context.Background()
+	target := other(nodes, w.leader())
+	require.NoError(t, target.Transfer(ctx, target.id), "a follower forwards the call")
+	eventually(t, "the target leads", target.leads)
+	require.NoError(t, target.Transfer(ctx, target.id), "leading already is success")
+	require.NoError(t, target.Transfer(ctx, ""))
+	require.NotEqual(t, target, w.leader())
+	err := target.Transfer(ctx, "n9")
+	require.Equal(t, job.CodeNotFound, code(err), "%v", err)
+}
+
+func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	for _, n := range nodes[1:] {
+		n.kill()
+	}
+	n := nodes[0]
+	eventually(t, "it notices", func() bool { _, ok := n.Leader(); return !ok })
+	ctx := context.Background()
+	members, err := n.Members(ctx)
+	require.NoError(t, err)
+	require.Len(t, members, 3)
+	h, err := n.Health(ctx)
+	require.NoError(t, err)
+	require.False(t, h.Healthy)
+	require.Contains(t, h.Reasons, "no leader is known to n1")
+	require.Equal(t, job.CodeNotApplied, code(n.Remove(ctx, "n2")))
+}
+
+func TestInterruptedRemovalIsCompleted(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	gone := other(nodes, w.leader())
+	// A leader got as far as forgetting.
+	require.NoError(t, w.leader().propose("forget "+gone.serverID()))
+	eventually(t, "the removal is completed", func() bool { return !w.leader().configured(gone.serverID()) })
+}
