@@ -1,3 +1,58 @@
+# Everything a person or CI runs. `make` alone lists the targets.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+IMAGE   ?= tarry:local
+COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
+
+GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+# Packages with goroutines of their own; the rest has nothing to race.
+RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./integration/history/... ./integration/workload/...
+
+.PHONY: help build image test check cluster cluster-down hello bench proto clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build ./tarry, static, with the version from git
+	$(GOBUILD) -o tarry ./cmd/tarry
+
+image: ## build the container image tarry:local from the static binary
+	mkdir -p .bin/image/data
+	$(GOBUILD) -o .bin/image/tarry ./cmd/tarry
+	docker build -q -t $(IMAGE) .
+
+test: ## run all tests, the integration tests with real processes last
+	go test $$(go list ./... | grep -v '^tarry/integration$$')
+	go test -v -count=1 -timeout 20m ./integration
+
+check: ## gofmt, go vet, staticcheck, and the race detector where it matters
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
+
+cluster: image ## start three nodes in containers, HTTP on ports 7300, 7310 and 7320
+	$(COMPOSE) up -d
+	@for port in 7300 7310 7320; do \
+	  for try in $$(seq 60); do \
+	    curl -fs -o /dev/null http://127.0.0.1:$$port/readyz && break; \
+	    [ $$try = 60 ] && { echo "the node on port $$port is not ready; see: $(COMPOSE) logs"; exit 1; }; \
+	    sleep 1; \
+	  done; \
+	done
+	@echo "three nodes are ready: http://127.0.0.1:7300 http://127.0.0.1:7310 http://127.0.0.1:7320"
+
+cluster-down: ## stop the three nodes; their data stays in volumes
+	$(COMPOSE) down
+
+hello: build ## run a single node for a moment and show one job's life
+	./examples/hello.sh
+
+bench: build ## measure every row of docs/benchmarks.md on this machine
+	./tarry bench --all --start 3
+
 proto: ## regenerate the Protocol Buffers code (needs protoc; the result is committed)
 	go build -o .bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
@@ -5,3 +60,6 @@ proto: ## regenerate the Protocol Buffers code (needs protoc; the result is comm
 	  job/jobpb/command.proto
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
 	  --go-grpc_out=. --go-grpc_opt=paths=source_relative $(wildcard cluster/*/*.proto cluster/*/*/*.proto)
+
+clean: ## remove what the targets above built
+	rm -rf tarry .bin

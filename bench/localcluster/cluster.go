@@ -25,7 +25,6 @@ type Options struct {
 // Cluster is a set of nodes that know each other's gossip addresses.
 type Cluster struct {
 	options Options
-	http    *http.Client
 
 	mu    sync.Mutex
 	nodes []*Node
@@ -33,12 +32,7 @@ type Cluster struct {
 
 // New gives every node its ports and directory and starts nothing.
 func New(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, http: &http.Client{
-		Timeout: 5 * time.Second,
-		// A connection a request: nodes come and go, and a kept one may lead
-		// to a process that is no more.
-		Transport: &http.Transport{DisableKeepAlives: true},
-	}}
+	c := &Cluster{options: o}
 	for i := range o.Nodes {
 		n, err := c.place("n" + strconv.Itoa(i+1))
 		if err != nil {
@@ -120,7 +114,6 @@ func (c *Cluster) Stop() error {
 			errs = append(errs, n.Kill())
 		}
 	}
-	c.http.CloseIdleConnections()
 	return errors.Join(errs...)
 }
 
@@ -223,16 +216,33 @@ func (c *Cluster) Get(ctx context.Context, n *Node, path string, out any) error 
 	return c.Call(ctx, http.MethodGet, n, path, out)
 }
 
-// maxAnswer bounds what is read of an operator's answer.
-const maxAnswer = 1 << 20
-
 // Call makes a request without a body to node n; out may be nil.
 func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+n.HTTP+path, nil)
+	if err := Call(ctx, method, n.HTTP, path, out); err != nil {
+		return fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return nil
+}
+
+// operators makes a connection a request: nodes come and go, and a kept one may
+// lead to a process that is no more.
+var operators = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+const (
+	maxAnswer   = 1 << 20 // bytes read of an answer
+	callTimeout = 5 * time.Second
+)
+
+// Call makes a request without a body to the node at addr and decodes its JSON
+// answer into out, which may be nil. It takes five seconds at most.
+func Call(ctx context.Context, method, addr, path string, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, nil)
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := operators.Do(req)
 	if err != nil {
 		return err
 	}
@@ -242,7 +252,7 @@ func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string,
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s of node %s: %s: %.300s", method, path, n.ID, resp.Status, data)
+		return fmt.Errorf("%s %s: %s: %.300s", method, path, resp.Status, data)
 	}
 	if out == nil {
 		return nil

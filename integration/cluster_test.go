@@ -1,0 +1,178 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/bench/localcluster"
+)
+
+func TestJobAddedOnOneNodeIsReservedOnAnother(t *testing.T) {
+	c := startCluster(t, 3)
+	leader := c.leader()
+	var followers []*localcluster.Node
+	for _, n := range c.Nodes() {
+		if n != leader {
+			followers = append(followers, n)
+		}
+	}
+	added := post(t, followers[0].HTTP, "/v1/jobs", object{"topic": "mail", "id": "one", "delay": 0.5, "body": object{"to": "x"}})
+	require.Equal(t, "delayed", added["state"])
+	again := post(t, leader.HTTP, "/v1/jobs", object{"topic": "mail", "id": "one", "delay": 0.5, "body": object{"to": "x"}})
+	require.Equal(t, true, again["existing"], "the same add is one job")
+
+	j := reserveOne(t, followers[1].HTTP, "mail", 20)
+	require.Equal(t, "one", j["id"])
+	require.Equal(t, object{"to": "x"}, j["body"])
+	require.Equal(t, added["due_at"], j["due_at"])
+	finish(t, leader.HTTP, j)
+	status, answer := try(t, followers[1].HTTP, "/v1/jobs/one/finish", object{"token": j["token"]})
+	require.Equal(t, http.StatusNotFound, status, "%v", answer)
+	c.requireEqualDigests(followers[0], 3)
+}
+
+func TestCommandProtocolOverTwoNodes(t *testing.T) {
+	c := startCluster(t, 3)
+	nodes := c.Nodes()
+	added := post(t, nodes[0].HTTP, "/", object{"command": "add", "topic": "t", "id": "7", "delay": 0, "TTR": 30, "body": "hello"})
+	require.Equal(t, true, added["success"])
+	popped := post(t, nodes[1].HTTP, "/", object{"command": "pop", "topic": "t", "timeout": 20})
+	require.Equal(t, "7", popped["id"])
+	require.Equal(t, "hello", popped["value"])
+	finished := post(t, nodes[2].HTTP, "/", object{"command": "finish", "id": "7"})
+	require.Equal(t, true, finished["success"])
+}
+
+func TestBootstrapInEveryStartOrder(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			c := newCluster(t, 3)
+			nodes := c.Nodes()
+			for _, i := range order {
+				require.NoError(t, nodes[i].Start())
+				// The next one starts only when this one serves HTTP, so the
+				// order is real.
+				c.until(func() error { return c.Get(t.Context(), nodes[i], "/livez", nil) })
+			}
+			c.waitReady(nodes...)
+			for _, n := range nodes {
+				c.waitVoters(n, "n1", "n2", "n3")
+			}
+			c.requireEqualDigests(nodes[0], 3)
+		})
+	}
+}
+
+func TestSingleNodeKeepsJobsOverKill(t *testing.T) {
+	c := startCluster(t, 1)
+	n := c.Nodes()[0]
+	const jobs = 200
+	for i := range jobs {
+		post(t, n.HTTP, "/v1/jobs", object{"topic": "t", "id": fmt.Sprint(i), "body": i})
+	}
+	held := reserveOne(t, n.HTTP, "t", 5)
+	require.NoError(t, n.Kill())
+	require.NoError(t, n.Start())
+	c.waitReady(n)
+	finish(t, n.HTTP, held) // a reservation outlives the process that gave it
+	seen := map[string]bool{held["id"].(string): true}
+	for len(seen) < jobs {
+		j := reserveOne(t, n.HTTP, "t", 20)
+		require.False(t, seen[j["id"].(string)], "job %v came twice", j["id"])
+		require.Equal(t, fmt.Sprint(j["body"]), j["id"])
+		seen[j["id"].(string)] = true
+		finish(t, n.HTTP, j)
+	}
+}
+
+// The idle node gets time to finish what the adds left to do (flushes and
+// compactions of its store), then is watched.
+const (
+	idleSettle = 5 * time.Second
+	idleWindow = 10 * time.Second
+)
+
+func TestIdleNodeWithManyDelayedJobsSleeps(t *testing.T) {
+	c := startCluster(t, 1)
+	n := c.Nodes()[0]
+	jobs := number(t, "TARRY_IDLE_JOBS", 50_000)
+	for done := 0; done < jobs; done += 1000 {
+		var items []object
+		for i := range 1000 {
+			items = append(items, object{"topic": "t", "delay": 86400 + done + i, "body": "later"})
+		}
+		post(t, n.HTTP, "/v1/jobs/batch", object{"jobs": items})
+	}
+	l := &load{t: t}
+	l.wait(idleSettle)
+	before, err := n.CPU()
+	require.NoError(t, err)
+	l.wait(idleWindow)
+	after, err := n.CPU()
+	require.NoError(t, err)
+	t.Logf("%d delayed jobs, %v of CPU in %v", jobs, after-before, idleWindow)
+	// Ticks of CPU that the process used, which other processes do not add to.
+	require.Less(t, after-before, idleWindow/100, "an idle node must use under 1%% of a core")
+}
+
+func TestMembersAgreeOnEveryNode(t *testing.T) {
+	c := startCluster(t, 3)
+	leader := c.leader()
+	for _, n := range c.Nodes() {
+		members, err := c.Members(t.Context(), n)
+		require.NoError(t, err)
+		roles := map[string]string{}
+		for _, m := range members {
+			roles[m.ID] = m.Role
+		}
+		for _, other := range c.Nodes() {
+			want := "follower"
+			if other == leader {
+				want = "leader"
+			}
+			require.Equal(t, want, roles[other.ID], "%s as node %s sees it", other.ID, n.ID)
+		}
+	}
+	var health struct {
+		Healthy          bool
+		FailureTolerance int `json:"failure_tolerance"`
+		Reasons          []string
+	}
+	c.until(func() error {
+		if err := c.Get(t.Context(), leader, "/v1/cluster/health", &health); err != nil {
+			return err
+		}
+		if !health.Healthy {
+			return fmt.Errorf("not healthy: %v", health.Reasons)
+		}
+		return nil
+	})
+	require.Equal(t, 1, health.FailureTolerance)
+}
+
+func TestCommandsSpeakToTheCluster(t *testing.T) {
+	c := startCluster(t, 3)
+	c.tarry("add", "--topic", "mail", "--id", "a", "hello")
+	out := c.tarry("reserve", "--topic", "mail", "--wait", "20s", "--json")
+	var j object
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimSpace(out)), &j), "%s", out)
+	require.Equal(t, "a", j["id"])
+	require.Equal(t, "hello", j["body"])
+	c.tarry("finish", "a", "--token", j["token"].(string))
+	require.Contains(t, c.tarry("cluster", "members"), "n3")
+	require.NotContains(t, strings.ToLower(c.tarry("cluster", "verify")), "differ")
+
+	to := c.follower()
+	c.tarry("cluster", "transfer-leadership", to.ID)
+	require.Equal(t, to, c.leader())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	require.NoError(t, c.WaitReady(ctx, c.Nodes()...))
+}

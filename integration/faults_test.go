@@ -1,0 +1,152 @@
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxGap is I6 for one failed node of three: writes resume within seconds. The
+// machine may be slow and busy, so this is a bound on a defect, not on speed.
+const maxGap = 15 * time.Second
+
+func TestNothingIsLostWhileLeadersAreKilled(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	failovers := 0
+	for end := time.Now().Add(faultTime(t)); time.Now().Before(end); {
+		l.wait(3*time.Second + rand.N(2*time.Second))
+		victim := c.leader()
+		require.NoError(t, victim.Kill())
+		require.NotEqual(t, victim, c.leader(), "another node leads")
+		failovers++
+		require.NoError(t, victim.Start())
+		c.waitReady(victim)
+	}
+	c.waitReady(c.Nodes()...)
+	r := l.judge(maxGap)
+	t.Logf("operations %d, failovers %d, unknown outcomes %d, redeliveries %d, worst write gap %v",
+		r.Ops, failovers, r.Unknowns(), r.Redeliveries, r.WorstWriteGap)
+	require.NotZero(t, failovers)
+	require.NotZero(t, r.Redeliveries, "consumers that overrun their time to run must see redeliveries")
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestNothingIsLostWhenAllNodesAreKilledAtOnce(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	for range 2 {
+		l.wait(3 * time.Second)
+		for _, n := range c.Nodes() {
+			require.NoError(t, n.Kill())
+		}
+		nodes := c.Nodes()
+		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+		for _, n := range nodes {
+			require.NoError(t, n.Start())
+		}
+		c.waitReady(nodes...)
+	}
+	l.judge(2 * maxGap)
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestPausedLeaderKeepsItsPromises(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	// Shorter than an election takes, about as long, and far longer.
+	for _, pause := range []time.Duration{200 * time.Millisecond, 2 * time.Second, 6 * time.Second} {
+		l.wait(2 * time.Second)
+		victim := c.leader()
+		require.NoError(t, victim.Pause())
+		l.wait(pause)
+		require.NoError(t, victim.Resume())
+		c.waitReady(victim)
+	}
+	l.judge(maxGap)
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestTerminatedLeaderHandsOver(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	for range 2 {
+		l.wait(2 * time.Second)
+		old := c.leader()
+		require.NoError(t, old.Terminate(t.Context()))
+		heir := c.leader()
+		require.NotEqual(t, old, heir)
+		members, err := c.Members(t.Context(), heir)
+		require.NoError(t, err)
+		require.Len(t, members, 3, "a node that stops stays a member")
+		require.NoError(t, old.Start())
+		c.waitReady(old)
+	}
+	r := l.judge(maxGap)
+	t.Logf("worst write gap over two hand-overs: %v", r.WorstWriteGap)
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	l.wait(2 * time.Second)
+
+	fourth, err := c.Add("n4")
+	require.NoError(t, err)
+	require.NoError(t, fourth.Start())
+	c.waitReady(fourth)
+	c.waitVoters(fourth, "n1", "n2", "n3", "n4")
+
+	old := c.leader()
+	c.tarry("cluster", "remove", old.ID)
+	var left []string
+	for _, n := range c.Nodes() {
+		if n != old {
+			left = append(left, n.ID)
+		}
+	}
+	c.waitVoters(fourth, left...)
+	require.NoError(t, old.Kill())
+	l.wait(2 * time.Second)
+	l.judge(maxGap)
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestWipedNodeComesBackByItself(t *testing.T) {
+	c := startCluster(t, 3)
+	l := startLoad(t, c.addrs())
+	l.wait(2 * time.Second)
+	victim := c.follower()
+	require.NoError(t, victim.Kill())
+	require.NoError(t, victim.Wipe())
+	require.NoError(t, victim.Start())
+	c.waitReady(victim)
+	c.waitVoters(victim, "n1", "n2", "n3")
+	l.wait(2 * time.Second)
+	l.judge(maxGap)
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
+	c := startCluster(t, 3)
+	dead := c.follower()
+	require.NoError(t, dead.Kill())
+	leader := c.leader()
+	c.until(func() error { // until the cluster has noticed
+		out, err := exec.CommandContext(t.Context(), binary, "cluster", "remove", leader.ID, "--addr", leader.HTTP).CombinedOutput()
+		require.Error(t, err, "%s", out)
+		if !strings.Contains(string(out), "alive") {
+			return fmt.Errorf("the refusal shows no arithmetic yet: %s", out)
+		}
+		return nil
+	})
+	members, err := c.Members(t.Context(), leader)
+	require.NoError(t, err)
+	require.Len(t, members, 3)
+}

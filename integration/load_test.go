@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/integration/history"
+	"tarry/integration/workload"
+)
+
+// load is a workload that runs while a test breaks things.
+type load struct {
+	t      *testing.T
+	config workload.Config
+	from   int64
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// clockBound is how far clocks may be apart: here all are one machine's, so it
+// covers rounding to milliseconds and the drift of a wall clock under correction
+// against the recorder's steady one.
+const clockBound = 5 * time.Millisecond
+
+// startLoad puts the nodes at addrs under load until judge is called.
+func startLoad(t *testing.T, addrs []string) *load {
+	ctx, cancel := context.WithCancel(context.Background())
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("the clients' choices come from seed %d", seed)
+	l := &load{t: t, stop: cancel, config: workload.Config{
+		Addrs: addrs, Recorder: history.NewRecorder(), Topics: []string{"mail", "bills", "thumbnails"},
+		Producers: 4, Consumers: 6, Think: 10 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("r%x", seed&0xffff),
+	}}
+	l.from = l.config.Recorder.Now()
+	l.done.Go(func() { workload.Run(ctx, l.config) })
+	t.Cleanup(l.halt)
+	return l
+}
+
+func (l *load) halt() {
+	l.stop()
+	l.done.Wait()
+}
+
+// judge ends the load, drains the cluster, whose nodes should all be up, and
+// checks the history. maxGap bounds the longest stretch without a successful
+// write.
+func (l *load) judge(maxGap time.Duration) *history.Report {
+	l.t.Helper()
+	to := l.config.Recorder.Now()
+	l.halt()
+	ctx, cancel := context.WithTimeout(l.t.Context(), 2*patience)
+	defer cancel()
+	require.NoError(l.t, workload.Drain(ctx, l.config))
+	r := history.Check(l.config.Recorder.Ops(), history.Options{ClockBound: clockBound, MaxWriteGap: maxGap, From: l.from, To: to})
+	l.t.Logf("history: %v", r)
+	require.True(l.t, r.OK(), "invariants are broken; the history's report is above")
+	require.NotZero(l.t, r.Jobs, "a load without jobs proves nothing")
+	return r
+}
+
+// wait lets the load run for a while; the time is part of the fault, not a wait
+// for something to happen.
+func (l *load) wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.t.Context().Done():
+	}
+}
