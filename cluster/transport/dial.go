@@ -1,0 +1,83 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// DialRPC connects to the RPC server of the node at address, host:port. The name
+// is resolved anew. It blocks until the node has accepted, ctx ends, or 5 s after
+// the connection stands. A refusal wraps ErrOtherCluster, ErrVersion, ErrBusy or
+// ErrNotTarry.
+func (m *Mux) DialRPC(ctx context.Context, address string) (net.Conn, error) {
+	return m.dial(ctx, address, header{kind: kindRPC})
+}
+
+func (m *Mux) dialWithin(address string, h header, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return m.dial(ctx, address, h)
+}
+
+func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, error) {
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	c := m.track(raw)
+	if c == nil {
+		return nil, net.ErrClosed
+	}
+	h.clusterID = m.o.ClusterID()
+	if err := introduce(ctx, raw, h); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("connect to node %s: %w", address, err)
+	}
+	return c, nil
+}
+
+// introduce sends the header and waits for the answer.
+func introduce(ctx context.Context, c net.Conn, h header) error {
+	deadline := time.Now().Add(handshakeTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := c.SetDeadline(deadline); err != nil {
+		return err
+	}
+	// A cancelled ctx ends the handshake by moving its deadline to the past.
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	err := exchange(c, h)
+	if !stop() {
+		return errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.SetDeadline(time.Time{})
+}
+
+func exchange(c net.Conn, h header) error {
+	if len(h.clusterID) > maxClusterID {
+		return fmt.Errorf("the cluster id has %d bytes, over the limit of %d", len(h.clusterID), maxClusterID)
+	}
+	if _, err := c.Write(h.append(nil)); err != nil {
+		return fmt.Errorf("send the header: %w", err)
+	}
+	a, err := readAnswer(c)
+	if err != nil {
+		return err
+	}
+	if a.status != statusOK {
+		return fmt.Errorf("%w: %s", a.status.err(), a.reason)
+	}
+	// The acceptor let a node without a cluster in; the id may have come since,
+	// so the check is made on this side too.
+	if a.clusterID != "" && h.clusterID != "" && a.clusterID != h.clusterID {
+		return fmt.Errorf("%w: a node of cluster %s answered a node of cluster %s", ErrOtherCluster, a.clusterID, h.clusterID)
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The wire format. All integers are big-endian.
+//
+//	header   "TARRY" version(1) kind(1) shard(4) len(1) cluster id
+//	answer   status(1) len(1) cluster id len(2) reason
+//
+// The first six bytes and the answer are fixed for all versions: they are how a
+// node tells a newer one that they cannot talk.
+const (
+	magic       = "TARRY"
+	wireVersion = 1
+
+	preambleLen  = len(magic) + 1
+	maxClusterID = 255
+	maxReason    = 1024
+)
+
+type kind byte
+
+const (
+	kindRaft kind = 1
+	kindRPC  kind = 2
+)
+
+func (k kind) String() string {
+	switch k {
+	case kindRaft:
+		return "raft"
+	case kindRPC:
+		return "rpc"
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}
+
+// status is the acceptor's verdict. The numbers are on the wire.
+type status byte
+
+const (
+	statusOK           status = 0
+	statusVersion      status = 1
+	statusOtherCluster status = 2
+	statusUnknownKind  status = 3
+	statusUnknownShard status = 4
+	statusBusy         status = 5
+)
+
+// Why a peer refused a connection, or was refused. Each is wrapped by an error
+// that names the peer and what it said.
+var (
+	ErrVersion      = errors.New("the nodes speak different wire versions")
+	ErrOtherCluster = errors.New("the node belongs to another cluster")
+	ErrUnknownShard = errors.New("the node does not have the shard")
+	ErrBusy         = errors.New("the node has too many connections")
+	// ErrNotTarry is returned when the other side does not speak this protocol.
+	ErrNotTarry = errors.New("the other side is not the cluster port of a Tarry node")
+)
+
+func (s status) err() error {
+	switch s {
+	case statusVersion, statusUnknownKind:
+		return ErrVersion
+	case statusOtherCluster:
+		return ErrOtherCluster
+	case statusUnknownShard:
+		return ErrUnknownShard
+	case statusBusy:
+		return ErrBusy
+	}
+	return ErrNotTarry
+}
+
+// header is what a dialer says first.
+type header struct {
+	kind      kind
+	shard     uint32
+	clusterID string // empty while the dialer has none
+}
+
+func (h header) append(b []byte) []byte {
+	b = append(b, magic...)
+	b = append(b, wireVersion, byte(h.kind))
+	b = binary.BigEndian.AppendUint32(b, h.shard)
+	b = append(b, byte(len(h.clusterID)))
+	return append(b, h.clusterID...)
+}
+
+// versionError says that the dialer speaks a version that is not known here.
+type versionError struct{ version byte }
+
+func (e versionError) Error() string {
+	return fmt.Sprintf("wire version %d is not known here, only %d: upgrade the older node", e.version, wireVersion)
+}
+
+// readHeader reads a header and not a byte more. It fails with ErrNotTarry on
+// anything else and with a versionError on a header of another version.
+func readHeader(r io.Reader) (header, error) {
+	var pre [preambleLen]byte
+	if _, err := io.ReadFull(r, pre[:]); err != nil {
+		return header{}, fmt.Errorf("read the connection's header: %w", err)
+	}
+	if string(pre[:len(magic)]) != magic {
+		return header{}, fmt.Errorf("%w: it began with %q", ErrNotTarry, pre[:])
+	}
+	if v := pre[len(magic)]; v != wireVersion {
+		return header{}, versionError{v}
+	}
+	var fixed [6]byte
+	if _, err := io.ReadFull(r, fixed[:]); err != nil {
+		return header{}, fmt.Errorf("read the connection's header: %w", err)
+	}
+	id := make([]byte, fixed[5])
+	if _, err := io.ReadFull(r, id); err != nil {
+		return header{}, fmt.Errorf("read the connection's header: %w", err)
+	}
+	return header{kind: kind(fixed[0]), shard: binary.BigEndian.Uint32(fixed[1:]), clusterID: string(id)}, nil
+}
+
+// answer is what the acceptor says to a header.
+type answer struct {
+	status    status
+	clusterID string // the acceptor's; empty while it has none
+	reason    string // empty with statusOK
+}
+
+func (a answer) append(b []byte) []byte {
+	a.clusterID = a.clusterID[:min(len(a.clusterID), maxClusterID)]
+	a.reason = a.reason[:min(len(a.reason), maxReason)]
+	b = append(b, byte(a.status), byte(len(a.clusterID)))
+	b = append(b, a.clusterID...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(a.reason)))
+	return append(b, a.reason...)
+}
+
+// readAnswer reads an answer and not a byte more.
+func readAnswer(r io.Reader) (answer, error) {
+	var fixed [2]byte
+	if _, err := io.ReadFull(r, fixed[:]); err != nil {
+		return answer{}, fmt.Errorf("read the answer to the header: %w", err)
+	}
+	a := answer{status: status(fixed[0])}
+	if a.status > statusBusy {
+		return answer{}, fmt.Errorf("%w, or it is much newer: it answered with status %d", ErrNotTarry, fixed[0])
+	}
+	id := make([]byte, int(fixed[1])+2)
+	if _, err := io.ReadFull(r, id); err != nil {
+		return answer{}, fmt.Errorf("read the answer to the header: %w", err)
+	}
+	a.clusterID = string(id[:fixed[1]])
+	n := binary.BigEndian.Uint16(id[fixed[1]:])
+	if n > maxReason {
+		return answer{}, fmt.Errorf("%w: its answer gives a reason of %d bytes, over the limit of %d", ErrNotTarry, n, maxReason)
+	}
+	reason := make([]byte, n)
+	if _, err := io.ReadFull(r, reason); err != nil {
+		return answer{}, fmt.Errorf("read the answer to the header: %w", err)
+	}
+	a.reason = string(reason)
+	return a, nil
+}

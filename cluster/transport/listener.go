@@ -1,0 +1,144 @@
+package transport
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// acceptQueue is how many connections may wait for their Accept.
+const acceptQueue = 16
+
+// listener hands out the accepted connections of one conversation.
+type listener struct {
+	mux   *Mux
+	queue chan *conn
+	done  chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex
+	count int // connections that are accepted and not closed
+}
+
+func newListener(m *Mux) *listener {
+	return &listener{mux: m, queue: make(chan *conn, acceptQueue), done: make(chan struct{})}
+}
+
+// Accept blocks until there is a connection or the listener is closed.
+func (l *listener) Accept() (net.Conn, error) {
+	if l.isClosed() {
+		return nil, net.ErrClosed
+	}
+	select {
+	case c := <-l.queue:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close refuses further connections. Those that were handed out stay open.
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	for {
+		select {
+		case c := <-l.queue:
+			c.Close()
+		default:
+			return nil
+		}
+	}
+}
+
+func (l *listener) Addr() net.Addr { return l.mux.advertise }
+
+func (l *listener) isClosed() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// deliver queues c, and closes it when nobody accepts it in time.
+func (l *listener) deliver(c *conn, wait time.Duration) {
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case l.queue <- c:
+		if l.isClosed() {
+			l.Close() // it may have come after the queue was emptied
+		}
+	case <-l.done:
+		c.Close()
+	case <-late.C:
+		c.Close()
+	}
+}
+
+// enter counts one more connection, if the limit allows it; leave takes it back.
+func (l *listener) enter(limit int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count >= limit {
+		return false
+	}
+	l.count++
+	return true
+}
+
+func (l *listener) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count--
+}
+
+// raftLayer is the stream layer of one Raft group.
+type raftLayer struct {
+	*listener
+	shard uint32
+}
+
+// Dial resolves the address anew and connects to the same group there.
+func (r raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return r.mux.dialWithin(string(address), header{kind: kindRaft, shard: r.shard}, timeout)
+}
+
+// conn is a connection that its Mux closes if nobody else does.
+type conn struct {
+	net.Conn
+	mux  *Mux
+	left func() // called once by the first Close; may be nil
+	once sync.Once
+	err  error
+}
+
+// track makes the Mux responsible for c; nil, and c closed, when it is too late.
+func (m *Mux) track(c net.Conn) *conn {
+	t := &conn{Conn: c, mux: m}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		c.Close()
+		return nil
+	}
+	m.conns[c] = struct{}{}
+	return t
+}
+
+// Close closes the connection. Closing again changes nothing.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.err = c.Conn.Close()
+		c.mux.mu.Lock()
+		delete(c.mux.conns, c.Conn)
+		c.mux.mu.Unlock()
+		if c.left != nil {
+			c.left()
+		}
+	})
+	return c.err
+}

@@ -1,0 +1,250 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// handshakeTimeout bounds the header and its answer, on either side.
+	handshakeTimeout = 5 * time.Second
+	// maxHandshakes bounds the connections that have not said yet what they
+	// want. More are closed at once.
+	maxHandshakes = 256
+	// defaultMaxConns is far above what the nodes of one cluster open.
+	defaultMaxConns = 1024
+)
+
+// Options says where a Mux listens and who it is.
+type Options struct {
+	Bind string // host:port to listen on; port 0 takes a free one
+	// Advertise is the host:port by which other nodes reach this one, a name
+	// rather than an IP. Port 0 means the port that Bind got.
+	Advertise string
+	// ClusterID tells the cluster's id, empty while there is none. It is called
+	// for every connection, from any goroutine. nil: never one.
+	ClusterID func() string
+	Logger    *slog.Logger // nil: silent
+	// MaxConns bounds the accepted connections of each kind; 0: 1024.
+	MaxConns int
+}
+
+// Mux is the cluster port of a node. All methods may be called from any
+// goroutine.
+type Mux struct {
+	o         Options
+	listener  net.Listener
+	advertise addr
+	slots     chan struct{} // one per handshake under way
+	done      chan struct{} // closed by Close
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]struct{} // everything that Close must close
+	raft   map[uint32]*listener
+	rpc    *listener
+}
+
+// addr is an address that stays a name.
+type addr string
+
+func (addr) Network() string  { return "tcp" }
+func (a addr) String() string { return string(a) }
+
+// Listen opens the cluster port and accepts connections until Close.
+func Listen(o Options) (*Mux, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.ClusterID == nil {
+		o.ClusterID = func() string { return "" }
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = defaultMaxConns
+	}
+	host, port, err := net.SplitHostPort(o.Advertise)
+	if err != nil {
+		return nil, fmt.Errorf("advertised cluster address %q: %w", o.Advertise, err)
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		return nil, fmt.Errorf("advertised cluster address %q: other nodes cannot reach it; it needs a host name", o.Advertise)
+	}
+	l, err := net.Listen("tcp", o.Bind)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the cluster address: %w", err)
+	}
+	if port == "0" {
+		port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	}
+	m := &Mux{
+		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
+		slots: make(chan struct{}, maxHandshakes), done: make(chan struct{}),
+		conns: make(map[net.Conn]struct{}), raft: make(map[uint32]*listener),
+	}
+	m.rpc = newListener(m)
+	m.running.Go(m.accept)
+	return m, nil
+}
+
+// Addr is the advertised address.
+func (m *Mux) Addr() net.Addr { return m.advertise }
+
+// RPC returns the listener for node-to-node RPC. Closing it refuses RPC for good.
+func (m *Mux) RPC() net.Listener { return m.rpc }
+
+// Raft returns the stream layer of a shard's Raft group. Once it is closed a
+// further call makes a new one; until then all calls return the same.
+func (m *Mux) Raft(shard uint32) raft.StreamLayer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.raft[shard]
+	if l == nil || l.isClosed() {
+		l = newListener(m)
+		m.raft[shard] = l
+		if m.closed {
+			l.Close()
+		}
+	}
+	return raftLayer{listener: l, shard: shard}
+}
+
+// Close stops listening, closes every connection, dialed ones too, and waits for
+// its goroutines. A transfer under way is cut off.
+func (m *Mux) Close() error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closed = true
+	close(m.done)
+	listeners := []*listener{m.rpc}
+	for _, l := range m.raft {
+		listeners = append(listeners, l)
+	}
+	conns := m.conns
+	m.conns = nil
+	m.mu.Unlock()
+
+	err := m.listener.Close()
+	for _, l := range listeners {
+		l.Close()
+	}
+	for c := range conns {
+		c.Close()
+	}
+	m.running.Wait()
+	return err
+}
+
+// accept takes connections and gives each a goroutine for its handshake.
+func (m *Mux) accept() {
+	var pause time.Duration
+	for {
+		c, err := m.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of file descriptors, most likely
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			m.o.Logger.Error("cluster port cannot accept a connection", "error", err, "again_in", pause)
+			select {
+			case <-time.After(pause):
+				continue
+			case <-m.done:
+				return
+			}
+		}
+		pause = 0
+		select {
+		case m.slots <- struct{}{}:
+		default:
+			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", maxHandshakes, "closed", c.RemoteAddr())
+			c.Close()
+			continue
+		}
+		t := m.track(c)
+		if t == nil {
+			return
+		}
+		m.running.Go(func() { m.handshake(t) })
+	}
+}
+
+// handshake reads a connection's header, answers it and hands it on.
+func (m *Mux) handshake(c *conn) {
+	deadline := time.Now().Add(handshakeTimeout)
+	c.SetDeadline(deadline)
+	h, err := readHeader(c)
+	var to *listener
+	verdict := answer{clusterID: m.o.ClusterID()}
+	if err == nil {
+		to, verdict.status, verdict.reason = m.judge(h, verdict.clusterID)
+	} else if unknown, ok := errors.AsType[versionError](err); ok {
+		verdict.status, verdict.reason = statusVersion, unknown.Error()
+	} else {
+		<-m.slots
+		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", err)
+		c.Close()
+		return
+	}
+	_, err = c.Write(verdict.append(nil))
+	if verdict.status != statusOK {
+		linger(c)
+	}
+	<-m.slots
+	switch {
+	case verdict.status != statusOK:
+		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", verdict.reason)
+		c.Close()
+	case err != nil || c.SetDeadline(time.Time{}) != nil:
+		to.leave()
+		c.Close() // the dialer is gone
+	default:
+		c.left = to.leave
+		to.deliver(c, time.Until(deadline))
+	}
+}
+
+// judge finds the listener that a header asks for. With statusOK the connection
+// counts as one of the listener's.
+func (m *Mux) judge(h header, own string) (*listener, status, string) {
+	if h.clusterID != "" && own != "" && h.clusterID != own {
+		return nil, statusOtherCluster, fmt.Sprintf("a node of cluster %s dialed a node of cluster %s", h.clusterID, own)
+	}
+	var to *listener
+	switch h.kind {
+	case kindRPC:
+		to = m.rpc
+	case kindRaft:
+		m.mu.Lock()
+		to = m.raft[h.shard]
+		m.mu.Unlock()
+	default:
+		return nil, statusUnknownKind, fmt.Sprintf("conversation of %s is not known here: upgrade the older node", h.kind)
+	}
+	if to == nil || to.isClosed() {
+		return nil, statusUnknownShard, fmt.Sprintf("%s of shard %d is not running here", h.kind, h.shard)
+	}
+	if !to.enter(m.o.MaxConns) {
+		return nil, statusBusy, fmt.Sprintf("over %d %s connections", m.o.MaxConns, h.kind)
+	}
+	return to, statusOK, ""
+}
+
+// linger lets the dialer read a refusal: closing with unread bytes would reset
+// the connection and take the answer with it.
+func linger(c *conn) {
+	if t, ok := c.Conn.(*net.TCPConn); ok && t.CloseWrite() == nil {
+		io.CopyN(io.Discard, t, 4096)
+	}
+}

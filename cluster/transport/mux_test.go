@@ -1,0 +1,311 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// patience bounds what should happen at once; it is long for slow machines.
+const patience = 10 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func listen(t *testing.T, o Options) *Mux {
+	t.Helper()
+	if o.Bind == "" {
+		o.Bind, o.Advertise = "127.0.0.1:0", "localhost:0"
+	}
+	m, err := Listen(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+func cluster(id string) func() string { return func() string { return id } }
+
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// echo answers each connection of l with one line: what and then what it read.
+func echo(t *testing.T, l net.Listener, what string) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			var b [4]byte
+			if _, err := io.ReadFull(c, b[:]); err == nil {
+				io.WriteString(c, what+string(b[:]))
+			}
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-ended
+	})
+}
+
+func ask(t *testing.T, c net.Conn, err error) string {
+	t.Helper()
+	require.NoError(t, err)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	_, err = io.WriteString(c, "ping")
+	require.NoError(t, err)
+	b, err := io.ReadAll(c)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestConversationsShareThePort(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{ClusterID: cluster("one")})
+	echo(t, b.RPC(), "rpc ")
+	echo(t, b.Raft(0), "raft 0 ")
+	echo(t, b.Raft(7), "raft 7 ")
+	address := b.Addr().String()
+
+	c, err := a.DialRPC(patient(t), address)
+	require.Equal(t, "rpc ping", ask(t, c, err))
+	c, err = a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	require.Equal(t, "raft 0 ping", ask(t, c, err))
+	c, err = a.Raft(7).Dial(raft.ServerAddress(address), patience)
+	require.Equal(t, "raft 7 ping", ask(t, c, err))
+}
+
+func TestAddressStaysAName(t *testing.T) {
+	m := listen(t, Options{})
+	host, port, err := net.SplitHostPort(m.Raft(0).Addr().String())
+	require.NoError(t, err)
+	require.Equal(t, "localhost", host)
+	require.NotEqual(t, "0", port)
+	require.Equal(t, m.Addr(), m.RPC().Addr())
+}
+
+func TestListenRefusesUselessAddresses(t *testing.T) {
+	for _, advertise := range []string{"", "node1", ":7301", "0.0.0.0:7301", "[::]:7301"} {
+		_, err := Listen(Options{Bind: "127.0.0.1:0", Advertise: advertise})
+		require.ErrorContains(t, err, "advertised cluster address", advertise)
+	}
+}
+
+func TestRefusalsSayWhy(t *testing.T) {
+	tests := map[string]struct {
+		dialer, acceptor string
+		dial             func(m *Mux, address string) (net.Conn, error)
+		is               error
+		says             string
+	}{
+		"other cluster": {
+			dialer: "red", acceptor: "blue", is: ErrOtherCluster, says: "cluster red dialed a node of cluster blue",
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.DialRPC(context.Background(), a) },
+		},
+		"other cluster, raft": {
+			dialer: "red", acceptor: "blue", is: ErrOtherCluster, says: "cluster red dialed a node of cluster blue",
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(0).Dial(raft.ServerAddress(a), patience) },
+		},
+		"unknown shard": {
+			dialer: "red", acceptor: "red", is: ErrUnknownShard, says: "raft of shard 3 is not running here",
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(3).Dial(raft.ServerAddress(a), patience) },
+		},
+		"unknown kind": {
+			is: ErrVersion, says: "kind 9 is not known here",
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.dial(context.Background(), a, header{kind: 9}) },
+		},
+		"not a node": {
+			is: ErrNotTarry, says: "not the cluster port of a Tarry node",
+			dial: func(m *Mux, _ string) (net.Conn, error) {
+				return m.DialRPC(context.Background(), banner(t, "SSH-2.0-OpenSSH_9.6\r\n"))
+			},
+		},
+		"closed port": {
+			is: nil, says: "refused",
+			dial: func(m *Mux, _ string) (net.Conn, error) { return m.DialRPC(context.Background(), "127.0.0.1:1") },
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a, b := listen(t, Options{ClusterID: cluster(tt.dialer)}), listen(t, Options{ClusterID: cluster(tt.acceptor)})
+			b.Raft(0)
+			_, err := tt.dial(a, b.Addr().String())
+			require.ErrorContains(t, err, tt.says)
+			if tt.is != nil {
+				require.ErrorIs(t, err, tt.is)
+			}
+		})
+	}
+}
+
+// banner is a server that says text to whoever connects.
+func banner(t *testing.T, text string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if c, err := l.Accept(); err == nil {
+			io.WriteString(c, text)
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended })
+	return l.Addr().String()
+}
+
+func TestNodesWithoutAClusterAreLetIn(t *testing.T) {
+	for name, ids := range map[string][2]string{"joiner dials": {"", "one"}, "joiner is dialed": {"one", ""}, "same cluster": {"one", "one"}} {
+		t.Run(name, func(t *testing.T) {
+			a, b := listen(t, Options{ClusterID: cluster(ids[0])}), listen(t, Options{ClusterID: cluster(ids[1])})
+			echo(t, b.RPC(), "rpc ")
+			c, err := a.DialRPC(patient(t), b.Addr().String())
+			require.Equal(t, "rpc ping", ask(t, c, err))
+		})
+	}
+}
+
+func raw(t *testing.T, m *Mux, say string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", m.listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(c, say)
+	require.NoError(t, err)
+	return c
+}
+
+func TestNewerVersionGetsAReason(t *testing.T) {
+	m := listen(t, Options{ClusterID: cluster("one")})
+	c := raw(t, m, magic+"\x02whatever a newer release says here")
+	a, err := readAnswer(c)
+	require.NoError(t, err)
+	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 2 is not known here, only 1: upgrade the older node"}, a)
+}
+
+func TestStrangersAreHungUpOn(t *testing.T) {
+	m := listen(t, Options{})
+	c := raw(t, m, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	b, err := io.ReadAll(c)
+	require.Empty(t, b)
+	var late net.Error // a reset is fine: it was closed with unread bytes
+	require.False(t, errors.As(err, &late) && late.Timeout(), "still open")
+}
+
+func TestSlowHandshakesAndFullQueuesBlockNobodyElse(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{})
+	for range 20 {
+		raw(t, b, "TAR") // and says no more
+	}
+	// Nobody accepts RPC: its queue fills and overflows.
+	address := b.Addr().String()
+	for range acceptQueue + 4 {
+		c, err := a.DialRPC(patient(t), address)
+		require.NoError(t, err)
+		defer c.Close()
+	}
+	echo(t, b.Raft(0), "raft ")
+	c, err := a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	require.Equal(t, "raft ping", ask(t, c, err))
+}
+
+func TestConnectionsOfEachKindAreBounded(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0", MaxConns: 2})
+	b.Raft(0)
+	address := b.Addr().String()
+	var open []net.Conn
+	for range 2 {
+		_, err := a.DialRPC(patient(t), address)
+		require.NoError(t, err)
+		c, err := b.RPC().Accept()
+		require.NoError(t, err)
+		open = append(open, c)
+	}
+	_, err := a.DialRPC(patient(t), address)
+	require.ErrorIs(t, err, ErrBusy)
+	c, err := a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	require.NoError(t, err, "raft has a limit of its own")
+	defer c.Close()
+
+	require.NoError(t, open[0].Close())
+	require.NoError(t, open[0].Close(), "counted once")
+	_, err = a.DialRPC(patient(t), address)
+	require.NoError(t, err)
+	_, err = a.DialRPC(patient(t), address)
+	require.ErrorIs(t, err, ErrBusy)
+}
+
+func TestDialHonoursItsContext(t *testing.T) {
+	m := listen(t, Options{})
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel connects, nobody answers
+	require.NoError(t, err)
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := make(chan error, 1)
+	go func() {
+		_, err := m.DialRPC(ctx, silent.Addr().String())
+		failed <- err
+	}()
+	c, err := silent.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{})
+	layer := b.Raft(0)
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := b.RPC().Accept()
+		accepted <- err
+	}()
+	out, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	require.NoError(t, err)
+	in, err := layer.Accept()
+	require.NoError(t, err)
+	raw(t, b, "T")
+
+	require.NoError(t, b.Close())
+	require.ErrorIs(t, <-accepted, net.ErrClosed)
+	_, err = layer.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = in.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = b.DialRPC(patient(t), a.Addr().String())
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = b.Raft(1).Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, out.SetDeadline(time.Now().Add(patience)))
+	_, err = out.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NoError(t, a.Close())
+	_, err = out.Write([]byte("x"))
+	require.ErrorIs(t, err, net.ErrClosed, "dialed connections are closed too")
+}
+
+func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{})
+	require.NoError(t, b.Raft(0).Close())
+	_, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	require.ErrorIs(t, err, ErrUnknownShard)
+	echo(t, b.Raft(0), "raft ")
+	c, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	require.Equal(t, "raft ping", ask(t, c, err))
+}
