@@ -1,0 +1,416 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tarry/api"
+	"tarry/api/apitest"
+	"tarry/client"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// node serves a queue in memory.
+func node(t *testing.T, q *apitest.Queue, o *apitest.Operator) string {
+	t.Helper()
+	s := httptest.NewServer(api.New(api.Options{Queue: q, Operator: o}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// deadAddr is an address at which nobody listens.
+func deadAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+func connect(t *testing.T, addrs ...string) *client.Client {
+	t.Helper()
+	c, err := client.New(addrs)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestAJobsLife(t *testing.T) {
+	q := apitest.New()
+	c := connect(t, node(t, q, &apitest.Operator{}))
+	ctx := t.Context()
+
+	added, err := c.Add(ctx, client.Add{
+		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
+		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
+	})
+	require.NoError(t, err)
+	require.Equal(t, "ready", added.State)
+	again, err := c.Add(ctx, client.Add{ID: added.ID, Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond})
+	require.NoError(t, err)
+	require.True(t, again.Existing)
+
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail", "other"}, Max: 5, TTR: time.Hour})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	require.Equal(t, "hello", string(jobs[0].Bytes()))
+	require.Equal(t, 1500*time.Millisecond, jobs[0].TTR.Duration)
+	require.Zero(t, jobs[0].Priority)
+	ref := jobs[0].Ref()
+
+	touched, err := c.Touch(ctx, ref, 2*time.Hour)
+	require.NoError(t, err)
+	require.True(t, touched.ReservedUntil.After(jobs[0].ReservedUntil))
+	released, err := c.Release(ctx, ref, client.Release{Delay: time.Hour, Priority: new(uint32(7)), Reason: "later"})
+	require.NoError(t, err)
+	require.Equal(t, "delayed", released.State)
+	_, err = c.Touch(ctx, ref, 0)
+	require.Equal(t, client.CodeStaleToken, client.CodeOf(err))
+	kicked, err := c.Kick(ctx, added.ID)
+	require.NoError(t, err)
+	require.Equal(t, "ready", kicked.State)
+
+	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}})
+	require.NoError(t, err)
+	buried, err := c.Bury(ctx, jobs[0].Ref(), client.Bury{Reason: "bad"})
+	require.NoError(t, err)
+	require.Equal(t, "dead", buried.State)
+	n, err := c.KickTopic(ctx, "mail", 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+
+	j, err := c.Get(ctx, added.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{added.ID, "ready", uint32(7), uint32(3)}, []any{j.ID, j.State, j.Priority, j.MaxAttempts})
+	topic, err := c.Topic(ctx, "mail")
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), topic.Ready)
+
+	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}})
+	require.NoError(t, err)
+	require.NoError(t, c.Finish(ctx, jobs[0].Ref()))
+	require.Equal(t, client.CodeNotFound, client.CodeOf(c.Finish(ctx, jobs[0].Ref())))
+	_, err = c.Get(ctx, added.ID)
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+}
+
+func TestBodiesComeBackAsTheyWere(t *testing.T) {
+	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	for name, b := range map[string]client.Body{
+		"empty":        client.Text(""),
+		"text":         client.Text("a \"quoted\"\n<line> \u2028 \x00"),
+		"binary":       client.Bytes([]byte{0xff, 0, 0xfe}),
+		"object":       client.JSON([]byte(`{"n":12345678901234567890,"s":"\u00fc"}`)),
+		"null":         client.JSON([]byte(`null`)),
+		"quoted value": client.JSON([]byte(`"a string"`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := c.Add(t.Context(), client.Add{Topic: name, Body: b})
+			require.NoError(t, err)
+			jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{name}})
+			require.NoError(t, err)
+			require.Len(t, jobs, 1)
+			require.Equal(t, string(b.Bytes()), string(jobs[0].Bytes()))
+			require.Equal(t, b.IsJSON(), jobs[0].IsJSON())
+		})
+	}
+}
+
+func TestBatchesAnswerEachItem(t *testing.T) {
+	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	results, err := c.AddBatch(t.Context(), []client.Add{
+		{Topic: "t", Body: client.Text("1")},
+		{Topic: "", Body: client.Text("2")},
+		{Topic: "t", ID: "three", Body: client.JSON([]byte("3")), DueAt: time.Now().Add(time.Hour)},
+	})
+	require.NoError(t, err)
+	require.Len(t, results, 3)
+	require.NoError(t, results[0].Err)
+	require.Equal(t, "invalid_argument", client.CodeOf(results[1].Err))
+	require.Equal(t, []any{"three", "delayed"}, []any{results[2].ID, results[2].State})
+
+	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	errs, err := c.FinishBatch(t.Context(), []client.Ref{{Token: jobs[0].Token}, {ID: "three"}})
+	require.NoError(t, err)
+	require.NoError(t, errs[0])
+	require.Equal(t, client.CodeNotReserved, client.CodeOf(errs[1]))
+	require.Error(t, c.Finish(t.Context(), client.Ref{Token: jobs[0].Token}), "a single call needs the id")
+}
+
+func TestTopicsComeInPages(t *testing.T) {
+	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	for _, topic := range []string{"a", "b", "c&d"} {
+		_, err := c.Add(t.Context(), client.Add{Topic: topic, Body: client.Text("")})
+		require.NoError(t, err)
+	}
+	page, next, err := c.Topics(t.Context(), "", 2)
+	require.NoError(t, err)
+	require.Len(t, page, 2)
+	page, next, err = c.Topics(t.Context(), next, 2)
+	require.NoError(t, err)
+	require.Equal(t, "c&d", page[0].Name)
+	require.Empty(t, next)
+}
+
+func TestCallsGoToTheNodeThatAnswers(t *testing.T) {
+	q := apitest.New()
+	dead, live := deadAddr(t), node(t, q, &apitest.Operator{})
+	for range 4 { // New starts at a random node
+		c := connect(t, dead, live)
+		_, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+		require.NoError(t, err)
+	}
+	require.Len(t, q.Ops(), 4)
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	a, b := deadAddr(t), deadAddr(t)
+	c, err := client.New([]string{a, b}, client.WithPatience(0))
+	require.NoError(t, err)
+	_, err = c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	var e *client.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "no node answered at "+a+", "+b+": connection refused", e.Message)
+	require.Equal(t, []any{client.CodeNotApplied, false, 0}, []any{e.Code, e.Unknown, e.Status})
+}
+
+func TestWhatIsTriedAgain(t *testing.T) {
+	unknown := job.Unknown("leadership was lost")
+	busy := &job.Error{Code: job.CodeOverloaded, Message: "busy", RetryAfter: time.Millisecond}
+	add := func(c *client.Client) error {
+		_, err := c.Add(context.Background(), client.Add{Topic: "t", Body: client.Text("x")})
+		return err
+	}
+	release := func(c *client.Client) error {
+		_, err := c.Release(context.Background(), client.Ref{ID: "held"}, client.Release{})
+		return err
+	}
+	finish := func(c *client.Client) error { return c.Finish(context.Background(), client.Ref{ID: "held"}) }
+	for name, c := range map[string]struct {
+		fail  []error
+		call  func(*client.Client) error
+		code  string
+		calls int
+	}{
+		"nothing was done":                        {[]error{busy, job.NotApplied("no leader")}, add, "", 3},
+		"an add of unknown outcome":               {[]error{unknown}, add, "", 2},
+		"a finish of unknown outcome":             {[]error{unknown}, finish, "", 2},
+		"not a release of unknown outcome":        {[]error{unknown}, release, client.CodeUnknown, 1},
+		"a release of which nothing was done":     {[]error{busy}, release, "", 2},
+		"not what the request itself is at fault": {[]error{job.Errorf(job.CodeTooManyTopics, "full")}, add, "too_many_topics", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := apitest.New()
+			o := &apitest.Operator{}
+			var calls atomic.Int32
+			h := api.New(api.Options{Queue: q, Operator: o})
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				h.ServeHTTP(w, r)
+			}))
+			defer s.Close()
+			cl := connect(t, s.Listener.Addr().String())
+			_, err := cl.Add(t.Context(), client.Add{ID: "held", Topic: "held", Body: client.Text("x")})
+			require.NoError(t, err)
+			_, err = cl.Reserve(t.Context(), client.Reserve{Topics: []string{"held"}})
+			require.NoError(t, err)
+			calls.Store(0)
+
+			q.FailNext(c.fail...)
+			err = c.call(cl)
+			require.Equal(t, c.code, client.CodeOf(err), "%v", err)
+			require.EqualValues(t, c.calls, calls.Load())
+			var e *client.Error
+			if errors.As(err, &e) {
+				require.Equal(t, c.code == client.CodeUnknown, e.Unknown)
+			}
+		})
+	}
+}
+
+// TestLostAnswers drops the connection after the node has done what was asked.
+func TestLostAnswers(t *testing.T) {
+	q := apitest.New()
+	h := api.New(api.Options{Queue: q, Operator: &apitest.Operator{}})
+	var lose atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !lose.CompareAndSwap(true, false) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	c := connect(t, s.Listener.Addr().String())
+
+	lose.Store(true)
+	added, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	require.True(t, added.Existing, "the second attempt finds the job of the first")
+
+	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	lose.Store(true)
+	require.NoError(t, c.Finish(t.Context(), jobs[0].Ref()))
+
+	_, err = c.Add(t.Context(), client.Add{ID: "second", Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	jobs, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	lose.Store(true)
+	errs, err := c.FinishBatch(t.Context(), []client.Ref{jobs[0].Ref()})
+	require.NoError(t, err)
+	require.NoError(t, errs[0])
+}
+
+func TestAnUnknownOutcomeIsNotForgotten(t *testing.T) {
+	q := apitest.New()
+	c, err := client.New([]string{node(t, q, &apitest.Operator{})}, client.WithPatience(10*time.Millisecond))
+	require.NoError(t, err)
+	defer c.Close()
+	q.FailNext(job.Unknown("lost"))
+	for range 20 {
+		q.FailNext(job.NotApplied("no leader"))
+	}
+	_, err = c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	var e *client.Error
+	require.ErrorAs(t, err, &e)
+	require.True(t, e.Unknown)
+	require.Contains(t, e.Message, "no leader")
+}
+
+func TestReserveWaits(t *testing.T) {
+	q := apitest.New()
+	c := connect(t, node(t, q, &apitest.Operator{}))
+	type answer struct {
+		jobs []client.Reserved
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+		got <- answer{jobs, err}
+	}()
+	require.Eventually(t, func() bool { return q.Waiting() == 1 }, 5*time.Second, time.Millisecond)
+	_, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	a := <-got
+	require.NoError(t, a.err)
+	require.Len(t, a.jobs, 1)
+
+	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: 60 * time.Millisecond})
+	require.NoError(t, err)
+	require.Empty(t, jobs)
+}
+
+func TestReserveIsGivenUpWithItsContext(t *testing.T) {
+	q := apitest.New()
+	c := connect(t, node(t, q, &apitest.Operator{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return q.Waiting() == 1 }, 5*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-got, context.Canceled)
+	require.Eventually(t, func() bool { return q.Waiting() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+// TestAWaitSurvivesANodeThatStops answers early with nothing, as a node does
+// that drains.
+func TestAWaitSurvivesANodeThatStops(t *testing.T) {
+	q := apitest.New()
+	_, err := q.Do(t.Context(), []*jobpb.Op{{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", TtrMs: 1000}}}})
+	require.NoError(t, err)
+	h := api.New(api.Options{Queue: q, Operator: &apitest.Operator{}})
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			fmt.Fprint(w, `{"success":true,"jobs":[]}`)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	jobs, err := connect(t, s.Listener.Addr().String()).Reserve(t.Context(), client.Reserve{Topics: []string{"t"}, Wait: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+}
+
+func TestOperators(t *testing.T) {
+	o := &apitest.Operator{}
+	c := connect(t, node(t, apitest.New(), o))
+	ctx := t.Context()
+	members, err := c.Members(ctx)
+	require.NoError(t, err)
+	require.Equal(t, client.Member{
+		ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true,
+		AppliedIndex: 41, Lag: 1, Version: "v0.1.0",
+	}, members[1])
+	health, err := c.Health(ctx)
+	require.NoError(t, err)
+	require.False(t, health.Healthy)
+	require.Len(t, health.Reasons, 1)
+	v, err := c.Verify(ctx)
+	require.NoError(t, err)
+	require.Equal(t, client.NodeDigest{ID: "n3", Error: "no answer in time"}, v.Digests[2])
+
+	require.NoError(t, c.TransferLeadership(ctx, ""))
+	require.NoError(t, c.TransferLeadership(ctx, "n2"))
+	require.NoError(t, c.RemoveMember(ctx, "n3"))
+	require.NoError(t, c.Join(ctx, []string{"host1:7302"}))
+	require.NoError(t, c.Leave(ctx))
+	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join host1:7302", "leave"}, o.Calls())
+
+	o.Err = job.Errorf(job.CodeQuorumWouldFail, "2 of 3 voters would be left")
+	require.Equal(t, "quorum_would_fail", client.CodeOf(c.RemoveMember(ctx, "n2")))
+}
+
+func TestAddressesAreChecked(t *testing.T) {
+	for addr, says := range map[string]string{
+		"":                  "host:port",
+		"localhost":         "host:port",
+		":7300":             "host:port",
+		"host:1/path":       "host:port",
+		"ftp://host:1":      "scheme",
+		"http://host:7300/": "",
+		"[::1]:7300":        "",
+	} {
+		_, err := client.New([]string{addr})
+		if says == "" {
+			require.NoError(t, err, addr)
+		} else {
+			require.ErrorContains(t, err, says, addr)
+		}
+	}
+	_, err := client.New(nil)
+	require.Error(t, err)
+}
+
+func TestAForeignAnswerIsNamed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, strings.Repeat("<html>", 10))
+	}))
+	defer s.Close()
+	_, err := connect(t, s.Listener.Addr().String()).Get(t.Context(), "x")
+	require.ErrorContains(t, err, "not Tarry's: 404")
+}

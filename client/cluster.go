@@ -1,0 +1,70 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// operatorTime is how long a node may take over an operator's call.
+const operatorTime = 2 * time.Minute
+
+// Members lists the nodes of the cluster.
+func (c *Client) Members(ctx context.Context) ([]Member, error) {
+	var out struct {
+		Members []Member `json:"members"`
+	}
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/members", repeat: true}, &out)
+	return out.Members, err
+}
+
+// Health tells how the cluster is.
+func (c *Client) Health(ctx context.Context) (Health, error) {
+	var out Health
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/health", repeat: true}, &out)
+	return out, err
+}
+
+// Verify compares the states of all nodes at one index of the log. It blocks
+// until all have answered, or up to two minutes.
+func (c *Client) Verify(ctx context.Context) (Verification, error) {
+	var out Verification
+	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/verify", wait: operatorTime, repeat: true}, &out)
+	return out, err
+}
+
+// TransferLeadership hands leadership to the node id, or to the best follower
+// when it is empty. It blocks until the move is done.
+func (c *Client) TransferLeadership(ctx context.Context, id string) error {
+	in := struct {
+		ID string `json:"id,omitzero"`
+	}{id}
+	return c.operate(ctx, http.MethodPost, "/v1/cluster/transfer-leadership", in)
+}
+
+// RemoveMember removes a node from the cluster for good. It is refused when the
+// quorum would not hold.
+func (c *Client) RemoveMember(ctx context.Context, id string) error {
+	return c.operate(ctx, http.MethodDelete, "/v1/cluster/members/"+segment(id), nil)
+}
+
+// Join makes the node that is asked join the cluster whose nodes gossip at
+// addrs (host:port). Use a client of that one node.
+func (c *Client) Join(ctx context.Context, addrs []string) error {
+	in := struct {
+		Addresses []string `json:"addresses"`
+	}{addrs}
+	return c.operate(ctx, http.MethodPost, "/v1/cluster/join", in)
+}
+
+// Leave makes the node that is asked leave its cluster and stop. Use a client of
+// that one node.
+func (c *Client) Leave(ctx context.Context) error {
+	return c.operate(ctx, http.MethodPost, "/v1/cluster/leave", nil)
+}
+
+func (c *Client) operate(ctx context.Context, method, path string, in any) error {
+	var out struct{}
+	_, err := c.call(ctx, request{method: method, path: path, in: in, wait: operatorTime}, &out)
+	return err
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Error is a call that failed.
+type Error struct {
+	// Status is the HTTP status, 0 when no node answered.
+	Status int
+	// Code tells failures apart; the codes are listed in docs/http-api.md.
+	Code string
+	// Message is a sentence for people.
+	Message string
+	// Unknown is set when nobody can tell whether the call was done.
+	Unknown bool
+	// RetryAfter is how long the server asks to wait before another attempt.
+	RetryAfter time.Duration
+
+	cause error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.cause }
+
+// Codes that callers commonly tell apart.
+const (
+	CodeNotFound    = "not_found"
+	CodeIDConflict  = "id_conflict"
+	CodeStaleToken  = "stale_token"
+	CodeNotReserved = "not_reserved"
+	CodeNotApplied  = "not_applied"
+	CodeOverloaded  = "overloaded"
+	CodeUnknown     = "unknown"
+)
+
+// CodeOf gives the code of an error that a call returned, "" when it has none.
+func CodeOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// notDone reports whether certainly nothing was done and another attempt may
+// have more luck.
+func (e *Error) notDone() bool { return e.Code == CodeNotApplied || e.Code == CodeOverloaded }
+
+func errorf(code, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: err.Error(), Unknown: code == CodeUnknown, cause: errors.Unwrap(err)}
+}

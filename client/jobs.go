@@ -1,0 +1,314 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxWait is the longest wait that a node takes in one request.
+const maxWait = 5 * time.Minute
+
+// Add adds a job. It may be called again with the same Add after an unknown
+// outcome if Add.ID was set; while the first job lives there will be only one.
+func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
+	var out Added
+	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true}, &out)
+	return out, err
+}
+
+// AddBatch adds up to 1000 jobs in one request, with one result each, in order.
+// The error speaks of the request as a whole; then no result is known.
+func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) {
+	in := struct {
+		Jobs []wireAdd `json:"jobs"`
+	}{make([]wireAdd, len(jobs))}
+	for i, a := range jobs {
+		in.Jobs[i] = a.wire()
+	}
+	var out results[Added]
+	if _, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true}, &out); err != nil {
+		return nil, err
+	}
+	if err := out.check(len(jobs)); err != nil {
+		return nil, err
+	}
+	list := make([]AddResult, len(jobs))
+	for i := range list {
+		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
+	}
+	return list, nil
+}
+
+// wireAdd is an Add as the server reads it.
+type wireAdd struct {
+	Topic       string     `json:"topic"`
+	ID          string     `json:"id"`
+	Delay       *Duration  `json:"delay,omitzero"`
+	DueAt       *time.Time `json:"due_at,omitzero"`
+	TTR         *Duration  `json:"ttr,omitzero"`
+	Priority    *uint32    `json:"priority,omitzero"`
+	MaxAttempts *uint32    `json:"max_attempts,omitzero"`
+	Body
+}
+
+func (a Add) wire() wireAdd {
+	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, Body: a.Body}
+	if w.ID == "" {
+		w.ID = rand.Text()
+	}
+	w.Delay, w.TTR = seconds(a.Delay), seconds(a.TTR)
+	if !a.DueAt.IsZero() {
+		w.DueAt = &a.DueAt
+	}
+	return w
+}
+
+// seconds leaves 0 out of a request.
+func seconds(d time.Duration) *Duration {
+	if d == 0 {
+		return nil
+	}
+	return &Duration{d}
+}
+
+// results is the answer to a batch.
+type results[T any] struct {
+	Results []result[T] `json:"results"`
+}
+
+type result[T any] struct {
+	Success bool   `json:"success"`
+	Code    string `json:"code"`
+	Error   string `json:"error"`
+	Outcome string `json:"outcome"`
+	Answer  T      `json:",embed"`
+}
+
+func (r *result[T]) err() error {
+	if r.Success {
+		return nil
+	}
+	return &Error{Status: http.StatusOK, Code: r.Code, Message: r.Error, Unknown: r.Outcome == "unknown"}
+}
+
+func (r *results[T]) check(n int) error {
+	if len(r.Results) != n {
+		return errorf(CodeUnknown, "%d items were answered by %d results", n, len(r.Results))
+	}
+	return nil
+}
+
+// Reserve waits up to r.Wait for jobs and reserves up to r.Max of them. No job
+// in time is an empty list and no error. When ctx ends first the error says so,
+// and what was assigned meanwhile goes back.
+func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
+	in := struct {
+		Topics []string  `json:"topics"`
+		Max    int       `json:"max"`
+		Wait   Duration  `json:"wait"`
+		TTR    *Duration `json:"ttr,omitzero"`
+	}{Topics: r.Topics, Max: max(r.Max, 1), TTR: seconds(r.TTR)}
+	end := time.Now().Add(r.Wait)
+	for left := r.Wait; ; left = time.Until(end) {
+		in.Wait.Duration = min(max(left, 0), maxWait).Truncate(time.Millisecond)
+		var out struct {
+			Jobs []Reserved `json:"jobs"`
+		}
+		// A reservation that got lost on its way ends by itself, so asking
+		// again does no harm.
+		_, err := c.call(ctx, request{
+			method: http.MethodPost, path: "/v1/reserve", in: in, wait: in.Wait.Duration, repeat: true,
+		}, &out)
+		if err != nil || len(out.Jobs) > 0 || time.Until(end) <= shortWait {
+			return out.Jobs, err
+		}
+		// The node ended the wait early because it stops.
+		if !pause(ctx, shortWait) {
+			return nil, errorf(CodeNotApplied, "the wait for a job was given up: %w", ctx.Err())
+		}
+	}
+}
+
+// shortWait is a rest of a wait that is not worth another request.
+const shortWait = 50 * time.Millisecond
+
+// errNoID is the failure of a call on one job that does not name it. Only
+// batches take a token alone.
+var errNoID = errorf("invalid_argument", "id is missing")
+
+// Finish ends a job that was worked on. It succeeds as well when an attempt of
+// its own whose answer was lost has done so.
+func (c *Client) Finish(ctx context.Context, ref Ref) error {
+	return c.end(ctx, ref, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
+}
+
+// Delete deletes a job in any state. With a token it does so only while that
+// reservation lasts.
+func (c *Client) Delete(ctx context.Context, ref Ref) error {
+	path := jobPath(ref.ID, "")
+	if ref.Token != "" {
+		path += "?token=" + url.QueryEscape(ref.Token)
+	}
+	return c.end(ctx, ref, http.MethodDelete, path, nil)
+}
+
+// end makes a job go away. That the job is not there after an attempt with
+// unknown outcome is what was wanted.
+func (c *Client) end(ctx context.Context, ref Ref, method, path string, in any) error {
+	if ref.ID == "" {
+		return errNoID
+	}
+	var out Changed
+	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, &out)
+	if earlier && CodeOf(err) == CodeNotFound {
+		return nil
+	}
+	return err
+}
+
+// FinishBatch finishes up to 1000 jobs in one request. It returns one error an
+// item, nil for a finished one; the second error speaks of the whole request.
+func (c *Client) FinishBatch(ctx context.Context, refs []Ref) ([]error, error) {
+	in := struct {
+		Jobs []Ref `json:"jobs"`
+	}{refs}
+	var out results[Changed]
+	earlier, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/finish", in: in, repeat: true}, &out)
+	if err != nil {
+		return nil, err
+	}
+	if err := out.check(len(refs)); err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(refs))
+	for i := range errs {
+		if e := out.Results[i].err(); !earlier || CodeOf(e) != CodeNotFound {
+			errs[i] = e
+		}
+	}
+	return errs, nil
+}
+
+// Release gives a reserved job back.
+func (c *Client) Release(ctx context.Context, ref Ref, r Release) (Changed, error) {
+	return c.change(ctx, ref, "release", false, struct {
+		Token    string    `json:"token,omitzero"`
+		Delay    *Duration `json:"delay,omitzero"`
+		Priority *uint32   `json:"priority,omitzero"`
+		Reason   string    `json:"reason,omitzero"`
+	}{ref.Token, seconds(r.Delay), r.Priority, r.Reason})
+}
+
+// Touch prolongs a reservation by ttr from now; 0 means the job's own TTR.
+func (c *Client) Touch(ctx context.Context, ref Ref, ttr time.Duration) (Changed, error) {
+	return c.change(ctx, ref, "touch", true, struct {
+		Token string    `json:"token,omitzero"`
+		TTR   *Duration `json:"ttr,omitzero"`
+	}{ref.Token, seconds(ttr)})
+}
+
+// Bury sets a reserved job aside until it is kicked.
+func (c *Client) Bury(ctx context.Context, ref Ref, b Bury) (Changed, error) {
+	return c.change(ctx, ref, "bury", false, struct {
+		Token    string  `json:"token,omitzero"`
+		Priority *uint32 `json:"priority,omitzero"`
+		Reason   string  `json:"reason,omitzero"`
+	}{ref.Token, b.Priority, b.Reason})
+}
+
+// Kick makes a dead or delayed job ready.
+func (c *Client) Kick(ctx context.Context, id string) (Changed, error) {
+	return c.change(ctx, Ref{ID: id}, "kick", false, nil)
+}
+
+func (c *Client) change(ctx context.Context, ref Ref, verb string, repeat bool, in any) (Changed, error) {
+	if ref.ID == "" {
+		return Changed{}, errNoID
+	}
+	var out Changed
+	_, err := c.call(ctx, request{method: http.MethodPost, path: jobPath(ref.ID, verb), in: in, repeat: repeat}, &out)
+	return out, err
+}
+
+func tokenOnly(ref Ref) any {
+	if ref.Token == "" {
+		return nil
+	}
+	return struct {
+		Token string `json:"token"`
+	}{ref.Token}
+}
+
+// Get gives everything known of a job.
+func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
+	out := &Job{}
+	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Topics lists topics by name, starting after the name given ("" for the
+// first), up to max of them (at most 1000; 0 means 1000). next is where the next
+// page starts, "" when there is none.
+func (c *Client) Topics(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
+	query := url.Values{}
+	if after != "" {
+		query.Set("after", after)
+	}
+	if max > 0 {
+		query.Set("max", strconv.Itoa(max))
+	}
+	var out struct {
+		Topics []Topic `json:"topics"`
+		Next   string  `json:"next"`
+	}
+	path := "/v1/topics"
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	return out.Topics, out.Next, err
+}
+
+// Topic gives the counts of one topic, all zero when it has no jobs.
+func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
+	var out Topic
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/topics/" + segment(name), repeat: true}, &out)
+	return out, err
+}
+
+// KickTopic makes up to max dead jobs of a topic ready, oldest first, and tells
+// how many. max is 1 to 10000.
+func (c *Client) KickTopic(ctx context.Context, topic string, max int) (int, error) {
+	var out struct {
+		Kicked int `json:"kicked"`
+	}
+	in := struct {
+		Max int `json:"max"`
+	}{max}
+	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/kick", in: in}, &out)
+	return out.Kicked, err
+}
+
+func jobPath(id, verb string) string {
+	path := "/v1/jobs/" + segment(id)
+	if verb != "" {
+		path += "/" + verb
+	}
+	return path
+}
+
+// segment escapes a name as one segment of a path. Dots are escaped too when
+// they would mean this or the upper folder to something on the way.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}

@@ -1,0 +1,188 @@
+package client
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Add is a job to add.
+type Add struct {
+	// ID names the job, unique while it lives. Empty: Client.Add gives it a
+	// random one.
+	ID    string
+	Topic string
+	Body  Body
+	// Delay and DueAt say when the job is due: after a while, or at an instant.
+	// At most one may be set; neither means now.
+	Delay time.Duration
+	DueAt time.Time
+	// TTR is how long one reservation lasts; 0 means the server's default, 60 s.
+	TTR time.Duration
+	// Priority orders the ready jobs of a topic, smallest first; nil means 1024.
+	Priority *uint32
+	// MaxAttempts is how often the job is handed out before it is dead; 0 means
+	// without limit, nil means 16.
+	MaxAttempts *uint32
+}
+
+// Added is what became of an add.
+type Added struct {
+	ID    string    `json:"id"`
+	Seq   uint64    `json:"seq"`
+	State string    `json:"state"` // "delayed" or "ready"; anything when Existing
+	DueAt time.Time `json:"due_at"`
+	// Existing is set when the very same job was there already.
+	Existing bool `json:"existing"`
+}
+
+// AddResult is one item of AddBatch; Err is nil or an *Error.
+type AddResult struct {
+	Added
+	Err error
+}
+
+// Ref names a job by its id, or one reservation of it by its token, or both.
+// With a token a call applies only while that very reservation lasts.
+type Ref struct {
+	ID    string `json:"id,omitzero"`
+	Token string `json:"token,omitzero"`
+}
+
+// Reserve asks for jobs.
+type Reserve struct {
+	Topics []string
+	Max    int           // 1 to 1000 jobs; 0 means 1
+	Wait   time.Duration // how long to wait for a job; 0: not at all
+	TTR    time.Duration // how long the reservations last; 0: each job's own
+}
+
+// Reserved is a job that was handed out to the caller.
+type Reserved struct {
+	ID            string    `json:"id"`
+	Seq           uint64    `json:"seq"`
+	Topic         string    `json:"topic"`
+	Token         string    `json:"token"`
+	Attempts      uint32    `json:"attempts"`
+	Priority      uint32    `json:"priority"`
+	DueAt         time.Time `json:"due_at"`
+	ReservedUntil time.Time `json:"reserved_until"`
+	TTR           Duration  `json:"ttr"`
+	Body
+}
+
+// Ref names this reservation.
+func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
+
+// Release says how a job is given back.
+type Release struct {
+	Delay    time.Duration // until it is due again; 0: at once, in its old place
+	Priority *uint32       // nil: as before
+	Reason   string        // kept with the job
+}
+
+// Bury says how a job is set aside.
+type Bury struct {
+	Priority *uint32 // nil: as before
+	Reason   string  // kept with the job
+}
+
+// Changed is what became of a job.
+type Changed struct {
+	ID            string    `json:"id"`
+	Seq           uint64    `json:"seq"`
+	State         string    `json:"state"`
+	DueAt         time.Time `json:"due_at,omitzero"`
+	ReservedUntil time.Time `json:"reserved_until,omitzero"`
+}
+
+// Job is everything known of a job.
+type Job struct {
+	ID            string    `json:"id"`
+	Seq           uint64    `json:"seq"`
+	Topic         string    `json:"topic"`
+	State         string    `json:"state"`
+	Priority      uint32    `json:"priority"`
+	DueAt         time.Time `json:"due_at"`
+	Delay         Duration  `json:"delay"`
+	TTR           Duration  `json:"ttr"`
+	Attempts      uint32    `json:"attempts"`
+	MaxAttempts   uint32    `json:"max_attempts"`
+	CreatedAt     time.Time `json:"created_at"`
+	ReservedUntil time.Time `json:"reserved_until,omitzero"`
+	Reason        string    `json:"reason"`
+	Reserves      uint32    `json:"reserves"`
+	Timeouts      uint32    `json:"timeouts"`
+	Releases      uint32    `json:"releases"`
+	Buries        uint32    `json:"buries"`
+	Kicks         uint32    `json:"kicks"`
+	Body
+}
+
+// Topic is the counts of a topic: jobs by state now, and totals.
+type Topic struct {
+	Name        string    `json:"topic"`
+	Delayed     uint64    `json:"delayed"`
+	Ready       uint64    `json:"ready"`
+	Reserved    uint64    `json:"reserved"`
+	Dead        uint64    `json:"dead"`
+	OldestDueAt time.Time `json:"oldest_due_at,omitzero"`
+	Added       uint64    `json:"added"`
+	Finished    uint64    `json:"finished"`
+	Deleted     uint64    `json:"deleted"`
+	Timeouts    uint64    `json:"timeouts"`
+	Died        uint64    `json:"died"`
+}
+
+// Member is a node of the cluster.
+type Member struct {
+	ID           string `json:"id"`
+	Address      string `json:"address"`
+	HTTPAddress  string `json:"http_address"`
+	Role         string `json:"role"` // "leader" or "follower"
+	Voter        bool   `json:"voter"`
+	Alive        bool   `json:"alive"`
+	AppliedIndex uint64 `json:"applied_index"`
+	Lag          uint64 `json:"lag"` // log entries behind the leader
+	Version      string `json:"version"`
+}
+
+// Health is the cluster's state for an operator.
+type Health struct {
+	Healthy          bool     `json:"healthy"`
+	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
+	Reasons          []string `json:"reasons"`
+}
+
+// Verification compares the states of all nodes at one index of the log.
+type Verification struct {
+	Equal   bool         `json:"equal"`
+	Index   uint64       `json:"index"`
+	Digests []NodeDigest `json:"digests"`
+}
+
+// NodeDigest is one node's part of a Verification.
+type NodeDigest struct {
+	ID     string `json:"id"`
+	Digest string `json:"digest"` // empty when Error is set
+	Error  string `json:"error,omitzero"`
+}
+
+// Duration is a time.Duration that is a number of seconds in JSON.
+type Duration struct{ time.Duration }
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, d.Seconds(), 'f', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	s, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return err
+	}
+	// The server counts milliseconds; rounding undoes the binary fraction.
+	d.Duration = time.Duration(math.Round(s*1000)) * time.Millisecond
+	return nil
+}
