@@ -33,7 +33,8 @@ func (s *server) routes() []route {
 		{path: "/v1/jobs", methods: post(s.add)},
 		{path: "/v1/reserve", methods: post(s.reserve)},
 		{path: "/v1/jobs/{id}/finish", methods: post(s.changeOne(verbFinish))},
-		{path: "/v1/jobs/batch", methods: post(s.addBatch)},
+		// "batch" is also a job's id like any other.
+		{path: "/v1/jobs/{id:batch}", methods: methods{http.MethodPost: s.addBatch, http.MethodGet: s.getJob, http.MethodDelete: s.deleteJob}, query: []string{"consistency", "token"}},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
 		{path: "/", methods: post(s.command)},
 
