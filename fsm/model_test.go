@@ -1,0 +1,473 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// model is the state machine as naive as can be: a map of jobs, and for every
+// question a look at all of them. It shares no code with the machine.
+type model struct {
+	clock     int64
+	lastSeq   uint64
+	jobs      map[uint64]*modelJob
+	topics    map[string]*modelTopic
+	lastTopic uint32
+	maxTopics int
+	cluster   string
+	forgotten map[string]bool
+}
+
+type modelJob struct {
+	jobpb.Job            // as a reader sees it; Id is never empty
+	ownID      bool      // the producer's
+	first      jobpb.Add // as requested
+	generation uint32
+	deadRank   uint64
+}
+
+type modelTopic struct {
+	jobpb.Topic
+	number     uint32
+	emptySince int64
+	deaths     uint64
+}
+
+func newModel(maxTopics int) *model {
+	return &model{
+		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
+		maxTopics: maxTopics, forgotten: map[string]bool{},
+	}
+}
+
+// apply does one operation; the result has no message.
+func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
+	m.clock = max(m.clock, now)
+	r := &jobpb.Result{}
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Add:
+		m.add(k.Add, r)
+	case *jobpb.Op_Reserve:
+		m.reserve(k.Reserve, r)
+	case *jobpb.Op_Advance:
+		m.advance(k.Advance, r)
+	case *jobpb.Op_KickTopic:
+		m.kickTopic(k.KickTopic, r)
+	case *jobpb.Op_SetCluster:
+		if m.cluster == "" {
+			m.cluster = k.SetCluster.ClusterId
+		} else if m.cluster != k.SetCluster.ClusterId {
+			r.Code = jobpb.Code_CLUSTER_MISMATCH
+		}
+	case *jobpb.Op_ForgetMember:
+		m.forgotten[k.ForgetMember.ServerId] = true
+	case *jobpb.Op_Mark:
+	default:
+		m.change(op, r)
+	}
+	return r
+}
+
+func (m *model) find(ref *jobpb.Ref) *modelJob {
+	for _, j := range m.jobs {
+		if (ref.Id == "" || ref.Id == j.Id) && (ref.Seq == 0 || ref.Seq == j.Seq) {
+			return j
+		}
+	}
+	return nil
+}
+
+func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
+	const maxDelay = int64(1_000_000_000_000)
+	bad := a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
+		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || a.DueMs > m.clock+maxDelay ||
+		(a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
+	if bad {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	if a.Id != "" {
+		if old := m.find(&jobpb.Ref{Id: a.Id}); old != nil {
+			m.addAgain(a, old, r)
+			return
+		}
+	}
+	t := m.topics[a.Topic]
+	if t == nil {
+		if len(m.topics) >= m.maxTopics {
+			r.Code = jobpb.Code_TOO_MANY_TOPICS
+			return
+		}
+		m.lastTopic++
+		t = &modelTopic{number: m.lastTopic}
+		t.Name = a.Topic
+		m.topics[a.Topic] = t
+	}
+	t.Added++
+	m.lastSeq++
+	j := &modelJob{ownID: a.Id != "", first: jobpb.Add{
+		Id: a.Id, Topic: a.Topic, Body: a.Body, BodyKind: a.BodyKind, Priority: a.Priority,
+		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts,
+	}}
+	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
+	if a.Id == "" {
+		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
+	}
+	j.Priority, j.TtrMs, j.MaxAttempts, j.CreatedMs = a.Priority, a.TtrMs, a.MaxAttempts, m.clock
+	j.DueMs = m.clock + a.DelayMs
+	if a.DueMs != 0 {
+		j.DueMs = max(a.DueMs, m.clock)
+	}
+	j.DelayMs = j.DueMs - m.clock
+	j.State = jobpb.State_STATE_READY
+	if j.DueMs > m.clock {
+		j.State = jobpb.State_STATE_DELAYED
+	}
+	m.jobs[j.Seq] = j
+	r.Seq, r.Id, r.State, r.DueMs = j.Seq, j.Id, j.State, j.DueMs
+}
+
+func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
+	f := &old.first
+	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
+		a.Priority == f.Priority && a.TtrMs == f.TtrMs && a.MaxAttempts == f.MaxAttempts &&
+		a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
+	if !same {
+		r.Code = jobpb.Code_ID_CONFLICT
+		return
+	}
+	r.Seq, r.Id, r.State, r.DueMs, r.Existing = old.Seq, old.Id, old.State, old.DueMs, true
+}
+
+// sorted lists the jobs that match, in the order of less.
+func (m *model) sorted(match func(*modelJob) bool, order func(a, b *modelJob) int) []*modelJob {
+	var all []*modelJob
+	for _, j := range m.jobs {
+		if match(j) {
+			all = append(all, j)
+		}
+	}
+	slices.SortFunc(all, order)
+	return all
+}
+
+func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
+	if len(op.Topics) == 0 || op.Max == 0 || op.Max > 1000 || op.TtrMs < 0 || op.MaxBytes < 0 {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	ready := m.sorted(func(j *modelJob) bool {
+		return j.State == jobpb.State_STATE_READY && slices.Contains(op.Topics, j.Topic)
+	}, func(a, b *modelJob) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
+	})
+	bytes := 0
+	for i, j := range ready {
+		bytes += len(j.Body)
+		if i == int(op.Max) || (i > 0 && op.MaxBytes > 0 && bytes > int(op.MaxBytes)) {
+			break
+		}
+		ttr := cmp.Or(op.TtrMs, j.TtrMs)
+		j.State = jobpb.State_STATE_RESERVED
+		j.Attempts++
+		j.Reserves++
+		j.generation++
+		j.ReservedUntilMs = m.clock + ttr
+		r.Jobs = append(r.Jobs, &jobpb.Reserved{
+			Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
+			Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
+			DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr,
+		})
+	}
+}
+
+// change does the operations on one job.
+func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
+	var ref *jobpb.Ref
+	needsReservation := true
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Finish:
+		ref = k.Finish.Ref
+	case *jobpb.Op_Delete:
+		ref, needsReservation = k.Delete.Ref, false
+	case *jobpb.Op_Release:
+		ref = k.Release.Ref
+		if k.Release.DelayMs < 0 || k.Release.DelayMs > 1_000_000_000_000 {
+			r.Code = jobpb.Code_INVALID
+			return
+		}
+	case *jobpb.Op_Touch:
+		ref = k.Touch.Ref
+	case *jobpb.Op_Bury:
+		ref = k.Bury.Ref
+	case *jobpb.Op_Kick:
+		ref, needsReservation = k.Kick.Ref, false
+	}
+	if ref.Id == "" && ref.Seq == 0 {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	j := m.find(ref)
+	if j == nil {
+		r.Code = jobpb.Code_NOT_FOUND
+		return
+	}
+	held := j.State == jobpb.State_STATE_RESERVED
+	if ref.Generation != 0 && (!held || ref.Generation != j.generation) {
+		r.Code = jobpb.Code_STALE_TOKEN
+		return
+	}
+	r.Seq, r.Id, r.DueMs = j.Seq, j.Id, j.DueMs
+	if needsReservation && !held {
+		r.Code = jobpb.Code_NOT_RESERVED
+		return
+	}
+	m.changeFound(op, j, r)
+}
+
+func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
+	t := m.topics[j.Topic]
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Finish:
+		t.Finished++
+		m.remove(j)
+		return
+	case *jobpb.Op_Delete:
+		t.Deleted++
+		m.remove(j)
+		return
+	case *jobpb.Op_Release:
+		m.release(k.Release, t, j)
+	case *jobpb.Op_Touch:
+		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
+		r.ReservedUntilMs = j.ReservedUntilMs
+	case *jobpb.Op_Bury:
+		if k.Bury.SetPriority {
+			j.Priority = k.Bury.Priority
+		}
+		j.Reason = cmp.Or(k.Bury.Reason, j.Reason)
+		j.Buries++
+		m.die(t, j)
+	case *jobpb.Op_Kick:
+		switch j.State {
+		case jobpb.State_STATE_DEAD:
+			m.revive(j)
+		case jobpb.State_STATE_DELAYED:
+			j.DueMs = m.clock
+			j.Kicks++
+			j.State = jobpb.State_STATE_READY
+		default:
+			r.Code = jobpb.Code_NOT_KICKABLE
+			return
+		}
+	}
+	r.State, r.DueMs = j.State, j.DueMs
+}
+
+func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
+	if op.SetPriority {
+		j.Priority = op.Priority
+	}
+	j.DelayMs = op.DelayMs
+	last := j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts
+	if op.Undelivered {
+		j.Attempts--
+		j.Reserves--
+		last = false
+	} else {
+		j.Releases++
+	}
+	j.Reason = cmp.Or(op.Reason, j.Reason)
+	j.ReservedUntilMs = 0
+	switch {
+	case last:
+		if op.Reason == "" {
+			j.Reason = fmt.Sprintf("released on attempt %d of %d", j.Attempts, j.MaxAttempts)
+		}
+		m.die(t, j)
+	case op.DelayMs > 0:
+		j.State = jobpb.State_STATE_DELAYED
+		j.DueMs = m.clock + op.DelayMs
+	default:
+		j.State = jobpb.State_STATE_READY
+	}
+}
+
+func (m *model) die(t *modelTopic, j *modelJob) {
+	j.State = jobpb.State_STATE_DEAD
+	j.ReservedUntilMs = 0
+	t.deaths++
+	t.Died++
+	j.deadRank = t.deaths
+}
+
+func (m *model) revive(j *modelJob) {
+	j.State = jobpb.State_STATE_READY
+	j.Attempts = 0
+	j.Kicks++
+}
+
+func (m *model) remove(j *modelJob) {
+	delete(m.jobs, j.Seq)
+	for _, other := range m.jobs {
+		if other.Topic == j.Topic {
+			return
+		}
+	}
+	m.topics[j.Topic].emptySince = m.clock
+}
+
+func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
+	if op.Max == 0 || op.Max > 10_000 {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	dead := m.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_DEAD && j.Topic == op.Topic },
+		func(a, b *modelJob) int { return cmp.Compare(a.deadRank, b.deadRank) })
+	for i, j := range dead {
+		if i == int(op.Max) {
+			break
+		}
+		m.revive(j)
+		r.Count++
+	}
+}
+
+// instant is when a job needs an Advance; 0: never.
+func (j *modelJob) instant() int64 {
+	switch j.State {
+	case jobpb.State_STATE_DELAYED:
+		return j.DueMs
+	case jobpb.State_STATE_RESERVED:
+		return j.ReservedUntilMs
+	}
+	return 0
+}
+
+// nextOf is the job of a topic that needs an Advance first, and when; the
+// instant alone is that of a topic to be dropped.
+func (m *model) nextOf(t *modelTopic) (*modelJob, int64) {
+	inTopic := m.sorted(func(j *modelJob) bool { return j.Topic == t.Name }, func(a, b *modelJob) int {
+		// Delayed before reserved, for their numbers are in that order.
+		return cmp.Or(cmp.Compare(a.instant(), b.instant()), cmp.Compare(a.State, b.State), cmp.Compare(a.Seq, b.Seq))
+	})
+	if len(inTopic) == 0 {
+		return nil, t.emptySince + 3_600_000
+	}
+	for _, j := range inTopic {
+		if j.instant() != 0 {
+			return j, j.instant()
+		}
+	}
+	return nil, 0
+}
+
+// nextDue is the machine's NextDue.
+func (m *model) nextDue() int64 {
+	var first int64
+	for _, t := range m.topics {
+		if _, at := m.nextOf(t); at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
+	if op.Max == 0 {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	isDue := func(t *modelTopic) bool {
+		_, at := m.nextOf(t)
+		return at != 0 && at <= m.clock
+	}
+	due := slices.SortedFunc(maps.Values(m.topics), func(a, b *modelTopic) int {
+		_, x := m.nextOf(a)
+		_, y := m.nextOf(b)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.number, b.number))
+	})
+	due = slices.DeleteFunc(due, func(t *modelTopic) bool { return !isDue(t) })
+	due = due[:min(len(due), int(op.Max))]
+	for left := int(op.Max); left > 0 && len(due) > 0; {
+		share := max(1, left/len(due))
+		var still []*modelTopic
+		for _, t := range due {
+			n := 0
+			for n < share && left > 0 && m.topics[t.Name] == t && isDue(t) {
+				m.advanceOne(t, r)
+				n++
+				left--
+			}
+			if n == share {
+				still = append(still, t)
+			}
+		}
+		due = still
+	}
+	for _, t := range m.topics {
+		r.More = r.More || isDue(t)
+	}
+}
+
+func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
+	j, _ := m.nextOf(t)
+	if j == nil {
+		delete(m.topics, t.Name)
+		return
+	}
+	r.Count++
+	if j.State == jobpb.State_STATE_DELAYED {
+		j.State = jobpb.State_STATE_READY
+		return
+	}
+	t.Timeouts++
+	j.Timeouts++
+	j.ReservedUntilMs = 0
+	j.Reason = "time to run exceeded"
+	if j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts {
+		j.Reason = fmt.Sprintf("time to run exceeded on attempt %d of %d", j.Attempts, j.MaxAttempts)
+		m.die(t, j)
+		return
+	}
+	j.State = jobpb.State_STATE_READY
+}
+
+// describe lists jobs and topics as a View would.
+func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
+	for _, seq := range slices.Sorted(maps.Keys(m.jobs)) {
+		jobs = append(jobs, &m.jobs[seq].Job)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.topics)) {
+		t := &m.topics[name].Topic
+		t.Delayed, t.Ready, t.Reserved, t.Dead, t.OldestDueMs = 0, 0, 0, 0, 0
+		for _, j := range m.jobs {
+			if j.Topic != name {
+				continue
+			}
+			switch j.State {
+			case jobpb.State_STATE_DELAYED:
+				t.Delayed++
+			case jobpb.State_STATE_READY:
+				t.Ready++
+			case jobpb.State_STATE_RESERVED:
+				t.Reserved++
+				continue
+			case jobpb.State_STATE_DEAD:
+				t.Dead++
+				continue
+			}
+			if t.OldestDueMs == 0 || j.DueMs < t.OldestDueMs {
+				t.OldestDueMs = j.DueMs
+			}
+		}
+		topics = append(topics, t)
+	}
+	return jobs, topics
+}

@@ -1,0 +1,374 @@
+package fsm
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job/jobpb"
+)
+
+var (
+	seedFlag  = flag.Uint64("fsm.seed", 0, "seed of the random tests; 0: a new one each run")
+	roundFlag = flag.Int("fsm.rounds", 6, "runs of each random test")
+	stepFlag  = flag.Int("fsm.steps", 150, "log batches in a run")
+)
+
+// eachSeed runs f several times, each with a seed that the test's name tells.
+func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
+	for i := range *roundFlag {
+		seed := *seedFlag + uint64(i)
+		if *seedFlag == 0 {
+			seed = rand.Uint64()
+		}
+		t.Run(fmt.Sprintf("fsm.seed=%d", seed), func(t *testing.T) {
+			f(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+// Two machines with different windows and fates take the same log, cut into
+// different batches: one is flushed, reopened, crashed and moved to another
+// directory all the time. Both must answer as the model does and end up with
+// its state, and with the same digest.
+func TestMachineMatchesModel(t *testing.T) {
+	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
+		const maxTopics = 9
+		troubled := newRig(t, Options{FS: vfs.NewCrashableMem(), windowCap: 2 + rng.IntN(12), windowBudget: 100, maxTopics: maxTopics, MemTableBytes: 64 << 10})
+		calm := newRig(t, Options{maxTopics: maxTopics})
+		s := &simulation{t: t, rng: rng, model: newModel(maxTopics), now: rigStart}
+		at, other := 0, 0 // entries that each has applied
+		for range *stepFlag {
+			s.grow()
+			at = s.feed(troubled, at, 1+rng.IntN(4))
+			other = s.feed(calm, other, 1+rng.IntN(12))
+			at = s.trouble(troubled, at)
+			if rng.IntN(10) == 0 {
+				at, other = s.feed(troubled, at, 1000), s.feed(calm, other, 1000)
+				s.compare(troubled)
+				s.compare(calm)
+				require.Equal(t, calm.digest(), troubled.digest())
+			}
+		}
+		at, other = s.feed(troubled, at, 1000), s.feed(calm, other, 1000)
+		require.Equal(t, at, other)
+		s.compare(troubled)
+		s.compare(calm)
+		require.Equal(t, calm.digest(), troubled.digest())
+	})
+}
+
+// simulation makes a log of random operations and knows what each must answer.
+type simulation struct {
+	t     *testing.T
+	rng   *rand.Rand
+	model *model
+	now   int64
+	log   []Entry
+	want  [][]*jobpb.Result
+	due   []int64 // the model's nextDue after each entry
+}
+
+// grow appends a few entries to the log.
+func (s *simulation) grow() {
+	for range 1 + s.rng.IntN(5) {
+		s.now += s.pick(0, 0, 1, 3, 10, 40, 500)
+		if s.rng.IntN(60) == 0 {
+			s.now += 3_700_000
+		}
+		now := s.now - s.pick(0, 0, 0, 20) // leaders' clocks differ
+		index := uint64(len(s.log)+1) + 5
+		if s.rng.IntN(15) == 0 {
+			s.log = append(s.log, Entry{Index: index, Term: 1, Data: []byte{byte(index)}, Configuration: true})
+			s.want = append(s.want, nil)
+			s.due = append(s.due, s.model.nextDue())
+			continue
+		}
+		var ops []*jobpb.Op
+		want := []*jobpb.Result{}
+		for range s.rng.IntN(8) {
+			op := s.op()
+			ops = append(ops, op)
+			want = append(want, proto.Clone(s.model.apply(now, op)).(*jobpb.Result))
+		}
+		s.model.clock = max(s.model.clock, now)
+		s.log = append(s.log, Entry{Index: index, Term: 1, Data: encodeEntry(s.t, now, ops...)})
+		s.want = append(s.want, want)
+		s.due = append(s.due, s.model.nextDue())
+	}
+}
+
+func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
+
+func (s *simulation) topic() string {
+	if s.rng.IntN(40) == 0 {
+		return fmt.Sprintf("rare-%d", s.rng.IntN(8))
+	}
+	return string(rune('a' + s.rng.IntN(5)))
+}
+
+// ref names a job, mostly one that was there at some time.
+func (s *simulation) ref() *jobpb.Ref {
+	ref := &jobpb.Ref{Seq: 1 + s.rng.Uint64N(s.model.lastSeq+1)}
+	// Young jobs are more likely to live.
+	if s.rng.IntN(2) == 0 && s.model.lastSeq > 40 {
+		ref.Seq = s.model.lastSeq - s.rng.Uint64N(40)
+	}
+	j := s.model.jobs[ref.Seq]
+	switch s.rng.IntN(8) {
+	case 0:
+		ref = &jobpb.Ref{Id: fmt.Sprintf("id-%d", s.rng.IntN(40))}
+	case 1:
+		ref.Id = fmt.Sprintf("$%d-%d", s.rng.IntN(2), ref.Seq)
+		ref.Seq = uint64(s.pick(0, int64(ref.Seq)))
+	case 2:
+		if j != nil {
+			ref.Id = j.Id
+		}
+	case 3:
+		if s.rng.IntN(10) == 0 {
+			return &jobpb.Ref{Generation: 1}
+		}
+	}
+	if j != nil && s.rng.IntN(2) == 0 {
+		ref.Generation = j.generation + uint32(s.pick(0, 0, 0, 1)) - uint32(s.pick(0, 0, 0, 1))
+	}
+	return ref
+}
+
+func (s *simulation) op() *jobpb.Op {
+	reason := strings.Repeat("r", s.rng.IntN(3))
+	switch n := s.rng.IntN(100); {
+	case n < 34:
+		return s.addOp()
+	case n < 50:
+		topics := []string{s.topic()}
+		for range s.rng.IntN(4) {
+			topics = append(topics, s.topic())
+		}
+		return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
+			Topics: topics, Max: uint32(s.pick(0, 1, 1, 2, 5, 30, 1000)),
+			TtrMs: s.pick(0, 0, 5, 300, -1), MaxBytes: s.pick(0, 0, 1, 30),
+		}}}
+	case n < 58:
+		return opFinish(s.ref())
+	case n < 63:
+		return opDelete(s.ref())
+	case n < 70:
+		return opRelease(&jobpb.Release{
+			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
+			SetPriority: s.rng.IntN(3) == 0, Priority: uint32(s.rng.IntN(3)), Reason: reason,
+			Undelivered: s.rng.IntN(4) == 0,
+		})
+	case n < 74:
+		return opTouch(s.ref(), s.pick(0, 1, 50, 1000))
+	case n < 80:
+		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: uint32(s.rng.IntN(3)), Reason: reason})
+	case n < 84:
+		return opKick(s.ref())
+	case n < 87:
+		return opKickTopic(s.topic(), uint32(s.pick(0, 1, 3, 100)))
+	case n < 97:
+		return opAdvance(uint32(s.pick(0, 1, 2, 3, 7, 20, 1000)))
+	case n < 98:
+		return opMark("mark")
+	case n < 99:
+		return opSetCluster(fmt.Sprintf("cluster-%d", s.rng.IntN(2)))
+	default:
+		return opForget(fmt.Sprintf("server-%d", s.rng.IntN(5)))
+	}
+}
+
+func (s *simulation) addOp() *jobpb.Op {
+	a := &jobpb.Add{
+		Topic: s.topic(), Priority: uint32(s.rng.IntN(3)), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
+		TtrMs: s.pick(1, 20, 300, 5000), MaxAttempts: uint32(s.pick(0, 1, 2, 3, 16)),
+		Body: []byte(strings.Repeat("b", s.rng.IntN(20))), BodyKind: jobpb.BodyKind(s.rng.IntN(2)),
+	}
+	switch s.rng.IntN(20) {
+	case 0:
+		a.DueMs = s.now + s.pick(-10, 10, 300)
+	case 1:
+		a.DelayMs = s.pick(-1, 1_000_000_000_001)
+	case 2:
+		a.TtrMs = s.pick(0, -1)
+	case 3:
+		a.Id = "$0-1"
+	case 4:
+		a.Topic = ""
+	}
+	if a.Id == "" && s.rng.IntN(2) == 0 {
+		a.Id = fmt.Sprintf("id-%d", s.rng.IntN(40))
+		// Repeat the job of that id, as a producer would after a timeout.
+		if old := s.model.find(&jobpb.Ref{Id: a.Id}); old != nil && s.rng.IntN(2) == 0 {
+			a = proto.Clone(&old.first).(*jobpb.Add)
+		}
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
+}
+
+// feed applies the log from entry at on, n entries at a time, and compares the
+// answers with the model's.
+func (s *simulation) feed(r *rig, at, n int) int {
+	for at < len(s.log) {
+		end := min(at+n, len(s.log))
+		from := max(at-s.rng.IntN(2), 0) // an entry applied already is skipped
+		replies := s.rng.IntN(3) > 0
+		results, changes, err := r.m.Apply(s.log[from:end], replies)
+		require.NoError(s.t, err)
+		for i := from; replies && i < end; i++ {
+			got := results[i-from]
+			if i < at || s.want[i] == nil {
+				require.Nil(s.t, got)
+				continue
+			}
+			require.Len(s.t, got, len(s.want[i]))
+			for k, g := range got {
+				requireResult(s.t, s.want[i][k], g)
+			}
+		}
+		if end > at {
+			require.Equal(s.t, s.due[end-1], changes.NextDue, "next due after entry %d", end)
+		}
+		for _, p := range changes.Marks {
+			require.NoError(s.t, p.View.Close())
+		}
+		at = end
+		if n < 1000 {
+			break
+		}
+	}
+	return at
+}
+
+func requireResult(t *testing.T, want, got *jobpb.Result) {
+	require.Equal(t, got.Code != jobpb.Code_OK, got.Message != "", "%v", got)
+	got.Message = ""
+	if want.Code != jobpb.Code_OK {
+		require.Equal(t, want.Code, got.Code)
+		return
+	}
+	require.Truef(t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
+}
+
+// trouble does to a machine what a node's life does, and says how many entries
+// of the log it has then.
+func (s *simulation) trouble(r *rig, at int) int {
+	db := r.m.store.db
+	switch s.rng.IntN(14) {
+	case 0:
+		require.NoError(s.t, db.Flush())
+	case 1:
+		require.NoError(s.t, db.Compact(s.t.Context(), []byte{0}, []byte{255}, false))
+	case 2:
+		r.reopen()
+	case 3:
+		reached := uint64(0)
+		if at > 0 {
+			reached = s.log[at-1].Index
+		}
+		require.NoError(s.t, r.m.Witness(reached, 1, []byte("w"), 1))
+	case 4:
+		return s.crash(r, at)
+	case 5:
+		// What an installed snapshot does: the state goes on in another
+		// directory, and views of the old one end.
+		v := r.m.View()
+		path := r.fs.PathJoin(rigDir, "moved")
+		require.NoError(s.t, r.fs.RemoveAll(path))
+		require.NoError(s.t, db.Checkpoint(path, pebble.WithFlushedWAL()))
+		before := r.digest()
+		require.NoError(s.t, r.m.reopen(path))
+		_, err := v.Digest()
+		require.ErrorIs(s.t, err, ErrViewEnded)
+		require.NoError(s.t, v.Close())
+		require.Equal(s.t, before, r.digest())
+		r.check()
+		require.NoError(s.t, moveBack(r, path))
+	}
+	return at
+}
+
+// moveBack makes the state in path the one that Open finds.
+func moveBack(r *rig, path string) error {
+	live, err := currentGeneration(r.fs, rigDir)
+	if err != nil {
+		return err
+	}
+	if err := r.fs.RemoveAll(live); err != nil {
+		return err
+	}
+	if err := r.m.store.db.Checkpoint(live, pebble.WithFlushedWAL()); err != nil {
+		return err
+	}
+	return r.m.reopen(live)
+}
+
+// crash continues with what is left of the files after a power failure: the
+// state of some entry up to now.
+func (s *simulation) crash(r *rig, at int) int {
+	clone := r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: s.rng.IntN(101),
+		RNG:                 s.rng,
+	})
+	witness := r.m.public.witness.index
+	require.NoError(s.t, r.m.Close())
+	r.fs, r.o.FS = clone, clone
+	r.open()
+	applied := r.m.Applied().Index
+	require.GreaterOrEqual(s.t, applied, witness, "a witnessed index is durable")
+	r.check()
+	left := 0
+	for left < at && s.log[left].Index <= applied {
+		left++
+	}
+	return left
+}
+
+// compare holds a machine's whole state against the model's.
+func (s *simulation) compare(r *rig) {
+	r.check()
+	require.Equal(s.t, s.model.nextDue(), r.m.NextDue())
+	require.Equal(s.t, s.model.cluster, r.m.ClusterID())
+	for i := range 5 {
+		id := fmt.Sprintf("server-%d", i)
+		require.Equal(s.t, s.model.forgotten[id], r.m.Forgotten(id))
+	}
+	v := r.m.View()
+	defer v.Close()
+	jobs, topics := s.model.describe()
+	for _, want := range jobs {
+		got, found, err := v.Job(want.Id)
+		require.NoError(s.t, err)
+		require.True(s.t, found, "job %v", want)
+		if len(want.Body) == 0 {
+			want.Body = got.Body
+		}
+		require.Truef(s.t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
+	}
+	var all []*jobpb.Topic
+	for after := ""; ; {
+		page, err := v.Topics(after, 2)
+		require.NoError(s.t, err)
+		if len(page) == 0 {
+			break
+		}
+		all = append(all, page...)
+		after = page[len(page)-1].Name
+	}
+	require.Len(s.t, all, len(topics))
+	live := r.m.TopicChanges()
+	require.Len(s.t, live, len(topics))
+	for i, want := range topics {
+		require.Truef(s.t, proto.Equal(want, all[i]), "want %v\ngot  %v", want, all[i])
+		require.Equal(s.t, want.Name, live[i].Name)
+		require.Equal(s.t, want.Ready, live[i].Ready)
+	}
+}

@@ -1,0 +1,236 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// rig drives one machine and checks all of its state when the test ends.
+type rig struct {
+	t     testing.TB
+	fs    vfs.FS
+	o     Options
+	m     *Machine
+	index uint64
+	now   int64
+}
+
+const rigDir = "state"
+
+// rigStart is the clock at which tests start.
+const rigStart = 1_000_000
+
+func newRig(t testing.TB, o Options) *rig {
+	if o.FS == nil {
+		o.FS = vfs.NewMem()
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 1 << 20
+	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 1 << 20
+	}
+	o.OnFatal = func(err error) { t.Errorf("the store failed: %v", err) }
+	r := &rig{t: t, fs: o.FS, o: o, now: rigStart}
+	r.open()
+	t.Cleanup(func() {
+		r.check()
+		require.NoError(t, r.m.Close())
+	})
+	return r
+}
+
+func (r *rig) open() {
+	m, err := Open(rigDir, r.o)
+	require.NoError(r.t, err)
+	r.m = m
+}
+
+// reopen closes the machine and opens its files again.
+func (r *rig) reopen() {
+	require.NoError(r.t, r.m.Close())
+	r.open()
+}
+
+// check proves the whole state consistent, in the store and in memory.
+func (r *rig) check() {
+	r.t.Helper()
+	v := r.m.View()
+	require.NoError(r.t, v.Check())
+	require.NoError(r.t, v.Close())
+	require.NoError(r.t, checkMemory(r.m))
+}
+
+// do applies operations as one entry and returns their results.
+func (r *rig) do(ops ...*jobpb.Op) []*jobpb.Result {
+	r.t.Helper()
+	r.index++
+	results, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: encodeEntry(r.t, r.now, ops...)}}, true)
+	require.NoError(r.t, err)
+	require.Len(r.t, results, 1)
+	require.Len(r.t, results[0], len(ops))
+	return results[0]
+}
+
+// one applies one operation.
+func (r *rig) one(op *jobpb.Op) *jobpb.Result {
+	r.t.Helper()
+	return r.do(op)[0]
+}
+
+func (r *rig) job(seq uint64) *jobpb.Job {
+	r.t.Helper()
+	v := r.m.View()
+	defer v.Close()
+	j, found, err := v.JobBySeq(seq)
+	require.NoError(r.t, err)
+	if !found {
+		return nil
+	}
+	return j
+}
+
+func (r *rig) topic(name string) *jobpb.Topic {
+	r.t.Helper()
+	v := r.m.View()
+	defer v.Close()
+	t, err := v.Topic(name)
+	require.NoError(r.t, err)
+	return t
+}
+
+func (r *rig) digest() string {
+	r.t.Helper()
+	v := r.m.View()
+	defer v.Close()
+	d, err := v.Digest()
+	require.NoError(r.t, err)
+	return d
+}
+
+func encodeEntry(t testing.TB, now int64, ops ...*jobpb.Op) []byte {
+	data := job.AppendEntryHeader(nil, now)
+	for _, op := range ops {
+		var err error
+		data, err = job.AppendOp(data, op)
+		require.NoError(t, err)
+	}
+	return data
+}
+
+// checkMemory compares everything the machine keeps in memory with its store.
+func checkMemory(m *Machine) error {
+	for _, t := range m.topics {
+		for s := jobpb.State_STATE_DELAYED; int(s) < stateCount; s++ {
+			if err := checkWindow(m, t, s); err != nil {
+				return fmt.Errorf("topic %q, %s: %w", t.name, s, err)
+			}
+		}
+		if (t.position >= 0) != (t.next != 0) || (t.position >= 0 && m.due[t.position] != t) {
+			return fmt.Errorf("topic %q is not where the due heap says", t.name)
+		}
+	}
+	if len(m.topics) != len(m.byNumber) || len(m.topics) != len(m.public.topics) {
+		return fmt.Errorf("%d topics, %d by number, %d public", len(m.topics), len(m.byNumber), len(m.public.topics))
+	}
+	return nil
+}
+
+func checkWindow(m *Machine, t *topic, s jobpb.State) error {
+	w := &t.windows[s]
+	stored, err := placesFrom(m.store.db, t.list(s), place{})
+	if err != nil {
+		return err
+	}
+	defer stored.close()
+	var want []place
+	for {
+		p, ok, err := stored.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if w.covers(p) {
+			want = append(want, p)
+		}
+	}
+	if !slices.Equal(want, w.live()) {
+		return fmt.Errorf("the window holds %v, the store has %v below its bound", w.live(), want)
+	}
+	if len(w.changes) != 0 {
+		return fmt.Errorf("%d changes are left over from a transaction", len(w.changes))
+	}
+	return nil
+}
+
+// The operations, in short.
+
+func opAdd(a *jobpb.Add) *jobpb.Op {
+	if a.TtrMs == 0 {
+		a.TtrMs = 60_000
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
+}
+
+func opReserve(max uint32, topics ...string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics, Max: max}}}
+}
+
+func opFinish(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}
+}
+
+func opDelete(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}
+}
+
+func opRelease(rel *jobpb.Release) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: rel}}
+}
+
+func opTouch(ref *jobpb.Ref, ttr int64) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref, TtrMs: ttr}}}
+}
+
+func opBury(b *jobpb.Bury) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: b}} }
+
+func opKick(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref}}}
+}
+
+func opKickTopic(topic string, max uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: max}}}
+}
+
+func opAdvance(max uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: max}}}
+}
+
+func opMark(name string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{Name: name}}}
+}
+
+func opSetCluster(id string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: id}}}
+}
+
+func opForget(id string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: id}}}
+}
+
+func bySeq(seq uint64) *jobpb.Ref { return &jobpb.Ref{Seq: seq} }
+
+func byID(id string) *jobpb.Ref { return &jobpb.Ref{Id: id} }
+
+func fenced(seq uint64, generation uint32) *jobpb.Ref {
+	return &jobpb.Ref{Seq: seq, Generation: generation}
+}
