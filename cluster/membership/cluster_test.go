@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
@@ -263,4 +265,77 @@ func TestRunTimeJoin(t *testing.T) {
 	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}))
 	w.voters("n1", "n2")
 	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}), "joining one's own cluster changes nothing")
+}
+
+func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	moved := other(nodes, w.leader())
+	moved.stop()
+	moved.clusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
+	moved.gossipBind = fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	moved.start()
+	eventually(t, "the configuration has the new address", func() bool {
+		for _, s := range w.leader().configuration().Servers {
+			if string(s.ID) == moved.serverID() {
+				return string(s.Address) == moved.clusterAddr && s.Suffrage == raft.Voter
+			}
+		}
+		return false
+	})
+	w.voters("n1", "n2", "n3")
+}
+
+func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	// A new pool knows nobody, as each side of a long partition in the end.
+	for _, n := range nodes {
+		n.poolMu.Lock()
+		n.pool.Load().Crash()
+		n.pool.Store(nil)
+		n.poolMu.Unlock()
+		require.NoError(t, n.openPool(context.Background()))
+	}
+	w.voters("n1", "n2", "n3")
+}
+
+func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
+	w := newTown(t)
+	n1, n2 := w.node("n1", 1), w.node("n2", 0)
+	n2.join = []string{n1.gossipAddr()}
+	n1.start()
+	n2.start()
+	w.voters("n1", "n2")
+	twin := w.node("n2", 0, n1.gossipAddr())
+	twin.incarnation = 2
+	twin.start()
+	eventually(t, "health names the twin", func() bool {
+		h, err := n1.Health(context.Background())
+		return err == nil && slices.ContainsFunc(h.Reasons, func(s string) bool { return strings.Contains(s, "another node with the id n2 is still alive") })
+	})
+	require.True(t, n1.configured(n2.serverID()))
+	require.False(t, n1.configured(twin.serverID()))
+}
+
+func TestANodeThatMetAClusterNeverStartsOne(t *testing.T) {
+	w := newTown(t)
+	// A lone node with state and no leader: its cluster is elsewhere.
+	lost := w.node("n0", 3)
+	lost.disk.SetUint64([]byte("CurrentTerm"), 7)
+	lost.seenState = true
+	lost.start()
+	a, b := w.node("n1", 2, lost.gossipAddr()), w.node("n2", 2, lost.gossipAddr())
+	a.start()
+	eventually(t, "it met the node with state", a.joining.Load)
+	lost.stop()
+	b.join = []string{a.gossipAddr()}
+	b.start()
+	eventually(t, "the two hear of each other only", func() bool { return len(a.others()) == 1 && len(b.others()) == 1 })
+	for range 3 {
+		why, err := a.tryBootstrap(context.Background())
+		require.NoError(t, err)
+		require.NotEmpty(t, why)
+	}
+	require.False(t, a.hasState() || b.hasState())
 }

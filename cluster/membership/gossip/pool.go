@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -55,6 +56,8 @@ type Pool struct {
 	ip   net.IP // advertised; fixed for the life of the pool
 	name string
 	list *memberlist.Memberlist
+
+	closed atomic.Bool
 
 	mu    sync.Mutex
 	live  map[string]Member // by gossip name
@@ -196,6 +199,9 @@ func (p *Pool) Update() error { return p.list.UpdateNode(updateTimeout) }
 // Close says farewell, so that the others need not find out, and stops. It
 // changes nothing in any cluster.
 func (p *Pool) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
 	leave := p.list.Leave(updateTimeout)
 	if err := p.list.Shutdown(); err != nil {
 		return fmt.Errorf("stop gossip: %w", err)
@@ -207,7 +213,10 @@ func (p *Pool) Close() error {
 }
 
 // Crash stops without a farewell, as a process that is killed; for tests.
-func (p *Pool) Crash() error { return p.list.Shutdown() }
+func (p *Pool) Crash() error {
+	p.closed.Store(true)
+	return p.list.Shutdown()
+}
 
 // delegate is the Pool as memberlist sees it. Its methods run under
 // memberlist's locks, hence they only touch the two maps.
