@@ -1,0 +1,308 @@
+// Package tarry_test holds the house rules that a compiler does not know: which
+// room may import which, what the state machine may touch, and how long a
+// function may be. A rule that stands in the way is changed here, with a reason,
+// and not worked around.
+package tarry_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mayImport lists, for each room, the rooms that its code (not its tests) may
+// import. A folder below a room belongs to the nearest room listed. Everything
+// not listed is forbidden, so a new room starts by taking its place here.
+var mayImport = map[string][]string{
+	"job":       {"job"},
+	"timer":     {"job"},
+	"dispatch":  {"job"},
+	"fsm":       {"job"},
+	"api":       {"job", "api"},
+	"client":    {"job", "client"},
+	"cluster":   {"job", "timer", "dispatch", "fsm", "cluster"},
+	"bench":     {"bench"},
+	"cmd/tarry": {"job", "api", "client", "cluster", "bench"},
+
+	// The judge and the load of the integration tests share nothing with what
+	// they judge.
+	"integration": {"integration", "bench/localcluster"},
+
+	// Parts of a node that know less than the node does.
+	"cluster/logstore":     {},
+	"cluster/transport":    {},
+	"cluster/membership":   {"job", "cluster/membership"},
+	"cluster/noderpc":      {"job"},
+	"cluster/statemachine": {"job", "fsm"},
+}
+
+// fsmStandard is what the state machine may use of the standard library:
+// nothing that reads a clock, the network, the environment or randomness. Its
+// files come in through Pebble's vfs.
+var fsmStandard = []string{
+	"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/binary", "encoding/hex", "errors", "fmt", "hash",
+	"hash/crc32", "hash/fnv", "io", "io/fs", "iter", "maps", "math", "math/bits", "path", "regexp", "slices", "sort", "strconv",
+	"strings", "sync", "sync/atomic", "unicode/utf8",
+}
+
+// fsmModules is what it may use of others.
+var fsmModules = []string{"github.com/cockroachdb/pebble/v2", "github.com/cespare/xxhash/v2", "google.golang.org/protobuf"}
+
+// forbiddenNames say nothing about what a package is for.
+var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "manager", "misc", "base"}
+
+const (
+	maxFunctionLines = 70
+	maxFileLines     = 700
+)
+
+// source is one parsed file of the project.
+type source struct {
+	file string // path from the root, with slashes
+	dir  string
+	ast  *ast.File
+	set  *token.FileSet
+}
+
+func (s *source) test() bool      { return strings.HasSuffix(s.file, "_test.go") }
+func (s *source) generated() bool { return ast.IsGenerated(s.ast) }
+func (s *source) at(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.file, s.set.Position(n.Pos()).Line)
+}
+
+func (s *source) imports() []string {
+	var list []string
+	for _, i := range s.ast.Imports {
+		name, err := strconv.Unquote(i.Path.Value)
+		if err == nil {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func sources(t *testing.T) []*source {
+	var list []*source
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(p, ".go") {
+			return nil
+		}
+		s := &source{file: filepath.ToSlash(p), set: token.NewFileSet()}
+		s.dir = path.Dir(s.file)
+		s.ast, err = parser.ParseFile(s.set, p, nil, parser.ParseComments)
+		list = append(list, s)
+		return err
+	})
+	require.NoError(t, err)
+	require.NotEmpty(t, list)
+	return list
+}
+
+// under reports whether dir is room or lies below it.
+func under(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
+
+// roomOf is the nearest room that has a place in the table.
+func roomOf(dir string) (string, bool) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, ok := mayImport[dir]; ok {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// importFault says what is wrong with code in dir importing the package, or "".
+func importFault(dir, imported string) string {
+	target, ours := strings.CutPrefix(imported, "tarry/")
+	if !ours || target == dir {
+		return ""
+	}
+	room, ok := roomOf(dir)
+	if !ok {
+		return fmt.Sprintf("the folder %s has no place in the table of rooms", dir)
+	}
+	if under(target, room) || slices.ContainsFunc(mayImport[room], func(r string) bool { return under(target, r) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s may not import %s", room, target)
+}
+
+func TestImportsGoDownwards(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		for _, imported := range s.imports() {
+			if fault := importFault(s.dir, imported); fault != "" {
+				t.Errorf("%s: %s", s.file, fault)
+			}
+		}
+	}
+}
+
+func TestImportRulesCanFail(t *testing.T) {
+	for _, c := range []struct {
+		dir, imported string
+		fine          bool
+	}{
+		{"api", "tarry/fsm", false},
+		{"api", "tarry/cluster", false},
+		{"fsm", "tarry/cluster", false},
+		{"timer", "tarry/fsm", false},
+		{"cluster", "tarry/api", false},
+		{"cluster/transport", "tarry/cluster", false},
+		{"integration/history", "tarry/job", false},
+		{"newroom", "tarry/job", false},
+		{"cluster", "tarry/fsm", true},
+		{"cluster/membership", "tarry/cluster/membership/gossip", true},
+		{"cluster/membership/gossip", "tarry/job", true},
+		{"fsm", "tarry/job/jobpb", true},
+		{"cmd/tarry", "tarry/api", true},
+		{"api", "net/http", true},
+	} {
+		require.Equal(t, c.fine, importFault(c.dir, c.imported) == "", "%s imports %s", c.dir, c.imported)
+	}
+}
+
+// fsmFault says why the state machine may not import a package, or "".
+func fsmFault(imported string) string {
+	first, _, _ := strings.Cut(imported, "/")
+	switch {
+	case first == "tarry":
+		return "" // judged by the table of rooms
+	case slices.Contains(fsmStandard, imported):
+		return ""
+	case slices.ContainsFunc(fsmModules, func(m string) bool { return under(imported, m) }):
+		return ""
+	}
+	return "the state machine is pure and may not import " + imported
+}
+
+func TestStateMachineIsPure(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t) {
+		if !under(s.dir, "fsm") || s.test() {
+			continue
+		}
+		seen++
+		for _, imported := range s.imports() {
+			if fault := fsmFault(imported); fault != "" {
+				t.Errorf("%s: %s", s.file, fault)
+			}
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s: the state machine starts no goroutine", s.at(g))
+			}
+			return true
+		})
+	}
+	require.NotZero(t, seen, "no file of fsm was read")
+	for _, impure := range []string{"time", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "os", "context", "runtime", "github.com/hashicorp/raft"} {
+		require.NotEmpty(t, fsmFault(impure), "the rule must refuse %s", impure)
+	}
+}
+
+// calls lists the places where a file calls function name of the package that it
+// imports under pkg.
+func (s *source) calls(pkg, name string) []string {
+	var places []string
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == name {
+			if x, ok := f.X.(*ast.Ident); ok && x.Name == pkg {
+				places = append(places, s.at(call))
+			}
+		}
+		return true
+	})
+	return places
+}
+
+func TestSharedWordsReadNoClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if !under(s.dir, "job") || s.test() {
+			continue
+		}
+		for _, f := range []string{"Now", "Since", "Until", "After", "NewTimer", "Sleep"} {
+			for _, place := range s.calls("time", f) {
+				t.Errorf("%s: package job reads no clock, but calls time.%s", place, f)
+			}
+		}
+	}
+}
+
+// In a bubble of testing/synctest time is fake, and sleeping is how it passes.
+func TestTestsSleepOnlyInFakeTime(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.test() || slices.Contains(s.imports(), "testing/synctest") {
+			continue
+		}
+		for _, place := range s.calls("time", "Sleep") {
+			t.Errorf("%s: a test polls with a deadline and does not sleep", place)
+		}
+	}
+}
+
+func TestFunctionsAndFilesAreShort(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.generated() {
+			continue
+		}
+		// Tables of cases make test functions long without making them hard.
+		limit := maxFunctionLines
+		if s.test() {
+			limit *= 3
+		}
+		if lines := s.set.Position(s.ast.FileEnd).Line; lines > maxFileLines {
+			t.Errorf("%s has %d lines; the limit is %d", s.file, lines, maxFileLines)
+		}
+		for _, d := range s.ast.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if lines := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; lines > limit {
+				t.Errorf("%s: function %s has %d lines; the limit is %d", s.at(f), f.Name.Name, lines, limit)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	described := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.generated() {
+			continue
+		}
+		described[s.dir] = described[s.dir] || s.ast.Doc != nil
+		name := strings.TrimSuffix(s.ast.Name.Name, "_test")
+		if slices.Contains(forbiddenNames, name) {
+			t.Errorf("%s: the package name %s says nothing about what it is for", s.file, name)
+		}
+	}
+	for dir, ok := range described {
+		if !ok {
+			t.Errorf("package in %s has no package comment", dir)
+		}
+	}
+}
