@@ -30,27 +30,72 @@ type command struct {
 	run     func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 }
 
+// streams are the standard streams of a command.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// clientEntry is a command that talks to a node.
+type clientEntry struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, args []string, std streams) int
+}
+
+// reading makes commands of entries that read from in.
+func reading(in io.Reader, entries ...clientEntry) []command {
+	var list []command
+	for _, e := range entries {
+		list = append(list, command{e.name, e.summary, func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+			return e.run(ctx, args, streams{in, stdout, stderr})
+		}})
+	}
+	return list
+}
+
 // section is a group of commands in the help.
 type section struct {
 	title    string
 	commands []command
 }
 
-func sections() []section {
+func sections(in io.Reader) []section {
 	return []section{
 		{"Run a node", []command{
 			{"server", "run a node until it is told to stop", runServer},
 		}},
-		{"", []command{
+		{"Producers and consumers", reading(in,
+			clientEntry{"add", "add a job", runAdd},
+			clientEntry{"reserve", "reserve ready jobs", runReserve},
+			clientEntry{"finish", "end a job that was worked on", step("finish",
+				"Ends a job that was worked on.", "tarry finish mail-7 --token 0-12-1", "token", finishStep)},
+			clientEntry{"release", "give a reserved job back", step("release",
+				"Gives a reserved job back, to be handed out again.", "tarry release mail-7 --delay 5m --reason 'mail server down'",
+				"token delay priority reason", releaseStep)},
+			clientEntry{"touch", "prolong a reservation", step("touch",
+				"Lets a reservation last longer, counted from now.", "tarry touch mail-7 --ttr 10m", "token ttr", touchStep)},
+			clientEntry{"bury", "set a reserved job aside", step("bury",
+				"Sets a reserved job aside until it is kicked.", "tarry bury mail-7 --reason 'bad address'", "token priority reason", buryStep)},
+			clientEntry{"kick", "make dead or delayed jobs ready", runKick},
+			clientEntry{"delete", "delete a job in any state", step("delete",
+				"Deletes a job in any state.", "tarry delete mail-7", "token", deleteStep)},
+			clientEntry{"get", "show everything known of a job", runGet},
+			clientEntry{"topics", "list topics with their jobs by state", runTopics},
+		)},
+		{"Operators", reading(in,
+			clientEntry{"cluster", "members, health, verify, join, leave, remove, transfer-leadership", runCluster},
+		)},
+		{"Others", []command{
 			{"version", "print the version of this binary", runVersion},
 		}},
 	}
 }
 
-func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run finds the command and gives it the rest of the command line.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		usage(stderr)
 		return exitUsage
@@ -60,7 +105,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		usage(stdout)
 		return exitOK
 	}
-	for _, s := range sections() {
+	for _, s := range sections(stdin) {
 		for _, c := range s.commands {
 			if c.name == args[0] {
 				return c.run(ctx, args[1:], stdout, stderr)
@@ -73,7 +118,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func usage(w io.Writer) {
 	fmt.Fprint(w, "Usage: tarry COMMAND [flags] [arguments]\n\nA delay queue that survives the loss of a node.\n")
-	for _, s := range sections() {
+	for _, s := range sections(nil) {
 		fmt.Fprintf(w, "\n%s\n", s.title)
 		for _, c := range s.commands {
 			fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api"
+	"tarry/api/apitest"
+	"tarry/job"
+)
+
+// shell runs command lines against a queue in memory.
+type shell struct {
+	t        *testing.T
+	queue    *apitest.Queue
+	operator *apitest.Operator
+	stdin    string
+}
+
+func newShell(t *testing.T) *shell {
+	s := &shell{t: t, queue: apitest.New(), operator: &apitest.Operator{}}
+	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator}))
+	t.Cleanup(server.Close)
+	t.Setenv(addrEnv, server.Listener.Addr().String())
+	return s
+}
+
+// run gives the exit code and what was printed.
+func (s *shell) run(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, strings.NewReader(s.stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// ok runs a command that must succeed.
+func (s *shell) ok(args ...string) string {
+	s.t.Helper()
+	code, out, errs := s.run(args...)
+	require.Equal(s.t, exitOK, code, "%v: %s", args, errs)
+	return out
+}
+
+func TestAJobFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "m 1 is ready, due 20")
+	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "it was there already")
+	require.Contains(t, s.ok("get", "m 1"), "time to run  1m30s\n")
+	require.Regexp(t, `(?m)^mail +0 +1 +0 +0 +20`, s.ok("topics"))
+
+	reserved := s.ok("reserve", "--topic", "mail")
+	require.Regexp(t, `(?m)^m 1 +0-1-1 +1 +20\S+ +hello$`, reserved)
+	require.Contains(t, s.ok("touch", "m 1", "--token", "0-1-1", "--ttr", "1h"), "m 1 is reserved until 20")
+	require.Contains(t, s.ok("release", "m 1", "--token", "0-1-1", "--delay", "3600", "--reason", "later"), "m 1 is delayed until 20")
+	require.Equal(t, "m 1 is ready\n", s.ok("kick", "m 1"))
+	s.ok("reserve", "--topic", "other", "--topic", "mail")
+	require.Equal(t, "m 1 is dead\n", s.ok("bury", "m 1", "--reason", "bad"))
+	require.Equal(t, "1 kicked\n", s.ok("kick", "--topic", "mail", "--max", "10"))
+	s.ok("reserve", "--topic", "mail")
+	require.Equal(t, "m 1 is gone\n", s.ok("finish", "m 1"))
+
+	code, _, errs := s.run("finish", "m 1")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "tarry finish: there is no such job\n", errs)
+}
+
+func TestBodiesFromStandardInputAndJSON(t *testing.T) {
+	s := newShell(t)
+	s.stdin = "line 1\nline 2\n"
+	s.ok("add", "--topic", "t", "--id", "a", "-")
+	s.ok("add", "--topic", "t", "--id", "b", "--body-json", `{"n": 1}`)
+	s.ok("add", "--topic", "t", "--id", "c", "--", "--dashes")
+
+	var bodies []any
+	for line := range strings.Lines(s.ok("reserve", "--topic", "t", "--max", "10", "--json", "--finish")) {
+		var j struct {
+			ID   string
+			Body any
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &j))
+		bodies = append(bodies, j.ID, j.Body)
+	}
+	require.Equal(t, []any{"a", s.stdin, "b", map[string]any{"n": 1.0}, "c", "--dashes"}, bodies)
+	for _, id := range []string{"a", "b", "c"} {
+		code, _, _ := s.run("get", id)
+		require.Equal(t, exitFailed, code, "%s was finished", id)
+	}
+}
+
+func TestReserveFindsNothing(t *testing.T) {
+	s := newShell(t)
+	code, out, errs := s.run("reserve", "--topic", "t", "--wait", "10ms")
+	require.Equal(t, []any{exitOK, "", "no job is ready\n"}, []any{code, out, errs})
+	require.Empty(t, s.ok("reserve", "--topic", "t", "--json"))
+}
+
+func TestOperatorsCommands(t *testing.T) {
+	s := newShell(t)
+	require.Regexp(t, `(?m)^n2 +follower +yes +yes +1 +host2:7300 +host2:7301 +v0.1.0$`, s.ok("cluster", "members"))
+	require.Len(t, strings.Split(strings.TrimSpace(s.ok("cluster", "members", "--json")), "\n"), 3)
+	s.ok("cluster", "transfer-leadership")
+	s.ok("cluster", "transfer-leadership", "n2")
+	s.ok("cluster", "remove", "n3")
+	s.ok("cluster", "join", "a:1", "b:2")
+	require.Equal(t, "left\n", s.ok("cluster", "leave"))
+	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave"}, s.operator.Calls())
+
+	for command, says := range map[string]string{
+		"health": "tarry cluster health: the cluster is not healthy: n3 has not been heard of for 12 s\n",
+		"verify": "tarry cluster verify: the nodes' states are not all known to be equal\n",
+	} {
+		code, out, errs := s.run("cluster", command)
+		require.Equal(t, exitFailed, code)
+		require.NotEmpty(t, out)
+		require.Equal(t, says, errs)
+	}
+	s.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 3 voters would be left alive, 2 are needed")
+	code, _, errs := s.run("cluster", "remove", "n2")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "2 are needed")
+}
+
+func TestCommandLinesThatMakeNoSense(t *testing.T) {
+	s := newShell(t)
+	for line, says := range map[string]string{
+		"":                                  "Usage: tarry COMMAND",
+		"fly":                               `no command "fly"`,
+		"add":                               "takes BODY, not 0 arguments",
+		"add x":                             "--topic is missing",
+		"add --topic t a b":                 "takes BODY, not 2 arguments",
+		"add --topic t --delay soon x":      `invalid value "soon" for flag -delay`,
+		"add --topic t --delay -1 x":        "out of range",
+		"add --topic t --priority -1 x":     "whole number",
+		"add --topic t --due-at tomorrow x": "RFC 3339",
+		"add --topic t --delay 1 --due-at 2030-01-01T00:00:00Z x": "give one",
+		"add --topic t --dealy 1 x":                               "not defined: -dealy",
+		"reserve":                                                 "--topic is missing",
+		"reserve --topic t x":                                     "takes no arguments",
+		"reserve --topic t --max 0":                               "--max is 0",
+		"finish":                                                  "takes ID",
+		"finish a --ttr 1":                                        "not defined: -ttr",
+		"kick":                                                    "either an ID or --topic",
+		"kick a --topic t":                                        "either an ID or --topic",
+		"get a --addr nowhere":                                    "host:port",
+		"topics --addr ,":                                         "no address",
+		"cluster":                                                 "Usage: tarry cluster",
+		"cluster fly":                                             `no command "fly"`,
+		"cluster leave --addr a:1,b:2":                            "--addr names 2",
+		"version x":                                               "no arguments",
+	} {
+		t.Run(line, func(t *testing.T) {
+			code, out, errs := s.run(strings.Fields(line)...)
+			require.Equal(t, exitUsage, code)
+			require.Empty(t, out)
+			require.Contains(t, errs, says)
+			require.Empty(t, s.queue.Ops())
+		})
+	}
+}
+
+func TestHelpNamesFlagsAndAnExample(t *testing.T) {
+	s := newShell(t)
+	help := s.ok("help")
+	var lines [][]string
+	for _, section := range sections(nil) {
+		require.NotEmpty(t, section.title)
+		for _, c := range section.commands {
+			require.Contains(t, help, "\n  "+c.name+" ")
+			if c.name != "server" && c.name != "version" && c.name != "cluster" && c.name != "bench" {
+				lines = append(lines, []string{c.name})
+			}
+		}
+	}
+	for _, c := range clusterCommands() {
+		require.Contains(t, s.ok("cluster", "help"), "\n  "+c.name+" ")
+		lines = append(lines, []string{"cluster", c.name})
+	}
+	for _, line := range lines {
+		text := s.ok(append(line, "--help")...)
+		name := strings.Join(line, " ")
+		require.Contains(t, text, "Usage: tarry "+name+" [flags]", name)
+		require.Contains(t, text, "Example:\n  tarry "+name, name)
+		require.Contains(t, text, "--addr host:port,...", name)
+	}
+}
+
+func TestNobodyIsThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	s := &shell{t: t}
+	code, _, errs := s.run("add", "--topic", "t", "x", "--addr", addr, "--patience", "0")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "tarry add: no node answered at "+addr+": connection refused; is the server running? start one with: tarry server\n", errs)
+}
+
+func TestAnUnknownOutcomeIsSaid(t *testing.T) {
+	s := newShell(t)
+	s.queue.FailNext(job.Unknown("leadership was lost"))
+	code, _, errs := s.run("kick", "a")
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, "tarry kick: leadership was lost (the outcome is unknown: it may have been done)\n", errs)
+}
+
+func TestBodiesInTables(t *testing.T) {
+	for body, shown := range map[string]string{
+		"":                            `""`,
+		"plain text":                  "plain text",
+		"tab\tand\nline":              `"tab\tand\nline"`,
+		"\xff":                        `"\xff"`,
+		strings.Repeat("a", 61):       strings.Repeat("a", 60) + "... (61 bytes)",
+		strings.Repeat("€", 21):       strings.Repeat("€", 20) + "... (63 bytes)",
+		strings.Repeat("ü", 31) + "x": strings.Repeat("ü", 30) + "... (63 bytes)",
+		"x" + strings.Repeat("ü", 30): "x" + strings.Repeat("ü", 29) + "... (61 bytes)",
+	} {
+		require.Equal(t, shown, show([]byte(body)))
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tarry/client"
+)
+
+func clusterCommands() []clientEntry {
+	return []clientEntry{
+		{"members", "list the nodes and how they keep up", runMembers},
+		{"health", "tell whether the cluster is healthy; exit code 1 if not", runHealth},
+		{"verify", "compare the states of all nodes; exit code 1 if they differ", runVerify},
+		{"join", "make a node join a cluster", runJoin},
+		{"leave", "make a node leave its cluster and stop", runLeave},
+		{"remove", "remove a node from the cluster for good", runRemove},
+		{"transfer-leadership", "hand leadership to another node", runTransfer},
+	}
+}
+
+// runCluster finds the operators' command.
+func runCluster(ctx context.Context, args []string, std streams) int {
+	if len(args) > 0 {
+		for _, c := range clusterCommands() {
+			if c.name == args[0] {
+				return c.run(ctx, args[1:], std)
+			}
+		}
+	}
+	w, code := std.err, exitUsage
+	if len(args) > 0 && strings.TrimLeft(args[0], "-") == "help" {
+		w, code = std.out, exitOK
+	} else if len(args) > 0 {
+		fmt.Fprintf(w, "tarry cluster: there is no command %q\n", args[0])
+	}
+	fmt.Fprint(w, "Usage: tarry cluster COMMAND [flags] [arguments]\n\n")
+	for _, c := range clusterCommands() {
+		fmt.Fprintf(w, "  %-20s %s\n", c.name, c.summary)
+	}
+	return code
+}
+
+func runMembers(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster members", "", "Lists the nodes of the cluster and how they keep up with the leader.", "tarry cluster members", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		members, err := t.client.Members(ctx)
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, m := range members {
+			if t.json {
+				if err := t.printJSON(m); err != nil {
+					return err
+				}
+				continue
+			}
+			rows = append(rows, []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version)})
+		}
+		if t.json {
+			return nil
+		}
+		return t.table([]string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION"}, rows)
+	})
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func runHealth(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster health", "", "Tells whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
+		"tarry cluster health", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		h, err := t.client.Health(ctx)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			err = t.printJSON(h)
+		} else {
+			_, err = fmt.Fprintf(t.out, "healthy: %s\nvoters that may still fail: %s\n", yes(h.Healthy), strconv.Itoa(h.FailureTolerance))
+		}
+		if err == nil && !h.Healthy {
+			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))
+		}
+		return err
+	})
+}
+
+func runVerify(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster verify", "", "Compares the states of all nodes at one index of the log. Exit code 1 if one differs or\ndoes not answer.",
+		"tarry cluster verify", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		v, err := t.client.Verify(ctx)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			err = t.printJSON(v)
+		} else {
+			err = t.printVerification(v)
+		}
+		if err == nil && !v.Equal {
+			return errors.New("the nodes' states are not all known to be equal")
+		}
+		return err
+	})
+}
+
+func (t *terminal) printVerification(v client.Verification) error {
+	var rows [][]string
+	for _, d := range v.Digests {
+		rows = append(rows, []string{d.ID, dash(d.Digest), dash(d.Error)})
+	}
+	if err := t.table([]string{"ID", "DIGEST", "ERROR"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(t.out, "equal at index %d: %s\n", v.Index, yes(v.Equal))
+	return err
+}
+
+// operate makes a command that answers with nothing but success. oneNode says
+// that it is about the very node that is asked.
+func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) func(context.Context, []string, streams) int {
+	return func(ctx context.Context, args []string, std streams) int {
+		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+			if oneNode && len(t.nodes) != 1 {
+				return usagef("is about one node; --addr names %d", len(t.nodes))
+			}
+			if err := f(ctx, t.client, args); err != nil {
+				return err
+			}
+			if t.json {
+				return t.printJSON(struct {
+					Success bool `json:"success"`
+				}{true})
+			}
+			_, err := fmt.Fprintln(t.out, done)
+			return err
+		})
+	}
+}
+
+func runJoin(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster join", "ADDRESS...", "Makes the node at --addr join the cluster of the nodes that gossip at the addresses (host:port).",
+		"tarry cluster join --addr n4:7300 n1:7302 n2:7302", 1, 100)
+	return operate(c, true, "joined", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.Join(ctx, args)
+	})(ctx, args, std)
+}
+
+func runLeave(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster leave", "", "Makes the node at --addr leave its cluster for good and stop.", "tarry cluster leave --addr n4:7300", 0, 0)
+	return operate(c, true, "left", func(ctx context.Context, cl *client.Client, _ []string) error {
+		return cl.Leave(ctx)
+	})(ctx, args, std)
+}
+
+func runRemove(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster remove", "ID", "Removes a node from the cluster for good. It is refused when the quorum would not hold.",
+		"tarry cluster remove n3", 1, 1)
+	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.RemoveMember(ctx, args[0])
+	})(ctx, args, std)
+}
+
+func runTransfer(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster transfer-leadership", "[ID]", "Hands leadership to the node named, or to the best follower.",
+		"tarry cluster transfer-leadership n2", 0, 1)
+	return operate(c, false, "leadership has moved", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.TransferLeadership(ctx, strings.Join(args, ""))
+	})(ctx, args, std)
+}

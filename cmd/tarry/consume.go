@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tarry/client"
+)
+
+func runReserve(ctx context.Context, args []string, std streams) int {
+	c := newCommand("reserve", "", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
+		"tarry reserve --topic mail --wait 10s --finish", 0, 0)
+	var topics, wait, ttr = new(list), new(duration), new(duration)
+	var most int
+	var finish bool
+	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.IntVar(&most, "max", 1, "`number` of jobs to take at most, 1 to 1000")
+	c.flags.Var(wait, "wait", "`time` to wait for a job, such as 10s; default: not at all")
+	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
+	c.flags.BoolVar(&finish, "finish", false, "finish the jobs once they are printed")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		if len(topics.names) == 0 {
+			return usagef("--topic is missing")
+		}
+		if most < 1 {
+			return usagef("--max is %d; it takes 1 to 1000", most)
+		}
+		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d})
+		if err != nil {
+			return err
+		}
+		if err := t.printReserved(jobs); err != nil || !finish {
+			return err
+		}
+		return t.finishAll(ctx, jobs)
+	})
+}
+
+// list is a flag's value that may be given several times.
+type list struct{ names []string }
+
+func (l *list) String() string     { return strings.Join(l.names, ", ") }
+func (l *list) Set(s string) error { l.names = append(l.names, s); return nil }
+
+func (t *terminal) printReserved(jobs []client.Reserved) error {
+	if t.json {
+		for _, j := range jobs {
+			if err := t.printJSON(j); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(jobs) == 0 {
+		fmt.Fprintln(t.notes, "no job is ready")
+		return nil
+	}
+	var rows [][]string
+	for _, j := range jobs {
+		rows = append(rows, []string{j.ID, j.Token, strconv.Itoa(int(j.Attempts)), when(j.ReservedUntil), show(j.Bytes())})
+	}
+	return t.table([]string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}, rows)
+}
+
+func (t *terminal) finishAll(ctx context.Context, jobs []client.Reserved) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	refs := make([]client.Ref, len(jobs))
+	for i := range jobs {
+		refs[i] = jobs[i].Ref()
+	}
+	failures, err := t.client.FinishBatch(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i, f := range failures {
+		if f != nil {
+			failures[i] = fmt.Errorf("finish %s: %w", refs[i].ID, f)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// stepFlags are what the commands on a reserved job take.
+type stepFlags struct {
+	token    string
+	delay    duration
+	ttr      duration
+	priority number
+	reason   string
+}
+
+// step makes a command on one job. takes names the flags that it has.
+func step(name, text, example string, takes string, f func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)) func(context.Context, []string, streams) int {
+	return func(ctx context.Context, args []string, std streams) int {
+		c := newCommand(name, "ID", text, example, 1, 1)
+		var s stepFlags
+		for _, flag := range strings.Fields(takes) {
+			switch flag {
+			case "token":
+				c.flags.StringVar(&s.token, "token", "", "`token` of the reservation; only while that one lasts something is done")
+			case "delay":
+				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: at once")
+			case "ttr":
+				c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
+			case "priority":
+				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: as before")
+			case "reason":
+				c.flags.StringVar(&s.reason, "reason", "", "`text` that is kept with the job")
+			}
+		}
+		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+			changed, err := f(ctx, t.client, client.Ref{ID: args[0], Token: s.token}, &s)
+			if err != nil {
+				return err
+			}
+			return t.printChanged(changed)
+		})
+	}
+}
+
+func (t *terminal) printChanged(c client.Changed) error {
+	if t.json {
+		return t.printJSON(c)
+	}
+	line := fmt.Sprintf("%s is %s", c.ID, c.State)
+	if !c.ReservedUntil.IsZero() {
+		line += " until " + when(c.ReservedUntil)
+	} else if c.State == "delayed" {
+		line += " until " + when(c.DueAt)
+	}
+	_, err := fmt.Fprintln(t.out, line)
+	return err
+}
+
+// gone is what is left of a job that was finished or deleted.
+func gone(ref client.Ref, err error) (client.Changed, error) {
+	return client.Changed{ID: ref.ID, State: "gone"}, err
+}
+
+func finishStep(ctx context.Context, c *client.Client, ref client.Ref, _ *stepFlags) (client.Changed, error) {
+	return gone(ref, c.Finish(ctx, ref))
+}
+
+func deleteStep(ctx context.Context, c *client.Client, ref client.Ref, _ *stepFlags) (client.Changed, error) {
+	return gone(ref, c.Delete(ctx, ref))
+}
+
+func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, Priority: s.priority.v, Reason: s.reason})
+}
+
+func touchStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return c.Touch(ctx, ref, s.ttr.d)
+}
+
+func buryStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return c.Bury(ctx, ref, client.Bury{Priority: s.priority.v, Reason: s.reason})
+}

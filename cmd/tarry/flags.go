@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/client"
+)
+
+const (
+	defaultAddr = "127.0.0.1:7300"
+	addrEnv     = "TARRY_ADDR"
+)
+
+// clientCommand is what the commands that talk to a node share: their flags,
+// their help and how they end.
+type clientCommand struct {
+	flags   *flag.FlagSet
+	name    string // as typed, "cluster remove"
+	args    string // positional arguments, for the help
+	text    string // what the command does
+	example string
+	least   int // positional arguments it takes at least
+	most    int // and at most
+
+	addr     string
+	json     bool
+	patience duration
+}
+
+// terminal is what a command works with once its command line is read.
+type terminal struct {
+	client *client.Client
+	nodes  []string
+	in     io.Reader
+	out    io.Writer
+	notes  io.Writer // for people, beside the output
+	json   bool
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ message string }
+
+func (e usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
+
+// newCommand makes a command that takes from least to most positional arguments.
+func newCommand(name, args, text, example string, least, most int) *clientCommand {
+	c := &clientCommand{name: name, args: args, text: text, example: example, least: least, most: most}
+	c.flags = flag.NewFlagSet("tarry "+name, flag.ContinueOnError)
+	c.flags.SetOutput(io.Discard)
+	addr := os.Getenv(addrEnv)
+	if addr == "" {
+		addr = defaultAddr
+	}
+	c.patience.d = 5 * time.Second
+	c.flags.StringVar(&c.addr, "addr", addr, "HTTP addresses of nodes, `host:port,...`; also set by "+addrEnv)
+	c.flags.BoolVar(&c.json, "json", false, "print one JSON object a line, for programs")
+	c.flags.Var(&c.patience, "patience", "`time` to go on trying when no node answers or can serve, such as 30s")
+	return c
+}
+
+// run reads the command line, calls f and turns its error into an exit code.
+func (c *clientCommand) run(ctx context.Context, args []string, std streams, f func(context.Context, *terminal, []string) error) int {
+	positional, err := c.parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		c.help(std.out)
+		return exitOK
+	case err == nil && (len(positional) < c.least || len(positional) > c.most):
+		err = usagef("takes %s, not %d arguments", c.takes(), len(positional))
+	}
+	var t *terminal
+	if err == nil {
+		t, err = c.terminal(std)
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "tarry %s: %v; see tarry %s --help\n", c.name, err, c.name)
+		return exitUsage
+	}
+	defer t.client.Close()
+	err = f(ctx, t, positional)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(std.err, "tarry %s: %v; see tarry %s --help\n", c.name, err, c.name)
+		return exitUsage
+	default:
+		fmt.Fprintf(std.err, "tarry %s: %s\n", c.name, explain(err))
+		return exitFailed
+	}
+}
+
+func (c *clientCommand) takes() string {
+	if c.args == "" {
+		return "no arguments"
+	}
+	return c.args
+}
+
+func (c *clientCommand) terminal(std streams) (*terminal, error) {
+	nodes := strings.FieldsFunc(c.addr, func(r rune) bool { return r == ',' || r == ' ' })
+	cl, err := client.New(nodes, client.WithPatience(c.patience.d))
+	if err != nil {
+		return nil, fmt.Errorf("--addr: %w", err)
+	}
+	return &terminal{client: cl, nodes: nodes, in: std.in, out: std.out, notes: std.err, json: c.json}, nil
+}
+
+// parse reads flags before, between and behind the positional arguments, which
+// the flag package alone does not. Everything behind -- is positional.
+func (c *clientCommand) parse(args []string) (positional []string, err error) {
+	for len(args) > 0 {
+		if err := c.flags.Parse(args); err != nil {
+			return nil, err
+		}
+		rest := c.flags.Args()
+		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
+			return append(positional, rest...), nil
+		}
+		if len(rest) == 0 {
+			break
+		}
+		positional = append(positional, rest[0])
+		args = rest[1:]
+	}
+	return positional, nil
+}
+
+func (c *clientCommand) help(w io.Writer) {
+	fmt.Fprintf(w, "Usage: tarry %s [flags]", c.name)
+	if c.args != "" {
+		fmt.Fprintf(w, " %s", c.args)
+	}
+	fmt.Fprintf(w, "\n\n%s\n\nExample:\n  %s\n\nFlags:\n", c.text, c.example)
+	c.flags.VisitAll(func(f *flag.Flag) {
+		value, text := flag.UnquoteUsage(f)
+		head := "--" + f.Name
+		if value != "" {
+			head += " " + value
+		}
+		if f.DefValue != "" && f.DefValue != "false" {
+			text += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(w, "  %-24s %s\n", head, text)
+	})
+}
+
+// explain adds what to do about an error, where there is something.
+func explain(err error) string {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	switch {
+	case e.Status == 0 && e.Code == client.CodeNotApplied:
+		return e.Message + "; is the server running? start one with: tarry server"
+	case e.Unknown:
+		return e.Message + " (the outcome is unknown: it may have been done)"
+	default:
+		return e.Message
+	}
+}
+
+// duration is a flag's value: a Go duration (1h30m, 250ms) or plain seconds.
+type duration struct{ d time.Duration }
+
+func (v *duration) String() string {
+	if v.d == 0 {
+		return ""
+	}
+	return v.d.String()
+}
+
+func (v *duration) Set(s string) error {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		if !(n >= 0 && n < 9e9) {
+			return fmt.Errorf("%s seconds is out of range", s)
+		}
+		v.d = time.Duration(n * float64(time.Second))
+		return nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is not a duration such as 250ms, 30s, 1h30m or 45 (seconds)", s)
+	}
+	v.d = d
+	return nil
+}
+
+// number is a flag's value that may be left out.
+type number struct{ v *uint32 }
+
+func (n *number) String() string {
+	if n == nil || n.v == nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(*n.v), 10)
+}
+
+func (n *number) Set(s string) error {
+	v, err := strconv.ParseUint(s, 10, 32)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number between 0 and 4294967295", s)
+	}
+	n.v = new(uint32(v))
+	return nil
+}
+
+// instant is a flag's value that may be left out.
+type instant struct{ t time.Time }
+
+func (i *instant) String() string {
+	if i == nil || i.t.IsZero() {
+		return ""
+	}
+	return i.t.Format(time.RFC3339Nano)
+}
+
+func (i *instant) Set(s string) (err error) {
+	if i.t, err = time.Parse(time.RFC3339, s); err != nil {
+		return fmt.Errorf("%q is not an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00Z", s)
+	}
+	return nil
+}

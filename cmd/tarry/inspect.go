@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"tarry/client"
+)
+
+func runGet(ctx context.Context, args []string, std streams) int {
+	c := newCommand("get", "ID", "Shows everything known of a job.", "tarry get mail-7", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		j, err := t.client.Get(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(j)
+		}
+		return t.printJob(j)
+	})
+}
+
+func (t *terminal) printJob(j *client.Job) error {
+	rows := [][]string{
+		{"topic", j.Topic}, {"state", j.State}, {"due", when(j.DueAt)}, {"created", when(j.CreatedAt)},
+	}
+	if !j.ReservedUntil.IsZero() {
+		rows = append(rows, []string{"reserved until", when(j.ReservedUntil)})
+	}
+	limit := "no limit"
+	if j.MaxAttempts > 0 {
+		limit = "of " + strconv.Itoa(int(j.MaxAttempts))
+	}
+	rows = append(rows,
+		[]string{"attempts", fmt.Sprintf("%d (%s)", j.Attempts, limit)},
+		[]string{"priority", strconv.Itoa(int(j.Priority))},
+		[]string{"time to run", j.TTR.String()},
+		[]string{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
+	)
+	if j.Reason != "" {
+		rows = append(rows, []string{"reason", j.Reason})
+	}
+	rows = append(rows, []string{"body", show(j.Bytes())})
+	return t.table([]string{"id", j.ID}, rows)
+}
+
+func runTopics(ctx context.Context, args []string, std streams) int {
+	c := newCommand("topics", "[TOPIC]", "Lists the topics, or one of them, with their jobs by state.", "tarry topics", 0, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		if len(args) == 1 {
+			topic, err := t.client.Topic(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return t.printTopics([]client.Topic{topic})
+		}
+		var all []client.Topic
+		for after := ""; ; {
+			page, next, err := t.client.Topics(ctx, after, 0)
+			if err != nil {
+				return err
+			}
+			all = append(all, page...)
+			if next == "" {
+				return t.printTopics(all)
+			}
+			after = next
+		}
+	})
+}
+
+func (t *terminal) printTopics(topics []client.Topic) error {
+	var rows [][]string
+	for _, p := range topics {
+		if t.json {
+			if err := t.printJSON(p); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt)})
+	}
+	if t.json {
+		return nil
+	}
+	return t.table([]string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE"}, rows)
+}
+
+func count(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func runKick(ctx context.Context, args []string, std streams) int {
+	c := newCommand("kick", "[ID]", "Makes a dead or delayed job ready; or, with --topic, the oldest dead jobs of a topic.",
+		"tarry kick --topic mail --max 100", 0, 1)
+	var topic string
+	var most int
+	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose dead jobs to kick")
+	c.flags.IntVar(&most, "max", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		if (topic == "") == (len(args) == 0) {
+			return usagef("takes either an ID or --topic")
+		}
+		if topic == "" {
+			changed, err := t.client.Kick(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return t.printChanged(changed)
+		}
+		n, err := t.client.KickTopic(ctx, topic, most)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(struct {
+				Kicked int `json:"kicked"`
+			}{n})
+		}
+		_, err = fmt.Fprintf(t.out, "%d kicked\n", n)
+		return err
+	})
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+)
+
+// printJSON prints v on one line.
+func (t *terminal) printJSON(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	_, err = fmt.Fprintf(t.out, "%s\n", line)
+	return err
+}
+
+// table prints rows of cells under a head, in columns.
+func (t *terminal) table(head []string, rows [][]string) error {
+	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	for _, row := range append([][]string{head}, rows...) {
+		// No space behind the last column.
+		if _, err := io.WriteString(w, strings.Join(row, "\t")+"\n"); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// when shows an instant to people.
+func when(i time.Time) string {
+	if i.IsZero() {
+		return "-"
+	}
+	return i.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// shownBytes is how much of a body a table shows.
+const shownBytes = 60
+
+// show makes one cell of a body: quoted when it would disturb the table, cut
+// when it is long.
+func show(body []byte) string {
+	cut := ""
+	if len(body) > shownBytes {
+		cut = fmt.Sprintf("... (%d bytes)", len(body))
+		text := utf8.Valid(body)
+		body = body[:shownBytes]
+		for text && !utf8.Valid(body) { // a character was cut in two
+			body = body[:len(body)-1]
+		}
+	}
+	quoted := fmt.Sprintf("%q", body)
+	if quoted == `"`+string(body)+`"` && len(body) > 0 {
+		return string(body) + cut
+	}
+	return quoted + cut
+}
