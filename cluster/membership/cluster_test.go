@@ -192,6 +192,7 @@ func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
 		_, ok := leader.PeerByServerID(wiped.serverID())
 		return ok && wiped.ClusterID() != ""
 	})
+	eventually(t, "messages for the earlier server arrive and are refused", func() bool { return wiped.layer.arrived.Load() > 2 })
 	require.False(t, wiped.AcceptsRaft())
 	require.Zero(t, wiped.raft.LastIndex(), "entries for the earlier server reached the new one")
 	for _, end := range release {

@@ -12,7 +12,7 @@
 //     comes back under a new incarnation and so as a new server; what the old
 //     one promised in votes and acknowledgements is never counted for the new.
 //   - A node without Raft state takes part in no vote before a cluster has
-//     asked for it by server id (AcceptsRaft). Otherwise the messages meant for
+//     asked for it by server id (gate.go). Otherwise the messages meant for
 //     the old server at the same address would reach an empty log.
 //   - At most one first configuration (bootstrap.go): only nodes that expect the
 //     same number, see nobody with state, and have promised themselves to one

@@ -22,7 +22,8 @@ import (
 const resolveFor = 10 * time.Second
 
 // Membership is one node's part in its cluster. Its life: New, Register on the
-// gRPC server and ServerAddr given to Raft's transport, Start with the running
+// gRPC server, Gate around the layer that Raft's transport listens on and ServerAddr
+// as its address provider, Start with the running
 // Raft, Lead whenever this node is the established leader, Stop before Raft is
 // shut down. All other methods may be called from many goroutines at once after
 // Start.
@@ -37,6 +38,7 @@ type Membership struct {
 	affiliation affiliation
 	promise     promise
 	foreign     atomic.Pointer[foreignError] // the last refusal, for Join to report
+	foreignSaid foreignError                 // the last refusal that was logged; of the watch goroutine
 	joining     atomic.Bool                  // set once: a cluster exists, so never bootstrap
 	admitted    atomic.Bool                  // set once: a cluster asked for this server id
 	removed     atomic.Bool                  // set once: this server id was removed for good
@@ -168,9 +170,9 @@ func (m *Membership) hasState() bool {
 
 // AcceptsRaft says whether Raft messages from other nodes may reach this node.
 // It is false on a node without state until a cluster has asked for this very
-// server id, and true from then on. The node's transport must refuse Raft
-// connections while it is false: they may be meant for an earlier incarnation
-// at the same address, whose votes and log are gone.
+// server id, and true from then on. Raft connections are refused while it is
+// false (Gate): they may be meant for an earlier incarnation at the same address,
+// whose votes and log are gone.
 func (m *Membership) AcceptsRaft() bool { return m.admitted.Load() || m.hasState() }
 
 // Removed says that this node's server id was removed from the cluster for good.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func (n *node) start() {
 	c.ShutdownOnRemove = false
 	c.Logger = hclog.NewNullLogger()
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.layer, MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: n.Membership,
+		Stream: n.Gate(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: n.Membership,
 	})
 	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.trans)
 	require.NoError(t, err)
@@ -314,13 +315,13 @@ func (f *fsm) Apply(l *raft.Log) any {
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("not in these tests") }
 func (f *fsm) Restore(io.ReadCloser) error         { return errors.New("not in these tests") }
 
-// layer carries Raft on a port of its own and asks the node's membership whether
-// a connection may come in.
+// layer carries Raft on a port of its own.
 type layer struct {
 	net.Listener
 	town *town
 	node *node
-	gate *Membership
+
+	arrived atomic.Int32 // connections
 }
 
 func (w *town) listenRaft(t *testing.T, n *node) *layer {
@@ -329,17 +330,13 @@ func (w *town) listenRaft(t *testing.T, n *node) *layer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.raft[n.clusterAddr] = l.Addr().String()
-	return &layer{Listener: l, town: w, node: n, gate: n.Membership}
+	return &layer{Listener: l, town: w, node: n}
 }
 
 func (l *layer) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil || l.gate.AcceptsRaft() {
-			return c, err
-		}
-		c.Close()
-	}
+	c, err := l.Listener.Accept()
+	l.arrived.Add(1)
+	return c, err
 }
 
 func (l *layer) Addr() net.Addr { return name(l.node.clusterAddr) }

@@ -104,6 +104,10 @@ func (m *Membership) rejoin(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Logger.Debug("not every address to join answered", "answered", n, "error", err)
 	}
+	if f := m.foreign.Load(); f != nil && *f != m.foreignSaid {
+		m.foreignSaid = *f // once for each
+		m.cfg.Logger.Warn("another cluster was met and refused", "node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
+	}
 }
 
 func (m *Membership) missesMembers() bool {
