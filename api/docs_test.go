@@ -1,0 +1,117 @@
+package api
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+)
+
+const docsPath = "../docs/http-api.md"
+
+var update = flag.Bool("update", false, "write the answers into docs/http-api.md; read the difference before you commit it")
+
+func TestEveryRouteIsDocumentedAndTheReverse(t *testing.T) {
+	text, err := os.ReadFile(docsPath)
+	require.NoError(t, err)
+	var documented []string
+	for _, m := range regexp.MustCompile("(?m)^### `([A-Z]+ /.*)`$").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, m[1])
+	}
+	served := []string{"GET /metrics"}
+	for _, rt := range (&server{}).routes() {
+		for method := range rt.methods {
+			path := strings.ReplaceAll(rt.path, "{id:batch}", "batch")
+			if path == "/v1/jobs/batch" && method != http.MethodPost {
+				continue // a job with the id "batch"
+			}
+			served = append(served, method+" "+path)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(served)
+	require.Equal(t, served, documented)
+}
+
+func TestEveryErrorIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(docsPath)
+	require.NoError(t, err)
+	documented := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([0-9]{3}) ").FindAllStringSubmatch(string(text), -1) {
+		documented[m[1]] = m[2]
+	}
+	served := map[string]string{}
+	for code, status := range statuses {
+		served[string(code)] = strconv.Itoa(status)
+	}
+	require.Equal(t, served, documented)
+}
+
+// example is a curl command and the answer that is printed below it.
+var example = regexp.MustCompile("(?s)```sh\ncurl (.*?)\n```\n```\n(.*?)```\n")
+
+// instants differ from run to run; a due_at that the client gave does not.
+var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`)
+
+func TestTheExamplesOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile(docsPath)
+	require.NoError(t, err)
+	h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
+	count := 0
+	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
+		count++
+		m := example.FindStringSubmatch(block)
+		answer := answerOf(h, curl(t, m[1]))
+		if !*update {
+			require.Equal(t, instants.ReplaceAllString(m[2], "T"), instants.ReplaceAllString(answer, "T"), "curl %s", m[1])
+		}
+		return "```sh\ncurl " + m[1] + "\n```\n```\n" + answer + "```\n"
+	})
+	require.Greater(t, count, 30, "examples were found")
+	if *update {
+		require.NoError(t, os.WriteFile(docsPath, []byte(updated), 0o644))
+	}
+}
+
+func answerOf(h http.Handler, r *http.Request) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return strconv.Itoa(w.Code) + " " + http.StatusText(w.Code) + "\n" + w.Body.String()
+}
+
+// curl makes the request that a curl command line sends, of the few options
+// that the documentation uses.
+func curl(t *testing.T, line string) *http.Request {
+	method, path, data := "", "", ""
+	words := regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1)
+	for i := 0; i < len(words); i++ {
+		word := strings.Trim(words[i], "'")
+		switch {
+		case word == "-X":
+			i++
+			method = words[i]
+		case word == "-d":
+			i++
+			data = strings.Trim(words[i], "'")
+		default:
+			require.True(t, strings.HasPrefix(word, "localhost:7300/"), line)
+			path = strings.TrimPrefix(word, "localhost:7300")
+		}
+	}
+	if method == "" {
+		method = http.MethodGet
+		if data != "" {
+			method = http.MethodPost
+		}
+	}
+	return httptest.NewRequest(method, path, strings.NewReader(data))
+}
