@@ -31,6 +31,8 @@ type Machine struct {
 
 	witnessMu sync.Mutex // one Witness at a time
 
+	checkpoints atomic.Uint64 // names given to checkpoints
+
 	mu     sync.RWMutex // guards public
 	public public
 }
