@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	// maxBatchBytes bounds the operations of one Raft entry. Larger entries
+	// delay heartbeats behind them; hashicorp/raft suggests 512 KiB at most.
+	// One request larger than this travels alone.
+	maxBatchBytes = 256 << 10
+
+	// maxInFlight is how many batches may be on their way to a majority at
+	// once. It keeps the disk busy while a batch waits for the network; more
+	// would only make batches smaller.
+	maxInFlight = 3
+
+	// maxQueuedBytes bounds what waits in the batcher; past it requests are
+	// refused as overload.
+	maxQueuedBytes = 64 << 20
+
+	// retryPause keeps the batcher from spinning while a leader that it knows
+	// of does not take its batches.
+	retryPause = 20 * time.Millisecond
+)
+
+// request is a run of operations that are proposed together.
+type request struct {
+	ops     []byte // framed by job.AppendOp
+	count   int
+	expires time.Time // when to give up if no leader has taken it
+	// done is called once, on any goroutine, and must not block.
+	done func([]*jobpb.Result, error)
+}
+
+// batch is what one Raft entry, or one message to the leader, will hold.
+type batch struct {
+	requests []*request
+	bytes    int
+	count    int
+}
+
+// sender takes a batch towards the log. It must not block for the commit: it
+// calls settle exactly once when the outcome is there. errRetry as the error
+// means: nothing was done, and another leader may take it.
+type sender func(b *batch, settle func([]*jobpb.Result, error))
+
+// batcher is the group commit of one node: all requests that arrive while
+// batches are under way share the next one. When nothing is under way a request
+// leaves at once.
+type batcher struct {
+	// leader returns how to send to the present leader, nil without one, and a
+	// channel that closes when that changes.
+	leader func() (sender, <-chan struct{})
+
+	mu     sync.Mutex
+	queue  []*request
+	bytes  int
+	closed bool
+
+	wake    chan struct{} // queue became non-empty
+	slots   chan struct{} // one per batch in flight
+	settled sync.WaitGroup
+	sizes   func(requests, ops, bytes int) // metrics
+}
+
+func newBatcher(leader func() (sender, <-chan struct{}), sizes func(requests, ops, bytes int)) *batcher {
+	return &batcher{leader: leader, wake: make(chan struct{}, 1), slots: make(chan struct{}, maxInFlight), sizes: sizes}
+}
+
+// submit queues r. It does not block. With force the bound on waiting bytes does
+// not apply: what the leader itself needs to make progress must not be refused.
+func (b *batcher) submit(r *request, force bool) {
+	b.mu.Lock()
+	var err error
+	switch {
+	case b.closed:
+		err = job.NotApplied("the node is stopping")
+	case !force && b.bytes+len(r.ops) > maxQueuedBytes:
+		err = &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
+			Message: "too much is waiting to be committed on this node; try again later"}
+	default:
+		b.queue = append(b.queue, r)
+		b.bytes += len(r.ops)
+	}
+	b.mu.Unlock()
+	if err != nil {
+		r.done(nil, err)
+		return
+	}
+	b.signal()
+}
+
+func (b *batcher) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends batches until ctx ends; then it answers all that wait and returns
+// when every batch under way has its outcome.
+func (b *batcher) run(ctx context.Context) {
+	defer b.close()
+	for {
+		select {
+		case <-b.wake:
+		case <-ctx.Done():
+			return
+		}
+		for b.waiting() {
+			if !b.sendOne(ctx) {
+				return
+			}
+		}
+	}
+}
+
+func (b *batcher) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) > 0
+}
+
+// sendOne sends the next batch as soon as there is a leader and a free slot. It
+// returns false when ctx has ended.
+func (b *batcher) sendOne(ctx context.Context) bool {
+	select {
+	case b.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	send, changed := b.leader()
+	if send == nil {
+		<-b.slots
+		return b.awaitLeader(ctx, changed)
+	}
+	// Taken only now, so that all that came while waiting for the slot is in.
+	next := b.take()
+	if next == nil {
+		<-b.slots
+		return true
+	}
+	b.sizes(len(next.requests), next.count, next.bytes)
+	b.settled.Add(1)
+	send(next, func(rs []*jobpb.Result, err error) {
+		defer b.settled.Done()
+		b.settle(next, rs, err)
+		<-b.slots
+	})
+	return true
+}
+
+// awaitLeader waits for a change of leadership, and answers the requests whose
+// time runs out meanwhile.
+func (b *batcher) awaitLeader(ctx context.Context, changed <-chan struct{}) bool {
+	alarm := time.NewTimer(b.expire(time.Now()))
+	defer alarm.Stop()
+	select {
+	case <-changed:
+	case <-alarm.C:
+		b.expire(time.Now())
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// expire answers the requests that have waited too long and returns how long
+// the next one still has.
+func (b *batcher) expire(now time.Time) time.Duration {
+	b.mu.Lock()
+	var late []*request
+	kept := b.queue[:0]
+	next := time.Second
+	for _, r := range b.queue {
+		if left := r.expires.Sub(now); left <= 0 {
+			late = append(late, r)
+			b.bytes -= len(r.ops)
+		} else {
+			kept = append(kept, r)
+			next = min(next, left)
+		}
+	}
+	clear(b.queue[len(kept):])
+	b.queue = kept
+	b.mu.Unlock()
+	for _, r := range late {
+		r.done(nil, errNoLeader())
+	}
+	return next
+}
+
+// take removes the next batch from the queue; nil when the queue is empty.
+func (b *batcher) take() *batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, size, count := 0, 0, 0
+	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].ops) <= maxBatchBytes) {
+		size += len(b.queue[n].ops)
+		count += b.queue[n].count
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	next := &batch{requests: make([]*request, n), bytes: size, count: count}
+	copy(next.requests, b.queue)
+	rest := copy(b.queue, b.queue[n:])
+	clear(b.queue[rest:])
+	b.queue = b.queue[:rest]
+	b.bytes -= size
+	return next
+}
+
+// settle hands the outcome of a batch to its requests.
+func (b *batcher) settle(bt *batch, rs []*jobpb.Result, err error) {
+	if err == errRetry {
+		b.requeue(bt)
+		return
+	}
+	if err == nil && len(rs) != bt.count {
+		err = job.Errorf(job.CodeUnknown, "the leader answered %d results for %d operations", len(rs), bt.count)
+	}
+	for _, r := range bt.requests {
+		if err != nil {
+			r.done(nil, err)
+			continue
+		}
+		r.done(rs[:r.count:r.count], nil)
+		rs = rs[r.count:]
+	}
+}
+
+// requeue puts a batch of which nothing was done back to the front of the
+// queue, for the next leader. Requests whose time is over are answered.
+func (b *batcher) requeue(bt *batch) {
+	time.AfterFunc(retryPause, func() {
+		b.mu.Lock()
+		closed := b.closed
+		if !closed {
+			b.queue = append(bt.requests, b.queue...)
+			b.bytes += bt.bytes
+		}
+		b.mu.Unlock()
+		if closed {
+			for _, r := range bt.requests {
+				r.done(nil, job.NotApplied("the node is stopping"))
+			}
+			return
+		}
+		b.expire(time.Now())
+		b.signal()
+	})
+}
+
+func (b *batcher) close() {
+	b.settled.Wait()
+	b.mu.Lock()
+	b.closed = true
+	left := b.queue
+	b.queue, b.bytes = nil, 0
+	b.mu.Unlock()
+	for _, r := range left {
+		r.done(nil, job.NotApplied("the node is stopping"))
+	}
+}

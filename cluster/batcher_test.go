@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// fakeLeader holds what it is sent until the test settles it.
+type fakeLeader struct {
+	mu      sync.Mutex
+	there   bool
+	changed chan struct{}
+	sent    []sentBatch
+}
+
+type sentBatch struct {
+	b      *batch
+	settle func([]*jobpb.Result, error)
+}
+
+func newFakeLeader(there bool) *fakeLeader {
+	return &fakeLeader{there: there, changed: make(chan struct{})}
+}
+
+func (f *fakeLeader) leader() (sender, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.there {
+		return nil, f.changed
+	}
+	return func(b *batch, settle func([]*jobpb.Result, error)) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.sent = append(f.sent, sentBatch{b, settle})
+	}, f.changed
+}
+
+func (f *fakeLeader) appear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.there = true
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// pop returns the oldest batch that was sent and not popped yet.
+func (f *fakeLeader) pop(t *testing.T) sentBatch {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.NotEmpty(t, f.sent, "a batch must have been sent")
+	b := f.sent[0]
+	f.sent = f.sent[1:]
+	return b
+}
+
+func (f *fakeLeader) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.sent)
+}
+
+func results(first, n int) []*jobpb.Result {
+	rs := make([]*jobpb.Result, n)
+	for i := range rs {
+		rs[i] = &jobpb.Result{Seq: uint64(first + i)}
+	}
+	return rs
+}
+
+type answer struct {
+	calls int
+	rs    []*jobpb.Result
+	err   error
+}
+
+// inBubble runs body with a batcher in front of a fake leader, on a fake clock.
+func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, send func(ops, size int) *answer)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeLeader(there) // its channels must belong to the bubble
+		b := newBatcher(f.leader, func(int, int, int) {})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { b.run(ctx); close(done) }()
+		send := func(ops, size int) *answer {
+			a := &answer{}
+			b.submit(&request{ops: make([]byte, size), count: ops, expires: time.Now().Add(5 * time.Second),
+				done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
+			synctest.Wait()
+			return a
+		}
+		body(t, f, send)
+		cancel()
+		for _, s := range f.sent {
+			s.settle(nil, job.Unknown("stopped"))
+		}
+		<-done
+	})
+}
+
+func TestLoneRequestLeavesAtOnce(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		a := send(2, 10)
+		f.pop(t).settle(results(1, 2), nil)
+		require.Equal(t, 1, a.calls)
+		require.Len(t, a.rs, 2)
+	})
+}
+
+func TestRequestsShareABatchWhileOthersAreUnderWay(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		for range maxInFlight {
+			send(1, 10)
+		}
+		require.Equal(t, maxInFlight, f.waiting())
+		x, y := send(1, 10), send(3, 10)
+		require.Equal(t, maxInFlight, f.waiting(), "no more batches than slots")
+		f.pop(t).settle(results(0, 1), nil)
+		synctest.Wait()
+		for range maxInFlight - 1 {
+			f.pop(t).settle(results(0, 1), nil)
+		}
+		shared := f.pop(t)
+		require.Equal(t, 4, shared.b.count)
+		shared.settle(results(7, 4), nil)
+		require.Equal(t, uint64(7), x.rs[0].Seq)
+		require.Equal(t, []uint64{8, 9, 10}, []uint64{y.rs[0].Seq, y.rs[1].Seq, y.rs[2].Seq})
+	})
+}
+
+func TestBatchStaysBelowItsSize(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		for range maxInFlight {
+			send(1, 1)
+		}
+		send(1, maxBatchBytes-10)
+		send(1, 11)
+		send(1, 2*maxBatchBytes)
+		var counts []int
+		for range maxInFlight + 3 {
+			s := f.pop(t)
+			counts = append(counts, s.b.count)
+			s.settle(results(0, s.b.count), nil)
+			synctest.Wait()
+		}
+		require.Equal(t, []int{1, 1, 1, 1, 1, 1}, counts)
+	})
+}
+
+func TestWithoutALeaderRequestsAreHeldAndThenRefused(t *testing.T) {
+	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		early := send(1, 10)
+		time.Sleep(4 * time.Second)
+		late := send(1, 10)
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, 1, early.calls)
+		require.Equal(t, job.CodeNotApplied, job.CodeOf(early.err))
+		require.Zero(t, late.calls)
+		f.appear()
+		synctest.Wait()
+		f.pop(t).settle(results(1, 1), nil)
+		require.NoError(t, late.err)
+		require.Equal(t, 1, late.calls)
+	})
+}
+
+func TestBatchThatNoLeaderTookGoesToTheNextInOrder(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		a := send(1, 10)
+		f.pop(t).settle(nil, errRetry)
+		require.Zero(t, a.calls)
+		time.Sleep(2 * retryPause)
+		synctest.Wait()
+		f.pop(t).settle(results(3, 1), nil)
+		require.Equal(t, uint64(3), a.rs[0].Seq)
+	})
+}
+
+func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		a := send(1, 10)
+		f.pop(t).settle(nil, job.Unknown("leadership lost"))
+		require.Equal(t, 1, a.calls)
+		require.Equal(t, job.CodeUnknown, job.CodeOf(a.err))
+		short := send(2, 10)
+		f.pop(t).settle(results(0, 1), nil)
+		require.Equal(t, job.CodeUnknown, job.CodeOf(short.err), "fewer results than operations prove nothing")
+	})
+}
+
+func TestPastTheBoundRequestsAreRefused(t *testing.T) {
+	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+		send(1, maxQueuedBytes)
+		a := send(1, 1)
+		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err))
+	})
+}

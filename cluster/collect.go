@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector reads a shard's gauges off when /metrics is asked for.
+type collector struct {
+	s     *Shard
+	gauge map[string]*prometheus.Desc
+	jobs  *prometheus.Desc
+}
+
+// gauges are the names and meanings of what collect reports, besides the jobs.
+var gauges = []struct{ name, help string }{
+	{"tarry_topics", "Topics that have jobs, or had some within the last hour."},
+	{"tarry_reserves_waiting", "Reserves that wait on this leader."},
+	{"tarry_fsm_applied_index", "Index of the last log entry that the state machine applied."},
+	{"tarry_fsm_clock_skew_seconds", "State machine's clock minus this node's."},
+	{"tarry_store_bytes", "Bytes that the state machine's store has on disk."},
+	{"tarry_store_memtable_bytes", "Bytes of the state machine's store that are in memory tables."},
+	{"tarry_store_compaction_debt_bytes", "Estimate of the bytes that wait for compaction."},
+	{"tarry_raft_is_leader", "1 when this node leads."},
+	{"tarry_raft_has_leader", "1 when this node knows a leader."},
+	{"tarry_raft_term", "Raft term."},
+	{"tarry_raft_last_index", "Index of the last entry in this node's log."},
+	{"tarry_raft_commit_index", "Index up to which this node knows entries to be committed."},
+	{"tarry_raft_last_contact_seconds", "Time since this follower heard of its leader; 0 on the leader."},
+}
+
+func registerCollector(r prometheus.Registerer, s *Shard) {
+	c := &collector{s: s, gauge: map[string]*prometheus.Desc{},
+		jobs: prometheus.NewDesc("tarry_jobs", "Jobs by state, as of this node.", []string{"state"}, nil)}
+	for _, g := range gauges {
+		c.gauge[g.name] = prometheus.NewDesc(g.name, g.help, nil, nil)
+	}
+	r.MustRegister(c)
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.jobs
+	for _, d := range c.gauge {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	set := func(name string, v float64) {
+		ch <- prometheus.MustNewConstMetric(c.gauge[name], prometheus.GaugeValue, v)
+	}
+	c.collectJobs(ch, set)
+	s := c.s
+	applied := s.machine.Applied()
+	set("tarry_fsm_applied_index", float64(applied.Index))
+	if applied.ClockMS > 0 {
+		set("tarry_fsm_clock_skew_seconds", time.Until(time.UnixMilli(applied.ClockMS)).Seconds())
+	}
+	waiting := 0
+	if d := s.dispatcher(); d != nil {
+		waiting = d.Waiting()
+	}
+	set("tarry_reserves_waiting", float64(waiting))
+	if m := s.machine.Metrics(); m != nil {
+		set("tarry_store_bytes", float64(m.DiskSpaceUsage()))
+		set("tarry_store_memtable_bytes", float64(m.MemTable.Size))
+		set("tarry_store_compaction_debt_bytes", float64(m.Compact.EstimatedDebt))
+	}
+	c.collectRaft(set)
+}
+
+func (c *collector) collectRaft(set func(string, float64)) {
+	r := c.s.raft
+	leads := r.State() == raft.Leader
+	set("tarry_raft_is_leader", flag(leads))
+	l, _ := c.s.leaders.get()
+	set("tarry_raft_has_leader", flag(l.id != ""))
+	set("tarry_raft_term", float64(r.CurrentTerm()))
+	set("tarry_raft_last_index", float64(r.LastIndex()))
+	set("tarry_raft_commit_index", float64(r.CommitIndex()))
+	contact := 0.0
+	if last := r.LastContact(); !leads && !last.IsZero() {
+		contact = time.Since(last).Seconds()
+	}
+	set("tarry_raft_last_contact_seconds", contact)
+}
+
+// collectJobs adds the topics' counts up; they are kept, not counted.
+func (c *collector) collectJobs(ch chan<- prometheus.Metric, set func(string, float64)) {
+	v := c.s.machine.View()
+	defer v.Close()
+	var delayed, ready, reserved, dead uint64
+	topics, after := 0, ""
+	for {
+		page, err := v.Topics(after, 1000)
+		if err != nil {
+			ch <- prometheus.NewInvalidMetric(c.jobs, err)
+			return
+		}
+		for _, t := range page {
+			delayed, ready, reserved, dead = delayed+t.Delayed, ready+t.Ready, reserved+t.Reserved, dead+t.Dead
+		}
+		topics += len(page)
+		if len(page) < 1000 {
+			break
+		}
+		after = page[len(page)-1].Name
+	}
+	for state, n := range map[string]uint64{"delayed": delayed, "ready": ready, "reserved": reserved, "dead": dead} {
+		ch <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), state)
+	}
+	set("tarry_topics", float64(topics))
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

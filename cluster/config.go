@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config is what a node is started with. Addresses are host:port.
+type Config struct {
+	NodeID  string // unique in the cluster, chosen by the operator
+	DataDir string
+	Version string // release of this binary, shown to operators
+
+	ClusterAddr   string // listens for other nodes (Raft and RPC)
+	GossipAddr    string // listens for memberlist, TCP and UDP
+	AdvertiseHost string // the name by which others reach this node
+	HTTPAdvertise string // host:port of this node's HTTP API, told to others
+
+	Join            []string // gossip addresses of nodes to find the cluster by
+	BootstrapExpect int      // voters of a new cluster; 0: only ever join
+
+	CacheBytes int64 // block cache of the state machine; 0: its default
+
+	Logger *slog.Logger
+
+	// Fatal is called when going on would risk data: a failed or hung sync, an
+	// entry that cannot be applied. It must end the process.
+	Fatal func(error)
+	// Left is called once when this node has left its cluster by request; the
+	// process should end.
+	Left func()
+}
+
+// Timing of one shard. The defaults suit nodes within one region; all nodes of a
+// cluster should use the same.
+type Timing struct {
+	// Heartbeat is how long a follower waits for its leader before it stands
+	// for election; Election how long a candidate waits for votes.
+	Heartbeat, Election time.Duration
+	// Lease is how long a leader that cannot reach a majority goes on leading.
+	Lease time.Duration
+	// HoldTime is how long a request waits for a leader before it is refused.
+	HoldTime time.Duration
+	// OpTimeout is how long a request waits for its outcome before that is
+	// reported as unknown.
+	OpTimeout time.Duration
+}
+
+// DefaultTiming finds a lost leader in about a second.
+func DefaultTiming() Timing {
+	return Timing{
+		Heartbeat: 600 * time.Millisecond,
+		Election:  600 * time.Millisecond,
+		Lease:     400 * time.Millisecond,
+		HoldTime:  5 * time.Second,
+		OpTimeout: 15 * time.Second,
+	}
+}
+
+const (
+	// maxWaiters bounds the reserves that wait on one leader.
+	maxWaiters = 100_000
+
+	// advanceSlice bounds the jobs that one Advance moves, so that a million
+	// jobs due at once neither stall the log nor other topics.
+	advanceSlice = 2000
+
+	// trailingLogBytes is how much log stays behind a snapshot for followers
+	// that are behind; less and they would need the whole state.
+	trailingLogBytes = 256 << 20
+)

@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// identityVersion is the version of the data directory's layout.
+const identityVersion = 1
+
+// identity is what node.json in the data directory holds. The incarnation tells
+// this directory from any other that a node of the same name had before: a node
+// that lost its disk has lost its votes too and must come back as a new member.
+type identity struct {
+	Version     int    `json:"version"`
+	NodeID      string `json:"node_id"`
+	Incarnation string `json:"incarnation"`
+	Left        bool   `json:"left,omitempty"` // the node left its cluster for good
+}
+
+func (i identity) serverID() string { return i.NodeID + "." + i.Incarnation }
+
+// dataDir is a data directory that this process alone uses.
+type dataDir struct {
+	path string
+	lock *os.File
+	id   identity
+}
+
+// openDataDir makes or opens the directory, locks it, and reads or gives its
+// identity. It refuses one that is in use, of another node, of a newer layout,
+// or of a node that has left its cluster.
+func openDataDir(path, nodeID string) (*dataDir, error) {
+	if err := os.MkdirAll(path, 0o750); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("data directory %s is in use by another process", path)
+		}
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	d := &dataDir{path: path, lock: lock}
+	if err := d.load(nodeID); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *dataDir) file() string { return filepath.Join(d.path, "node.json") }
+
+func (d *dataDir) load(nodeID string) error {
+	data, err := os.ReadFile(d.file())
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(d.path, shardDir(0))); err == nil {
+			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; move the directory away, and the node will rejoin as a new member", d.file(), d.path)
+		}
+		var raw [8]byte
+		rand.Read(raw[:])
+		d.id = identity{Version: identityVersion, NodeID: nodeID, Incarnation: hex.EncodeToString(raw[:])}
+		return d.save()
+	}
+	if err != nil {
+		return fmt.Errorf("read the node's identity: %w", err)
+	}
+	if err := json.Unmarshal(data, &d.id); err != nil {
+		return fmt.Errorf("%s is damaged (%w): move the directory away, and the node will rejoin as a new member", d.file(), err)
+	}
+	switch {
+	case d.id.Version != identityVersion:
+		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by a newer release", d.path, d.id.Version, identityVersion)
+	case d.id.NodeID != nodeID:
+		return fmt.Errorf("data directory %s belongs to node %q, but --node-id is %q", d.path, d.id.NodeID, nodeID)
+	case d.id.Left:
+		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away", d.path)
+	}
+	return nil
+}
+
+// save writes the identity durably: whole or not at all.
+func (d *dataDir) save() error {
+	data, err := json.MarshalIndent(d.id, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := d.file() + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("write the node's identity: %w", err)
+	}
+	_, err = f.Write(append(data, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, d.file())
+	}
+	if err == nil {
+		err = syncDir(d.path)
+	}
+	if err != nil {
+		return fmt.Errorf("write the node's identity: %w", err)
+	}
+	return nil
+}
+
+// markLeft records that this directory's node is no longer part of its cluster.
+func (d *dataDir) markLeft() error {
+	d.id.Left = true
+	return d.save()
+}
+
+func (d *dataDir) close() error { return d.lock.Close() }
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func shardDir(n uint32) string { return fmt.Sprintf("shard-%d", n) }

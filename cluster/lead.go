@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// barrierTimeout bounds how long a new leader may take to apply what its
+// predecessors committed before it gives up and tries again.
+const barrierTimeout = 2 * time.Minute
+
+// leadLoop runs the leader's work while Raft says that this node leads.
+func (s *Shard) leadLoop() {
+	var stop func()
+	end := func() {
+		if stop != nil {
+			stop()
+			stop = nil
+		}
+	}
+	defer end()
+	for {
+		select {
+		case leads := <-s.raft.LeaderCh():
+			// "Leads" twice in a row means: lost and regained.
+			end()
+			if leads {
+				stop = s.startLeading()
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// startLeading starts the leader's work; the function it returns stops it and
+// waits for its end.
+func (s *Shard) startLeading() (stop func()) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.adapter.SetServing(true)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for ctx.Err() == nil {
+			if err := s.establish(ctx); err != nil {
+				s.log.Warn("not yet an established leader, trying again", "error", err)
+				pause(ctx, time.Second, nil)
+				continue
+			}
+			s.lead(ctx)
+		}
+	})
+	return func() {
+		cancel()
+		if t := s.term.Swap(nil); t != nil {
+			t.dispatcher.Stop()
+		}
+		work.Wait()
+		s.adapter.SetServing(false)
+	}
+}
+
+// establish waits until everything that earlier leaders committed is applied.
+// Only then may counts and reads be trusted.
+func (s *Shard) establish(ctx context.Context) error {
+	done := make(chan error, 1)
+	f := s.raft.Barrier(barrierTimeout)
+	go func() { done <- f.Error() }() // ends with the barrier, at the latest when Raft stops
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lead does the leader's work until ctx ends.
+func (s *Shard) lead(ctx context.Context) {
+	d := dispatch.New(
+		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
+		maxWaiters,
+		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, time.Now()) },
+	)
+	// The hook first, then what was there before: no update can be missed.
+	s.term.Store(&term{dispatcher: d})
+	d.Prime(updates(s.machine.TopicChanges()))
+	s.leaders.set(leader{id: s.cfg.ServerID, addr: s.localAddr}, time.Now())
+	s.metrics.elections.Inc()
+	s.log.Info("leading")
+
+	var work sync.WaitGroup
+	work.Go(func() { s.timer.Run(ctx) })
+	work.Go(func() { s.cfg.Lead(ctx) })
+	<-ctx.Done()
+	d.Stop()
+	work.Wait()
+	s.log.Info("not leading any more")
+}
+
+// Advance implements timer.Shard: it moves a slice of what is due and, in the
+// same entry, reserves for the waiters of the topics concerned.
+func (s *Shard) Advance(ctx context.Context) error {
+	d := s.dispatcher()
+	if d == nil {
+		return errRetry
+	}
+	reserves, reserved := d.Claim(s.Now().UnixMilli())
+	ops := append([]*jobpb.Op{{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: advanceSlice}}}}, reserves...)
+	done := make(chan error, 1)
+	s.submit(ops, true, func(rs []*jobpb.Result, err error) {
+		if reserved != nil {
+			reserved(rest(rs), err)
+		}
+		done <- err
+	})
+	select {
+	case err := <-done:
+		if err != nil && job.CodeOf(err) == job.CodeInternal {
+			s.log.Error("could not advance", "error", err)
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func rest(rs []*jobpb.Result) []*jobpb.Result {
+	if len(rs) == 0 {
+		return nil
+	}
+	return rs[1:]
+}
+
+// transfer hands leadership to another voter and blocks until that is done.
+func (s *Shard) transfer() error {
+	err := s.raft.LeadershipTransfer().Error()
+	if errors.Is(err, raft.ErrNotLeader) {
+		return nil
+	}
+	return err
+}

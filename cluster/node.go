@@ -1,0 +1,276 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+
+	"tarry/cluster/membership"
+	"tarry/cluster/noderpc"
+	"tarry/cluster/transport"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Node is one running node. It implements api.Queue and api.Operator.
+type Node struct {
+	*Shard
+	cfg      Config
+	log      *slog.Logger
+	data     *dataDir
+	mux      *transport.Mux
+	peers    *peers
+	rpc      *grpc.Server
+	trans    *raft.NetworkTransport
+	members  *membership.Membership
+	registry *prometheus.Registry
+
+	started  bool // membership runs
+	draining atomic.Bool
+	stopped  sync.Once
+	work     sync.WaitGroup
+}
+
+// Start opens the data directory and starts the node. It returns as soon as the
+// node runs; Readiness tells when it can serve. On an error nothing is left
+// running.
+func Start(cfg Config) (n *Node, err error) {
+	n = &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.NodeID), registry: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			n.release()
+		}
+	}()
+	if n.data, err = openDataDir(cfg.DataDir, cfg.NodeID); err != nil {
+		return nil, err
+	}
+	serverID := n.data.id.serverID()
+	if n.Shard, err = openShard(shardConfig{
+		Timing: DefaultTiming(), Number: 0, ServerID: serverID, NodeID: cfg.NodeID,
+		Dir: filepath.Join(cfg.DataDir, shardDir(0)), Cache: cfg.CacheBytes,
+		Logger: n.log, Registry: n.registry, Fatal: cfg.Fatal, Peer: n.peer, Lead: n.lead,
+		ClusterChanged: func() { n.members.ClusterIDChanged() },
+	}); err != nil {
+		return nil, err
+	}
+	if err := n.listen(); err != nil {
+		return nil, err
+	}
+	if err := n.joinUp(serverID); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) listen() error {
+	advertised, err := advertise(n.cfg.AdvertiseHost, n.cfg.ClusterAddr)
+	if err != nil {
+		return fmt.Errorf("cluster address: %w", err)
+	}
+	if n.mux, err = transport.Listen(transport.Options{
+		Bind: n.cfg.ClusterAddr, Advertise: advertised, ClusterID: n.clusterID, Logger: n.log,
+	}); err != nil {
+		return fmt.Errorf("listen for other nodes: %w", err)
+	}
+	n.peers = newPeers(n.mux.DialRPC)
+	return nil
+}
+
+// joinUp starts what needs each other: Raft asks membership for addresses, and
+// membership's service runs on the port that Raft uses.
+func (n *Node) joinUp(serverID string) error {
+	hasState, err := n.Shard.hasState()
+	if err != nil {
+		return fmt.Errorf("look for Raft's state: %w", err)
+	}
+	if n.members, err = membership.New(membership.Config{
+		NodeID: n.cfg.NodeID, ServerID: serverID,
+		ClusterAddr: n.mux.Addr().String(), HTTPAddr: n.cfg.HTTPAdvertise,
+		GossipBind: n.cfg.GossipAddr, AdvertiseHost: n.cfg.AdvertiseHost,
+		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
+		HasState: hasState, Logger: n.log,
+		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
+		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
+		Dial: n.peers.get,
+	}); err != nil {
+		return err
+	}
+	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: n.members.Gate(n.mux.Raft(0)), MaxPool: 4, Timeout: 10 * time.Second,
+		ServerAddressProvider: n.members, Logger: newRaftLogger(n.log),
+	})
+	if err := n.Shard.start(n.trans); err != nil {
+		return err
+	}
+	n.serve()
+	if err := n.members.Start(n.Shard.raft); err != nil {
+		return fmt.Errorf("start discovery: %w", err)
+	}
+	n.started = true
+	return nil
+}
+
+// serve answers other nodes.
+func (n *Node) serve() {
+	n.rpc = newRPCServer()
+	noderpc.RegisterNodeServer(n.rpc, &service{shard: n.shardNumber})
+	n.members.Register(n.rpc)
+	n.work.Go(func() {
+		if err := n.rpc.Serve(n.mux.RPC()); err != nil && !errors.Is(err, grpc.ErrServerStopped) && !errors.Is(err, net.ErrClosed) {
+			n.log.Error("the service for other nodes ended", "error", err)
+		}
+	})
+}
+
+// lead is the node's part in leading its shard.
+func (n *Node) lead(ctx context.Context) {
+	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
+		n.log.Error("membership stopped leading", "error", err)
+	}
+}
+
+func (n *Node) shardNumber(number uint32) *Shard {
+	if number != 0 {
+		return nil
+	}
+	return n.Shard
+}
+
+func (n *Node) peer(ctx context.Context, addr string) (noderpc.NodeClient, error) {
+	c, err := n.peers.get(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return noderpc.NewNodeClient(c), nil
+}
+
+// The facts of the cluster live in the state machine of the first shard.
+
+func (n *Node) clusterID() string { return n.machine.ClusterID() }
+
+func (n *Node) proposeClusterID(ctx context.Context, id string) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: id}}})
+}
+
+func (n *Node) proposeForget(ctx context.Context, serverID string) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: serverID}}})
+}
+
+func (n *Node) doOne(ctx context.Context, op *jobpb.Op) error {
+	rs, err := n.Do(ctx, []*jobpb.Op{op})
+	if err != nil {
+		return err
+	}
+	return job.ResultError(rs[0])
+}
+
+// Metrics are the node's, for /metrics.
+func (n *Node) Metrics() *prometheus.Registry { return n.registry }
+
+// Drain prepares the node's end: it reports itself not ready, answers waiting
+// reserves, and hands leadership over. It blocks until that is done or ctx ends.
+// It never leaves the cluster.
+func (n *Node) Drain(ctx context.Context) {
+	if n.draining.Swap(true) {
+		return
+	}
+	n.Shard.drain()
+	if n.Shard.raft.State() != raft.Leader || n.onlyVoter() {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.Shard.transfer() }() // ends when Raft stops, at the latest
+	select {
+	case err := <-done:
+		if err != nil {
+			n.log.Warn("could not hand leadership over before stopping", "error", err)
+		}
+	case <-ctx.Done():
+		n.log.Warn("could not hand leadership over before stopping", "error", ctx.Err())
+	}
+}
+
+func (n *Node) onlyVoter() bool {
+	f := n.Shard.raft.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	voters := 0
+	for _, s := range f.Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	return voters <= 1
+}
+
+// Stop ends the node and waits for everything it started.
+func (n *Node) Stop() (err error) {
+	n.stopped.Do(func() { err = n.release() })
+	return err
+}
+
+// release undoes Start, from the last step to the first; steps that were not
+// taken are skipped.
+func (n *Node) release() error {
+	var errs []error
+	if n.started {
+		errs = append(errs, n.members.Stop())
+	}
+	if n.rpc != nil {
+		n.rpc.Stop()
+	}
+	if n.Shard != nil {
+		errs = append(errs, n.Shard.stop())
+	}
+	if n.trans != nil {
+		errs = append(errs, n.trans.Close())
+		n.trans.CloseStreams() // Close leaves pooled connections open
+	}
+	if n.peers != nil {
+		n.peers.close()
+	}
+	if n.mux != nil {
+		errs = append(errs, n.mux.Close())
+	}
+	n.work.Wait()
+	if n.data != nil {
+		errs = append(errs, n.data.close())
+	}
+	return errors.Join(errs...)
+}
+
+// advertise puts the host by which others reach this node before the port it
+// listens on.
+func advertise(host, bind string) (string, error) {
+	bound, port, err := net.SplitHostPort(bind)
+	if err != nil {
+		return "", err
+	}
+	if host == "" {
+		host = bound
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		return "", fmt.Errorf("%q cannot be reached by other nodes; name this node with --advertise-host", host)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// nodeID is the part of a Raft server id that operators know.
+func nodeID(serverID string) string {
+	if i := strings.LastIndexByte(serverID, '.'); i > 0 {
+		return serverID[:i]
+	}
+	return serverID
+}

@@ -1,0 +1,289 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// Ends by itself when its probe has timed out; Shutdown does not wait.
+		goleak.IgnoreTopFunction("github.com/hashicorp/memberlist.(*Memberlist).probeNode"),
+	)
+}
+
+// testCluster runs nodes in this process, with real sockets and directories.
+type testCluster struct {
+	t     testing.TB
+	cfgs  []Config
+	nodes []*Node // nil while stopped
+}
+
+func freePorts(t testing.TB, n int) []string {
+	t.Helper()
+	var addrs []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+func newTestCluster(t testing.TB, n int) *testCluster {
+	c := &testCluster{t: t, nodes: make([]*Node, n)}
+	ports := freePorts(t, 2*n)
+	for i := range n {
+		cfg := Config{
+			NodeID: fmt.Sprint("n", i+1), DataDir: t.TempDir(), Version: "test",
+			ClusterAddr: ports[2*i], GossipAddr: ports[2*i+1], HTTPAdvertise: "127.0.0.1:1",
+			BootstrapExpect: n,
+			Logger:          slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Fatal:           func(err error) { t.Errorf("fatal: %v", err) },
+		}
+		if n > 1 {
+			for j := range n {
+				cfg.Join = append(cfg.Join, ports[2*j+1])
+			}
+		}
+		c.cfgs = append(c.cfgs, cfg)
+	}
+	t.Cleanup(func() {
+		for i := range c.nodes {
+			c.stop(i)
+		}
+	})
+	for i := range n {
+		c.start(i)
+	}
+	return c
+}
+
+func (c *testCluster) start(i int) *Node {
+	n, err := Start(c.cfgs[i])
+	require.NoError(c.t, err)
+	c.nodes[i] = n
+	return n
+}
+
+func (c *testCluster) stop(i int) {
+	if n := c.nodes[i]; n != nil {
+		c.nodes[i] = nil
+		require.NoError(c.t, n.Stop())
+	}
+}
+
+// leader waits for one and returns its place.
+func (c *testCluster) leader() int {
+	c.t.Helper()
+	at := -1
+	c.eventually(func() bool {
+		for i, n := range c.nodes {
+			if n != nil && n.dispatcher() != nil {
+				at = i
+				return true
+			}
+		}
+		return false
+	}, "a leader")
+	return at
+}
+
+func (c *testCluster) follower() *Node {
+	c.t.Helper()
+	l := c.leader()
+	for i, n := range c.nodes {
+		if n != nil && i != l {
+			return n
+		}
+	}
+	c.t.Fatal("no follower runs")
+	return nil
+}
+
+func (c *testCluster) eventually(ok func() bool, what string) {
+	c.t.Helper()
+	require.Eventually(c.t, ok, 30*time.Second, 10*time.Millisecond, what)
+}
+
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func add(id, topic string, delay time.Duration) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
+		Id: id, Topic: topic, Body: []byte("body of " + id), DelayMs: delay.Milliseconds(), TtrMs: 60_000, Priority: 1024,
+	}}}
+}
+
+func finish(j *jobpb.Reserved) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: j.Generation}}}}
+}
+
+func do(t testing.TB, n *Node, ops ...*jobpb.Op) []*jobpb.Result {
+	t.Helper()
+	rs, err := n.Do(context.Background(), ops)
+	require.NoError(t, err)
+	require.Len(t, rs, len(ops))
+	for _, r := range rs {
+		require.NoError(t, job.ResultError(r))
+	}
+	return rs
+}
+
+func reserveOne(t testing.TB, n *Node, wait time.Duration, topics ...string) []*jobpb.Reserved {
+	t.Helper()
+	jobs, err := n.Reserve(context.Background(), &jobpb.Reserve{Topics: topics, Max: 1}, wait)
+	require.NoError(t, err)
+	return jobs
+}
+
+func TestJobAddedThroughOneNodeIsReservedThroughAnother(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	via, other := c.nodes[(l+1)%3], c.nodes[(l+2)%3]
+	do(t, via, add("a", "t", 300*time.Millisecond))
+	require.Empty(t, reserveOne(t, other, 0, "t"), "not before it is due")
+	jobs := reserveOne(t, other, 10*time.Second, "t")
+	require.Len(t, jobs, 1)
+	require.Equal(t, "body of a", string(jobs[0].Body))
+	j, err := via.Job(context.Background(), "a", false)
+	require.NoError(t, err)
+	require.Equal(t, jobpb.State_STATE_RESERVED, j.State)
+	do(t, other, finish(jobs[0]))
+	_, err = via.Job(context.Background(), "a", false)
+	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
+}
+
+func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	waiting := c.follower()
+	got := make(chan []*jobpb.Reserved, 1)
+	go func() {
+		jobs, _ := waiting.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
+		got <- jobs
+	}()
+	c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+	c.stop(l)
+	do(t, c.nodes[c.leader()], add("a", "t", 0))
+	jobs := <-got
+	require.Len(t, jobs, 1)
+}
+
+func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	via := c.follower()
+	for i := range 20 {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan []*jobpb.Reserved, 1)
+		go func() {
+			jobs, _ := via.Reserve(ctx, &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 10*time.Second)
+			done <- jobs
+		}()
+		c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+		go cancel() // races with the delivery
+		id := fmt.Sprint("j", i)
+		do(t, via, add(id, "t", 0))
+		if jobs := <-done; len(jobs) > 0 {
+			do(t, via, finish(jobs[0]))
+			continue
+		}
+		jobs := reserveOne(t, via, 10*time.Second, "t")
+		require.Len(t, jobs, 1, "job %s is still held for a consumer that is gone", id)
+		require.Equal(t, uint32(1), jobs[0].Attempts, "an attempt nobody saw does not count")
+		do(t, via, finish(jobs[0]))
+	}
+}
+
+func TestWritesGoOnAfterTheLeaderStopsAndDigestsAgree(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	for i := range 100 {
+		do(t, c.nodes[i%3], add(fmt.Sprint("a", i), "t", time.Hour))
+	}
+	c.stop(l)
+	live := c.follower()
+	for i := range 100 {
+		do(t, live, add(fmt.Sprint("b", i), "t", time.Hour))
+	}
+	c.start(l)
+	top, err := live.Topic(context.Background(), "t", false)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, top.Delayed)
+	v, err := live.Verify(context.Background())
+	require.NoError(t, err)
+	require.Len(t, v.Digests, 3)
+	require.True(t, v.Equal, "%+v", v)
+}
+
+func TestWithoutAMajorityNothingIsAcknowledged(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	c.stop((l + 1) % 3)
+	c.stop((l + 2) % 3)
+	_, err := c.nodes[l].Do(context.Background(), []*jobpb.Op{add("a", "t", 0)})
+	require.Contains(t, []job.Code{job.CodeNotApplied, job.CodeUnknown}, job.CodeOf(err))
+	_, err = c.nodes[l].Do(context.Background(), []*jobpb.Op{add("b", "t", 0)})
+	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "once the leader has stepped down the outcome is known: %v", err)
+	_, err = c.nodes[l].Job(context.Background(), "a", false)
+	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "no linearizable read without a majority")
+}
+
+func TestSingleNodeKeepsItsJobsOverARestart(t *testing.T) {
+	c := newTestCluster(t, 1)
+	c.leader()
+	do(t, c.nodes[0], add("a", "t", 0), add("b", "t", 200*time.Millisecond))
+	c.stop(0)
+	n := c.start(0)
+	c.leader()
+	require.Len(t, reserveOne(t, n, 10*time.Second, "t"), 1)
+	require.Len(t, reserveOne(t, n, 10*time.Second, "t"), 1)
+}
+
+func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.nodes[l].Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
+		got <- err
+	}()
+	c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter waits")
+	c.nodes[l].Drain(context.Background())
+	require.NoError(t, <-got)
+	require.False(t, c.nodes[l].Readiness().Ready)
+	require.NotEqual(t, l, c.leader())
+	_, err := c.nodes[l].Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
+	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
+}
+
+func TestLargeBatchIsSplitAndAnsweredInOrder(t *testing.T) {
+	c := newTestCluster(t, 3)
+	via := c.follower()
+	var ops []*jobpb.Op
+	for i := range 500 {
+		op := add(fmt.Sprint("j", i), "t", time.Hour)
+		op.GetAdd().Body = make([]byte, 4<<10)
+		ops = append(ops, op)
+	}
+	for i, r := range do(t, via, ops...) {
+		require.Equal(t, fmt.Sprint("j", i), r.Id)
+	}
+}

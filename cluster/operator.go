@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tarry/job"
+)
+
+// Members implements api.Operator.
+func (n *Node) Members(ctx context.Context) ([]job.Member, error) { return n.members.Members(ctx) }
+
+// Health implements api.Operator.
+func (n *Node) Health(ctx context.Context) (job.Health, error) { return n.members.Health(ctx) }
+
+// TransferLeadership implements api.Operator.
+func (n *Node) TransferLeadership(ctx context.Context, id string) error {
+	return n.members.Transfer(ctx, id)
+}
+
+// RemoveMember implements api.Operator.
+func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.members.Remove(ctx, id) }
+
+// Join implements api.Operator.
+func (n *Node) Join(ctx context.Context, addrs []string) error { return n.members.Join(ctx, addrs) }
+
+// Leave implements api.Operator. When it returns nil the node is on its way out:
+// Config.Left has been called.
+func (n *Node) Leave(ctx context.Context) error {
+	if err := n.members.Leave(ctx); err != nil {
+		return err
+	}
+	if err := n.data.markLeft(); err != nil {
+		return job.Errorf(job.CodeInternal, "the node has left the cluster, but its directory could not be marked: %w", err)
+	}
+	n.draining.Store(true)
+	if n.cfg.Left != nil {
+		n.cfg.Left()
+	}
+	return nil
+}
+
+// Readiness implements api.Operator.
+func (n *Node) Readiness() job.Readiness {
+	var r job.Readiness
+	l, _ := n.leaders.get()
+	r.Leader = nodeID(l.id)
+	r.Waited = n.leaders.since(time.Now())
+	switch {
+	case n.draining.Load():
+		r.Reasons = append(r.Reasons, "the node is draining: it is about to stop")
+	case n.members.Removed():
+		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to join again as a new member, stop it and move its data directory away")
+	case l.id == "":
+		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader is known since %s: the cluster is forming, electing, or a majority is out of reach", r.Waited.Round(time.Millisecond)))
+	}
+	r.Ready = len(r.Reasons) == 0
+	return r
+}

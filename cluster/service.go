@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"tarry/cluster/noderpc"
+	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// service answers other nodes.
+type service struct {
+	noderpc.UnimplementedNodeServer
+	shard func(number uint32) *Shard // nil for a shard this node does not have
+}
+
+func (v *service) shardOf(number uint32) (*Shard, error) {
+	if s := v.shard(number); s != nil {
+		return s, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "this node has no shard %d", number)
+}
+
+// Propose implements noderpc.NodeServer: another node's batch joins this node's
+// own. It never forwards, so that a message travels one hop at most.
+func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*noderpc.ProposeResponse, error) {
+	s, err := v.shardOf(req.Shard)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := job.CountOps(req.Ops); err != nil || n != int(req.Count) {
+		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
+	}
+	if l, _ := s.leaders.get(); l.id != s.cfg.ServerID {
+		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
+	}
+	out := make(chan doOutcome, 1)
+	// A request that expires at once is not held when leadership moves: its
+	// own node holds it.
+	s.batcher.submit(&request{ops: req.Ops, count: int(req.Count), done: func(rs []*jobpb.Result, err error) {
+		out <- doOutcome{rs, err}
+	}}, false)
+	select {
+	case o := <-out:
+		return proposeResponse(o)
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+func proposeResponse(o doOutcome) (*noderpc.ProposeResponse, error) {
+	if o.err == nil {
+		results, err := (&jobpb.Results{Results: o.results}).MarshalVT()
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "encode results: %v", err)
+		}
+		return &noderpc.ProposeResponse{Results: results}, nil
+	}
+	resp := &noderpc.ProposeResponse{Message: o.err.Error(), Refusal: noderpc.Refusal_UNKNOWN}
+	switch job.CodeOf(o.err) {
+	case job.CodeNotApplied:
+		resp.Refusal = noderpc.Refusal_NOT_LEADER
+	case job.CodeOverloaded:
+		resp.Refusal = noderpc.Refusal_OVERLOADED
+	}
+	return resp, nil
+}
+
+// Wait implements noderpc.NodeServer.
+func (v *service) Wait(stream noderpc.Node_WaitServer) error {
+	s := v.shard(0)
+	room := func() waitRoom {
+		if d := s.dispatcher(); d != nil {
+			return d
+		}
+		return nil
+	}
+	err := serveWaiters(stream, room, s.giveBack)
+	if errors.Is(err, dispatch.ErrStopped) {
+		return nil
+	}
+	return err
+}
+
+// ReadIndex implements noderpc.NodeServer.
+func (v *service) ReadIndex(_ context.Context, req *noderpc.ReadIndexRequest) (*noderpc.ReadIndexResponse, error) {
+	s, err := v.shardOf(req.Shard)
+	if err != nil {
+		return nil, err
+	}
+	index, err := s.leaderReadIndex()
+	if err != nil {
+		return &noderpc.ReadIndexResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
+	}
+	return &noderpc.ReadIndexResponse{Index: index}, nil
+}
+
+// Digest implements noderpc.NodeServer.
+func (v *service) Digest(ctx context.Context, req *noderpc.DigestRequest) (*noderpc.DigestResponse, error) {
+	s, err := v.shardOf(req.Shard)
+	if err != nil {
+		return nil, err
+	}
+	index, digest, err := s.marks.wait(ctx, req.Mark)
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "digest at mark: %v", err)
+	}
+	return &noderpc.DigestResponse{Index: index, Digest: digest}, nil
+}
+
+// Verify implements noderpc.NodeServer.
+func (v *service) Verify(ctx context.Context, req *noderpc.VerifyRequest) (*noderpc.VerifyResponse, error) {
+	s, err := v.shardOf(req.Shard)
+	if err != nil {
+		return nil, err
+	}
+	if s.dispatcher() == nil {
+		return &noderpc.VerifyResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
+	}
+	r, err := s.verifyAsLeader(ctx)
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "verify: %v", err)
+	}
+	resp := &noderpc.VerifyResponse{Index: r.Index, Equal: r.Equal}
+	for _, d := range r.Digests {
+		resp.Digests = append(resp.Digests, &noderpc.NodeDigest{NodeId: d.ID, Digest: d.Digest, Error: d.Error})
+	}
+	return resp, nil
+}

@@ -1,0 +1,370 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/cluster/logstore"
+	"tarry/cluster/noderpc"
+	"tarry/cluster/statemachine"
+	"tarry/dispatch"
+	"tarry/fsm"
+	"tarry/timer"
+)
+
+// shardConfig is what a Shard needs of its node.
+type shardConfig struct {
+	Timing
+	Number   uint32
+	ServerID string // Raft id of this node
+	NodeID   string
+	Dir      string
+	Cache    int64
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+	Fatal    func(error)
+	// Peer returns a client to the node at a cluster address.
+	Peer func(ctx context.Context, addr string) (noderpc.NodeClient, error)
+	// ClusterChanged is told that the cluster's id or its forgotten members
+	// changed. It must not block.
+	ClusterChanged func()
+	// Lead runs while this node is the established leader, until ctx ends.
+	Lead func(ctx context.Context)
+}
+
+// Shard is everything that belongs to one Raft group on one node. Its exported
+// methods may be called from many goroutines.
+type Shard struct {
+	cfg     shardConfig
+	log     *slog.Logger
+	stores  *logstore.Stores
+	machine *fsm.Machine
+	adapter *statemachine.Adapter
+	raft    *raft.Raft
+	metrics *shardMetrics
+
+	leaders *leaderWatch
+	batcher *batcher
+	commits chan commit
+	applied appliedWatch
+	reads   *readRounds
+	marks   *marks
+	timer   *timer.Timer
+
+	localAddr string // by which other nodes know this one
+
+	drainOnce sync.Once
+	draining  chan struct{} // closed when the node is about to stop
+
+	// term is set while this node is the established leader.
+	term atomic.Pointer[term]
+
+	streamMu sync.Mutex
+	stream   *waitStream // to the leader, when that is another node
+	streamTo leader
+
+	ctx    context.Context // ends when the shard stops
+	cancel context.CancelFunc
+	work   sync.WaitGroup // goroutines that end with ctx
+}
+
+// term is what lives for one established leadership.
+type term struct {
+	dispatcher *dispatch.Dispatcher
+}
+
+// openShard opens the stores of a shard. It reads only; start begins its work.
+func openShard(cfg shardConfig) (s *Shard, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s = &Shard{
+		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
+		metrics:  newShardMetrics(cfg.Registry),
+		leaders:  newLeaderWatch(time.Now()),
+		commits:  make(chan commit, maxInFlight),
+		marks:    newMarks(),
+		draining: make(chan struct{}),
+		ctx:      ctx, cancel: cancel,
+	}
+	defer func() {
+		if err != nil {
+			cancel()
+			s.closeStores()
+		}
+	}()
+	s.batcher = newBatcher(s.sender, s.metrics.batch)
+	s.reads = newReadRounds(s.askReadIndex)
+	s.timer = timer.New(s)
+	if s.stores, err = logstore.Open(filepath.Join(cfg.Dir, "raft"), logstore.Options{Fatal: cfg.Fatal}); err != nil {
+		return nil, fmt.Errorf("open the Raft log: %w", err)
+	}
+	if s.machine, err = fsm.Open(filepath.Join(cfg.Dir, "fsm"), fsm.Options{
+		Shard: cfg.Number, CacheBytes: cfg.Cache, OnFatal: cfg.Fatal,
+	}); err != nil {
+		return nil, fmt.Errorf("open the state machine: %w", err)
+	}
+	if err := statemachine.CheckStart(s.machine, s.stores.Log); err != nil {
+		return nil, err
+	}
+	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: cfg.Fatal})
+	s.applied.set(s.machine.Applied().Index)
+	return s, nil
+}
+
+// hasState reports whether Raft has ever run on these stores.
+func (s *Shard) hasState() (bool, error) {
+	return raft.HasExistingState(s.stores.Log, s.stores.Stable, s.adapter.Snapshots())
+}
+
+// start starts Raft over t and the shard's own work. It does not wait for a
+// leader.
+func (s *Shard) start(t raft.Transport) error {
+	s.localAddr = string(t.LocalAddr())
+	if err := s.startRaft(t); err != nil {
+		return err
+	}
+	registerCollector(s.cfg.Registry, s)
+	s.work.Go(s.watchLeader)
+	s.work.Go(func() {
+		s.batcher.run(s.ctx)
+		close(s.commits)
+	})
+	s.work.Go(s.settleCommits)
+	s.work.Go(func() { s.reads.run(s.ctx, s.cfg.HoldTime) })
+	s.work.Go(s.leadLoop)
+	s.work.Go(s.sizeTrailingLogs)
+	return nil
+}
+
+func (s *Shard) startRaft(t raft.Transport) (err error) {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(s.cfg.ServerID)
+	c.HeartbeatTimeout = s.cfg.Heartbeat
+	c.ElectionTimeout = s.cfg.Election
+	c.LeaderLeaseTimeout = s.cfg.Lease
+	c.CommitTimeout = 5 * time.Millisecond // followers learn the commit index by it when idle
+	c.MaxAppendEntries = 256               // above what can be in flight, so that one message carries all
+	c.BatchApplyCh = true
+	c.SnapshotInterval = 20 * time.Second
+	c.SnapshotThreshold = 8192
+	c.TrailingLogs = 10240
+	c.NoSnapshotRestoreOnStart = true // the state machine is its own newest snapshot
+	c.NoLegacyTelemetry = true
+	c.ShutdownOnRemove = false
+	c.Logger = newRaftLogger(s.log)
+	cache, err := raft.NewLogCache(512, s.stores.Log)
+	if err != nil {
+		return fmt.Errorf("log cache: %w", err)
+	}
+	s.raft, err = raft.NewRaft(c, s.adapter, cache, s.stores.Stable, s.adapter.Snapshots(), t)
+	if err != nil {
+		return fmt.Errorf("start Raft: %w", err)
+	}
+	return nil
+}
+
+// Now is the shard's clock: this node's wall clock, but never behind the state
+// machine's, which an earlier leader with a faster clock may have set.
+func (s *Shard) Now() time.Time {
+	now := time.Now()
+	if clock := time.UnixMilli(s.machine.Applied().ClockMS); clock.After(now) {
+		return clock
+	}
+	return now
+}
+
+// NextDue implements timer.Shard.
+func (s *Shard) NextDue() int64 { return s.machine.NextDue() }
+
+// changed takes in what a batch of the log changed. It runs on the state machine's
+// goroutine and must not block.
+func (s *Shard) changed(c fsm.Changes) {
+	s.applied.set(s.machine.Applied().Index)
+	for _, m := range c.Marks {
+		s.digestMark(m)
+	}
+	if c.Cluster {
+		s.cfg.ClusterChanged()
+	}
+	t := s.term.Load()
+	if t == nil {
+		return
+	}
+	s.timer.Notify()
+	t.dispatcher.Update(updates(c.Topics))
+}
+
+func updates(cs []fsm.TopicChange) []dispatch.Update {
+	us := make([]dispatch.Update, len(cs))
+	for i, c := range cs {
+		us[i] = dispatch.Update{Topic: c.Name, Ready: c.Ready, NextDue: c.NextDue}
+	}
+	return us
+}
+
+// dispatcher returns the dispatcher of an established leader, else nil.
+func (s *Shard) dispatcher() *dispatch.Dispatcher {
+	if t := s.term.Load(); t != nil {
+		return t.dispatcher
+	}
+	return nil
+}
+
+// watchLeader follows who leads.
+func (s *Shard) watchLeader() {
+	seen := make(chan raft.Observation, 16)
+	o := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	s.raft.RegisterObserver(o)
+	defer s.raft.DeregisterObserver(o)
+	// Observations may be dropped when they come fast, so the truth is asked
+	// for each time, and now and then.
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		addr, id := s.raft.LeaderWithID()
+		now := leader{id: string(id), addr: string(addr)}
+		if old, _ := s.leaders.get(); old != now {
+			s.leaders.set(now, time.Now())
+			s.log.Info("leader changed", "leader", now.id)
+		}
+		select {
+		case <-seen:
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// sizeTrailingLogs keeps the log behind a snapshot at a size in bytes, whatever
+// the size of an entry is at present.
+func (s *Shard) sizeTrailingLogs() {
+	for pause(s.ctx, 10*time.Second, nil) {
+		c := s.raft.ReloadableConfig()
+		c.TrailingLogs = min(max(s.stores.EntriesFor(trailingLogBytes), 1024), 1<<20)
+		if err := s.raft.ReloadConfig(c); err != nil {
+			s.log.Warn("could not adapt the number of trailing log entries", "error", err)
+		}
+	}
+}
+
+// drain ends all waits on this node with what they have, and refuses new ones.
+func (s *Shard) drain() { s.drainOnce.Do(func() { close(s.draining) }) }
+
+// stop ends the shard: waiters are told, what is under way gets its outcome,
+// Raft stops, the stores close. It blocks.
+func (s *Shard) stop() error {
+	s.cancel()
+	s.closeStream()
+	var err error
+	if s.raft != nil {
+		// Raft first: it answers the entries that settleCommits waits for.
+		err = s.raft.Shutdown().Error()
+	}
+	s.work.Wait()
+	s.marks.close()
+	if cerr := s.closeStores(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (s *Shard) closeStores() error {
+	var errs []error
+	if s.machine != nil {
+		errs = append(errs, s.machine.Close())
+	}
+	if s.stores != nil {
+		errs = append(errs, s.stores.Close())
+	}
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("close the shard's stores: %w", err)
+		}
+	}
+	return nil
+}
+
+// pause waits for d. It returns early, with true, when early closes, and with
+// false when ctx ends.
+func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-early:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// waitRoom returns where reserves wait now: the dispatcher here, or a stream to
+// the leader; nil while neither can be had. The channel closes when leadership
+// changes.
+func (s *Shard) waitRoom() (waitRoom, <-chan struct{}) {
+	l, changed := s.leaders.get()
+	switch l.id {
+	case "":
+		return nil, changed
+	case s.cfg.ServerID:
+		if d := s.dispatcher(); d != nil {
+			return d, changed
+		}
+		return notYet{}, changed
+	}
+	return s.streamRoom(l), changed
+}
+
+// streamRoom returns the stream to l, opening it if there is none.
+func (s *Shard) streamRoom(l leader) waitRoom {
+	s.streamMu.Lock()
+	defer s.streamMu.Unlock()
+	if s.ctx.Err() != nil {
+		return notYet{}
+	}
+	if s.stream != nil && s.streamTo == l && !s.stream.isBroken() {
+		return s.stream
+	}
+	if old := s.stream; old != nil {
+		s.work.Go(old.close)
+		s.stream = nil
+	}
+	client, err := s.cfg.Peer(s.ctx, l.addr)
+	if err != nil {
+		return notYet{}
+	}
+	s.stream, s.streamTo = openWaitStream(client, s.giveBack), l
+	return s.stream
+}
+
+func (s *Shard) closeStream() {
+	s.streamMu.Lock()
+	stream := s.stream
+	s.stream = nil
+	s.streamMu.Unlock()
+	if stream != nil {
+		stream.close()
+	}
+}
+
+func (s *Shard) peer(ctx context.Context, addr string) (noderpc.NodeClient, error) {
+	return s.cfg.Peer(ctx, addr)
+}
+
+// notYet is the room of a leader that cannot take waiters yet.
+type notYet struct{}
+
+func (notYet) Add(w *dispatch.Waiter)          { w.Done(nil, dispatch.ErrStopped) }
+func (notYet) Withdraw(*dispatch.Waiter, bool) {}

@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+
+	"tarry/cluster/noderpc"
+	"tarry/fsm"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// maxMarks bounds the digests that a node computes or keeps at once.
+const maxMarks = 4
+
+// marks holds the state digests of this node at marks in the log.
+type marks struct {
+	mu      sync.Mutex
+	byName  map[string]*mark
+	order   []string
+	closed  bool
+	running sync.WaitGroup
+	arrived chan struct{} // closed when a mark arrives
+}
+
+type mark struct {
+	done   chan struct{}
+	index  uint64
+	digest string
+	err    error
+}
+
+func newMarks() *marks {
+	return &marks{byName: map[string]*mark{}, arrived: make(chan struct{})}
+}
+
+// digestMark starts computing the digest at a mark that was just applied. It
+// does not block: the view holds the state of that index still.
+func (s *Shard) digestMark(p fsm.MarkPoint) {
+	m := s.marks
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed || len(m.byName) >= maxMarks && !m.dropOldest() {
+		p.View.Close()
+		return
+	}
+	k := &mark{done: make(chan struct{}), index: p.Index}
+	m.byName[p.Name] = k
+	m.order = append(m.order, p.Name)
+	close(m.arrived)
+	m.arrived = make(chan struct{})
+	m.running.Go(func() {
+		defer close(k.done)
+		defer p.View.Close()
+		k.digest, k.err = p.View.Digest()
+	})
+}
+
+// dropOldest forgets the oldest finished mark; it needs m.mu.
+func (m *marks) dropOldest() bool {
+	for i, name := range m.order {
+		select {
+		case <-m.byName[name].done:
+			delete(m.byName, name)
+			m.order = append(m.order[:i], m.order[i+1:]...)
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// wait blocks until the digest at the named mark is there.
+func (m *marks) wait(ctx context.Context, name string) (uint64, string, error) {
+	for {
+		m.mu.Lock()
+		k, arrived := m.byName[name], m.arrived
+		m.mu.Unlock()
+		var ready <-chan struct{} = arrived
+		if k != nil {
+			ready = k.done
+		}
+		select {
+		case <-ready:
+			if k != nil {
+				return k.index, k.digest, k.err
+			}
+		case <-ctx.Done():
+			return 0, "", errors.New("the node did not reach the mark in time")
+		}
+	}
+}
+
+func (m *marks) close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.running.Wait()
+}
+
+// Verify writes a mark into the log and compares the digests that all members
+// compute at it. It may be called on any node and blocks until all have answered
+// or ctx ends; a large state takes seconds per million jobs.
+func (s *Shard) Verify(ctx context.Context) (job.Verification, error) {
+	l, _ := s.leaders.get()
+	switch l.id {
+	case "":
+		return job.Verification{}, errNoLeader()
+	case s.cfg.ServerID:
+		return s.verifyAsLeader(ctx)
+	}
+	client, err := s.peer(ctx, l.addr)
+	if err != nil {
+		return job.Verification{}, job.NotApplied("the leader cannot be reached: %w", err)
+	}
+	resp, err := client.Verify(ctx, &noderpc.VerifyRequest{Shard: s.cfg.Number})
+	if err != nil {
+		return job.Verification{}, job.NotApplied("the leader cannot be reached: %w", err)
+	}
+	if resp.Refusal != noderpc.Refusal_NONE {
+		return job.Verification{}, errNoLeader()
+	}
+	v := job.Verification{Index: resp.Index, Equal: resp.Equal}
+	for _, d := range resp.Digests {
+		v.Digests = append(v.Digests, job.NodeDigest{ID: d.NodeId, Digest: d.Digest, Error: d.Error})
+	}
+	return v, nil
+}
+
+func (s *Shard) verifyAsLeader(ctx context.Context) (job.Verification, error) {
+	name := rand.Text()
+	if _, err := s.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{Name: name}}}}); err != nil {
+		return job.Verification{}, err
+	}
+	conf := s.raft.GetConfiguration()
+	if err := conf.Error(); err != nil {
+		return job.Verification{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	servers := conf.Configuration().Servers
+	v := job.Verification{Equal: true, Digests: make([]job.NodeDigest, len(servers))}
+	index := make([]uint64, len(servers))
+	var asking sync.WaitGroup
+	for i, server := range servers {
+		asking.Go(func() {
+			d := &v.Digests[i]
+			d.ID = nodeID(string(server.ID))
+			var err error
+			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name); err != nil {
+				d.Error = err.Error()
+			}
+		})
+	}
+	asking.Wait()
+	for i, d := range v.Digests {
+		v.Index = max(v.Index, index[i])
+		if d.Error != "" || d.Digest != v.Digests[0].Digest {
+			v.Equal = false
+		}
+	}
+	return v, nil
+}
+
+func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, string, error) {
+	if id == s.cfg.ServerID {
+		return s.marks.wait(ctx, name)
+	}
+	client, err := s.peer(ctx, addr)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name})
+	if err != nil {
+		return 0, "", err
+	}
+	return resp.Index, resp.Digest, nil
+}

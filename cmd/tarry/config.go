@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"tarry/job"
+)
+
+// serverConfig is what `tarry server` is told, by flag, environment variable or
+// configuration file, in that order of precedence.
+type serverConfig struct {
+	NodeID          string
+	DataDir         string
+	HTTPAddr        string
+	BeanstalkAddr   string
+	ClusterAddr     string
+	GossipAddr      string
+	AdvertiseHost   string
+	Join            string
+	BootstrapExpect int
+	MaxBodyBytes    int
+	CacheBytes      int64
+	LogLevel        slog.Level
+	LogFormat       string
+	ConfigFile      string
+}
+
+const serverUsage = `Usage: tarry server [flags]
+
+Runs one node. With no flags: a single durable node on 127.0.0.1 that keeps its
+data in ./tarry-data. Every flag can also be set by an environment variable
+(--node-id is TARRY_NODE_ID) or by a key of the file named with --config
+(node-id: n1). A flag wins over the environment, the environment over the file.
+
+A new three-node cluster, the same command on each node but for its own name:
+  tarry server --node-id n1 --advertise-host n1 --bootstrap-expect 3 \
+    --join n1:7302,n2:7302,n3:7302 --http-addr 0.0.0.0:7300 \
+    --cluster-addr 0.0.0.0:7301 --gossip-addr 0.0.0.0:7302
+
+Flags:
+`
+
+func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
+	fs.SetOutput(out)
+	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
+	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; made if it is not there")
+	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
+	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port` for beanstalkd clients (accepted, not served yet)")
+	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
+	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
+	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr")
+	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
+	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default 1 without --join, with it 0: only ever join")
+	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
+	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
+	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
+	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
+	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")
+	fs.Usage = func() {
+		fmt.Fprint(out, serverUsage)
+		fs.PrintDefaults()
+	}
+	return fs
+}
+
+// parseServerConfig reads flags, then fills in what they left open from the
+// environment and the configuration file.
+func parseServerConfig(args []string, env func(string) (string, bool), out io.Writer) (*serverConfig, error) {
+	c := &serverConfig{}
+	fs := c.flags(out)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("tarry server takes flags only, not %q; see tarry server --help", fs.Arg(0))
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := fromEnv(fs, given, env); err != nil {
+		return nil, err
+	}
+	if c.ConfigFile != "" {
+		if err := fromFile(fs, given, c.ConfigFile); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.check()
+}
+
+func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {
+	fs.VisitAll(func(f *flag.Flag) {
+		name := "TARRY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, set := env(name)
+		if !set || given[f.Name] || err != nil {
+			return
+		}
+		given[f.Name] = true
+		if serr := fs.Set(f.Name, value); serr != nil {
+			err = fmt.Errorf("environment variable %s=%q: %w", name, value, serr)
+		}
+	})
+	return err
+}
+
+func fromFile(fs *flag.FlagSet, given map[string]bool, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("configuration file: %w", err)
+	}
+	var doc map[string]any
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return fmt.Errorf("configuration file %s: %w", path, err)
+	}
+	for key, value := range doc {
+		f := fs.Lookup(key)
+		if f == nil || key == "config" {
+			return fmt.Errorf("configuration file %s: there is no setting %q; the settings are the flags of tarry server, without the dashes", path, key)
+		}
+		if given[key] {
+			continue
+		}
+		text, err := settingText(value)
+		if err == nil {
+			err = fs.Set(key, text)
+		}
+		if err != nil {
+			return fmt.Errorf("configuration file %s: %s: %w", path, key, err)
+		}
+	}
+	return nil
+}
+
+// settingText gives a YAML value the form that a flag takes; a list becomes the
+// comma-separated form.
+func settingText(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case int:
+		return strconv.Itoa(v), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			s, ok := e.(string)
+			if !ok {
+				return "", errors.New("a list takes strings only")
+			}
+			parts[i] = s
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", fmt.Errorf("takes a string, a number or a list of strings, not %T", v)
+}
+
+func (c *serverConfig) check() error {
+	for _, a := range []struct{ flag, addr string }{
+		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.BeanstalkAddr},
+		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr},
+	} {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
+		}
+	}
+	if err := job.CheckID("--node-id", c.NodeID); err != nil {
+		return err
+	}
+	if c.BootstrapExpect < -1 {
+		return fmt.Errorf("--bootstrap-expect is %d; it must be 0 or more", c.BootstrapExpect)
+	}
+	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes {
+		return fmt.Errorf("--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)
+	}
+	if c.CacheBytes < 1<<20 {
+		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)
+	}
+	return nil
+}
+
+// seeds are the addresses of --join.
+func (c *serverConfig) seeds() []string {
+	seeds := strings.Split(c.Join, ",")
+	for i := range seeds {
+		seeds[i] = strings.TrimSpace(seeds[i])
+	}
+	return slices.DeleteFunc(seeds, func(s string) bool { return s == "" })
+}
+
+// expect is how many nodes start a new cluster: one where no other is named.
+func (c *serverConfig) expect() int {
+	switch {
+	case c.BootstrapExpect >= 0:
+		return c.BootstrapExpect
+	case len(c.seeds()) > 0:
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tarry/api"
+	"tarry/cluster"
+)
+
+const (
+	// drainTime bounds handing leadership over, stopTime the answers that are
+	// under way then. Together they stay below the ten seconds that container
+	// engines give by default.
+	drainTime = 4 * time.Second
+	stopTime  = 4 * time.Second
+)
+
+// runServer runs a node until it is told to stop. It returns the exit code.
+func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseServerConfig(args, os.LookupEnv, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "tarry server:", err)
+		return 2
+	}
+	if err := serve(ctx, cfg, stderr); err != nil {
+		fmt.Fprintln(stderr, "tarry server:", err)
+		return 1
+	}
+	return 0
+}
+
+func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := newLogger(cfg, stderr)
+	listener, err := net.Listen("tcp", cfg.HTTPAddr)
+	if err != nil {
+		return fmt.Errorf("listen for clients: %w", err)
+	}
+	defer listener.Close()
+	ctx, left := context.WithCancel(ctx)
+	defer left()
+	node, err := cluster.Start(cluster.Config{
+		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
+		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
+		HTTPAdvertise: advertisedHTTP(cfg), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
+		CacheBytes: cfg.CacheBytes, Logger: log, Left: left,
+		Fatal: func(err error) {
+			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
+			os.Exit(3)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := node.Stop(); err != nil {
+			log.Error("the node did not stop cleanly", "error", err)
+		}
+	}()
+	return serveHTTP(ctx, cfg, node, listener, log)
+}
+
+func serveHTTP(ctx context.Context, cfg *serverConfig, node *cluster.Node, listener net.Listener, log *slog.Logger) error {
+	registry := node.Metrics()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var draining atomic.Bool
+	server := &http.Server{
+		Handler: api.New(api.Options{
+			Queue: node, Operator: node, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load,
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "version", version, "data", cfg.DataDir)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve clients: %w", err)
+	case <-ctx.Done():
+	}
+	log.Info("draining")
+	draining.Store(true)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	node.Drain(drain)
+	cancel()
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	if err := server.Shutdown(finish); err != nil {
+		log.Warn("closing the connections that are still open", "error", err)
+		server.Close()
+	}
+	<-failed
+	log.Info("stopped")
+	return nil
+}
+
+func newLogger(cfg *serverConfig, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(out, options))
+	}
+	return slog.New(slog.NewTextHandler(out, options))
+}
+
+// advertisedHTTP is the address by which clients reach this node, as other nodes
+// tell them.
+func advertisedHTTP(cfg *serverConfig) string {
+	host, port, err := net.SplitHostPort(cfg.HTTPAddr)
+	if err != nil {
+		return cfg.HTTPAddr
+	}
+	if cfg.AdvertiseHost != "" {
+		host = cfg.AdvertiseHost
+	}
+	return net.JoinHostPort(host, port)
+}
