@@ -51,7 +51,7 @@ hello: build ## run a single node for a moment and show one job's life
 	./examples/hello.sh
 
 bench: build ## measure every row of docs/benchmarks.md on this machine
-	./tarry bench --all --start 3
+	./tarry bench --all
 
 proto: ## regenerate the Protocol Buffers code (needs protoc; the result is committed)
 	go build -o .bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Scenario names what is measured.
+type Scenario string
+
+// The scenarios. Failover and Pending need a local cluster, because they kill
+// and restart nodes.
+const (
+	Add      Scenario = "add"       // one job a request
+	AddBatch Scenario = "add-batch" // Batch jobs a request
+	Cycle    Scenario = "cycle"     // add, reserve and finish one job, one request each
+	Delayed  Scenario = "delayed"   // Rate jobs a second fall due while consumers wait
+	Failover Scenario = "failover"  // kill -9 of the leader until the first acknowledged write
+	Pending  Scenario = "pending"   // memory and restart time of a node with many delayed jobs
+)
+
+// Scenarios is all of them, in the order of the table.
+var Scenarios = []Scenario{AddBatch, Add, Cycle, Delayed, Failover, Pending}
+
+// Config is one measurement.
+type Config struct {
+	Scenario    Scenario
+	Addrs       []string      // host:port of the nodes' HTTP; workers are spread over them
+	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers
+	Batch       int           // jobs of one add-batch request or one pending request, 1 to 1000
+	Size        int           // bytes of a job's body, 0 to 1 MiB
+	Topics      int           // topics over which jobs are spread, 1 to 1000
+	IDs         bool          // jobs carry ids of their producer; without, the server names them
+	Duration    time.Duration // what is measured
+	Warmup      time.Duration // runs before and is not measured
+	Rate        float64       // Delayed: jobs a second
+	Delay       time.Duration // Delayed: each job's delay
+	Rounds      int           // Failover: how often the leader is killed
+	Jobs        int           // Pending: how many delayed jobs
+
+	// Cluster is set when the nodes were started for this measurement. Then
+	// their CPU is measured as well.
+	Cluster *localcluster.Cluster
+	Logger  *slog.Logger
+}
+
+// Defaults gives a measurement its usual numbers.
+func Defaults(s Scenario) Config {
+	c := Config{
+		Scenario: s, Addrs: []string{"127.0.0.1:7300"}, Connections: 64, Batch: 100, Size: 200, Topics: 1,
+		Duration: 20 * time.Second, Warmup: 3 * time.Second, Rate: 1000, Delay: time.Second, Rounds: 10, Jobs: 10_000_000,
+	}
+	switch s {
+	case AddBatch, Delayed:
+		c.Connections = 16
+	case Pending:
+		c.Connections, c.Batch = 4, 1000
+	}
+	return c
+}
+
+// Validate names the first field that is out of range.
+func (c *Config) Validate() error {
+	if !slices.Contains(Scenarios, c.Scenario) {
+		return fmt.Errorf("scenario is %q; it takes one of %s", c.Scenario, scenarioNames())
+	}
+	for _, f := range []struct {
+		name    string
+		v       int
+		at, max int
+	}{
+		{"connections", c.Connections, 1, 10_000},
+		{"batch", c.Batch, 1, 1000},
+		{"size", c.Size, 0, 1 << 20},
+		{"topics", c.Topics, 1, 1000},
+		{"rounds", c.Rounds, 1, 1000},
+		{"jobs", c.Jobs, 1, 1_000_000_000},
+	} {
+		if f.v < f.at || f.v > f.max {
+			return fmt.Errorf("%s is %d; it must be between %d and %d", f.name, f.v, f.at, f.max)
+		}
+	}
+	switch {
+	case !(c.Rate > 0 && c.Rate <= 1_000_000):
+		return fmt.Errorf("rate is %v a second; it must be over 0 and at most 1000000", c.Rate)
+	case c.Duration <= 0:
+		return fmt.Errorf("duration is %v; it must be over 0", c.Duration)
+	case c.Warmup < 0 || c.Delay < 0:
+		return fmt.Errorf("warmup is %v and delay is %v; neither may be negative", c.Warmup, c.Delay)
+	case len(c.Addrs) == 0:
+		return fmt.Errorf("addr names no node")
+	case c.Cluster == nil && (c.Scenario == Failover || c.Scenario == Pending):
+		return fmt.Errorf("scenario %s kills and restarts nodes, so it needs a local cluster: give --start", c.Scenario)
+	case c.Logger == nil:
+		return fmt.Errorf("a logger is missing")
+	}
+	return nil
+}
+
+func scenarioNames() string {
+	names := make([]string, len(Scenarios))
+	for i, s := range Scenarios {
+		names[i] = string(s)
+	}
+	return strings.Join(names, ", ")
+}

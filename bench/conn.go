@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+)
+
+// conn is one persistent HTTP/1.1 connection to a node, for one goroutine. It
+// dials when it must, and again after every failure. It understands answers with
+// a Content-Length or in chunks, up to maxAnswer bytes.
+type conn struct {
+	ctx  context.Context
+	addr string
+
+	nc   net.Conn // nil while not connected
+	stop func() bool
+	r    *bufio.Reader
+	out  []byte
+	body []byte // of the last answer
+}
+
+const (
+	maxAnswer   = 32 << 20
+	dialTimeout = 5 * time.Second
+)
+
+// newConn makes a connection that ends with ctx, also in the middle of a call.
+func newConn(ctx context.Context, addr string) *conn { return &conn{ctx: ctx, addr: addr} }
+
+// close drops the connection; the next call dials anew.
+func (c *conn) close() {
+	if c.nc != nil {
+		c.stop()
+		c.nc.Close()
+		c.nc = nil
+	}
+}
+
+func (c *conn) connect() error {
+	if c.nc != nil {
+		return nil
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	nc, err := d.DialContext(c.ctx, "tcp", c.addr)
+	if err != nil {
+		return err
+	}
+	c.nc = nc
+	c.stop = context.AfterFunc(c.ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+	c.r = bufio.NewReaderSize(nc, 16<<10)
+	return nil
+}
+
+// succeeded starts every answer to a call that did all it was asked for.
+var succeeded = []byte(`{"success":true`)
+
+// statusError is an answer that is not a success.
+type statusError struct {
+	status int
+	body   string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("status %d: %.200s", e.status, e.body) }
+
+// call makes one request and returns the answer's body, which is valid until the
+// next call. An answer that is not a full success is a *statusError.
+func (c *conn) call(method, path string, body []byte, limit time.Duration) ([]byte, error) {
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	status, err := c.exchange(method, path, body, limit)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	// A batch answers 200 also when some of its items failed.
+	if status/100 != 2 || !bytes.HasPrefix(c.body, succeeded) {
+		return nil, &statusError{status, string(c.body)}
+	}
+	return c.body, nil
+}
+
+func (c *conn) exchange(method, path string, body []byte, limit time.Duration) (status int, err error) {
+	if err := c.nc.SetDeadline(time.Now().Add(limit)); err != nil {
+		return 0, err
+	}
+	if err := c.ctx.Err(); err != nil {
+		return 0, err // it may have ended before the deadline was set
+	}
+	c.out = append(c.out[:0], method...)
+	c.out = append(c.out, ' ')
+	c.out = append(c.out, path...)
+	c.out = append(c.out, " HTTP/1.1\r\nHost: tarry\r\nContent-Type: application/json\r\nContent-Length: "...)
+	c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
+	c.out = append(c.out, "\r\n\r\n"...)
+	c.out = append(c.out, body...)
+	if _, err := c.nc.Write(c.out); err != nil {
+		return 0, err
+	}
+	return c.readAnswer()
+}
+
+var errMalformed = errors.New("the answer is not HTTP as Tarry speaks it")
+
+func (c *conn) readAnswer() (status int, err error) {
+	line, err := c.line()
+	if err != nil {
+		return 0, err
+	}
+	// HTTP/1.1 200 OK
+	if len(line) < 12 {
+		return 0, errMalformed
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, errMalformed
+	}
+	length, chunked := 0, false
+	for {
+		if line, err = c.line(); err != nil {
+			return 0, err
+		}
+		if len(line) == 0 {
+			break
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > maxAnswer {
+				return 0, errMalformed
+			}
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = bytes.EqualFold(value, []byte("chunked"))
+		}
+	}
+	c.body = c.body[:0]
+	if chunked {
+		return status, c.readChunks()
+	}
+	return status, c.readBytes(length)
+}
+
+// line reads up to the next CRLF; the result is valid until the next read.
+func (c *conn) line() ([]byte, error) {
+	line, err := c.r.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}
+
+// readBytes appends n bytes to the body.
+func (c *conn) readBytes(n int) error {
+	start := len(c.body)
+	if start+n > maxAnswer {
+		return errMalformed
+	}
+	c.body = append(c.body, make([]byte, n)...)
+	_, err := io.ReadFull(c.r, c.body[start:])
+	return err
+}
+
+func (c *conn) readChunks() error {
+	for {
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		n, err := strconv.ParseUint(string(line), 16, 31)
+		if err != nil {
+			return errMalformed
+		}
+		if err := c.readBytes(int(n)); err != nil {
+			return err
+		}
+		if _, err := c.line(); err != nil { // the CRLF behind the chunk, or the empty trailer
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+}
+
+// text finds a string member in an answer of the server, whose members come
+// without white space. The load generator's own bodies hold no quotes, so the
+// first match is the member. It returns "" when there is none.
+func text(answer []byte, name string) string {
+	_, rest, found := bytes.Cut(answer, []byte(`"`+name+`":"`))
+	if !found {
+		return ""
+	}
+	value, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(value)
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// queue is as much of the server as the load generator sees: one FIFO of jobs.
+type queue struct {
+	mu                     sync.Mutex
+	jobs                   []time.Time // due instants
+	added, reserved, ended int
+	fail                   bool
+}
+
+func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fail {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	switch path := r.URL.Path; {
+	case path == "/v1/jobs":
+		q.add(w, body)
+	case path == "/v1/jobs/batch":
+		var batch struct{ Jobs []json.RawMessage }
+		if json.Unmarshal(body, &batch) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		for _, j := range batch.Jobs {
+			q.add(io.Discard, j)
+		}
+		io.WriteString(w, `{"success":true,"results":[]}`)
+	case path == "/v1/reserve":
+		q.reserve(w)
+	case path == "/v1/finish", strings.HasSuffix(path, "/finish"):
+		q.ended += strings.Count(string(body), `"token":"t`)
+		io.WriteString(w, `{"success":true}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (q *queue) add(w io.Writer, body []byte) {
+	var j struct {
+		Topic, ID, Body string
+		Delay           float64
+	}
+	if json.Unmarshal(body, &j) != nil || j.Topic == "" || len(j.Body) != 200 {
+		io.WriteString(w, `{"success":false}`)
+		return
+	}
+	q.added++
+	q.jobs = append(q.jobs, time.Now().Add(time.Duration(j.Delay*float64(time.Second))))
+	io.WriteString(w, `{"success":true}`)
+}
+
+func (q *queue) reserve(w io.Writer) {
+	if len(q.jobs) == 0 || time.Now().Before(q.jobs[0]) {
+		io.WriteString(w, `{"success":true,"jobs":[]}`)
+		return
+	}
+	due := q.jobs[0]
+	q.jobs = q.jobs[1:]
+	q.reserved++
+	fmt.Fprintf(w, `{"success":true,"jobs":[{"id":"j%d","seq":1,"token":"t%d","due_at":%q}]}`, q.reserved, q.reserved, due.Format(time.RFC3339Nano))
+}
+
+func short(t *testing.T, s Scenario, q *queue) Config {
+	c := Defaults(s)
+	c.Addrs = []string{serve(t, q.ServeHTTP)}
+	c.Connections, c.Batch, c.Rate, c.Delay = 2, 10, 200, 10*time.Millisecond
+	c.Warmup, c.Duration = 20*time.Millisecond, 200*time.Millisecond
+	c.Logger = slog.New(slog.DiscardHandler)
+	return c
+}
+
+func TestScenariosCountWhatTheServerDid(t *testing.T) {
+	for _, s := range []Scenario{Add, AddBatch, Cycle, Delayed} {
+		t.Run(string(s), func(t *testing.T) {
+			q := &queue{}
+			c := short(t, s, q)
+			res, err := Run(t.Context(), c)
+			require.NoError(t, err)
+			require.Positive(t, res.Jobs)
+			require.LessOrEqual(t, res.Jobs, int64(q.added), "what warm-up did does not count twice")
+			require.Zero(t, res.Failures)
+			if s == Cycle || s == Delayed {
+				require.LessOrEqual(t, res.Jobs, int64(q.ended))
+			}
+			if s == Delayed {
+				require.NotNil(t, res.Lateness)
+				require.Positive(t, res.Lateness.Max)
+			} else {
+				require.Positive(t, res.Latency.P50)
+			}
+		})
+	}
+}
+
+func TestNothingThroughIsAnErrorThatSaysWhy(t *testing.T) {
+	_, err := Run(t.Context(), short(t, Add, &queue{fail: true}))
+	require.ErrorContains(t, err, "status 503")
+}
+
+func TestValidateNamesTheField(t *testing.T) {
+	for field, spoil := range map[string]func(*Config){
+		"scenario":    func(c *Config) { c.Scenario = "x" },
+		"connections": func(c *Config) { c.Connections = 0 },
+		"batch":       func(c *Config) { c.Batch = 1001 },
+		"size":        func(c *Config) { c.Size = -1 },
+		"topics":      func(c *Config) { c.Topics = 0 },
+		"rounds":      func(c *Config) { c.Rounds = 0 },
+		"jobs":        func(c *Config) { c.Jobs = 0 },
+		"rate":        func(c *Config) { c.Rate = 0 },
+		"duration":    func(c *Config) { c.Duration = 0 },
+		"warmup":      func(c *Config) { c.Warmup = -1 },
+		"addr":        func(c *Config) { c.Addrs = nil },
+		"--start":     func(c *Config) { c.Scenario = Failover },
+	} {
+		c := short(t, Add, &queue{})
+		require.NoError(t, c.Validate())
+		spoil(&c)
+		require.ErrorContains(t, c.Validate(), field)
+	}
+}
+
+func TestCommandRepeatsTheMeasurement(t *testing.T) {
+	c := Defaults(Add)
+	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64", c.Command(3))
+	c.IDs, c.Duration = true, 5*time.Second
+	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64 --ids --duration 5s", c.Command(3))
+	for _, row := range Rows() {
+		require.Contains(t, row.Config.Command(row.Nodes), string(row.Config.Scenario))
+	}
+}
+
+func TestThousandsAreSetApart(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.4: "1,234,567"} {
+		require.Equal(t, want, thousands(v))
+	}
+}

@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Row is one line of the table in docs/benchmarks.md.
+type Row struct {
+	What   string
+	Nodes  int // of the cluster that is started for it
+	Config Config
+}
+
+// Rows is the table: what a user of a delay queue wants to know first.
+func Rows() []Row {
+	row := func(what string, nodes int, s Scenario) Row { return Row{what, nodes, Defaults(s)} }
+	return []Row{
+		row("add in batches of 100, 16 connections", 3, AddBatch),
+		row("add one a request, 64 connections", 3, Add),
+		row("add, reserve, finish one by one, 64 connections", 3, Cycle),
+		row("lateness at 1,000 due/s with waiting consumers", 3, Delayed),
+		row("leader kill -9 to first acknowledged write", 3, Failover),
+		row("10 million delayed jobs on one node", 1, Pending),
+	}
+}
+
+// Command is the command line that repeats a measurement on a local cluster.
+func (c *Config) Command(nodes int) string {
+	d := Defaults(c.Scenario)
+	var b strings.Builder
+	fmt.Fprintf(&b, "tarry bench --start %d --scenario %s", nodes, c.Scenario)
+	add := func(flag string, v, standard any, shown bool) {
+		if shown || v != standard {
+			fmt.Fprintf(&b, " --%s %v", flag, v)
+		}
+	}
+	timed := c.Scenario != Failover && c.Scenario != Pending
+	add("connections", c.Connections, d.Connections, timed)
+	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
+	add("size", c.Size, d.Size, false)
+	add("topics", c.Topics, d.Topics, false)
+	add("ids", c.IDs, d.IDs, false)
+	add("rate", c.Rate, d.Rate, c.Scenario == Delayed)
+	add("delay", c.Delay, d.Delay, false)
+	add("duration", c.Duration, d.Duration, false)
+	add("warmup", c.Warmup, d.Warmup, false)
+	add("rounds", c.Rounds, d.Rounds, c.Scenario == Failover)
+	add("jobs", c.Jobs, d.Jobs, c.Scenario == Pending)
+	return strings.Replace(b.String(), "--ids true", "--ids", 1)
+}
+
+// Local starts a cluster of new nodes of the given binary, makes one measurement
+// against it, and removes it with its data. dir is where the data goes; "" is
+// the system's directory for temporary files, which should not be in memory.
+func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *slog.Logger) (res *Result, err error) {
+	dir, err = os.MkdirTemp(dir, "tarry-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the nodes: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	cluster, err := localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes})
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Stop()
+	c.Cluster, c.Logger, c.Addrs = cluster, log, nil
+	for _, n := range cluster.Nodes() {
+		c.Addrs = append(c.Addrs, n.HTTP)
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := cluster.Start(); err != nil {
+		return nil, err
+	}
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := cluster.WaitReady(ready, cluster.Nodes()...); err != nil {
+		return nil, withLogs(err, cluster)
+	}
+	if res, err = Run(ctx, c); err != nil {
+		return nil, withLogs(err, cluster)
+	}
+	res.Command = c.Command(nodes)
+	return res, nil
+}
+
+// withLogs adds the end of each node's log to an error, because the logs are
+// removed with the cluster.
+func withLogs(err error, c *localcluster.Cluster) error {
+	const tail = 1000
+	for _, n := range c.Nodes() {
+		if data, readErr := os.ReadFile(n.LogPath()); readErr == nil {
+			err = fmt.Errorf("%w\nend of the log of %s:\n%s", err, n.ID, data[max(0, len(data)-tail):])
+		}
+	}
+	return err
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"tarry/bench"
+)
+
+const benchUsage = `Usage: tarry bench [flags]
+
+Measures throughput, latency, lateness, failover and restart times. With --start
+it runs its own nodes from this binary in a temporary directory and removes them
+at the end; without, it loads the nodes at --addr, and jobs that it adds stay
+there (topics bench-0, bench-1, ...).
+
+Scenarios:
+  add-batch  add --batch jobs a request, due in an hour
+  add        add one job a request, due in an hour
+  cycle      add, reserve and finish one job, one request each
+  delayed    --rate jobs a second fall due while consumers wait for them
+  failover   kill -9 the leader --rounds times; time to the next acknowledged write
+  pending    --jobs delayed jobs on one node; memory, disk and restart time
+
+Examples:
+  tarry bench --start 3 --scenario add-batch --connections 16
+  tarry bench --addr n1:7300,n2:7300,n3:7300 --scenario delayed --rate 500
+  tarry bench --all
+
+Flags:
+`
+
+// benchFlags is the command line of tarry bench.
+type benchFlags struct {
+	config bench.Config
+	addr   string
+	start  int
+	dir    string
+	all    bool
+	json   bool
+	given  map[string]bool
+}
+
+func parseBench(args []string, out io.Writer) (*benchFlags, error) {
+	// The defaults depend on the scenario, so the flags are read twice: first
+	// for the scenario alone.
+	first := &benchFlags{config: bench.Defaults(bench.Add)}
+	_ = first.set(io.Discard).Parse(args) // the second reading reports what is wrong
+	f := &benchFlags{config: bench.Defaults(first.config.Scenario), given: map[string]bool{}}
+	fs := f.set(out)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("tarry bench takes flags only, not %q; see tarry bench --help", fs.Arg(0))
+	}
+	fs.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
+	switch {
+	case f.given["addr"] && (f.given["start"] || f.all):
+		return nil, errors.New("--addr loads nodes that run already, --start and --all run their own; give one")
+	case f.start < 0 || f.start > 9:
+		return nil, fmt.Errorf("--start is %d; it must be between 1 and 9", f.start)
+	}
+	f.config.Addrs = strings.Split(f.addr, ",")
+	return f, nil
+}
+
+func (f *benchFlags) set(out io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("tarry bench", flag.ContinueOnError)
+	fs.SetOutput(out)
+	c := &f.config
+	fs.StringVar(&f.addr, "addr", "127.0.0.1:7300", "HTTP addresses of the nodes to load, `host:port,...`")
+	fs.IntVar(&f.start, "start", 0, "start this `number` of nodes of our own instead")
+	fs.StringVar(&f.dir, "dir", "", "`directory` for the data of our own nodes; default: the system's for temporary files")
+	fs.BoolVar(&f.all, "all", false, "measure every row of docs/benchmarks.md, each on new nodes, and print the table")
+	fs.BoolVar(&f.json, "json", false, "print results as JSON, one a line")
+	fs.StringVar((*string)(&c.Scenario), "scenario", string(c.Scenario), "`name` of what to measure, see above")
+	fs.IntVar(&c.Connections, "connections", c.Connections, "`number` of connections, each with one request at a time")
+	fs.IntVar(&c.Batch, "batch", c.Batch, "`jobs` of one batch request")
+	fs.IntVar(&c.Size, "size", c.Size, "`bytes` of a job's body")
+	fs.IntVar(&c.Topics, "topics", c.Topics, "`number` of topics")
+	fs.BoolVar(&c.IDs, "ids", c.IDs, "give jobs ids of their own")
+	fs.DurationVar(&c.Duration, "duration", c.Duration, "`time` that is measured")
+	fs.DurationVar(&c.Warmup, "warmup", c.Warmup, "`time` of load before that")
+	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` a second (scenario delayed)")
+	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenario delayed)")
+	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is killed (scenario failover)")
+	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
+	fs.Usage = func() {
+		fmt.Fprint(out, benchUsage)
+		fs.PrintDefaults()
+	}
+	return fs
+}
+
+// runBench measures and prints what it found.
+func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f, err := parseBench(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "tarry bench:", err)
+		return exitUsage
+	}
+	// The nodes that were started must not outlive us.
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	if err := f.run(ctx, stdout, log); err != nil {
+		fmt.Fprintln(stderr, "tarry bench:", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func (f *benchFlags) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+	if f.all {
+		return f.table(ctx, stdout, log)
+	}
+	var res *bench.Result
+	var err error
+	if f.start > 0 {
+		var binary string
+		if binary, err = os.Executable(); err != nil {
+			return fmt.Errorf("find our own binary: %w", err)
+		}
+		res, err = bench.Local(ctx, f.config, f.start, binary, f.dir, log)
+	} else {
+		f.config.Logger = log
+		res, err = bench.Run(ctx, f.config)
+	}
+	if err != nil {
+		return err
+	}
+	return f.print(stdout, res)
+}
+
+func (f *benchFlags) print(w io.Writer, res *bench.Result) error {
+	if f.json {
+		return json.NewEncoder(w).Encode(res)
+	}
+	res.Print(w)
+	return nil
+}
+
+// table measures every row, each on a cluster of its own, and prints the table
+// at the end.
+func (f *benchFlags) table(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find our own binary: %w", err)
+	}
+	table := "Measured on " + bench.Machine() + ".\n\n" + bench.TableHead
+	for _, row := range bench.Rows() {
+		c := f.override(row.Config)
+		log.Info("measuring", "row", row.What, "nodes", row.Nodes)
+		res, err := bench.Local(ctx, c, row.Nodes, binary, f.dir, log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", row.What, err)
+		}
+		if err := f.print(stdout, res); err != nil {
+			return err
+		}
+		table += res.Row(row.What)
+	}
+	if f.json {
+		return nil
+	}
+	_, err = fmt.Fprintf(stdout, "\n%s", table)
+	return err
+}
+
+// override lets flags that were given shorten or lengthen every row.
+func (f *benchFlags) override(c bench.Config) bench.Config {
+	g := f.config
+	for name, set := range map[string]func(){
+		"size":     func() { c.Size = g.Size },
+		"ids":      func() { c.IDs = g.IDs },
+		"duration": func() { c.Duration = g.Duration },
+		"warmup":   func() { c.Warmup = g.Warmup },
+		"rounds":   func() { c.Rounds = g.Rounds },
+		"jobs":     func() { c.Jobs = g.Jobs },
+	} {
+		if f.given[name] {
+			set()
+		}
+	}
+	return c
+}
