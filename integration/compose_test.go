@@ -29,10 +29,7 @@ type containers struct {
 }
 
 func TestNothingIsLostInContainers(t *testing.T) {
-	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
-		fmt.Fprintln(os.Stderr, "SKIPPED: no Docker engine, so nothing was tested in containers")
-		t.Skipf("SKIPPED: no Docker engine: %v: %.200s", err, out)
-	}
+	requireDocker(t)
 	c := startContainers(t)
 	l := startLoad(t, c.addrs())
 	faults := []struct {
@@ -58,6 +55,14 @@ func TestNothingIsLostInContainers(t *testing.T) {
 		r.Ops, rounds, r.Unknowns(), r.Redeliveries, r.WorstWriteGap)
 	require.NotZero(t, r.Redeliveries)
 	c.requireEqualDigests()
+}
+
+// requireDocker skips a test, loudly, where no Docker engine answers.
+func requireDocker(t *testing.T) {
+	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "SKIPPED: no Docker engine, so %s did not run\n", t.Name())
+		t.Skipf("SKIPPED: no Docker engine: %v: %.200s", err, out)
+	}
 }
 
 // startContainers builds the image and starts three nodes with empty volumes.

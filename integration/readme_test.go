@@ -1,0 +1,91 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func readme(t *testing.T) string {
+	data, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestHelloExampleShowsOneJobsLife(t *testing.T) {
+	script, err := filepath.Abs("../examples/hello.sh")
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), script)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "TARRY="+binary, "PORT=19390")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	text := string(out)
+	at := 0
+	for _, step := range []string{"$ tarry add", "$ tarry get", "delayed", "$ tarry reserve", "ann@example.org", "$ tarry finish", "$ tarry topics"} {
+		i := strings.Index(text[at:], step)
+		require.GreaterOrEqual(t, i, 0, "%q is missing after its predecessors in:\n%s", step, text)
+		at += i
+	}
+}
+
+func TestReadmeNamesOnlyTargetsAndFilesThatExist(t *testing.T) {
+	text := readme(t)
+	makefile, err := os.ReadFile("../Makefile")
+	require.NoError(t, err)
+	targets := regexp.MustCompile("make ([a-z-]+)").FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, targets)
+	for _, m := range targets {
+		require.Regexp(t, `(?m)^`+m[1]+`:`, string(makefile), "make %s", m[1])
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(text, -1)
+	require.NotEmpty(t, links)
+	for _, m := range links {
+		_, err := os.Stat(filepath.Join("..", m[1]))
+		require.NoError(t, err, "README.md links to %s", m[1])
+	}
+}
+
+// clusterCommands is the block of the README that walks through three nodes.
+func clusterCommands(t *testing.T) []string {
+	_, section, found := strings.Cut(readme(t), "## Three nodes")
+	require.True(t, found)
+	parts := strings.SplitN(section, "```", 3)
+	require.Len(t, parts, 3)
+	return strings.Split(strings.TrimSpace(strings.TrimPrefix(parts[1], "sh\n")), "\n")
+}
+
+func TestReadmeWalkThroughThreeNodes(t *testing.T) {
+	requireDocker(t)
+	c := startContainers(t)
+	ports := strings.NewReplacer(":7300/", ":17300/", ":7310/", ":17310/", ":7320/", ":17320/")
+	var answers []string
+	for _, line := range clusterCommands(t) {
+		command, _, _ := strings.Cut(line, " #")
+		fields := strings.Fields(command)
+		switch fields[0] {
+		case "make": // startContainers and its clean-up do this
+		case "docker":
+			out, err := c.compose(fields[2:]...)
+			require.NoError(t, err, "%s: %s", line, out)
+			if fields[2] == "start" {
+				c.waitReady()
+			}
+		case "curl":
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", ports.Replace(command)).CombinedOutput()
+			require.NoError(t, err, "%s: %s", line, out)
+			require.Contains(t, string(out), `"success":true`, line)
+			answers = append(answers, string(out))
+		default:
+			t.Errorf("the test does not know how to run %q", line)
+		}
+	}
+	require.Len(t, answers, 5)
+	require.Contains(t, answers[1], `"to":"ann"`)
+	require.Contains(t, answers[4], `"equal":true`)
+}
