@@ -85,8 +85,10 @@ func sections(in io.Reader) []section {
 		)},
 		{"Operators", reading(in,
 			clientEntry{"cluster", "members, health, verify, join, leave, remove, transfer-leadership", runCluster},
+			clientEntry{"ready", "say whether a node can serve now", runReady},
 		)},
 		{"Others", []command{
+			{"bench", "measure throughput, latency, lateness and failover", runBench},
 			{"version", "print the version of this binary", runVersion},
 		}},
 	}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// readyPatience bounds one look; a node that takes longer is not ready.
+const readyPatience = 3 * time.Second
+
+// runReady asks one node whether it can serve; container health checks call it.
+func runReady(ctx context.Context, args []string, std streams) int {
+	c := newCommand("ready", "", "Exits with 0 when the node can serve clients now, else prints why not and exits with 1.",
+		"tarry ready --addr 127.0.0.1:7300", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		if len(t.nodes) != 1 {
+			return usagef("asks exactly one node; --addr names %d", len(t.nodes))
+		}
+		return askReady(ctx, t.nodes[0])
+	})
+}
+
+func askReady(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("no answer from %s: %w", node, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	var answer struct {
+		Reasons []string `json:"reasons"`
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return fmt.Errorf("the answer of %s was cut short: %w", node, err)
+	}
+	if json.Unmarshal(body, &answer) != nil || len(answer.Reasons) == 0 {
+		return fmt.Errorf("%s answered %s", node, resp.Status)
+	}
+	return errors.New(strings.Join(answer.Reasons, "; "))
+}
