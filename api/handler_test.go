@@ -1,0 +1,250 @@
+package api
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tarry/api/apitest"
+	"tarry/job"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a handler on a queue in memory.
+type rig struct {
+	t        *testing.T
+	queue    *apitest.Queue
+	operator *apitest.Operator
+	handler  http.Handler
+}
+
+func newRig(t *testing.T, change ...func(*Options)) *rig {
+	r := &rig{t: t, queue: apitest.New(), operator: &apitest.Operator{}}
+	o := Options{Queue: r.queue, Operator: r.operator}
+	for _, f := range change {
+		f(&o)
+	}
+	r.handler = New(o)
+	return r
+}
+
+func (r *rig) do(method, path, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w
+}
+
+func (r *rig) post(path, body string) *httptest.ResponseRecorder {
+	return r.do(http.MethodPost, path, body)
+}
+
+// ok posts what must succeed and gives the answer.
+func (r *rig) ok(path, body string) map[string]any {
+	r.t.Helper()
+	w := r.post(path, body)
+	require.Less(r.t, w.Code, 300, "%s %s: %s", path, body, w.Body)
+	return decoded(r.t, w)
+}
+
+func decoded(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	var a map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a), w.Body.String())
+	return a
+}
+
+// refused checks that an answer is a failure of the usual shape.
+func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code job.Code, says string) {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body.String())
+	a := decoded(t, w)
+	require.Equal(t, false, a["success"])
+	require.Equal(t, string(code), a["code"], a["error"])
+	require.Contains(t, a["error"], says)
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		code         job.Code
+		says, allow  string
+	}{
+		{"GET", "/nope", 404, job.CodeNotFound, "/nope", ""},
+		{"GET", "/v1/jobs/", 404, job.CodeNotFound, "/v1/jobs/", ""},
+		{"POST", "/v1/jobs//finish", 404, job.CodeNotFound, "nothing", ""},
+		{"GET", "/metrics", 404, job.CodeNotFound, "nothing", ""},
+		{"GET", "/", 405, codeMethod, "POST", "POST"},
+		{"PUT", "/v1/jobs/a", 405, codeMethod, "DELETE or GET", "DELETE, GET"},
+		{"GET", "/v1/jobs", 405, codeMethod, "POST", "POST"},
+		{"OPTIONS", "/livez", 405, codeMethod, "GET", "GET"},
+		{"GET", "/v1/topics?maximum=3", 400, job.CodeInvalid, `"maximum"`, ""},
+		{"GET", "/v1/topics?max=3&max=4", 400, job.CodeInvalid, "max is given 2 times", ""},
+		{"GET", "/v1/topics?max=x", 400, job.CodeInvalid, "max", ""},
+		{"GET", "/v1/topics?max=1001", 400, job.CodeInvalid, "between 1 and 1000", ""},
+		{"GET", "/v1/topics?after=%00", 400, job.CodeInvalid, "after", ""},
+		{"GET", "/v1/topics?a=%zz", 400, job.CodeInvalid, "query", ""},
+		{"GET", "/v1/topics/t?consistency=maybe", 400, job.CodeInvalid, "consistency", ""},
+		{"GET", "/v1/topics/%ff", 400, job.CodeInvalid, "UTF-8", ""},
+		{"GET", "/v1/jobs/" + strings.Repeat("a", 201), 400, job.CodeInvalid, "201 bytes", ""},
+		{"DELETE", "/v1/jobs/a?token=x", 400, job.CodeInvalid, "token", ""},
+		{"DELETE", "/v1/jobs/a?token=1-1-1", 409, job.CodeStaleToken, "shard 1", ""},
+		{"POST", "/v1/jobs?topic=x", 400, job.CodeInvalid, "known: none", ""},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			w := r.do(c.method, c.path, "")
+			refused(t, w, c.status, c.code, c.says)
+			require.Equal(t, c.allow, w.Header().Get("Allow"))
+		})
+	}
+	w := r.do("HEAD", "/livez", "")
+	require.Equal(t, 200, w.Code)
+}
+
+func TestIDsMayHoldAnyCharacter(t *testing.T) {
+	for _, id := range []string{"a/b", "..", ".", "a b", "a%2Fb", "ü", "a?b#c", "batch", "finish", "x/finish", "+", "//"} {
+		t.Run(id, func(t *testing.T) {
+			r := newRig(t)
+			text, err := json.Marshal(id)
+			require.NoError(t, err)
+			r.ok("/v1/jobs", `{"topic":"t","body":"","id":`+string(text)+`}`)
+			// Every byte escaped: the strictest reading of a path.
+			var path strings.Builder
+			path.WriteString("/v1/jobs/")
+			for _, c := range []byte(id) {
+				path.WriteString("%" + strings.ToUpper(string("0123456789abcdef"[c>>4])+string("0123456789abcdef"[c&15])))
+			}
+			a := decoded(t, r.do("GET", path.String(), ""))
+			require.Equal(t, id, a["id"])
+			r.ok("/v1/reserve", `{"topics":["t"]}`)
+			require.Equal(t, id, r.ok(path.String()+"/finish", "")["id"])
+		})
+	}
+}
+
+func TestEachFailureHasItsStatus(t *testing.T) {
+	for code, status := range statuses {
+		t.Run(string(code), func(t *testing.T) {
+			r := newRig(t)
+			r.queue.FailNext(job.Errorf(code, "because"))
+			w := r.post("/v1/jobs", `{"topic":"t","body":""}`)
+			refused(t, w, status, code, "because")
+			require.Equal(t, code == job.CodeNotApplied || code == job.CodeOverloaded, w.Header().Get("Retry-After") == "1")
+			outcome := map[job.Code]any{job.CodeNotApplied: "not_applied", job.CodeOverloaded: "not_applied", job.CodeUnknown: "unknown"}[code]
+			require.Equal(t, outcome, decoded(t, w)["outcome"])
+		})
+	}
+}
+
+func TestErrorsWithoutACode(t *testing.T) {
+	r := newRig(t)
+	r.queue.FailNext(io.ErrUnexpectedEOF)
+	w := r.do("GET", "/v1/jobs/a", "")
+	refused(t, w, 500, job.CodeInternal, "server failed")
+	require.NotContains(t, w.Body.String(), "EOF", "the inside is not shown")
+}
+
+func TestOperatorsFailures(t *testing.T) {
+	r := newRig(t)
+	r.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 2")
+	for _, call := range []string{
+		"GET /v1/cluster/members", "GET /v1/cluster/health", "POST /v1/cluster/verify", "POST /v1/cluster/leave",
+		"POST /v1/cluster/transfer-leadership", "DELETE /v1/cluster/members/n1",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		refused(t, r.do(method, path, ""), 409, job.CodeQuorumWouldFail, "1 of 2")
+	}
+	r.operator.Err = nil
+	for body, says := range map[string]string{
+		``:                          "empty",
+		`{}`:                        "addresses has 0 items",
+		`{"addresses":["host"]}`:    "addresses[0]",
+		`{"addresses":["a:1",":"]}`: "addresses[1]",
+		`{"addresses":["a:70000"]}`: "host:port",
+		`{"addresses":"a:1"}`:       "a list",
+	} {
+		w := r.post("/v1/cluster/join", body)
+		require.Equal(t, 400, w.Code)
+		require.Contains(t, w.Body.String(), says)
+	}
+	require.Empty(t, r.operator.Calls())
+}
+
+func TestReadiness(t *testing.T) {
+	draining := false
+	r := newRig(t, func(o *Options) { o.Draining = func() bool { return draining } })
+	w := r.do("GET", "/readyz", "")
+	require.Equal(t, 200, w.Code)
+	require.Equal(t, "n1", decoded(t, w)["leader"])
+
+	r.operator.NotReady = []string{"no leader for 3 s"}
+	refused(t, r.do("GET", "/readyz", ""), 503, codeNotReady, "no leader")
+	require.Equal(t, 200, r.do("GET", "/livez", "").Code, "a node without a leader is alive")
+
+	r.operator.NotReady = nil
+	draining = true
+	w = r.do("GET", "/readyz", "")
+	refused(t, w, 503, codeNotReady, "draining")
+	require.Equal(t, "close", w.Header().Get("Connection"))
+}
+
+func TestAPanicCostsOneRequest(t *testing.T) {
+	var log strings.Builder
+	r := newRig(t, func(o *Options) {
+		o.Queue = nil // calling it panics
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	refused(t, r.do("GET", "/v1/topics", ""), 500, job.CodeInternal, "defect")
+	require.Contains(t, log.String(), "panicked")
+	require.Contains(t, log.String(), "topics.go", "the stack is logged")
+	require.Equal(t, 200, r.do("GET", "/livez", "").Code)
+}
+
+func TestForeignPagesMayNotWrite(t *testing.T) {
+	r := newRig(t)
+	q := httptest.NewRequest("POST", "/v1/jobs", strings.NewReader(`{"topic":"t","body":""}`))
+	q.Header.Set("Origin", "https://elsewhere.example")
+	q.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	r.handler.ServeHTTP(w, q)
+	refused(t, w, 403, codeCrossOrigin, "origin")
+	require.Empty(t, r.queue.Ops())
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	r := newRig(t, func(o *Options) { o.Registry = registry })
+	r.ok("/v1/jobs", `{"topic":"t","body":""}`)
+	r.ok("/v1/jobs", `{"topic":"t","body":""}`)
+	r.post("/v1/jobs", ``)
+	r.do("GET", "/v1/jobs/a", "")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	counts, timed := map[string]float64{}, map[string]uint64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			labels := ""
+			for _, l := range m.Label {
+				labels += l.GetValue() + " "
+			}
+			if f.GetName() == "tarry_http_requests_total" {
+				counts[labels] = m.Counter.GetValue()
+			} else if n := m.Histogram.GetSampleCount(); n > 0 {
+				timed[labels] = n
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"/v1/jobs 201 ": 2, "/v1/jobs 400 ": 1, "/v1/jobs/{id} 404 ": 1}, counts)
+	require.Equal(t, map[string]uint64{"/v1/jobs ": 3, "/v1/jobs/{id} ": 1}, timed)
+}
