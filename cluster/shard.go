@@ -113,7 +113,7 @@ func openShard(cfg shardConfig) (s *Shard, err error) {
 	if err := statemachine.CheckStart(s.machine, s.stores.Log); err != nil {
 		return nil, err
 	}
-	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: cfg.Fatal})
+	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: cfg.Fatal, Log: s.stores.Log})
 	s.applied.set(s.machine.Applied().Index)
 	return s, nil
 }

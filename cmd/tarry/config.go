@@ -33,6 +33,7 @@ type serverConfig struct {
 	CacheBytes      int64
 	LogLevel        slog.Level
 	LogFormat       string
+	PprofAddr       string
 	ConfigFile      string
 }
 
@@ -67,6 +68,7 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
 	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
+	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
 	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")
 	fs.Usage = func() {
 		fmt.Fprint(out, serverUsage)
@@ -169,9 +171,9 @@ func settingText(v any) (string, error) {
 func (c *serverConfig) check() error {
 	for _, a := range []struct{ flag, addr string }{
 		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.BeanstalkAddr},
-		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr},
+		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr}, {"pprof-addr", c.PprofAddr},
 	} {
-		if _, _, err := net.SplitHostPort(a.addr); err != nil {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil && (a.addr != "" || a.flag != "pprof-addr") {
 			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
 		}
 	}

@@ -56,6 +56,11 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
 	defer listener.Close()
+	closeProfiles, err := serveProfiles(cfg.PprofAddr)
+	if err != nil {
+		return err
+	}
+	defer closeProfiles()
 	ctx, left := context.WithCancel(ctx)
 	defer left()
 	node, err := cluster.Start(cluster.Config{
