@@ -86,6 +86,7 @@ func (x *exchange) send() error {
 	h.Set("Content-Length", strconv.Itoa(len(x.json.b)+1))
 	x.w.WriteHeader(x.status)
 	x.json.b = append(x.json.b, '\n')
+	allowWrite(x.w, x.s.Timeout)
 	_, err := x.w.Write(x.json.b)
 	return err
 }

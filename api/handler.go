@@ -25,8 +25,9 @@ type Options struct {
 	// MaxBufferedBytes limits the requests held in memory at one time, over all
 	// connections. More are answered 429. 0 means 256 MiB.
 	MaxBufferedBytes int64
-	// Timeout bounds one call, beyond the wait that a reserve asks for. When it
-	// is over the outcome is unknown. 0 means 30 s.
+	// Timeout bounds each of reading a request, handling it (beyond the wait that
+	// a reserve asks for; when it is over the outcome is unknown), and writing the
+	// answer. 0 means 30 s.
 	Timeout time.Duration
 	// OperatorTimeout does the same for the calls under /v1/cluster; 0 means 2 min.
 	OperatorTimeout time.Duration
@@ -85,7 +86,7 @@ func New(o Options) http.Handler {
 		router.Handle(rt.path, s.handler(rt))
 	}
 	if o.Metrics != nil {
-		router.Handle("/metrics", o.Metrics)
+		router.Handle("/metrics", s.writing(o.Metrics))
 	}
 	router.NotFoundHandler = s.handler(route{path: "none", methods: methods{"": s.noSuchPath}})
 

@@ -52,6 +52,8 @@ func (x *exchange) read(limit int64) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	allowRead(x.w, x.s.Timeout)
+	defer x.allowWait()
 	x.in = buffers.Get().(*buffer)
 	b := x.in.b[:0]
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)

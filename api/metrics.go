@@ -22,7 +22,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "tarry_http_request_seconds",
 			Help:    "Time from the head of a request to the end of its answer, by path. Reserves include their wait.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18), // 0.5 ms to 65 s
+			Buckets: []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 30, 300},
 		}, []string{"path"}),
 	}
 	if registry != nil {

@@ -88,7 +88,7 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 // handOut reserves jobs, writes the answer and sends it. Jobs that the client
 // did not get, because it hung up first, go back at once.
 func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
-	x.extendDeadlines(wait + s.Timeout)
+	x.allowWait()
 	jobs, err := s.await(x, r, wait)
 	if err != nil {
 		return err
@@ -119,16 +119,6 @@ func (s *server) await(x *exchange, r *jobpb.Reserve, wait time.Duration) ([]*jo
 		return nil, nil
 	}
 	return jobs, err
-}
-
-// extendDeadlines lets a long poll outlive the server's limits on reading and
-// writing one request. The read limit counts too: it would end the watch for a
-// client that hangs up, and with it the request.
-func (x *exchange) extendDeadlines(d time.Duration) {
-	c := http.NewResponseController(x.w)
-	// A server without deadlines, or a test's recorder, has none to extend.
-	_ = c.SetReadDeadline(time.Time{})
-	_ = c.SetWriteDeadline(time.Now().Add(d))
 }
 
 // sendNow sends the answer and hands it to the network, so that the caller

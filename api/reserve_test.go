@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,6 +119,46 @@ func TestALongPollOutlivesTheServersDeadlines(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 200, answer.StatusCode)
 	require.NoError(t, answer.Body.Close())
+}
+
+// TestAnIdleConnectionStaysUsable outlasts the deadlines that its requests set.
+func TestAnIdleConnectionStaysUsable(t *testing.T) {
+	q := apitest.New()
+	s := httptest.NewServer(New(Options{
+		Queue: q, Operator: &apitest.Operator{}, Timeout: 30 * time.Millisecond,
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
+	}))
+	defer s.Close()
+	post := func(path, body string) {
+		t.Helper()
+		answer, err := s.Client().Post(s.URL+path, "", strings.NewReader(body))
+		require.NoError(t, err)
+		require.Less(t, answer.StatusCode, 300)
+		require.NoError(t, answer.Body.Close())
+	}
+	post("/v1/jobs", `{"topic":"t","body":""}`)
+	post("/v1/reserve", `{"topics":["t"]}`)
+	post("/v1/reserve", `{"topics":["t"],"wait":0.1}`)
+	<-time.After(60 * time.Millisecond) // longer than Timeout
+	post("/metrics", "")
+	<-time.After(60 * time.Millisecond)
+	post("/v1/jobs", `{"topic":"t","body":""}`)
+}
+
+func TestAClientThatStopsSendingIsLetGo(t *testing.T) {
+	q := apitest.New()
+	s := httptest.NewServer(New(Options{Queue: q, Operator: &apitest.Operator{}, Timeout: 30 * time.Millisecond}))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /v1/jobs/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{\"jobs\":[")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "400 Bad Request")
+	require.Contains(t, string(answer), "broke off")
+	require.Contains(t, string(answer), "Connection: close")
 }
 
 // drainingQueue begins to drain when it is first asked, and gives up its waits.

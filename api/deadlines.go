@@ -1,0 +1,36 @@
+package api
+
+import (
+	"net/http"
+	"time"
+)
+
+// The deadlines of a connection. A client that stops sending or reading in the
+// middle must not hold memory for ever, and one that waits for a job may wait
+// longer than the server's own limits. Writers that have no deadlines, such as a
+// test's recorder, say so; there is nothing to do about it.
+
+// allowRead gives the client until d from now to send its request.
+func allowRead(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d))
+}
+
+// allowWait lifts the limit on reading. It would end the watch for a client that
+// hangs up, and with it the request.
+func (x *exchange) allowWait() {
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+}
+
+// allowWrite gives the client until d from now to take its answer. The server
+// lifts the limit once the answer is out.
+func allowWrite(w http.ResponseWriter, d time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d))
+}
+
+// writing sets the deadline for a handler that is not ours.
+func (s *server) writing(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		allowWrite(w, s.Timeout)
+		h.ServeHTTP(w, r)
+	})
+}
