@@ -18,5 +18,9 @@
 // twice. Here the term waits in memory and both go to disk as one record
 // (vote.go).
 //
+// What is truncated at the log's start stays readable while its segment exists:
+// raft-wal drops whole segments. That is harmless, the entries are committed, and
+// it spares a follower that is a little behind a whole snapshot.
+//
 // Start at Open in stores.go.
 package logstore

@@ -1,0 +1,156 @@
+package statemachine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/fsm"
+	"tarry/job/jobpb"
+)
+
+// Options connects an Adapter to its node.
+type Options struct {
+	// OnChanges hears what a batch of entries or an installed snapshot has
+	// changed. It runs on Raft's FSM goroutine and must not block. nil: nobody.
+	OnChanges func(fsm.Changes)
+	// Fatal is called when going on would risk the state. It must end the
+	// process. Required.
+	Fatal func(error)
+	// Log is the shard's log. With it, an installed snapshot that Raft would
+	// stumble over ends the process instead (see Restore). nil: not looked at.
+	Log raft.LogStore
+}
+
+// Adapter drives a machine for one Raft group. It implements raft.BatchingFSM.
+type Adapter struct {
+	machine   *fsm.Machine
+	o         Options
+	snapshots *snapshots
+	serving   atomic.Bool
+}
+
+var _ raft.BatchingFSM = (*Adapter)(nil)
+
+// New makes the adapter of m. The machine stays the caller's to close, after Raft
+// has stopped.
+func New(m *fsm.Machine, o Options) *Adapter {
+	if o.OnChanges == nil {
+		o.OnChanges = func(fsm.Changes) {}
+	}
+	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m}}
+}
+
+// Snapshots is the store to give to Raft with this FSM.
+func (a *Adapter) Snapshots() raft.SnapshotStore { return a.snapshots }
+
+// SetServing says whether somebody waits for results: on the leader. Without,
+// entries are applied the same and their results, bodies above all, are not
+// built. It may be called from any goroutine.
+func (a *Adapter) SetServing(serving bool) { a.serving.Store(serving) }
+
+// Apply implements raft.FSM. The result is that of ApplyBatch.
+func (a *Adapter) Apply(entry *raft.Log) any { return a.ApplyBatch([]*raft.Log{entry})[0] }
+
+// ApplyBatch implements raft.BatchingFSM. Every response is a []*jobpb.Result,
+// one per operation of the entry; nil for an entry of Raft's own, one that was
+// applied before, and while not serving. An error is fatal: the entries are
+// committed, so a node that cannot apply them must not go on.
+func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
+	responses := make([]any, len(logs))
+	entries := make([]fsm.Entry, len(logs))
+	for i, l := range logs {
+		responses[i] = []*jobpb.Result(nil)
+		entries[i] = fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data, Configuration: l.Type == raft.LogConfiguration}
+	}
+	results, changes, err := a.machine.Apply(entries, a.serving.Load())
+	if err != nil {
+		a.o.Fatal(fmt.Errorf("apply the log entries %d to %d: %w", logs[0].Index, logs[len(logs)-1].Index, err))
+		return responses
+	}
+	for i, r := range results {
+		responses[i] = r
+	}
+	a.o.OnChanges(changes)
+	return responses
+}
+
+// Snapshot implements raft.FSM. It returns at once: the state is on disk already.
+func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil }
+
+// Restore implements raft.FSM: it installs what the snapshot store has received.
+//
+// Raft empties its log on disk after that, but goes on believing in the log's
+// last entry (raft issue 697). When that entry lies beyond the snapshot, or at
+// its place with another term, the leader's next message would be refused and the
+// snapshot sent again for ever. A fresh start ends that, so the process ends.
+func (a *Adapter) Restore(snapshot io.ReadCloser) error {
+	for {
+		w, ok := snapshot.(raft.ReadCloserWrapper)
+		if !ok {
+			break
+		}
+		snapshot = w.WrappedReadCloser()
+	}
+	s, ok := snapshot.(*received)
+	if !ok {
+		return fmt.Errorf("restore a snapshot: a %T was not received from a leader", snapshot)
+	}
+	if err := a.machine.Install(s.receiver, fsm.Applied{Index: s.meta.Index, Term: s.meta.Term}); err != nil {
+		if errors.Is(err, fsm.ErrHalfInstalled) {
+			a.o.Fatal(err)
+		}
+		return err
+	}
+	if err := a.checkLog(s.meta.Index, s.meta.Term); err != nil {
+		a.o.Fatal(err)
+		return err
+	}
+	a.o.OnChanges(fsm.Changes{Topics: a.machine.TopicChanges(), NextDue: a.machine.NextDue(), Cluster: true})
+	return nil
+}
+
+// checkLog proves that Raft can go on from a state at index and term without a
+// fresh start.
+func (a *Adapter) checkLog(index, term uint64) error {
+	if a.o.Log == nil {
+		return nil
+	}
+	last, err := a.o.Log.LastIndex()
+	if err != nil || last < index {
+		return err
+	}
+	var e raft.Log
+	if err := a.o.Log.GetLog(last, &e); err != nil {
+		return fmt.Errorf("read the end of the log: %w", err)
+	}
+	if last == index && e.Term == term {
+		return nil
+	}
+	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: the node must start again to go on from the snapshot", index, term, last, e.Term)
+}
+
+// virtual is a snapshot of the machine: the machine itself.
+type virtual struct{ *Adapter }
+
+// Persist makes the state durable up to the point of the sink, so that Raft may
+// drop the log before it. Entries may be applied meanwhile.
+func (v virtual) Persist(to raft.SnapshotSink) error {
+	s, ok := to.(*sink)
+	if !ok {
+		return fmt.Errorf("persist a snapshot: a %T is no sink of this store", to)
+	}
+	err := v.machine.Witness(s.meta.Index, s.meta.Term, raft.EncodeConfiguration(s.meta.Configuration), s.meta.ConfigurationIndex)
+	if err != nil {
+		v.o.Fatal(err) // after a failed sync nobody knows what is on the disk
+		return err
+	}
+	s.persisted = true
+	return s.Close()
+}
+
+// Release implements raft.FSMSnapshot.
+func (virtual) Release() {}
