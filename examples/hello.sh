@@ -23,7 +23,7 @@ done
 
 show() { printf '\n$ tarry %s\n' "$*"; "$tarry" "$@" --addr "$addr"; }
 
-show add --topic mail --id welcome-1 --delay 2s '{"to":"ann@example.org"}'
+show add --topic mail --id welcome-1 --delay 2s 'hello ann'
 show get welcome-1
 show reserve --topic mail --wait 10s
 show finish welcome-1

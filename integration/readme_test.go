@@ -27,7 +27,7 @@ func TestHelloExampleShowsOneJobsLife(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	text := string(out)
 	at := 0
-	for _, step := range []string{"$ tarry add", "$ tarry get", "delayed", "$ tarry reserve", "ann@example.org", "$ tarry finish", "$ tarry topics"} {
+	for _, step := range []string{"$ tarry add", "$ tarry get", "delayed", "$ tarry reserve", "hello ann", "$ tarry finish", "$ tarry topics"} {
 		i := strings.Index(text[at:], step)
 		require.GreaterOrEqual(t, i, 0, "%q is missing after its predecessors in:\n%s", step, text)
 		at += i
