@@ -9,6 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// maxPiece bounds one write to a file.
+const maxPiece = 256 << 10
+
 // Receiver builds a generation from an archive that is written to it in pieces
 // of any size. Nothing uses the generation before Machine.Install. It belongs to
 // one goroutine; end it with Install or Abort.
@@ -29,8 +32,9 @@ type Receiver struct {
 	file  vfs.File
 	left  int64
 	crc   uint32
-	whole bool // the end was reached
-	ended bool // finished or aborted
+	piece []byte // a copy of what is written
+	whole bool   // the end was reached
+	ended bool   // finished or aborted
 }
 
 // Receive starts a generation beside the one in use. It may be called from any
@@ -74,7 +78,9 @@ func (r *Receiver) take(p []byte) (int, error) {
 		return 0, errors.New("the archive goes on after its end")
 	}
 	if r.left > 0 {
-		n, err := r.file.Write(p[:min(int64(len(p)), r.left)])
+		// A vfs.File may change what it is given; an io.Writer must not.
+		r.piece = append(r.piece[:0], p[:min(int64(len(p)), r.left, maxPiece)]...)
+		n, err := r.file.Write(r.piece)
 		r.left -= int64(n)
 		r.crc = crc32.Update(r.crc, crcTable, p[:n])
 		return n, err
