@@ -52,6 +52,11 @@ func (m *Machine) checkpoint(dir string) error {
 	if m.store == nil {
 		return errClosed
 	}
+	// A checkpoint holds what is not in tables yet as write-ahead log, which the
+	// receiver would have to replay; after a flush little of that is left.
+	if err := m.store.db.Flush(); err != nil {
+		return err
+	}
 	return m.store.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
@@ -102,6 +103,62 @@ func TestStreamCarriesTheStateItWasOpenedAt(t *testing.T) {
 	to.index, from.index = from.m.Applied().Index, from.m.Applied().Index
 	fill(to, 20)
 	fill(from, 20)
+	require.Equal(t, from.digest(), to.digest())
+}
+
+// Index and data of a stream are from the same moment, whatever is applied while
+// it is opened: replaying the log from its index on gives the same state.
+func TestStreamWhileEntriesAreApplied(t *testing.T) {
+	from, to := newRig(t, Options{}), newRig(t, Options{})
+	var entries []Entry
+	for i := range 1500 {
+		ops := []*jobpb.Op{opAdd(&jobpb.Add{Topic: "orders", DelayMs: int64(i % 7), Body: bytes.Repeat([]byte{byte(i)}, 1000)})}
+		if i%3 == 0 {
+			ops = append(ops, opAdvance(10), opReserve(2, "orders"))
+		}
+		entries = append(entries, Entry{Index: uint64(i + 1), Term: 1, Data: encodeEntry(t, rigStart+int64(i), ops...)})
+	}
+	applied, open := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(open)
+		var err error
+		for i := 0; i < len(entries) && err == nil; i++ {
+			if i%300 == 150 {
+				open <- struct{}{} // and goes on meanwhile
+			}
+			_, _, err = from.m.Apply(entries[i:i+1], false)
+		}
+		applied <- err
+	}()
+	for range open {
+		data, at := archive(from)
+		rec, err := receive(to, data)
+		require.NoError(t, err)
+		require.NoError(t, to.m.Install(rec, at))
+		_, _, err = to.m.Apply(entries[at.Index:min(at.Index+40, uint64(len(entries)))], false)
+		require.NoError(t, err)
+		to.check()
+	}
+	require.NoError(t, <-applied)
+	_, _, err := to.m.Apply(entries, false) // those it has are skipped
+	require.NoError(t, err)
+	require.Equal(t, from.digest(), to.digest())
+}
+
+// What is not flushed travels as write-ahead log, also when that is larger than
+// the reader's memtable.
+func TestStreamOfALongWriteAheadLog(t *testing.T) {
+	big := Options{MemTableBytes: 64 << 20}
+	from, to := newRig(t, big), newRig(t, Options{})
+	for range 150 {
+		from.one(opAdd(&jobpb.Add{Topic: "orders", Body: make([]byte, 100_000)}))
+	}
+	require.NoError(t, from.m.Witness(from.index, 1, nil, 0))
+	dir := "state/checkpoint-9"
+	require.NoError(t, from.m.store.db.Checkpoint(dir, pebble.WithFlushedWAL()))
+	rec, err := receive(to, pack(t, from, dir, from.m.Applied()))
+	require.NoError(t, err)
+	require.NoError(t, to.m.Install(rec, from.m.Applied()))
 	require.Equal(t, from.digest(), to.digest())
 }
 
