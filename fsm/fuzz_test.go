@@ -1,0 +1,87 @@
+package fsm
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// A record that decodes encodes to the same bytes: no decoder drops or invents
+// anything, and none fails other than by an error.
+func FuzzRecords(f *testing.F) {
+	o := origin{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
+	f.Add(o.append(nil, []byte("body")))
+	fa := fate{standing: reserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, reservedUntil: 6, reason: "r"}
+	f.Add(fa.append(nil))
+	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4}
+	f.Add(rec.append(nil))
+	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
+	f.Add(s.append(nil))
+	w := witness{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
+	f.Add(w.append(nil))
+	f.Add(listID{1, jobpb.State_STATE_READY}.appendKey(nil, place{priority: 1, instant: 2, seq: 3}))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		same := func(err error, encode func() []byte) {
+			if err != nil {
+				return
+			}
+			if out := encode(); !bytes.Equal(in, out) {
+				t.Fatalf("%x decodes to what encodes to %x", in, out)
+			}
+		}
+		o, body, err := decodeOrigin(in)
+		same(err, func() []byte { return o.append(nil, body) })
+		fa, err := decodeFate(in)
+		same(err, func() []byte { return fa.append(nil) })
+		rec, err := decodeTopic(in)
+		same(err, func() []byte { return rec.append(nil) })
+		s, err := decodeState(in)
+		same(err, func() []byte { return s.append(nil) })
+		w, err := decodeWitness(in)
+		same(err, func() []byte { return w.append(nil) })
+		index, configuration, err := decodeConfiguration(in)
+		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
+		l, p, err := decodeIndex(in, nil)
+		same(err, func() []byte { return l.appendKey(nil, p) })
+		_, _ = decodeSeq(in)
+		_, _ = seqOfKey(in)
+	})
+}
+
+// Whatever stands in an entry, it is applied whole or refused, and the state
+// stays consistent.
+func FuzzApply(f *testing.F) {
+	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
+	seed(opAdd(&jobpb.Add{Id: "x", Topic: "t", Body: []byte("b")}), opReserve(1, "t"), opTouch(bySeq(1), 5), opFinish(byID("x")))
+	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opKick(bySeq(1)), opAdvance(3), opKickTopic("t", 1), opMark("m"))
+	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opForget("n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, decodeErr := job.DecodeEntry(bytes.Clone(data))
+		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})
+		require.NoError(t, err)
+		start := encodeEntry(t, rigStart, opAdd(&jobpb.Add{Id: "x", Topic: "t", MaxAttempts: 1}), opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"))
+		_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: start}}, false)
+		require.NoError(t, err)
+		results, changes, err := m.Apply([]Entry{{Index: 2, Term: 1, Data: data}}, true)
+		require.Equal(t, decodeErr == nil, err == nil, "%v", err)
+		if err == nil {
+			entry, _ := job.DecodeEntry(data)
+			require.Len(t, results[0], len(entry.Ops))
+		}
+		for _, p := range changes.Marks {
+			require.NoError(t, p.View.Close())
+		}
+		v := m.View()
+		require.NoError(t, v.Check())
+		require.NoError(t, v.Close())
+		if err == nil {
+			require.NoError(t, checkMemory(m))
+		}
+		require.NoError(t, m.Close())
+	})
+}

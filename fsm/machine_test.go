@@ -1,0 +1,428 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func TestApplySkipsWhatIsApplied(t *testing.T) {
+	r := newRig(t, Options{})
+	e := Entry{Index: 7, Term: 2, Data: encodeEntry(t, r.now, opAdd(&jobpb.Add{Topic: "t"}))}
+	results, changes, err := r.m.Apply([]Entry{e, e}, true)
+	require.NoError(t, err)
+	require.Len(t, results, 2)
+	require.Len(t, results[0], 1)
+	require.Nil(t, results[1])
+	require.Equal(t, []TopicChange{{Name: "t", Ready: 1}}, changes.Topics)
+
+	require.NoError(t, r.m.Witness(9, 3, []byte("conf"), 8))
+	for index := range uint64(10) {
+		e.Index = index
+		results, changes, err = r.m.Apply([]Entry{e}, true)
+		require.NoError(t, err)
+		require.Nil(t, results[0], "entry %d", index)
+		require.Empty(t, changes.Topics)
+	}
+	require.EqualValues(t, 1, r.topic("t").Added)
+}
+
+func TestApplyWithoutReplies(t *testing.T) {
+	with, without := newRig(t, Options{}), newRig(t, Options{})
+	entries := []Entry{
+		{Index: 1, Term: 1, Data: encodeEntry(t, rigStart, opAdd(&jobpb.Add{Topic: "t", Id: "x"}), opReserve(3, "t"), opFinish(byID("nobody")))},
+		{Index: 2, Term: 1, Data: encodeEntry(t, rigStart+5, opAdd(&jobpb.Add{Topic: "t", Id: "x"}), opKickTopic("t", 3), opAdvance(4))},
+	}
+	results, _, err := with.m.Apply(entries, true)
+	require.NoError(t, err)
+	require.Len(t, results, 2)
+	results, changes, err := without.m.Apply(entries, false)
+	require.NoError(t, err)
+	require.Nil(t, results)
+	require.Len(t, changes.Topics, 1)
+	require.Equal(t, with.digest(), without.digest())
+}
+
+func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
+	var unknownOp []byte
+	unknownOp = binary.AppendUvarint(unknownOp, 100<<3|2) // field 100 of Op
+	unknownOp = append(unknownOp, 0)
+	framed := append(job.AppendEntryHeader(nil, rigStart), 2<<3|2, byte(len(unknownOp)))
+	cases := []struct {
+		name, says string
+		data       []byte
+	}{
+		{"version", "upgrade this node", []byte{99, 1, 2}},
+		{"operation", "upgrade this node", append(framed, unknownOp...)},
+		{"nonsense", "does not decode", []byte{job.EntryVersion, 0xff}},
+		{"nothing", "empty", nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, Options{})
+			r.one(opAdd(&jobpb.Add{Topic: "t"}))
+			before := r.digest()
+			good := encodeEntry(t, rigStart, opAdd(&jobpb.Add{Topic: "t"}))
+			_, _, err := r.m.Apply([]Entry{{Index: 2, Term: 1, Data: good}, {Index: 3, Term: 1, Data: c.data}}, true)
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "log entry 3")
+			_, _, again := r.m.Apply([]Entry{{Index: 4, Term: 1, Data: good}}, true)
+			require.Equal(t, err, again)
+			require.Equal(t, before, r.digest(), "nothing of the batch is kept")
+			r.reopen()
+			require.EqualValues(t, 1, r.m.Applied().Index)
+		})
+	}
+}
+
+func TestMarkSeesTheStateAtItsEntry(t *testing.T) {
+	r, twin := newRig(t, Options{}), newRig(t, Options{})
+	add := func() *jobpb.Op { return opAdd(&jobpb.Add{Topic: "t"}) }
+	entries := []Entry{
+		{Index: 4, Term: 1, Data: encodeEntry(t, r.now, add())},
+		{Index: 5, Term: 1, Data: encodeEntry(t, r.now, add(), opMark("one"), add())},
+		{Index: 6, Term: 1, Data: encodeEntry(t, r.now, add())},
+		{Index: 9, Term: 1, Data: encodeEntry(t, r.now, opMark("two"))},
+		{Index: 10, Term: 1, Data: encodeEntry(t, r.now, add())},
+	}
+	_, changes, err := r.m.Apply(entries, true)
+	require.NoError(t, err)
+	require.Len(t, changes.Marks, 2)
+	require.Equal(t, []TopicChange{{Name: "t", Ready: 5}}, changes.Topics, "one change, the last")
+	for i, e := range entries {
+		_, one, err := twin.m.Apply([]Entry{e}, false)
+		require.NoError(t, err)
+		for _, p := range one.Marks {
+			mine := changes.Marks[0]
+			changes.Marks = changes.Marks[1:]
+			require.Equal(t, p.Name, mine.Name)
+			require.Equal(t, e.Index, mine.Index)
+			require.Equal(t, e.Index, p.Index)
+			applied, err := mine.View.Applied()
+			require.NoError(t, err)
+			require.Equal(t, e.Index, applied.Index)
+			want, err := p.View.Digest()
+			require.NoError(t, err)
+			got, err := mine.View.Digest()
+			require.NoError(t, err)
+			require.Equal(t, want, got, "entry %d", i)
+			require.NoError(t, p.View.Close())
+			require.NoError(t, mine.View.Close())
+		}
+	}
+	require.Empty(t, changes.Marks)
+}
+
+func TestLargeApplyIsCommittedInParts(t *testing.T) {
+	r, twin := newRig(t, Options{MemTableBytes: 32 << 20}), newRig(t, Options{MemTableBytes: 32 << 20})
+	var entries []Entry
+	for i := range uint64(6) {
+		body := make([]byte, commitBytes/3)
+		entries = append(entries, Entry{Index: i + 1, Term: 1, Data: encodeEntry(t, r.now, opAdd(&jobpb.Add{Topic: "t", Body: body}))})
+	}
+	_, changes, err := r.m.Apply(entries, true)
+	require.NoError(t, err)
+	require.Equal(t, []TopicChange{{Name: "t", Ready: 6}}, changes.Topics)
+	for _, e := range entries {
+		_, _, err := twin.m.Apply([]Entry{e}, false)
+		require.NoError(t, err)
+	}
+	require.Equal(t, twin.digest(), r.digest())
+}
+
+func TestConfigurationIsKeptWithTheState(t *testing.T) {
+	r := newRig(t, Options{})
+	require.Equal(t, Applied{}, r.m.Applied())
+	_, _, err := r.m.Apply([]Entry{{Index: 3, Term: 2, Data: []byte("three nodes"), Configuration: true}}, true)
+	require.NoError(t, err)
+	r.reopen()
+	want := Applied{Index: 3, Term: 2, Configuration: []byte("three nodes"), ConfigurationIndex: 3}
+	require.Equal(t, want, r.m.Applied())
+	v := r.m.View()
+	defer v.Close()
+	got, err := v.Applied()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+func TestWitnessNeverMovesBack(t *testing.T) {
+	r := newRig(t, Options{FS: vfs.NewCrashableMem()})
+	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	steps := []struct {
+		index, term   uint64
+		configuration string
+		confIndex     uint64
+		want          Applied
+	}{
+		{10, 2, "a", 4, Applied{Index: 10, Term: 2, Configuration: []byte("a"), ConfigurationIndex: 4}},
+		{8, 1, "older", 3, Applied{Index: 10, Term: 2, Configuration: []byte("a"), ConfigurationIndex: 4}},
+		{10, 2, "b", 9, Applied{Index: 10, Term: 2, Configuration: []byte("b"), ConfigurationIndex: 9}},
+	}
+	for _, s := range steps {
+		require.NoError(t, r.m.Witness(s.index, s.term, []byte(s.configuration), s.confIndex))
+		s.want.ClockMS = rigStart
+		require.Equal(t, s.want, r.m.Applied())
+
+		// What was witnessed survives a power failure, with the state it covers.
+		r.fs = r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
+		require.NoError(t, r.m.Close())
+		r.o.FS = r.fs
+		r.open()
+		require.Equal(t, s.want, r.m.Applied())
+		require.EqualValues(t, 1, r.topic("t").Ready)
+	}
+}
+
+func TestDigestIgnoresWhatIsEachNodesOwn(t *testing.T) {
+	r, other := newRig(t, Options{}), newRig(t, Options{})
+	require.Equal(t, r.digest(), other.digest(), "fresh")
+	for _, m := range []*rig{r, other} {
+		m.do(opAdd(&jobpb.Add{Topic: "t", Id: "x"}), opSetCluster("c"))
+	}
+	require.NoError(t, other.m.Witness(50, 2, []byte("conf"), 50))
+	require.NoError(t, other.m.store.db.Flush())
+	require.Equal(t, r.digest(), other.digest())
+}
+
+func TestDigestNoticesEveryDifference(t *testing.T) {
+	changes := map[string][]*jobpb.Op{
+		"another job":      {opAdd(&jobpb.Add{Topic: "t"})},
+		"a state":          {opReserve(1, "t")},
+		"a fate":           {opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true})},
+		"a body":           {opDelete(byID("x")), opAdd(&jobpb.Add{Topic: "t", Id: "x", Body: []byte("z")})},
+		"totals":           {opAdd(&jobpb.Add{Topic: "t"}), opDelete(bySeq(2))},
+		"a forgotten node": {opForget("n")},
+		"the cluster":      {opSetCluster("c")},
+	}
+	seen := map[string]string{}
+	for name, ops := range changes {
+		r := newRig(t, Options{})
+		r.one(opAdd(&jobpb.Add{Topic: "t", Id: "x"}))
+		seen[r.digest()] = "nothing"
+		r.do(ops...)
+		d := r.digest()
+		require.Empty(t, seen[d], "%s", name)
+		seen[d] = name
+	}
+	r := newRig(t, Options{})
+	r.one(opAdd(&jobpb.Add{Topic: "t", Id: "x"}))
+	r.now++
+	r.do()
+	require.Empty(t, seen[r.digest()], "the clock alone")
+}
+
+func TestViewDoesNotChange(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(opAdd(&jobpb.Add{Topic: "t", Id: "x", Body: []byte("b"), BodyKind: jobpb.BodyKind_BODY_JSON}))
+	v := r.m.View()
+	before, err := v.Digest()
+	require.NoError(t, err)
+	r.do(opReserve(1, "t"), opFinish(byID("x")))
+	after, err := v.Digest()
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	j, found, err := v.Job("x")
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, "b", string(j.Body))
+	require.NoError(t, v.Close())
+	require.NoError(t, v.Close(), "closing again does nothing")
+	_, _, err = v.Job("x")
+	require.ErrorIs(t, err, ErrViewEnded)
+}
+
+func TestCloseEndsViewsAndEverythingElse(t *testing.T) {
+	m, err := Open(rigDir, Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	v := m.View()
+	require.NotNil(t, m.Metrics())
+	require.NoError(t, m.Close())
+	require.NoError(t, m.Close())
+	require.ErrorIs(t, v.Check(), ErrViewEnded)
+	require.NoError(t, v.Close())
+	late := m.View()
+	require.ErrorIs(t, late.Check(), ErrViewEnded)
+	require.NoError(t, late.Close())
+	require.Nil(t, m.Metrics())
+	require.ErrorIs(t, m.Witness(1, 1, nil, 0), errClosed)
+	_, _, err = m.Apply(nil, true)
+	require.ErrorIs(t, err, errClosed)
+}
+
+func TestOldestDueLooksAtEveryPriority(t *testing.T) {
+	r := newRig(t, Options{})
+	require.Zero(t, r.topic("t").OldestDueMs)
+	r.now += 100
+	for i := range uint32(5) {
+		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: i}))
+	}
+	first := r.now
+	r.now += 50
+	r.one(opAdd(&jobpb.Add{Topic: "t", Priority: 1<<32 - 1, DelayMs: 10}))
+	require.Equal(t, first, r.topic("t").OldestDueMs)
+	r.one(opReserve(5, "t"))
+	require.Equal(t, r.now+10, r.topic("t").OldestDueMs)
+	r.now += 10
+	r.one(opAdvance(1))
+	require.Equal(t, r.now, r.topic("t").OldestDueMs)
+	r.one(opReserve(1, "t"))
+	require.Zero(t, r.topic("t").OldestDueMs)
+}
+
+func TestWindowsShareABudget(t *testing.T) {
+	const topics, jobs, budget = 20, 50, 200
+	r := newRig(t, Options{windowBudget: budget})
+	for i := range topics {
+		var ops []*jobpb.Op
+		for k := range jobs {
+			ops = append(ops, opAdd(&jobpb.Add{Topic: fmt.Sprintf("t%d", i), DelayMs: int64(1 + k)}))
+		}
+		r.do(ops...)
+		require.NoError(t, checkMemory(r.m))
+	}
+	floor := topics * (stateCount - 1) * windowFloor
+	require.LessOrEqual(t, r.m.held, max(budget, floor))
+	require.Less(t, r.m.held, topics*jobs, "not everything is in memory")
+	r.now += 100
+	require.EqualValues(t, topics*jobs, r.one(opAdvance(10_000)).Count)
+	require.NoError(t, checkMemory(r.m))
+}
+
+func TestUnknownFormatIsRefused(t *testing.T) {
+	keys := map[string][]byte{
+		"store": keyState,
+		"topic": appendNameKey(nil, spaceTopic, "t"),
+	}
+	for name, key := range keys {
+		t.Run(name, func(t *testing.T) {
+			o := Options{FS: vfs.NewMem()}
+			m, err := Open(rigDir, o)
+			require.NoError(t, err)
+			_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: encodeEntry(t, 1, opAdd(&jobpb.Add{Topic: "t"}))}}, false)
+			require.NoError(t, err)
+			require.NoError(t, m.store.db.Set(key, []byte{99}, pebble.Sync))
+			require.NoError(t, m.Close())
+			_, err = Open(rigDir, o)
+			require.ErrorContains(t, err, "format version 99")
+			require.ErrorContains(t, err, "another release")
+		})
+	}
+}
+
+func TestFailedDiskIsToldToTheOwner(t *testing.T) {
+	toggle := &errorfs.Toggle{Injector: errorfs.ErrInjected.If(errorfs.And(errorfs.Writes, errorfs.PathMatch("*/*/*.sst")))}
+	var failed atomic.Pointer[error]
+	m, err := Open(rigDir, Options{
+		FS:      errorfs.Wrap(vfs.NewMem(), toggle),
+		OnFatal: func(err error) { failed.Store(&err) },
+	})
+	require.NoError(t, err)
+	_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: encodeEntry(t, 1, opAdd(&jobpb.Add{Topic: "t"}))}}, false)
+	require.NoError(t, err)
+	toggle.On()
+	_, err = m.store.db.AsyncFlush()
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return failed.Load() != nil }, 30*time.Second, time.Millisecond)
+	require.ErrorContains(t, *failed.Load(), "injected error")
+	toggle.Off()
+	require.NoError(t, m.Close())
+}
+
+func TestMachineFindsDamageInItsLists(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	key := appendSeqKey(nil, spaceOrigin, 1)
+	value, closer, err := r.m.store.db.Get(key)
+	require.NoError(t, err)
+	saved := append([]byte(nil), value...)
+	require.NoError(t, closer.Close())
+	require.NoError(t, r.m.store.db.Delete(key, pebble.NoSync))
+	_, _, err = r.m.Apply([]Entry{{Index: 2, Term: 1, Data: encodeEntry(t, r.now, opReserve(1, "t"))}}, true)
+	require.ErrorContains(t, err, `topic "t" lists job 1 in STATE_READY, but the job does not exist`)
+	require.NoError(t, r.m.store.db.Set(key, saved, pebble.NoSync))
+	r.reopen()
+}
+
+// Each way to damage a state must be found by Check, or Check proves nothing.
+func TestCheckFindsDamage(t *testing.T) {
+	index := func(s jobpb.State, p place) []byte { return listID{1, s}.appendKey(nil, p) }
+	ready := index(jobpb.State_STATE_READY, place{instant: rigStart, seq: 1})
+	number := binary.BigEndian.AppendUint64(nil, 2)
+	cases := []struct {
+		name   string
+		damage func(b *pebble.Batch) error
+	}{
+		{"job in no list", func(b *pebble.Batch) error { return b.Delete(ready, nil) }},
+		{"job in two lists", func(b *pebble.Batch) error {
+			return b.Set(index(jobpb.State_STATE_DEAD, place{seq: 1}), nil, nil)
+		}},
+		{"job twice in a list", func(b *pebble.Batch) error {
+			return b.Set(index(jobpb.State_STATE_READY, place{instant: 5, seq: 1}), nil, nil)
+		}},
+		{"job delayed and ready", func(b *pebble.Batch) error {
+			return b.Set(index(jobpb.State_STATE_DELAYED, place{instant: rigStart, seq: 1}), make([]byte, 4), nil)
+		}},
+		{"entry of no job", func(b *pebble.Batch) error {
+			return b.Set(index(jobpb.State_STATE_READY, place{seq: 9}), nil, nil)
+		}},
+		{"entry in a topic that is not there", func(b *pebble.Batch) error {
+			return b.Set(listID{7, jobpb.State_STATE_READY}.appendKey(nil, place{instant: rigStart, seq: 1}), nil, nil)
+		}},
+		{"malformed entry", func(b *pebble.Batch) error { return b.Set([]byte{spaceIndex, 1}, nil, nil) }},
+		{"job without records", func(b *pebble.Batch) error { return b.Delete(appendSeqKey(nil, spaceOrigin, 1), nil) }},
+		{"fate without a job", func(b *pebble.Batch) error {
+			return b.Set(appendSeqKey(nil, spaceFate, 9), new(fate).append(nil), nil)
+		}},
+		{"id without a job", func(b *pebble.Batch) error {
+			return b.Set(appendNameKey(nil, spaceID, "ghost"), number, nil)
+		}},
+		{"job without its id", func(b *pebble.Batch) error { return b.Delete(appendNameKey(nil, spaceID, "x"), nil) }},
+		{"id of another job", func(b *pebble.Batch) error {
+			return b.Set(appendNameKey(nil, spaceID, "x"), number, nil)
+		}},
+		{"seq from the future", func(b *pebble.Batch) error {
+			o := origin{topic: 1}
+			if err := b.Set(index(jobpb.State_STATE_READY, place{seq: 99}), nil, nil); err != nil {
+				return err
+			}
+			return b.Set(appendSeqKey(nil, spaceOrigin, 99), o.append(nil, nil), nil)
+		}},
+		{"wrong count", func(b *pebble.Batch) error {
+			rec := topicRecord{number: 1, added: 2}
+			rec.counts[jobpb.State_STATE_READY] = 3
+			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
+		}},
+		{"topic without a number", func(b *pebble.Batch) error { return b.Delete(appendNumberKey(nil, 1), nil) }},
+		{"number without a topic", func(b *pebble.Batch) error { return b.Set(appendNumberKey(nil, 5), []byte("u"), nil) }},
+		{"unknown keyspace", func(b *pebble.Batch) error { return b.Set([]byte{255, 1}, nil, nil) }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := Open(rigDir, Options{FS: vfs.NewMem()})
+			require.NoError(t, err)
+			data := encodeEntry(t, rigStart, opAdd(&jobpb.Add{Topic: "t", Id: "x"}), opAdd(&jobpb.Add{Topic: "t"}))
+			_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: data}}, false)
+			require.NoError(t, err)
+			sound := m.View()
+			require.NoError(t, sound.Check())
+			require.NoError(t, sound.Close())
+			b := m.store.db.NewBatch()
+			require.NoError(t, c.damage(b))
+			require.NoError(t, b.Commit(pebble.NoSync))
+			v := m.View()
+			require.ErrorContains(t, v.Check(), "inconsistent")
+			require.NoError(t, v.Close())
+			require.NoError(t, m.Close())
+		})
+	}
+}
