@@ -64,8 +64,4 @@ const (
 	// advanceSlice bounds the jobs that one Advance moves, so that a million
 	// jobs due at once neither stall the log nor other topics.
 	advanceSlice = 2000
-
-	// trailingLogBytes is how much log stays behind a snapshot for followers
-	// that are behind; less and they would need the whole state.
-	trailingLogBytes = 256 << 20
 )

@@ -102,7 +102,9 @@ func openShard(cfg shardConfig) (s *Shard, err error) {
 	s.batcher = newBatcher(s.sender, s.metrics.batch)
 	s.reads = newReadRounds(s.askReadIndex)
 	s.timer = timer.New(s)
-	if s.stores, err = logstore.Open(filepath.Join(cfg.Dir, "raft"), logstore.Options{Fatal: cfg.Fatal}); err != nil {
+	if s.stores, err = logstore.Open(filepath.Join(cfg.Dir, "raft"), logstore.Options{
+		Fatal: cfg.Fatal, Logger: newRaftLogger(s.log),
+	}); err != nil {
 		return nil, fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(cfg.Dir, "fsm"), fsm.Options{
@@ -204,7 +206,7 @@ func (s *Shard) changed(c fsm.Changes) {
 func updates(cs []fsm.TopicChange) []dispatch.Update {
 	us := make([]dispatch.Update, len(cs))
 	for i, c := range cs {
-		us[i] = dispatch.Update{Topic: c.Name, Ready: c.Ready, NextDue: c.NextDue}
+		us[i] = dispatch.Update{Topic: c.Name, Ready: c.Ready, NextDue: c.NextDue, Soon: c.Soon}
 	}
 	return us
 }
@@ -242,18 +244,6 @@ func (s *Shard) watchLeader() {
 		case <-tick.C:
 		case <-s.ctx.Done():
 			return
-		}
-	}
-}
-
-// sizeTrailingLogs keeps the log behind a snapshot at a size in bytes, whatever
-// the size of an entry is at present.
-func (s *Shard) sizeTrailingLogs() {
-	for pause(s.ctx, 10*time.Second, nil) {
-		c := s.raft.ReloadableConfig()
-		c.TrailingLogs = min(max(s.stores.EntriesFor(trailingLogBytes), 1024), 1<<20)
-		if err := s.raft.ReloadConfig(c); err != nil {
-			s.log.Warn("could not adapt the number of trailing log entries", "error", err)
 		}
 	}
 }

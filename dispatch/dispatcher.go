@@ -21,6 +21,9 @@ type Update struct {
 	Topic   string
 	Ready   uint64
 	NextDue int64 // Unix ms; 0 none
+	// Soon are the due instants of its first delayed jobs, ascending; perhaps
+	// not all of them.
+	Soon []int64
 }
 
 // Submit proposes ops as one unit. It must not block; done is called once, on
@@ -117,7 +120,7 @@ func (d *Dispatcher) Update(changes []Update) {
 	names := make([]string, 0, len(changes))
 	for _, c := range changes {
 		t := d.topic(c.Topic)
-		t.ready, t.nextDue = c.Ready, c.NextDue
+		t.ready, t.nextDue, t.soon = c.Ready, c.NextDue, c.Soon
 		if t.queue.Len() > 0 {
 			names = append(names, c.Topic)
 		} else {
@@ -143,17 +146,19 @@ func (d *Dispatcher) Prime(all []Update) {
 	d.Update(fresh)
 }
 
-// Claim takes one waiter for each topic in which something is due at now (Unix
-// ms) and returns their Reserves, for the caller to propose in the same entry as
-// the Advance. At least one job per topic is due, so none of them is empty. The
-// caller passes the results of exactly these ops to done.
+// Claim takes waiters for the jobs that are due at now (Unix ms) and returns
+// their Reserves, for the caller to propose in the same entry as the Advance. It
+// counts on no more jobs than are known to be due, so none of the Reserves is
+// empty. The caller passes the results of exactly these ops to done.
 func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Result, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var m match
 	for t := range d.waited {
-		if t.nextDue != 0 && t.nextDue <= now && t.queue.Len() > 0 && len(m.ops) < maxOpsPerMatch {
-			d.take(t.queue.Front().Value.(*Waiter), &m)
+		for due := t.due(now); due > 0 && t.queue.Len() > 0 && len(m.ops) < maxOpsPerMatch; {
+			w := t.queue.Front().Value.(*Waiter)
+			d.take(w, &m)
+			due -= int(w.Reserve.Max)
 		}
 	}
 	if len(m.ops) == 0 {

@@ -172,6 +172,18 @@ func TestWaitThatEndsDuringItsReserveStillDelivers(t *testing.T) {
 	require.Zero(t, s.back)
 }
 
+func TestClaimTakesAsManyWaitersAsJobsAreDue(t *testing.T) {
+	s := newShard(10)
+	for _, max := range []uint32{1, 2, 1, 1} {
+		w, _ := s.wait(max, "a")
+		s.d.Add(w)
+	}
+	s.d.Update([]Update{{Topic: "a", NextDue: 100, Soon: []int64{100, 101, 101, 200}}})
+	ops, _ := s.d.Claim(101)
+	require.Len(t, ops, 2, "three jobs are due: one for the first waiter, two for the second")
+	require.Equal(t, uint32(2), ops[1].GetReserve().Max)
+}
+
 func TestClaimTakesOneWaiterForEachDueTopic(t *testing.T) {
 	s := newShard(10)
 	w1, g1 := s.wait(1, "a", "b")

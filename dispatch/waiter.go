@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"container/list"
+	"slices"
 
 	"tarry/job/jobpb"
 )
@@ -49,6 +50,7 @@ type topic struct {
 	ready   uint64     // as of the last applied batch
 	asked   uint64     // of these, counted on by reserves under way
 	nextDue int64      // earliest instant at which something moves; 0 none
+	soon    []int64    // first due instants of delayed jobs, ascending
 	queue   *list.List // waiters, longest waiting first
 }
 
@@ -57,6 +59,15 @@ func (t *topic) free() uint64 {
 		return 0
 	}
 	return t.ready - t.asked
+}
+
+// due is how many jobs are known to become ready by an Advance at now.
+func (t *topic) due(now int64) int {
+	if t.nextDue == 0 || t.nextDue > now {
+		return 0
+	}
+	n, _ := slices.BinarySearch(t.soon, now+1)
+	return max(n, 1)
 }
 
 // idle topics are forgotten, so that memory follows what is live.

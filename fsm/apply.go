@@ -206,6 +206,9 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 			if c, err = m.settle(x.db, t); err != nil {
 				return err
 			}
+			if x.replies {
+				c.Soon = t.soon()
+			}
 			m.count(t)
 		} else if m.topics[t.name] != nil {
 			continue // made again since; that one is touched too

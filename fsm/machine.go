@@ -53,6 +53,9 @@ type TopicChange struct {
 	// NextDue is the earliest due instant of its delayed jobs or end of its
 	// reservations, in milliseconds; 0: none.
 	NextDue int64
+	// Soon are the due instants of its first delayed jobs, in order; on a
+	// leader only, and no more than happen to be in memory.
+	Soon []int64
 }
 
 // Open opens the state in dir, or makes a fresh one. It blocks for the replay

@@ -130,6 +130,23 @@ func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
 	return change, nil
 }
 
+// soonMax bounds TopicChange.Soon. It is as many jobs as may fall due in one
+// topic within a round of consensus, at some thousand a second.
+const soonMax = 16
+
+// soon are the due instants of the first delayed jobs that are in memory.
+func (t *topic) soon() []int64 {
+	live := t.windows[jobpb.State_STATE_DELAYED].live()
+	if len(live) == 0 {
+		return nil
+	}
+	instants := make([]int64, min(len(live), soonMax))
+	for i := range instants {
+		instants[i] = live[i].instant
+	}
+	return instants
+}
+
 // capacity is one window's share of the budget.
 func (mem *memory) capacity() int {
 	share := mem.windowBudget / (int(stateCount-1) * max(len(mem.topics), 1))
