@@ -113,7 +113,6 @@ func (s *server) leave(x *exchange) error {
 
 // operate runs one operator's call and answers with nothing but success.
 func (s *server) operate(x *exchange, f func(context.Context) error) error {
-	x.allowWait()
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
@@ -126,7 +125,6 @@ func (s *server) operate(x *exchange, f func(context.Context) error) error {
 }
 
 func (s *server) verify(x *exchange) error {
-	x.allowWait()
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	v, err := s.Operator.Verify(ctx)

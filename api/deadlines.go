@@ -6,19 +6,15 @@ import (
 )
 
 // The deadlines of a connection. A client that stops sending or reading in the
-// middle must not hold memory for ever, and one that waits for a job may wait
-// longer than the server's own limits. Writers that have no deadlines, such as a
-// test's recorder, say so; there is nothing to do about it.
+// middle must not hold memory for ever. Waiting for a job is not limited here:
+// the server lifts the read deadline once it has read a request, to watch for a
+// client that hangs up, and the write deadline is set when the answer is ready.
+// Writers that have no deadlines, such as a test's recorder, say so; there is
+// nothing to do about it.
 
 // allowRead gives the client until d from now to send its request.
 func allowRead(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d))
-}
-
-// allowWait lifts the limit on reading. It would end the watch for a client that
-// hangs up, and with it the request.
-func (x *exchange) allowWait() {
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 }
 
 // allowWrite gives the client until d from now to take its answer. The server

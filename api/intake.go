@@ -52,8 +52,9 @@ func (x *exchange) read(limit int64) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	allowRead(x.w, x.s.Timeout)
-	defer x.allowWait()
+	if x.r.ContentLength != 0 { // else the server watches the connection already
+		allowRead(x.w, x.s.Timeout)
+	}
 	x.in = buffers.Get().(*buffer)
 	b := x.in.b[:0]
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)

@@ -88,7 +88,6 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 // handOut reserves jobs, writes the answer and sends it. Jobs that the client
 // did not get, because it hung up first, go back at once.
 func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
-	x.allowWait()
 	jobs, err := s.await(x, r, wait)
 	if err != nil {
 		return err

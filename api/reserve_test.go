@@ -111,7 +111,7 @@ func TestJobsOfAnAnswerThatCouldNotBeSentGoBack(t *testing.T) {
 // for reading and writing one request.
 func TestALongPollOutlivesTheServersDeadlines(t *testing.T) {
 	q := apitest.New()
-	s := httptest.NewUnstartedServer(New(Options{Queue: q, Operator: &apitest.Operator{}}))
+	s := httptest.NewUnstartedServer(New(Options{Queue: q, Operator: &apitest.Operator{}, Timeout: 50 * time.Millisecond}))
 	s.Config.ReadTimeout, s.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
 	s.Start()
 	defer s.Close()
@@ -152,6 +152,8 @@ func TestAClientThatStopsSendingIsLetGo(t *testing.T) {
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(soon)))
 	_, err = io.WriteString(conn, "POST /v1/jobs/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{\"jobs\":[")
 	require.NoError(t, err)
 	answer, err := io.ReadAll(conn)
