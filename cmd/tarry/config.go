@@ -61,7 +61,7 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port` for beanstalkd clients (accepted, not served yet)")
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
-	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr")
+	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
 	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default 1 without --join, with it 0: only ever join")
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
@@ -98,7 +98,12 @@ func parseServerConfig(args []string, env func(string) (string, bool), out io.Wr
 			return nil, err
 		}
 	}
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	c.AdvertiseHost, err = c.advertiseHost()
+	return c, err
 }
 
 func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {
@@ -193,6 +198,34 @@ func (c *serverConfig) check() error {
 		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)
 	}
 	return nil
+}
+
+// advertiseHost is the name by which others reach this node: the one given, or
+// else the machine's own when the node listens on all of its addresses.
+func (c *serverConfig) advertiseHost() (string, error) {
+	host, _, err := net.SplitHostPort(c.ClusterAddr)
+	if ip := net.ParseIP(host); c.AdvertiseHost != "" || err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return c.AdvertiseHost, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("--cluster-addr %s needs a name for others to use, and this machine has none (%w): set --advertise-host", c.ClusterAddr, err)
+	}
+	return name, nil
+}
+
+// advertisedHTTP is the address by which clients reach this node, as other nodes
+// tell them.
+func (c *serverConfig) advertisedHTTP() string {
+	host, port, err := net.SplitHostPort(c.HTTPAddr)
+	if err != nil || c.AdvertiseHost == "" {
+		return c.HTTPAddr
+	}
+	ip := net.ParseIP(host)
+	if host == "" || ip != nil && ip.IsUnspecified() {
+		host = c.AdvertiseHost
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // seeds are the addresses of --join.

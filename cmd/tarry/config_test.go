@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,5 +65,22 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 	} {
 		_, err := parseServerConfig(c.args, func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }, io.Discard)
 		require.ErrorContains(t, err, c.says, "%v %v", c.args, c.env)
+	}
+}
+
+func TestAdvertisedNames(t *testing.T) {
+	hostname, err := os.Hostname()
+	require.NoError(t, err)
+	for _, c := range []struct{ args, host, http string }{
+		{"", "", "127.0.0.1:7300"},
+		{"--cluster-addr 0.0.0.0:1 --http-addr 0.0.0.0:2", hostname, hostname + ":2"},
+		{"--cluster-addr 0.0.0.0:1 --http-addr :2 --advertise-host n1", "n1", "n1:2"},
+		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2", "", "10.0.0.2:2"},
+		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2 --advertise-host n1", "n1", "10.0.0.2:2"},
+	} {
+		cfg, err := parseServerConfig(strings.Fields(c.args), noEnv, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, c.host, cfg.AdvertiseHost, c.args)
+		require.Equal(t, c.http, cfg.advertisedHTTP(), c.args)
 	}
 }

@@ -66,7 +66,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	node, err := cluster.Start(cluster.Config{
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
-		HTTPAdvertise: advertisedHTTP(cfg), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
+		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
 		CacheBytes: cfg.CacheBytes, Logger: log, Left: left,
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
@@ -127,17 +127,4 @@ func newLogger(cfg *serverConfig, out io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))
-}
-
-// advertisedHTTP is the address by which clients reach this node, as other nodes
-// tell them.
-func advertisedHTTP(cfg *serverConfig) string {
-	host, port, err := net.SplitHostPort(cfg.HTTPAddr)
-	if err != nil {
-		return cfg.HTTPAddr
-	}
-	if cfg.AdvertiseHost != "" {
-		host = cfg.AdvertiseHost
-	}
-	return net.JoinHostPort(host, port)
 }
