@@ -185,6 +185,9 @@ func (w *writer) changed(r *jobpb.Result) {
 	w.text("id", r.Id)
 	w.number("seq", r.Seq)
 	w.text("state", stateNames[r.State])
+	if r.State == jobpb.State_STATE_NONE {
+		return
+	}
 	w.instant("due_at", r.DueMs)
 	w.instant("reserved_until", r.ReservedUntilMs)
 }

@@ -3,6 +3,7 @@ package apitest
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,8 +41,8 @@ func (q *Queue) apply(op *jobpb.Op) *jobpb.Result {
 	}
 }
 
-func refuse(code jobpb.Code, message string) *jobpb.Result {
-	return &jobpb.Result{Code: code, Message: message}
+func refuse(code jobpb.Code, format string, args ...any) *jobpb.Result {
+	return &jobpb.Result{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 func (j *record) result() *jobpb.Result {
@@ -79,17 +80,21 @@ func (q *Queue) find(ref *jobpb.Ref) (*record, *jobpb.Result) {
 			continue
 		}
 		if ref.Generation != 0 && (j.State != jobpb.State_STATE_RESERVED || j.generation != ref.Generation) {
-			return nil, refuse(jobpb.Code_STALE_TOKEN, "the reservation that the token names is over")
+			return nil, refuse(jobpb.Code_STALE_TOKEN, "the token's reservation of job %q is over", j.Id)
 		}
 		return j, nil
 	}
-	return nil, refuse(jobpb.Code_NOT_FOUND, "there is no such job")
+	name := fmt.Sprintf("job %q", ref.Id)
+	if ref.Id == "" {
+		name = fmt.Sprintf("job %d", ref.Seq)
+	}
+	return nil, refuse(jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", name)
 }
 
 func (q *Queue) findReserved(ref *jobpb.Ref) (*record, *jobpb.Result) {
 	j, refusal := q.find(ref)
 	if refusal == nil && j.State != jobpb.State_STATE_RESERVED {
-		refusal = refuse(jobpb.Code_NOT_RESERVED, "the job is not reserved")
+		refusal = refuse(jobpb.Code_NOT_RESERVED, "job %q is not reserved", j.Id)
 	}
 	return j, refusal
 }
@@ -98,7 +103,7 @@ func (q *Queue) add(a *jobpb.Add) *jobpb.Result {
 	if a.Id != "" {
 		if j, refusal := q.find(&jobpb.Ref{Id: a.Id}); refusal == nil {
 			if j.Topic != a.Topic || !bytes.Equal(j.Body, a.Body) || j.BodyKind != a.BodyKind {
-				return refuse(jobpb.Code_ID_CONFLICT, "id is taken by a job of other content")
+				return refuse(jobpb.Code_ID_CONFLICT, "id %q is taken by a job with another content", j.Id)
 			}
 			r := j.result()
 			r.Existing = true
@@ -165,7 +170,7 @@ func (q *Queue) remove(ref *jobpb.Ref, finish bool) *jobpb.Result {
 	} else {
 		q.total(j.Topic).Deleted++
 	}
-	return &jobpb.Result{Id: j.Id, Seq: j.Seq}
+	return &jobpb.Result{Id: j.Id, Seq: j.Seq, DueMs: j.DueMs}
 }
 
 func (q *Queue) release(r *jobpb.Release) *jobpb.Result {
@@ -209,6 +214,7 @@ func (q *Queue) bury(b *jobpb.Bury) *jobpb.Result {
 	}
 	j.State, j.Reason = jobpb.State_STATE_DEAD, b.Reason
 	j.Buries++
+	q.total(j.Topic).Died++
 	return j.result()
 }
 
@@ -218,9 +224,12 @@ func (q *Queue) kick(ref *jobpb.Ref) *jobpb.Result {
 		return refusal
 	}
 	if j.State != jobpb.State_STATE_DEAD && j.State != jobpb.State_STATE_DELAYED {
-		return refuse(jobpb.Code_NOT_KICKABLE, "the job is neither dead nor delayed")
+		return refuse(jobpb.Code_NOT_KICKABLE, "job %q is neither dead nor delayed", j.Id)
 	}
-	j.State, j.Attempts = jobpb.State_STATE_READY, 0
+	if j.State == jobpb.State_STATE_DEAD {
+		j.Attempts = 0
+	}
+	j.State = jobpb.State_STATE_READY
 	j.DueMs = min(j.DueMs, now())
 	j.Kicks++
 	return j.result()

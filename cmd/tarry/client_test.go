@@ -67,7 +67,7 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 
 	code, _, errs := s.run("finish", "m 1")
 	require.Equal(t, exitFailed, code)
-	require.Equal(t, "tarry finish: there is no such job\n", errs)
+	require.Equal(t, "tarry finish: job \"m 1\" does not exist; it may have been finished or deleted\n", errs)
 }
 
 func TestBodiesFromStandardInputAndJSON(t *testing.T) {
