@@ -86,7 +86,7 @@ func (q *Queue) find(ref *jobpb.Ref) (*record, *jobpb.Result) {
 	}
 	name := fmt.Sprintf("job %q", ref.Id)
 	if ref.Id == "" {
-		name = fmt.Sprintf("job %d", ref.Seq)
+		name = fmt.Sprintf("job number %d", ref.Seq)
 	}
 	return nil, refuse(jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", name)
 }
@@ -103,7 +103,7 @@ func (q *Queue) add(a *jobpb.Add) *jobpb.Result {
 	if a.Id != "" {
 		if j, refusal := q.find(&jobpb.Ref{Id: a.Id}); refusal == nil {
 			if j.Topic != a.Topic || !bytes.Equal(j.Body, a.Body) || j.BodyKind != a.BodyKind {
-				return refuse(jobpb.Code_ID_CONFLICT, "id %q is taken by a job with another content", j.Id)
+				return refuse(jobpb.Code_ID_CONFLICT, "id %q is taken by a job with another body", j.Id)
 			}
 			r := j.result()
 			r.Existing = true
