@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"strings"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -43,7 +44,7 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
 	rec := &record{
 		seq: x.m.meta.state.nextSeq,
 		origin: origin{
-			id: op.Id, topic: t.number, priority: op.Priority, createdMS: now,
+			id: strings.Clone(op.Id), topic: t.number, priority: op.Priority, createdMS: now,
 			dueRequest: op.DueMs, ttrMS: op.TtrMs, maxAttempts: op.MaxAttempts,
 			bodyKind: op.BodyKind, bodyLen: len(op.Body),
 		},

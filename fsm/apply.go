@@ -216,6 +216,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		news = append(news, c)
 	}
 	m.economize()
+	x.keepRecent()
 	m.publish(news)
 	for _, c := range news {
 		if at, ok := changed[c.Name]; ok {

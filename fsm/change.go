@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -268,6 +269,6 @@ func (f *fate) setPriority(set bool, priority uint32) {
 // setReason keeps the last reason that was given.
 func (f *fate) setReason(reason string) {
 	if reason != "" {
-		f.reason = reason
+		f.reason = strings.Clone(reason) // it outlives the entry
 	}
 }

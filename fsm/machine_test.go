@@ -347,6 +347,7 @@ func TestMachineFindsDamageInItsLists(t *testing.T) {
 	saved := append([]byte(nil), value...)
 	require.NoError(t, closer.Close())
 	require.NoError(t, r.m.store.db.Delete(key, pebble.NoSync))
+	r.reopen()
 	_, _, err = r.m.Apply([]Entry{{Index: 2, Term: 1, Data: encodeEntry(t, r.now, opReserve(1, "t"))}}, true)
 	require.ErrorContains(t, err, `topic "t" lists job 1 in STATE_READY, but the job does not exist`)
 	require.NoError(t, r.m.store.db.Set(key, saved, pebble.NoSync))

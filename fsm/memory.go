@@ -18,6 +18,7 @@ type memory struct {
 	topics   map[string]*topic
 	byNumber map[uint32]*topic
 	due      dueHeap
+	recent   recent
 
 	windowCap    int
 	windowBudget int

@@ -41,6 +41,7 @@ const (
 
 	defaultCacheBytes    = 64 << 20
 	defaultMemTableBytes = 32 << 20
+	memTables            = 4
 )
 
 // storeFormat is the Pebble format of new stores; older ones are brought up to
@@ -80,10 +81,10 @@ func (o Options) withDefaults() Options {
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          o.FS,
-		CacheSize:                   o.CacheBytes,
+		CacheSize:                   o.CacheBytes + memTables*int64(o.MemTableBytes), // Pebble counts memtables in
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,
@@ -96,6 +97,8 @@ func (o Options) pebble() *pebble.Options {
 	// of a new one. The filter answers them without a read, on every level.
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		// One index block a table: two levels of them cost each lookup twice.
+		p.Levels[i].IndexBlockSize = 256 << 10
 	}
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) { o.OnFatal(fmt.Errorf("store: %w", err)) },

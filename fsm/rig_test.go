@@ -137,10 +137,32 @@ func checkMemory(m *Machine) error {
 			return fmt.Errorf("topic %q is not where the due heap says", t.name)
 		}
 	}
+	for _, generation := range []map[uint64]*record{m.recent.young, m.recent.old} {
+		for seq, rec := range generation {
+			stored, err := readJob(m.store.db, seq, false)
+			if err != nil {
+				return err
+			}
+			if stored == nil || *stored.compared() != *rec.compared() {
+				return fmt.Errorf("job %d is remembered as %+v, the store has %+v", seq, rec, stored)
+			}
+		}
+	}
 	if len(m.topics) != len(m.byNumber) || len(m.topics) != len(m.public.topics) {
 		return fmt.Errorf("%d topics, %d by number, %d public", len(m.topics), len(m.byNumber), len(m.public.topics))
 	}
 	return nil
+}
+
+// compared is what of a record can be compared.
+func (rec *record) compared() *struct {
+	origin
+	fate
+} {
+	return &struct {
+		origin
+		fate
+	}{rec.origin, rec.fate}
 }
 
 func checkWindow(m *Machine, t *topic, s jobpb.State) error {

@@ -66,30 +66,28 @@ func must(err error) {
 }
 
 // job finds a job; nil when there is none. withBody makes sure of its body.
-func (x *tx) job(seq uint64, withBody bool) (*record, error) {
+func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 	rec, ok := x.jobs[seq]
-	if ok && rec.gone {
+	switch {
+	case ok && rec.gone, seq >= x.m.meta.state.nextSeq:
 		return nil, nil
-	}
-	if ok && withBody && rec.body == nil {
-		body, err := readBody(x.db, seq)
-		if err != nil {
-			return nil, err
+	case !ok:
+		if rec = x.m.recent.take(seq); rec == nil {
+			rec, err = readJob(x.db, seq, withBody)
 		}
-		rec.body, rec.ownBody = body, true
 	}
-	if ok {
-		return rec, nil
-	}
-	if seq >= x.m.meta.state.nextSeq {
-		return nil, nil
-	}
-	rec, err := readJob(x.db, seq, withBody)
 	if err != nil {
 		return nil, fmt.Errorf("job %d: %w", seq, err)
 	}
-	if rec != nil {
-		x.jobs[seq] = rec
+	if rec == nil {
+		return nil, nil
+	}
+	x.jobs[seq] = rec
+	if withBody && rec.body == nil {
+		if rec.body, err = readBody(x.db, seq); err != nil {
+			return nil, fmt.Errorf("job %d: %w", seq, err)
+		}
+		rec.ownBody = true
 	}
 	return rec, nil
 }
@@ -255,6 +253,16 @@ func (x *tx) touch(t *topic) {
 	if !t.dirty {
 		t.dirty = true
 		x.dirty = append(x.dirty, t)
+	}
+}
+
+// keepRecent remembers the jobs that are likely to be asked for next: those that
+// are handed out, or could be. It is called after the commit.
+func (x *tx) keepRecent() {
+	for _, rec := range x.jobs {
+		if !rec.gone && rec.standing != dead && rec.fate.dueMS <= x.clock() {
+			x.m.recent.put(rec)
+		}
 	}
 }
 

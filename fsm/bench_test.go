@@ -1,0 +1,214 @@
+package fsm
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+var (
+	drainFlag   = flag.Int("fsm.drain", 200_000, "jobs of BenchmarkDrainTopic")
+	pendingFlag = flag.Int("fsm.pending", 0, "jobs of TestPendingJobsFitInMemory; 0: it is skipped")
+)
+
+const (
+	benchOps  = 1000 // operations of one entry
+	benchBody = 200
+)
+
+// bench drives a machine on the real file system.
+type bench struct {
+	testing.TB
+	m     *Machine
+	dir   string
+	index uint64
+	now   int64
+	body  []byte
+}
+
+func newBench(tb testing.TB) *bench {
+	b := &bench{TB: tb, dir: tb.TempDir(), now: rigStart, body: []byte(strings.Repeat("payload ", benchBody/8))}
+	b.open()
+	tb.Cleanup(func() { require.NoError(tb, b.m.Close()) })
+	return b
+}
+
+func (b *bench) open() {
+	m, err := Open(b.dir, Options{})
+	require.NoError(b, err)
+	b.m = m
+}
+
+func (b *bench) apply(data []byte, replies bool) []*jobpb.Result {
+	b.index++
+	results, _, err := b.m.Apply([]Entry{{Index: b.index, Term: 1, Data: data}}, replies)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !replies {
+		return nil
+	}
+	return results[0]
+}
+
+func (b *bench) entry(n int, op func(i int) *jobpb.Op) []byte {
+	data := job.AppendEntryHeader(nil, b.now)
+	for i := range n {
+		var err error
+		if data, err = job.AppendOp(data, op(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return data
+}
+
+func (b *bench) adds(n int, ownIDs bool, delay func() int64) []byte {
+	return b.entry(n, func(i int) *jobpb.Op {
+		a := &jobpb.Add{Topic: "t", Body: b.body, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16, DelayMs: delay()}
+		if ownIDs {
+			a.Id = "order-" + strconv.FormatUint(b.index*benchOps+uint64(i), 10)
+		}
+		return opAdd(a)
+	})
+}
+
+// perJob reports the time of one job rather than of one entry.
+func perJob(b *testing.B, jobs int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(jobs), "ns/job")
+	b.ReportMetric(0, "ns/op")
+}
+
+func BenchmarkAdd(b *testing.B) {
+	for _, ownIDs := range []bool{false, true} {
+		for _, replies := range []bool{true, false} {
+			b.Run(fmt.Sprintf("ownIDs=%v/replies=%v", ownIDs, replies), func(b *testing.B) {
+				d := newBench(b)
+				b.ReportAllocs()
+				n := 0
+				for b.Loop() {
+					b.StopTimer()
+					data := d.adds(benchOps, ownIDs, func() int64 { return rand.Int64N(1_000_000) })
+					b.StartTimer()
+					d.apply(data, replies)
+					n += benchOps
+				}
+				perJob(b, n)
+			})
+		}
+	}
+}
+
+// One job's whole life: added with a delay, due, reserved, finished.
+func BenchmarkCycle(b *testing.B) {
+	d := newBench(b)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		b.StopTimer()
+		add := d.adds(benchOps, true, func() int64 { return 1 })
+		b.StartTimer()
+		d.apply(add, true)
+		d.now += 2
+		d.apply(encodeEntry(b, d.now, opAdvance(benchOps)), true)
+		got := d.apply(encodeEntry(b, d.now, opReserve(benchOps, "t")), true)[0].Jobs
+		if len(got) != benchOps {
+			b.Fatalf("reserved %d", len(got))
+		}
+		b.StopTimer()
+		finish := d.entry(len(got), func(i int) *jobpb.Op {
+			return opFinish(&jobpb.Ref{Id: got[i].Id, Seq: got[i].Seq, Generation: got[i].Generation})
+		})
+		b.StartTimer()
+		d.apply(finish, true)
+		n += benchOps
+	}
+	perJob(b, n)
+}
+
+// BenchmarkDrainTopic takes job after job from the head of one topic, which is
+// what leaves tombstones where the next read starts. The cost of a job must not
+// grow from the first tenth to the last.
+func BenchmarkDrainTopic(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		d := newBench(b)
+		total := *drainFlag
+		for filled := 0; filled < total; filled += benchOps {
+			d.apply(d.adds(benchOps, false, func() int64 { return 0 }), false)
+		}
+		b.StartTimer()
+		report := make([]string, 0, 10)
+		for tenth := range 10 {
+			start := time.Now()
+			jobs := d.drain(total/10, 100)
+			cost := time.Since(start).Nanoseconds() / int64(jobs)
+			report = append(report, strconv.FormatInt(cost, 10))
+			if tenth == 0 || tenth == 9 {
+				b.ReportMetric(float64(cost), fmt.Sprintf("ns/job-tenth-%d", tenth+1))
+			}
+		}
+		b.Logf("%d jobs, reserve and finish, ns a job in each tenth: %s", total, strings.Join(report, " "))
+	}
+}
+
+// drain reserves and finishes n jobs, some at a time.
+func (b *bench) drain(n, at int) int {
+	done := 0
+	for done < n {
+		got := b.apply(encodeEntry(b, b.now, opReserve(uint32(at), "t")), true)[0].Jobs
+		if len(got) == 0 {
+			b.Fatal("the topic ran dry")
+		}
+		b.apply(b.entry(len(got), func(i int) *jobpb.Op {
+			return opFinish(fenced(got[i].Seq, got[i].Generation))
+		}), true)
+		done += len(got)
+	}
+	return done
+}
+
+// Ten million delayed jobs must fit into a gigabyte and be there again within
+// seconds after a restart. It takes minutes, so it runs on demand:
+//
+//	go test ./fsm -run PendingJobs -fsm.pending 10000000 -v
+func TestPendingJobsFitInMemory(t *testing.T) {
+	if *pendingFlag == 0 {
+		t.Skip("on demand: -fsm.pending N")
+	}
+	b := newBench(t)
+	start := time.Now()
+	for range *pendingFlag / benchOps {
+		b.apply(b.adds(benchOps, false, func() int64 { return 1 + rand.Int64N(1<<40) }), false)
+	}
+	t.Logf("%d jobs added in %v, resident %d MiB", *pendingFlag, time.Since(start).Round(time.Millisecond), resident(t)>>20)
+	require.NoError(t, b.m.Close())
+	runtime.GC()
+	start = time.Now()
+	b.open()
+	took := time.Since(start)
+	t.Logf("opened in %v, resident %d MiB", took.Round(time.Millisecond), resident(t)>>20)
+	require.NotZero(t, b.m.NextDue())
+	require.Less(t, resident(t), int64(1<<30))
+}
+
+// resident is the process's memory.
+func resident(t *testing.T) int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("only where /proc is")
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(data))[1], 10, 64)
+	require.NoError(t, err)
+	return pages * int64(os.Getpagesize())
+}
