@@ -76,22 +76,22 @@ func results(first, n int) []*jobpb.Result {
 	return rs
 }
 
-type answer struct {
+type reply struct {
 	calls int
 	rs    []*jobpb.Result
 	err   error
 }
 
 // inBubble runs body with a batcher in front of a fake leader, on a fake clock.
-func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, send func(ops, size int) *answer)) {
+func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, send func(ops, size int) *reply)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeLeader(there) // its channels must belong to the bubble
 		b := newBatcher(f.leader, func(int, int, int) {})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { b.run(ctx); close(done) }()
-		send := func(ops, size int) *answer {
-			a := &answer{}
+		send := func(ops, size int) *reply {
+			a := &reply{}
 			b.submit(&request{ops: make([]byte, size), count: ops, expires: time.Now().Add(5 * time.Second),
 				done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
 			synctest.Wait()
@@ -107,7 +107,7 @@ func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, s
 }
 
 func TestLoneRequestLeavesAtOnce(t *testing.T) {
-	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		a := send(2, 10)
 		f.pop(t).settle(results(1, 2), nil)
 		require.Equal(t, 1, a.calls)
@@ -116,7 +116,7 @@ func TestLoneRequestLeavesAtOnce(t *testing.T) {
 }
 
 func TestRequestsShareABatchWhileOthersAreUnderWay(t *testing.T) {
-	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		for range maxInFlight {
 			send(1, 10)
 		}
@@ -137,7 +137,7 @@ func TestRequestsShareABatchWhileOthersAreUnderWay(t *testing.T) {
 }
 
 func TestBatchStaysBelowItsSize(t *testing.T) {
-	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		for range maxInFlight {
 			send(1, 1)
 		}
@@ -156,7 +156,7 @@ func TestBatchStaysBelowItsSize(t *testing.T) {
 }
 
 func TestWithoutALeaderRequestsAreHeldAndThenRefused(t *testing.T) {
-	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		early := send(1, 10)
 		time.Sleep(4 * time.Second)
 		late := send(1, 10)
@@ -174,7 +174,7 @@ func TestWithoutALeaderRequestsAreHeldAndThenRefused(t *testing.T) {
 }
 
 func TestBatchThatNoLeaderTookGoesToTheNextInOrder(t *testing.T) {
-	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		a := send(1, 10)
 		f.pop(t).settle(nil, errRetry)
 		require.Zero(t, a.calls)
@@ -186,7 +186,7 @@ func TestBatchThatNoLeaderTookGoesToTheNextInOrder(t *testing.T) {
 }
 
 func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
-	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		a := send(1, 10)
 		f.pop(t).settle(nil, job.Unknown("leadership lost"))
 		require.Equal(t, 1, a.calls)
@@ -198,7 +198,7 @@ func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
 }
 
 func TestPastTheBoundRequestsAreRefused(t *testing.T) {
-	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *answer) {
+	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		send(1, maxQueuedBytes)
 		a := send(1, 1)
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err))

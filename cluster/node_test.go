@@ -269,7 +269,7 @@ func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {
 	c.nodes[l].Drain(context.Background())
 	require.NoError(t, <-got)
 	require.False(t, c.nodes[l].Readiness().Ready)
-	require.NotEqual(t, l, c.leader())
+	c.eventually(func() bool { return c.leader() != l }, "another node leads")
 	_, err := c.nodes[l].Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
 }

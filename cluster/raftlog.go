@@ -2,21 +2,29 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
 // raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
-// words are not an operator's, so everything below a warning becomes debug.
+// words are not an operator's, so everything below a warning becomes debug. A
+// peer that is down makes Raft complain at every attempt to reach it; the same
+// complaint is passed on once in repeatAfter.
 type raftLogger struct {
-	to   *slog.Logger
-	name string
+	to      *slog.Logger
+	name    string
+	repeats *repeats
 }
 
-func newRaftLogger(to *slog.Logger) hclog.Logger { return &raftLogger{to: to.With("part", "raft")} }
+func newRaftLogger(to *slog.Logger) hclog.Logger {
+	return &raftLogger{to: to.With("part", "raft"), repeats: &repeats{last: map[string]repeat{}}}
+}
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
@@ -26,7 +34,62 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	case hclog.Error:
 		to = slog.LevelError
 	}
+	if to >= slog.LevelWarn {
+		pass, left := l.repeats.pass(msg+peerOf(args), time.Now())
+		if !pass {
+			return
+		}
+		if left > 0 {
+			args = append(args[:len(args):len(args)], "repeated", left)
+		}
+	}
 	l.to.Log(context.Background(), to, msg, args...)
+}
+
+// repeatAfter is how long the same complaint is kept back, maxRepeats how many
+// complaints are told apart.
+const (
+	repeatAfter = 10 * time.Second
+	maxRepeats  = 100
+)
+
+// repeats remembers which complaints were made lately.
+type repeats struct {
+	mu   sync.Mutex
+	last map[string]repeat
+}
+
+type repeat struct {
+	at   time.Time
+	kept int // kept back since
+}
+
+// pass says whether a complaint is to be made now, and how often it was kept
+// back since the last time.
+func (r *repeats) pass(key string, now time.Time) (pass bool, kept int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old, known := r.last[key]
+	if known && now.Sub(old.at) < repeatAfter {
+		old.kept++
+		r.last[key] = old
+		return false, 0
+	}
+	if len(r.last) >= maxRepeats {
+		clear(r.last)
+	}
+	r.last[key] = repeat{at: now}
+	return true, old.kept
+}
+
+// peerOf finds the peer that a complaint is about.
+func peerOf(args []any) string {
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i] == "peer" || args[i] == "server-id" || args[i] == "id" {
+			return fmt.Sprint(" ", args[i+1])
+		}
+	}
+	return ""
 }
 
 func (l *raftLogger) Trace(msg string, args ...any) {}
@@ -46,10 +109,12 @@ func (l *raftLogger) IsError() bool { return l.enabled(slog.LevelError) }
 
 func (l *raftLogger) ImpliedArgs() []any { return nil }
 func (l *raftLogger) With(args ...any) hclog.Logger {
-	return &raftLogger{to: l.to.With(args...), name: l.name}
+	return &raftLogger{to: l.to.With(args...), name: l.name, repeats: l.repeats}
 }
-func (l *raftLogger) Name() string                        { return l.name }
-func (l *raftLogger) Named(name string) hclog.Logger      { return &raftLogger{to: l.to, name: name} }
+func (l *raftLogger) Name() string { return l.name }
+func (l *raftLogger) Named(name string) hclog.Logger {
+	return &raftLogger{to: l.to, name: name, repeats: l.repeats}
+}
 func (l *raftLogger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
 func (l *raftLogger) SetLevel(hclog.Level)                {} // the slog handler decides
 func (l *raftLogger) GetLevel() hclog.Level               { return hclog.Debug }

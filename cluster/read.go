@@ -3,175 +3,219 @@ package cluster
 import (
 	"context"
 	"sync"
-	"time"
 
 	"tarry/cluster/noderpc"
-	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
+// A read is linearizable unless it is asked to be stale. Linearizable reads are
+// answered by the leader: what it has applied holds everything that was
+// acknowledged (answers leave after the leader has applied), and it checks with
+// a majority that it still leads. Stale reads are answered by the node that is
+// asked; its state never goes back, so neither do its answers.
+
 // Job implements api.Queue.
 func (s *Shard) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error) {
-	var found *jobpb.Job
-	err := s.read(ctx, stale, func(v *fsm.View) error {
-		j, there, err := v.Job(id)
-		if err == nil && !there {
-			return job.Errorf(job.CodeNotFound, "there is no job with the id %q", id)
-		}
-		found = j
-		return err
-	})
-	return found, err
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: id}}, stale)
+	if err == nil && a.job == nil {
+		err = job.Errorf(job.CodeNotFound, "there is no job with the id %q", id)
+	}
+	return a.job, err
 }
 
 // Topics implements api.Queue.
-func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) (ts []*jobpb.Topic, err error) {
-	err = s.read(ctx, stale, func(v *fsm.View) (err error) {
-		ts, err = v.Topics(after, max)
-		return err
-	})
-	return ts, err
+func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
+	page := &noderpc.TopicPage{After: after, Max: uint32(max)}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topics{Topics: page}}, stale)
+	return a.topics, err
 }
 
 // Topic implements api.Queue.
-func (s *Shard) Topic(ctx context.Context, name string, stale bool) (t *jobpb.Topic, err error) {
-	err = s.read(ctx, stale, func(v *fsm.View) (err error) {
-		t, err = v.Topic(name)
-		return err
-	})
-	if err == nil && t == nil {
-		t = &jobpb.Topic{Name: name}
+func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topic{Topic: name}}, stale)
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	if len(a.topics) == 0 {
+		return &jobpb.Topic{Name: name}, nil
+	}
+	return a.topics[0], nil
 }
 
-// read runs f on a consistent view of this node's state: as of now for the whole
-// cluster, or, when stale, as of whatever this node has applied. The state of
-// one node never goes back, so neither do successive reads of one node.
-func (s *Shard) read(ctx context.Context, stale bool, f func(*fsm.View) error) error {
-	if !stale {
-		if err := s.catchUp(ctx); err != nil {
-			return err
-		}
-	}
-	v := s.machine.View()
-	defer v.Close()
-	return f(v)
+// answer is what a read found.
+type answer struct {
+	job    *jobpb.Job // nil: there is none
+	topics []*jobpb.Topic
 }
 
-// catchUp blocks until this node has applied all that was acknowledged anywhere
-// before the call (Raft thesis, section 6.4: the read index).
-func (s *Shard) catchUp(ctx context.Context) error {
+func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (answer, error) {
+	if stale {
+		return s.look(r)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HoldTime)
 	defer cancel()
 	for {
-		index, err := s.reads.join(ctx)
-		if err == nil {
-			return s.applied.wait(ctx, index)
-		}
+		a, err := s.readFromLeader(ctx, r)
 		if err != errRetry {
-			return err
+			return a, err
 		}
 		_, changed := s.leaders.get()
 		if !pause(ctx, retryPause, changed) {
-			return errNoLeader()
+			return answer{}, errNoLeader()
 		}
 	}
 }
 
-// readRounds lets all reads that begin while a round is under way share the
-// next one: a round that began before a read did must not serve it. One
-// goroutine runs the rounds, so one question at a time is under way.
-type readRounds struct {
-	ask func(ctx context.Context) (uint64, error)
-
-	mu   sync.Mutex
-	next *readRound // collects readers; nil while none wait
-	wake chan struct{}
-}
-
-type readRound struct {
-	done  chan struct{}
-	index uint64
-	err   error
-}
-
-func newReadRounds(ask func(ctx context.Context) (uint64, error)) *readRounds {
-	return &readRounds{ask: ask, wake: make(chan struct{}, 1)}
-}
-
-// join takes part in the next round and blocks for its outcome or ctx.
-func (r *readRounds) join(ctx context.Context) (uint64, error) {
-	r.mu.Lock()
-	if r.next == nil {
-		r.next = &readRound{done: make(chan struct{})}
-	}
-	round := r.next
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
+// look answers from this node's state.
+func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
+	v := s.machine.View()
+	defer func() {
+		if cerr := v.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	switch what := r.What.(type) {
+	case *noderpc.ReadRequest_Job:
+		a.job, _, err = v.Job(what.Job)
+	case *noderpc.ReadRequest_Topic:
+		var t *jobpb.Topic
+		if t, err = v.Topic(what.Topic); t != nil {
+			a.topics = []*jobpb.Topic{t}
+		}
+	case *noderpc.ReadRequest_Topics:
+		a.topics, err = v.Topics(what.Topics.GetAfter(), int(what.Topics.GetMax()))
 	default:
+		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}
-	select {
-	case <-round.done:
-		return round.index, round.err
-	case <-ctx.Done():
-		return 0, errNoLeader()
-	}
+	return a, err
 }
 
-// run serves rounds until ctx ends. Each is bounded by limit.
-func (r *readRounds) run(ctx context.Context, limit time.Duration) {
-	for {
-		select {
-		case <-r.wake:
-		case <-ctx.Done():
-			return // readers have contexts of their own
-		}
-		r.mu.Lock()
-		round := r.next
-		r.next = nil
-		r.mu.Unlock()
-		if round == nil {
-			continue
-		}
-		rctx, cancel := context.WithTimeout(ctx, limit)
-		round.index, round.err = r.ask(rctx)
-		cancel()
-		close(round.done)
-	}
-}
-
-// leaderReadIndex answers a read index as the leader: everything acknowledged so
-// far is applied here, and a majority still follows this leader.
-func (s *Shard) leaderReadIndex() (uint64, error) {
-	if s.dispatcher() == nil {
-		return 0, errRetry // not established: what earlier leaders committed may not be applied yet
-	}
-	index := s.machine.Applied().Index
-	if err := s.raft.VerifyLeader().Error(); err != nil {
-		return 0, errRetry
-	}
-	return index, nil
-}
-
-// askReadIndex asks whoever leads.
-func (s *Shard) askReadIndex(ctx context.Context) (uint64, error) {
+// readFromLeader asks whoever leads. A read has no effect, so whatever fails may
+// be asked again: errRetry.
+func (s *Shard) readFromLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
 	l, _ := s.leaders.get()
 	switch l.id {
 	case "":
-		return 0, errRetry
+		return answer{}, errRetry
 	case s.cfg.ServerID:
-		return s.leaderReadIndex()
+		return s.readAsLeader(ctx, r)
 	}
-	client, err := s.peer(ctx, l.addr)
+	client, err := s.cfg.Peer(ctx, l.addr)
 	if err != nil {
-		return 0, errRetry
+		return answer{}, errRetry
 	}
-	resp, err := client.ReadIndex(ctx, &noderpc.ReadIndexRequest{Shard: s.cfg.Number})
+	r.Shard = s.cfg.Number
+	resp, err := client.Read(ctx, r)
 	if err != nil || resp.Refusal != noderpc.Refusal_NONE {
-		return 0, errRetry // a read has no effect, so it may be asked again
+		return answer{}, errRetry
 	}
-	return resp.Index, nil
+	return decodeAnswer(resp)
+}
+
+// readAsLeader answers on this node if it is the established leader and a
+// majority still follows it.
+func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
+	if s.dispatcher() == nil {
+		return answer{}, errRetry // what earlier leaders acknowledged may not be applied yet
+	}
+	if err := s.leadership.confirm(ctx); err != nil {
+		return answer{}, errRetry
+	}
+	return s.look(r)
+}
+
+func encodeAnswer(a answer) (*noderpc.ReadResponse, error) {
+	resp := new(noderpc.ReadResponse)
+	var err error
+	if a.job != nil {
+		if resp.Job, err = a.job.MarshalVT(); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range a.topics {
+		b, err := t.MarshalVT()
+		if err != nil {
+			return nil, err
+		}
+		resp.Topics = append(resp.Topics, b)
+	}
+	return resp, nil
+}
+
+func decodeAnswer(resp *noderpc.ReadResponse) (a answer, err error) {
+	if len(resp.Job) > 0 {
+		a.job = new(jobpb.Job)
+		err = a.job.UnmarshalVT(resp.Job)
+	}
+	for _, b := range resp.Topics {
+		t := new(jobpb.Topic)
+		if terr := t.UnmarshalVT(b); terr != nil {
+			err = terr
+		}
+		a.topics = append(a.topics, t)
+	}
+	if err != nil {
+		return answer{}, job.Errorf(job.CodeInternal, "the leader's answer does not decode: %w", err)
+	}
+	return a, nil
+}
+
+// confirmations lets all reads that begin while a confirmation of leadership is
+// under way share the next one: one that began before a read did must not serve
+// it. One goroutine asks, so one question at a time is under way.
+type confirmations struct {
+	ask func() error
+
+	mu   sync.Mutex
+	next *confirmation // collects readers; nil while none wait
+	wake chan struct{}
+}
+
+type confirmation struct {
+	done chan struct{}
+	err  error
+}
+
+func newConfirmations(ask func() error) *confirmations {
+	return &confirmations{ask: ask, wake: make(chan struct{}, 1)}
+}
+
+// confirm takes part in the next question and blocks for its answer or ctx.
+func (c *confirmations) confirm(ctx context.Context) error {
+	c.mu.Lock()
+	if c.next == nil {
+		c.next = &confirmation{done: make(chan struct{})}
+	}
+	mine := c.next
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run asks until ctx ends; readers have contexts of their own.
+func (c *confirmations) run(ctx context.Context) {
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		mine := c.next
+		c.next = nil
+		c.mu.Unlock()
+		if mine != nil {
+			mine.err = c.ask()
+			close(mine.done)
+		}
+	}
 }

@@ -87,17 +87,20 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 	return err
 }
 
-// ReadIndex implements noderpc.NodeServer.
-func (v *service) ReadIndex(_ context.Context, req *noderpc.ReadIndexRequest) (*noderpc.ReadIndexResponse, error) {
+// Read implements noderpc.NodeServer.
+func (v *service) Read(ctx context.Context, req *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
 	s, err := v.shardOf(req.Shard)
 	if err != nil {
 		return nil, err
 	}
-	index, err := s.leaderReadIndex()
-	if err != nil {
-		return &noderpc.ReadIndexResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
+	a, err := s.readAsLeader(ctx, req)
+	if err == errRetry {
+		return &noderpc.ReadResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
 	}
-	return &noderpc.ReadIndexResponse{Index: index}, nil
+	if err != nil {
+		return nil, status.Errorf(codes.Internal, "read: %v", err)
+	}
+	return encodeAnswer(a)
 }
 
 // Digest implements noderpc.NodeServer.

@@ -329,27 +329,33 @@ func (x *WaitAnswer) GetResult() []byte {
 	return nil
 }
 
-type ReadIndexRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+type ReadRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*ReadRequest_Job
+	//	*ReadRequest_Topic
+	//	*ReadRequest_Topics
+	What          isReadRequest_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReadIndexRequest) Reset() {
-	*x = ReadIndexRequest{}
+func (x *ReadRequest) Reset() {
+	*x = ReadRequest{}
 	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReadIndexRequest) String() string {
+func (x *ReadRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReadIndexRequest) ProtoMessage() {}
+func (*ReadRequest) ProtoMessage() {}
 
-func (x *ReadIndexRequest) ProtoReflect() protoreflect.Message {
+func (x *ReadRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -361,40 +367,96 @@ func (x *ReadIndexRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReadIndexRequest.ProtoReflect.Descriptor instead.
-func (*ReadIndexRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
+func (*ReadRequest) Descriptor() ([]byte, []int) {
 	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *ReadIndexRequest) GetShard() uint32 {
+func (x *ReadRequest) GetShard() uint32 {
 	if x != nil {
 		return x.Shard
 	}
 	return 0
 }
 
-type ReadIndexResponse struct {
+func (x *ReadRequest) GetWhat() isReadRequest_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *ReadRequest) GetJob() string {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Job); ok {
+			return x.Job
+		}
+	}
+	return ""
+}
+
+func (x *ReadRequest) GetTopic() string {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Topic); ok {
+			return x.Topic
+		}
+	}
+	return ""
+}
+
+func (x *ReadRequest) GetTopics() *TopicPage {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Topics); ok {
+			return x.Topics
+		}
+	}
+	return nil
+}
+
+type isReadRequest_What interface {
+	isReadRequest_What()
+}
+
+type ReadRequest_Job struct {
+	Job string `protobuf:"bytes,2,opt,name=job,proto3,oneof"` // by id
+}
+
+type ReadRequest_Topic struct {
+	Topic string `protobuf:"bytes,3,opt,name=topic,proto3,oneof"` // by name
+}
+
+type ReadRequest_Topics struct {
+	Topics *TopicPage `protobuf:"bytes,4,opt,name=topics,proto3,oneof"`
+}
+
+func (*ReadRequest_Job) isReadRequest_What() {}
+
+func (*ReadRequest_Topic) isReadRequest_What() {}
+
+func (*ReadRequest_Topics) isReadRequest_What() {}
+
+type TopicPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReadIndexResponse) Reset() {
-	*x = ReadIndexResponse{}
+func (x *TopicPage) Reset() {
+	*x = TopicPage{}
 	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReadIndexResponse) String() string {
+func (x *TopicPage) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReadIndexResponse) ProtoMessage() {}
+func (*TopicPage) ProtoMessage() {}
 
-func (x *ReadIndexResponse) ProtoReflect() protoreflect.Message {
+func (x *TopicPage) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -406,23 +468,91 @@ func (x *ReadIndexResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReadIndexResponse.ProtoReflect.Descriptor instead.
-func (*ReadIndexResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use TopicPage.ProtoReflect.Descriptor instead.
+func (*TopicPage) Descriptor() ([]byte, []int) {
 	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *ReadIndexResponse) GetRefusal() Refusal {
+func (x *TopicPage) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *TopicPage) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type ReadResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`       // tarry.v1.Job; empty: there is none
+	Topics        [][]byte               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"` // tarry.v1.Topic
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadResponse) Reset() {
+	*x = ReadResponse{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadResponse) ProtoMessage() {}
+
+func (x *ReadResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
+func (*ReadResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReadResponse) GetRefusal() Refusal {
 	if x != nil {
 		return x.Refusal
 	}
 	return Refusal_NONE
 }
 
-func (x *ReadIndexResponse) GetIndex() uint64 {
+func (x *ReadResponse) GetMessage() string {
 	if x != nil {
-		return x.Index
+		return x.Message
 	}
-	return 0
+	return ""
+}
+
+func (x *ReadResponse) GetJob() []byte {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetTopics() [][]byte {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
 }
 
 type DigestRequest struct {
@@ -435,7 +565,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +577,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +590,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DigestRequest) GetShard() uint32 {
@@ -487,7 +617,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +629,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +642,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DigestResponse) GetIndex() uint64 {
@@ -538,7 +668,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +680,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +693,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *VerifyRequest) GetShard() uint32 {
@@ -585,7 +715,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +727,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +740,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VerifyResponse) GetRefusal() Refusal {
@@ -652,7 +782,7 @@ type NodeDigest struct {
 
 func (x *NodeDigest) Reset() {
 	*x = NodeDigest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +794,7 @@ func (x *NodeDigest) String() string {
 func (*NodeDigest) ProtoMessage() {}
 
 func (x *NodeDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +807,7 @@ func (x *NodeDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDigest.ProtoReflect.Descriptor instead.
 func (*NodeDigest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeDigest) GetNodeId() string {
@@ -723,12 +853,21 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x120\n" +
 	"\arefusal\x18\x02 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x16\n" +
-	"\x06result\x18\x03 \x01(\fR\x06result\"(\n" +
-	"\x10ReadIndexRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\"[\n" +
-	"\x11ReadIndexResponse\x120\n" +
-	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\"9\n" +
+	"\x06result\x18\x03 \x01(\fR\x06result\"\x8b\x01\n" +
+	"\vReadRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
+	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x16\n" +
+	"\x05topic\x18\x03 \x01(\tH\x00R\x05topic\x122\n" +
+	"\x06topics\x18\x04 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\x06topicsB\x06\n" +
+	"\x04what\"3\n" +
+	"\tTopicPage\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x84\x01\n" +
+	"\fReadResponse\x120\n" +
+	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\fR\x03job\x12\x16\n" +
+	"\x06topics\x18\x04 \x03(\fR\x06topics\"9\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
@@ -754,11 +893,11 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
 	"OVERLOADED\x10\x02\x12\v\n" +
 	"\aUNKNOWN\x10\x03\x12\f\n" +
-	"\bDRAINING\x10\x042\xf1\x02\n" +
+	"\bDRAINING\x10\x042\xe2\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
-	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12N\n" +
-	"\tReadIndex\x12\x1f.tarry.node.v1.ReadIndexRequest\x1a .tarry.node.v1.ReadIndexResponse\x12E\n" +
+	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +
+	"\x04Read\x12\x1a.tarry.node.v1.ReadRequest\x1a\x1b.tarry.node.v1.ReadResponse\x12E\n" +
 	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponse\x12E\n" +
 	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
 
@@ -775,42 +914,44 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_noderpc_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_cluster_noderpc_node_proto_goTypes = []any{
-	(Refusal)(0),              // 0: tarry.node.v1.Refusal
-	(*ProposeRequest)(nil),    // 1: tarry.node.v1.ProposeRequest
-	(*ProposeResponse)(nil),   // 2: tarry.node.v1.ProposeResponse
-	(*WaitRequest)(nil),       // 3: tarry.node.v1.WaitRequest
-	(*WaitAnswer)(nil),        // 4: tarry.node.v1.WaitAnswer
-	(*ReadIndexRequest)(nil),  // 5: tarry.node.v1.ReadIndexRequest
-	(*ReadIndexResponse)(nil), // 6: tarry.node.v1.ReadIndexResponse
-	(*DigestRequest)(nil),     // 7: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),    // 8: tarry.node.v1.DigestResponse
-	(*VerifyRequest)(nil),     // 9: tarry.node.v1.VerifyRequest
-	(*VerifyResponse)(nil),    // 10: tarry.node.v1.VerifyResponse
-	(*NodeDigest)(nil),        // 11: tarry.node.v1.NodeDigest
+	(Refusal)(0),            // 0: tarry.node.v1.Refusal
+	(*ProposeRequest)(nil),  // 1: tarry.node.v1.ProposeRequest
+	(*ProposeResponse)(nil), // 2: tarry.node.v1.ProposeResponse
+	(*WaitRequest)(nil),     // 3: tarry.node.v1.WaitRequest
+	(*WaitAnswer)(nil),      // 4: tarry.node.v1.WaitAnswer
+	(*ReadRequest)(nil),     // 5: tarry.node.v1.ReadRequest
+	(*TopicPage)(nil),       // 6: tarry.node.v1.TopicPage
+	(*ReadResponse)(nil),    // 7: tarry.node.v1.ReadResponse
+	(*DigestRequest)(nil),   // 8: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),  // 9: tarry.node.v1.DigestResponse
+	(*VerifyRequest)(nil),   // 10: tarry.node.v1.VerifyRequest
+	(*VerifyResponse)(nil),  // 11: tarry.node.v1.VerifyResponse
+	(*NodeDigest)(nil),      // 12: tarry.node.v1.NodeDigest
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
 	0,  // 0: tarry.node.v1.ProposeResponse.refusal:type_name -> tarry.node.v1.Refusal
 	0,  // 1: tarry.node.v1.WaitAnswer.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 2: tarry.node.v1.ReadIndexResponse.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 3: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
-	11, // 4: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	1,  // 5: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	3,  // 6: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	5,  // 7: tarry.node.v1.Node.ReadIndex:input_type -> tarry.node.v1.ReadIndexRequest
-	7,  // 8: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	9,  // 9: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	2,  // 10: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	4,  // 11: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	6,  // 12: tarry.node.v1.Node.ReadIndex:output_type -> tarry.node.v1.ReadIndexResponse
-	8,  // 13: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	10, // 14: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	10, // [10:15] is the sub-list for method output_type
-	5,  // [5:10] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	6,  // 2: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.TopicPage
+	0,  // 3: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
+	0,  // 4: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
+	12, // 5: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	1,  // 6: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	3,  // 7: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	5,  // 8: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
+	8,  // 9: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	10, // 10: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	2,  // 11: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	4,  // 12: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	7,  // 13: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
+	9,  // 14: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	11, // 15: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	11, // [11:16] is the sub-list for method output_type
+	6,  // [6:11] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -818,13 +959,18 @@ func file_cluster_noderpc_node_proto_init() {
 	if File_cluster_noderpc_node_proto != nil {
 		return
 	}
+	file_cluster_noderpc_node_proto_msgTypes[4].OneofWrappers = []any{
+		(*ReadRequest_Job)(nil),
+		(*ReadRequest_Topic)(nil),
+		(*ReadRequest_Topics)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

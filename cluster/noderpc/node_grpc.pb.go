@@ -23,11 +23,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Node_Propose_FullMethodName   = "/tarry.node.v1.Node/Propose"
-	Node_Wait_FullMethodName      = "/tarry.node.v1.Node/Wait"
-	Node_ReadIndex_FullMethodName = "/tarry.node.v1.Node/ReadIndex"
-	Node_Digest_FullMethodName    = "/tarry.node.v1.Node/Digest"
-	Node_Verify_FullMethodName    = "/tarry.node.v1.Node/Verify"
+	Node_Propose_FullMethodName = "/tarry.node.v1.Node/Propose"
+	Node_Wait_FullMethodName    = "/tarry.node.v1.Node/Wait"
+	Node_Read_FullMethodName    = "/tarry.node.v1.Node/Read"
+	Node_Digest_FullMethodName  = "/tarry.node.v1.Node/Digest"
+	Node_Verify_FullMethodName  = "/tarry.node.v1.Node/Verify"
 )
 
 // NodeClient is the client API for Node service.
@@ -40,9 +40,8 @@ type NodeClient interface {
 	// gets exactly one WaitAnswer while the stream lives; when the stream breaks,
 	// all of its reserves must be registered again.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
-	// ReadIndex returns the index that a node must have applied before it may
-	// answer a linearizable read.
-	ReadIndex(ctx context.Context, in *ReadIndexRequest, opts ...grpc.CallOption) (*ReadIndexResponse, error)
+	// Read has the leader answer a linearizable read.
+	Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error)
 	// Digest returns the node's state digest at a mark in the log; it blocks
 	// until the node has reached the mark and computed it.
 	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
@@ -81,10 +80,10 @@ func (c *nodeClient) Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.Bi
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Node_WaitClient = grpc.BidiStreamingClient[WaitRequest, WaitAnswer]
 
-func (c *nodeClient) ReadIndex(ctx context.Context, in *ReadIndexRequest, opts ...grpc.CallOption) (*ReadIndexResponse, error) {
+func (c *nodeClient) Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadIndexResponse)
-	err := c.cc.Invoke(ctx, Node_ReadIndex_FullMethodName, in, out, cOpts...)
+	out := new(ReadResponse)
+	err := c.cc.Invoke(ctx, Node_Read_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +120,8 @@ type NodeServer interface {
 	// gets exactly one WaitAnswer while the stream lives; when the stream breaks,
 	// all of its reserves must be registered again.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
-	// ReadIndex returns the index that a node must have applied before it may
-	// answer a linearizable read.
-	ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexResponse, error)
+	// Read has the leader answer a linearizable read.
+	Read(context.Context, *ReadRequest) (*ReadResponse, error)
 	// Digest returns the node's state digest at a mark in the log; it blocks
 	// until the node has reached the mark and computed it.
 	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
@@ -145,8 +143,8 @@ func (UnimplementedNodeServer) Propose(context.Context, *ProposeRequest) (*Propo
 func (UnimplementedNodeServer) Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error {
 	return status.Error(codes.Unimplemented, "method Wait not implemented")
 }
-func (UnimplementedNodeServer) ReadIndex(context.Context, *ReadIndexRequest) (*ReadIndexResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReadIndex not implemented")
+func (UnimplementedNodeServer) Read(context.Context, *ReadRequest) (*ReadResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Read not implemented")
 }
 func (UnimplementedNodeServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
@@ -200,20 +198,20 @@ func _Node_Wait_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Node_WaitServer = grpc.BidiStreamingServer[WaitRequest, WaitAnswer]
 
-func _Node_ReadIndex_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReadIndexRequest)
+func _Node_Read_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(NodeServer).ReadIndex(ctx, in)
+		return srv.(NodeServer).Read(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Node_ReadIndex_FullMethodName,
+		FullMethod: Node_Read_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NodeServer).ReadIndex(ctx, req.(*ReadIndexRequest))
+		return srv.(NodeServer).Read(ctx, req.(*ReadRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -266,8 +264,8 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Node_Propose_Handler,
 		},
 		{
-			MethodName: "ReadIndex",
-			Handler:    _Node_ReadIndex_Handler,
+			MethodName: "Read",
+			Handler:    _Node_Read_Handler,
 		},
 		{
 			MethodName: "Digest",
