@@ -193,6 +193,9 @@ func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any
 // changes.Topics a topic of an earlier commit of the same Apply stands.
 func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	x := m.tx
+	if err := x.settle(); err != nil {
+		return err
+	}
 	if err := x.write(); err != nil {
 		return err
 	}
@@ -200,20 +203,15 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	news := make([]TopicChange, 0, len(x.touched))
 	for _, t := range x.touched {
 		t.endTransaction()
-		c := TopicChange{Name: t.name}
-		if !t.dropped {
-			var err error
-			if c, err = m.settle(x.db, t); err != nil {
-				return err
-			}
-			if x.replies {
-				c.Soon = t.soon()
-			}
+		switch {
+		case !t.dropped:
 			m.count(t)
-		} else if m.topics[t.name] != nil {
-			continue // made again since; that one is touched too
+			news = append(news, m.schedule(t))
+		case m.topics[t.name] == nil:
+			news = append(news, TopicChange{Name: t.name})
+		default:
+			// Made again since; that one is touched too.
 		}
-		news = append(news, c)
 	}
 	m.economize()
 	x.keepRecent()

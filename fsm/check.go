@@ -17,7 +17,7 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64)}
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), heads: make(map[listID]place)}
 		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSpaces} {
 			if err := step(); err != nil {
 				return fmt.Errorf("the state is inconsistent: %w", err)
@@ -33,6 +33,7 @@ type checker struct {
 	meta   meta
 	topics map[uint32]*topicRecord
 	found  map[listID]uint64 // index entries by list
+	heads  map[listID]place  // the first of each list
 	listed uint64            // index entries in all
 	named  uint64            // jobs with an id of the producer's
 }
@@ -98,6 +99,10 @@ func (c *checker) checkIndex() error {
 		if l.state == jobpb.State_STATE_READY && p.instant > c.meta.state.clockMS {
 			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
 		}
+		if c.found[l] == 0 {
+			p.carried = 0
+			c.heads[l] = p
+		}
 		c.found[l]++
 		c.listed++
 		return nil
@@ -110,6 +115,9 @@ func (c *checker) checkCounts() error {
 			l := listID{number, jobpb.State(s)}
 			if c.found[l] != count {
 				return fmt.Errorf("topic %d counts %d jobs in %s, its list has %d", number, count, l.state, c.found[l])
+			}
+			if rec.heads[s] != c.heads[l] {
+				return fmt.Errorf("topic %d has %+v at the head of %s, its list has %+v", number, rec.heads[s], l.state, c.heads[l])
 			}
 			delete(c.found, l)
 		}

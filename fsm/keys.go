@@ -63,7 +63,8 @@ type listID struct {
 
 const (
 	listPrefixLen = 1 + 4 + 1
-	indexKeyLen   = listPrefixLen + 4 + 8 + 8
+	placeLen      = 4 + 8 + 8
+	indexKeyLen   = listPrefixLen + placeLen
 )
 
 func (l listID) appendPrefix(b []byte) []byte {
@@ -78,11 +79,23 @@ func (l listID) appendEnd(b []byte) []byte {
 	return l.appendPrefix(b)
 }
 
-func (l listID) appendKey(b []byte, p place) []byte {
-	b = l.appendPrefix(b)
+func (l listID) appendKey(b []byte, p place) []byte { return p.append(l.appendPrefix(b)) }
+
+// append encodes the place, without what it carries, in an order of bytes that
+// is its order.
+func (p place) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, p.priority)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.instant))
 	return binary.BigEndian.AppendUint64(b, p.seq)
+}
+
+// decodePlace reads the first placeLen bytes.
+func decodePlace(b []byte) place {
+	return place{
+		priority: binary.BigEndian.Uint32(b),
+		instant:  int64(binary.BigEndian.Uint64(b[4:])),
+		seq:      binary.BigEndian.Uint64(b[12:]),
+	}
 }
 
 // decodeIndex reads one index entry.
@@ -91,11 +104,7 @@ func decodeIndex(key, value []byte) (listID, place, error) {
 		return listID{}, place{}, fmt.Errorf("index key %x is malformed", key)
 	}
 	l := listID{topic: binary.BigEndian.Uint32(key[1:]), state: jobpb.State(key[5])}
-	p := place{
-		priority: binary.BigEndian.Uint32(key[6:]),
-		instant:  int64(binary.BigEndian.Uint64(key[10:])),
-		seq:      binary.BigEndian.Uint64(key[18:]),
-	}
+	p := decodePlace(key[listPrefixLen:])
 	wantValue := 0
 	if l.state == jobpb.State_STATE_DELAYED {
 		wantValue = 4

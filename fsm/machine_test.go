@@ -401,6 +401,13 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"wrong count", func(b *pebble.Batch) error {
 			rec := topicRecord{number: 1, added: 2}
 			rec.counts[jobpb.State_STATE_READY] = 3
+			rec.heads[jobpb.State_STATE_READY] = place{instant: rigStart, seq: 1}
+			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
+		}},
+		{"wrong head", func(b *pebble.Batch) error {
+			rec := topicRecord{number: 1, added: 2}
+			rec.counts[jobpb.State_STATE_READY] = 2
+			rec.heads[jobpb.State_STATE_READY] = place{instant: rigStart, seq: 2}
 			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
 		}},
 		{"topic without a number", func(b *pebble.Batch) error { return b.Delete(appendNumberKey(nil, 1), nil) }},

@@ -1,10 +1,7 @@
 package fsm
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -54,28 +51,21 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if err != nil {
 		return mem, pub, err
 	}
-	// By number, so that the reads of the index go forward.
-	byNumber := slices.SortedFunc(maps.Values(mem.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
-	for _, t := range byNumber {
-		change, err := mem.settle(db, t)
-		if err != nil {
-			return mem, pub, err
-		}
-		mem.count(t)
-		pub.topics[t.name] = change
+	for _, t := range mem.topics {
+		pub.topics[t.name] = mem.schedule(t)
 	}
 	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
 	return mem, pub, nil
 }
 
-// addTopic adds a topic with its windows as its counts allow: a list without
-// jobs is known, any other is to be read when it is asked for.
+// addTopic adds a topic with its windows as its record allows: a list without
+// jobs is known, any other is to be read, from its head on, when it is asked for.
 func (mem *memory) addTopic(t *topic) {
 	t.position = -1
 	mem.topics[t.name] = t
 	mem.byNumber[t.number] = t
 	for s := range t.windows {
-		t.windows[s] = window{complete: t.counts[s] == 0, capacity: mem.capacity()}
+		t.windows[s] = window{complete: t.counts[s] == 0, bound: t.heads[s], capacity: mem.capacity()}
 	}
 }
 
@@ -111,16 +101,25 @@ func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool
 	return w.live()[0], true, nil
 }
 
-// settle puts t into the due heap where its heads and counts say it belongs.
-func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
-	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
-	for _, state := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
-		p, ok, err := mem.head(db, t, state)
+// refresh brings the heads in a topic's record up to date.
+func (mem *memory) refresh(db *pebble.DB, t *topic) error {
+	for s := jobpb.State_STATE_DELAYED; int(s) < stateCount; s++ {
+		p, _, err := mem.head(db, t, s)
 		if err != nil {
-			return TopicChange{}, err
+			return err
 		}
-		if ok && (change.NextDue == 0 || p.instant < change.NextDue) {
-			change.NextDue = p.instant
+		p.carried = 0
+		t.heads[s] = p
+	}
+	return nil
+}
+
+// schedule puts a topic into the due heap where its record says it belongs.
+func (mem *memory) schedule(t *topic) TopicChange {
+	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
+	for _, s := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
+		if t.counts[s] > 0 && (change.NextDue == 0 || t.heads[s].instant < change.NextDue) {
+			change.NextDue = t.heads[s].instant
 		}
 	}
 	next := change.NextDue
@@ -128,24 +127,7 @@ func (mem *memory) settle(db *pebble.DB, t *topic) (TopicChange, error) {
 		next = t.emptySince + topicKeepMS
 	}
 	mem.due.set(t, next)
-	return change, nil
-}
-
-// soonMax bounds TopicChange.Soon. It is as many jobs as may fall due in one
-// topic within a round of consensus, at some thousand a second.
-const soonMax = 16
-
-// soon are the due instants of the first delayed jobs that are in memory.
-func (t *topic) soon() []int64 {
-	live := t.windows[jobpb.State_STATE_DELAYED].live()
-	if len(live) == 0 {
-		return nil
-	}
-	instants := make([]int64, min(len(live), soonMax))
-	for i := range instants {
-		instants[i] = live[i].instant
-	}
-	return instants
+	return change
 }
 
 // capacity is one window's share of the budget.

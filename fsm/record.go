@@ -185,12 +185,16 @@ type topicRecord struct {
 	died       uint64
 	rank       uint64 // of the next job to die
 	emptySince int64  // FSM clock; meaningful while the topic has no jobs
+	// heads are the first places of the lists, zero for an empty one. With
+	// them nobody has to look for the head of a list from its beginning, where
+	// the tombstones are.
+	heads [stateCount]place
 }
 
 // stateCount is one more than the last jobpb.State.
 const stateCount = int(jobpb.State_STATE_DEAD) + 1
 
-const topicLen = 1 + 4 + 11*8
+const topicLen = 1 + 4 + 11*8 + (stateCount-1)*placeLen
 
 func (r *topicRecord) numbers() [10]*uint64 {
 	return [...]*uint64{
@@ -214,7 +218,11 @@ func (r *topicRecord) append(b []byte) []byte {
 	for _, p := range r.numbers() {
 		b = binary.BigEndian.AppendUint64(b, *p)
 	}
-	return binary.BigEndian.AppendUint64(b, uint64(r.emptySince))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.emptySince))
+	for _, p := range r.heads[1:] {
+		b = p.append(b)
+	}
+	return b
 }
 
 func decodeTopic(b []byte) (r topicRecord, err error) {
@@ -231,6 +239,11 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		rest = rest[8:]
 	}
 	r.emptySince = int64(binary.BigEndian.Uint64(rest))
+	rest = rest[8:]
+	for s := range r.heads[1:] {
+		r.heads[s+1] = decodePlace(rest)
+		rest = rest[placeLen:]
+	}
 	return r, nil
 }
 

@@ -266,16 +266,17 @@ func (x *tx) keepRecent() {
 	}
 }
 
-// settle brings the due heap up to date with what has changed.
+// settle brings the heads and the due heap up to date with what has changed.
 func (x *tx) settle() error {
 	for _, t := range x.dirty {
 		t.dirty = false
 		if t.dropped {
 			continue
 		}
-		if _, err := x.m.settle(x.db, t); err != nil {
+		if err := x.m.refresh(x.db, t); err != nil {
 			return err
 		}
+		x.m.schedule(t)
 	}
 	clear(x.dirty)
 	x.dirty = x.dirty[:0]

@@ -198,20 +198,13 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 		}
 	}
 	if rec.counts[jobpb.State_STATE_DELAYED] > 0 {
-		l := listID{rec.number, jobpb.State_STATE_DELAYED}
-		p, ok, err := firstOf(r, l, place{})
-		if err != nil {
-			return 0, err
-		}
-		if ok {
-			keep(p.instant)
-		}
+		keep(rec.heads[jobpb.State_STATE_DELAYED].instant)
 	}
 	if rec.counts[jobpb.State_STATE_READY] == 0 {
 		return oldest, nil
 	}
 	l := listID{rec.number, jobpb.State_STATE_READY}
-	from := place{}
+	from := rec.heads[jobpb.State_STATE_READY]
 	for range oldestDuePriorities {
 		p, ok, err := firstOf(r, l, from)
 		if err != nil {
