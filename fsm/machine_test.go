@@ -280,22 +280,48 @@ func TestOldestDueLooksAtEveryPriority(t *testing.T) {
 }
 
 func TestWindowsShareABudget(t *testing.T) {
-	const topics, jobs, budget = 20, 50, 200
+	const topics, budget = 6, 400
 	r := newRig(t, Options{windowBudget: budget})
 	for i := range topics {
+		name := fmt.Sprintf("t%d", i)
 		var ops []*jobpb.Op
-		for k := range jobs {
-			ops = append(ops, opAdd(&jobpb.Add{Topic: fmt.Sprintf("t%d", i), DelayMs: int64(1 + k)}))
+		for k := range 400 {
+			ops = append(ops, opAdd(&jobpb.Add{Topic: name, DelayMs: int64(max(0, k-300))}))
+		}
+		ops = append(ops, opReserve(200, name))
+		for k := range 100 {
+			ops = append(ops, opBury(&jobpb.Bury{Ref: bySeq(uint64(400*i + k + 1))}))
 		}
 		r.do(ops...)
 		require.NoError(t, checkMemory(r.m))
+		require.LessOrEqual(t, r.m.held, budget)
+		require.NotZero(t, r.m.held)
 	}
-	floor := topics * (stateCount - 1) * windowFloor
-	require.LessOrEqual(t, r.m.held, max(budget, floor))
-	require.Less(t, r.m.held, topics*jobs, "not everything is in memory")
-	r.now += 100
-	require.EqualValues(t, topics*jobs, r.one(opAdvance(10_000)).Count)
+	r.now += 100_000
+	require.EqualValues(t, topics*(99+100), r.one(opAdvance(10_000)).Count)
 	require.NoError(t, checkMemory(r.m))
+	require.LessOrEqual(t, r.m.held, budget)
+}
+
+func TestRestartKnowsTheHeadsOfItsLists(t *testing.T) {
+	r := newRig(t, Options{})
+	for i := range 10 {
+		r.do(opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i) * 5}))
+	}
+	r.now += 20
+	r.do(opAdvance(2), opReserve(2, "t"), opFinish(bySeq(1)))
+	due := r.m.NextDue()
+	r.reopen()
+	require.Equal(t, due, r.m.NextDue())
+	for s, head := range r.m.topics["t"].heads {
+		w := &r.m.topics["t"].windows[s]
+		if r.m.topics["t"].counts[s] == 0 {
+			require.True(t, w.complete)
+			continue
+		}
+		require.Equal(t, head, w.bound, "reads start at the head of %s", jobpb.State(s))
+		require.Zero(t, w.len(), "and not before they are needed")
+	}
 }
 
 func TestUnknownFormatIsRefused(t *testing.T) {

@@ -21,7 +21,7 @@ type tx struct {
 	batch *pebble.Batch
 
 	jobs    map[uint64]*record // read or changed; gone ones stay, marked
-	ids     map[string]uint64  // producer ids set (seq) or removed (0)
+	ids     map[string]uint64  // producer ids given
 	touched []*topic           // to write at commit; dropped ones too
 	dirty   []*topic           // to settle
 	seen    uint64             // mark of the running Reserve
@@ -94,9 +94,9 @@ func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 
 // jobByID finds a job by the producer's or the server's id; nil: there is none.
 func (x *tx) jobByID(id string) (*record, error) {
-	seq, changed := x.ids[id]
+	seq, given := x.ids[id]
 	fromServer := false
-	if !changed {
+	if !given {
 		var err error
 		if seq, fromServer, err = findID(x.db, x.m.options.Shard, id); err != nil {
 			return nil, err
@@ -133,7 +133,6 @@ func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
 	must(x.batch.SingleDelete(x.seqKey(spaceOrigin, rec.seq), nil))
 	must(x.batch.Delete(x.seqKey(spaceFate, rec.seq), nil))
 	if rec.id != "" {
-		x.ids[rec.id] = 0
 		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.id), nil))
 	}
 	rec.gone, rec.body = true, nil
