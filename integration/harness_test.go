@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -96,10 +97,14 @@ func tail(path string) string {
 	if err != nil {
 		return err.Error()
 	}
-	if len(data) > tailBytes {
-		data = data[len(data)-tailBytes:]
+	// What a process died of says more than what came last.
+	for _, death := range []string{"panic: ", "fatal error: ", "stopping at once"} {
+		if at := bytes.Index(data, []byte(death)); at >= 0 {
+			data = data[:min(len(data), at+tailBytes)]
+			break
+		}
 	}
-	return string(data)
+	return string(data[max(0, len(data)-tailBytes):])
 }
 
 // patience bounds every wait of a test for the cluster to come round. It is far
