@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,7 +20,11 @@ func (v *View) Check() error {
 		}
 		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), heads: make(map[listID]place)}
 		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSpaces} {
-			if err := step(); err != nil {
+			err := step()
+			if errors.Is(err, ErrViewEnded) {
+				return err
+			}
+			if err != nil {
 				return fmt.Errorf("the state is inconsistent: %w", err)
 			}
 		}

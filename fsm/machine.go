@@ -100,9 +100,13 @@ func (m *Machine) reopen(path string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
 	}
+	// Both at once: a Witness must not mix one state's with the other's.
 	m.storeMu.Lock()
 	old := m.store
 	m.store = s
+	m.mu.Lock()
+	m.public = pub
+	m.mu.Unlock()
 	m.storeMu.Unlock()
 	if m.tx != nil {
 		_ = m.tx.batch.Close() // of the old store; what it holds is given up
@@ -110,9 +114,6 @@ func (m *Machine) reopen(path string) error {
 	m.memory = mem
 	m.tx = newTx(m)
 	m.broken = nil
-	m.mu.Lock()
-	m.public = pub
-	m.mu.Unlock()
 	m.nextDue.Store(m.due.earliest())
 	if old == nil {
 		return nil

@@ -1,0 +1,93 @@
+package fsm
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"tarry/job/jobpb"
+)
+
+// One goroutine applies and replaces the state while others ask for everything
+// that may be asked from anywhere. The race detector is the judge.
+func TestReadersBesideApply(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 256 << 10})
+	require.NoError(t, err)
+	var reached atomic.Uint64
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, ask := range []func() error{
+		func() error {
+			v := m.View()
+			if err := v.Check(); err != nil && !errors.Is(err, ErrViewEnded) {
+				return err
+			}
+			return v.Close()
+		},
+		func() error {
+			v := m.View()
+			defer v.Close()
+			a, err := v.Applied()
+			if err != nil && !errors.Is(err, ErrViewEnded) {
+				return err
+			}
+			// What a view shows was published or is about to be.
+			_, _, err = v.JobBySeq(a.Index)
+			if errors.Is(err, ErrViewEnded) {
+				err = nil
+			}
+			return err
+		},
+		func() error {
+			_, _, _, _ = m.NextDue(), m.ClusterID(), m.Forgotten("n"), m.TopicChanges()
+			_, _ = m.Applied(), m.Metrics()
+			return nil
+		},
+		func() error {
+			i := reached.Load()
+			return m.Witness(i, 1, []byte("c"), i)
+		},
+	} {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := ask(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	const entries = 300
+	for i := range uint64(entries) {
+		e := Entry{Index: i + 1, Term: 1, Data: encodeEntry(t, rigStart+int64(i),
+			opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i % 5)}), opForget("n"), opAdvance(3), opReserve(1, "t"), opFinish(bySeq(i/2+1)))}
+		_, _, err := m.Apply([]Entry{e}, i%2 == 0)
+		require.NoError(t, err)
+		reached.Store(i + 1)
+		if i%100 == 99 {
+			path := m.options.FS.PathJoin(rigDir, "moved", string(rune('a'+i/100)))
+			require.NoError(t, m.options.FS.MkdirAll(m.options.FS.PathDir(path), 0o755))
+			require.NoError(t, m.store.db.Checkpoint(path, pebble.WithFlushedWAL()))
+			witnessed := m.Applied()
+			require.NoError(t, m.reopen(path))
+			require.GreaterOrEqual(t, witnessed.Index, m.Applied().Index)
+		}
+	}
+	close(done)
+	wg.Wait()
+	require.EqualValues(t, entries, m.Applied().Index)
+	require.NoError(t, checkMemory(m))
+	require.NoError(t, m.Close())
+}
