@@ -23,38 +23,7 @@ func TestReadersBesideApply(t *testing.T) {
 	var reached atomic.Uint64
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	for _, ask := range []func() error{
-		func() error {
-			v := m.View()
-			if err := v.Check(); err != nil && !errors.Is(err, ErrViewEnded) {
-				return err
-			}
-			return v.Close()
-		},
-		func() error {
-			v := m.View()
-			defer v.Close()
-			a, err := v.Applied()
-			if err != nil && !errors.Is(err, ErrViewEnded) {
-				return err
-			}
-			// What a view shows was published or is about to be.
-			_, _, err = v.JobBySeq(a.Index)
-			if errors.Is(err, ErrViewEnded) {
-				err = nil
-			}
-			return err
-		},
-		func() error {
-			_, _, _, _ = m.NextDue(), m.ClusterID(), m.Forgotten("n"), m.TopicChanges()
-			_, _ = m.Applied(), m.Metrics()
-			return nil
-		},
-		func() error {
-			i := reached.Load()
-			return m.Witness(i, 1, []byte("c"), i)
-		},
-	} {
+	for _, ask := range questions(m, &reached) {
 		wg.Go(func() {
 			for {
 				select {
@@ -90,4 +59,40 @@ func TestReadersBesideApply(t *testing.T) {
 	require.EqualValues(t, entries, m.Applied().Index)
 	require.NoError(t, checkMemory(m))
 	require.NoError(t, m.Close())
+}
+
+// questions are what other goroutines may ask of a machine, each over and over.
+func questions(m *Machine, reached *atomic.Uint64) []func() error {
+	return []func() error{
+		func() error {
+			v := m.View()
+			if err := v.Check(); err != nil && !errors.Is(err, ErrViewEnded) {
+				return err
+			}
+			return v.Close()
+		},
+		func() error {
+			v := m.View()
+			defer v.Close()
+			a, err := v.Applied()
+			if err != nil && !errors.Is(err, ErrViewEnded) {
+				return err
+			}
+			// What a view shows was published or is about to be.
+			_, _, err = v.JobBySeq(a.Index)
+			if errors.Is(err, ErrViewEnded) {
+				err = nil
+			}
+			return err
+		},
+		func() error {
+			_, _, _, _ = m.NextDue(), m.ClusterID(), m.Forgotten("n"), m.TopicChanges()
+			_, _ = m.Applied(), m.Metrics()
+			return nil
+		},
+		func() error {
+			i := reached.Load()
+			return m.Witness(i, 1, []byte("c"), i)
+		},
+	}
 }

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	FS    vfs.FS // nil: vfs.Default
 	Shard uint32 // part of the ids that the server makes
-	// CacheBytes is the block cache; 0: 64 MiB.
+	// CacheBytes is the block cache, apart from the memtables; 0: 64 MiB.
 	CacheBytes int64
 	// MemTableBytes is the size of one memtable, of which up to four exist
 	// while flushes are behind; 0: 32 MiB.
