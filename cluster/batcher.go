@@ -16,9 +16,14 @@ const (
 	maxBatchBytes = 256 << 10
 
 	// maxInFlight is how many batches may be on their way to a majority at
-	// once. It keeps the disk busy while a batch waits for the network; more
-	// would only make batches smaller.
+	// once. The second and third leave only when they are large: they keep the
+	// disk busy while the first waits for the network. Small ones would only
+	// share the same disk and processor in smaller pieces; waiting for one
+	// commit makes them one batch instead (docs/benchmarks.md has the pair).
 	maxInFlight = 3
+
+	// largeBatch is when waiting for company does not pay any more.
+	largeBatch = 64 << 10
 
 	// maxQueuedBytes bounds what waits in the batcher; past it requests are
 	// refused as overload.
@@ -61,16 +66,16 @@ type batcher struct {
 	mu     sync.Mutex
 	queue  []*request
 	bytes  int
+	flying int // batches in flight
 	closed bool
 
-	wake    chan struct{} // queue became non-empty
-	slots   chan struct{} // one per batch in flight
+	wake    chan struct{} // a batch may leave
 	settled sync.WaitGroup
 	sizes   func(requests, ops, bytes int) // metrics
 }
 
 func newBatcher(leader func() (sender, <-chan struct{}), sizes func(requests, ops, bytes int)) *batcher {
-	return &batcher{leader: leader, wake: make(chan struct{}, 1), slots: make(chan struct{}, maxInFlight), sizes: sizes}
+	return &batcher{leader: leader, wake: make(chan struct{}, 1), sizes: sizes}
 }
 
 // submit queues r. It does not block. With force the bound on waiting bytes does
@@ -88,12 +93,20 @@ func (b *batcher) submit(r *request, force bool) {
 		b.queue = append(b.queue, r)
 		b.bytes += len(r.ops)
 	}
+	leaves := b.mayLeave()
 	b.mu.Unlock()
 	if err != nil {
 		r.done(nil, err)
 		return
 	}
-	b.signal()
+	if leaves {
+		b.signal()
+	}
+}
+
+// mayLeave says whether a batch may leave now; it needs b.mu.
+func (b *batcher) mayLeave() bool {
+	return len(b.queue) > 0 && (b.flying == 0 || b.flying < maxInFlight && b.bytes >= largeBatch)
 }
 
 func (b *batcher) signal() {
@@ -113,7 +126,7 @@ func (b *batcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for b.waiting() {
+		for b.ready() {
 			if !b.sendOne(ctx) {
 				return
 			}
@@ -121,39 +134,43 @@ func (b *batcher) run(ctx context.Context) {
 	}
 }
 
-func (b *batcher) waiting() bool {
+func (b *batcher) ready() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) > 0
+	return b.mayLeave()
 }
 
-// sendOne sends the next batch as soon as there is a leader and a free slot. It
+// sendOne sends the next batch, or waits for a leader that it can be sent to. It
 // returns false when ctx has ended.
 func (b *batcher) sendOne(ctx context.Context) bool {
-	select {
-	case b.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
 	send, changed := b.leader()
 	if send == nil {
-		<-b.slots
 		return b.awaitLeader(ctx, changed)
 	}
-	// Taken only now, so that all that came while waiting for the slot is in.
 	next := b.take()
 	if next == nil {
-		<-b.slots
 		return true
 	}
 	b.sizes(len(next.requests), next.count, next.bytes)
 	b.settled.Add(1)
 	send(next, func(rs []*jobpb.Result, err error) {
 		defer b.settled.Done()
+		b.landed()
 		b.settle(next, rs, err)
-		<-b.slots
 	})
 	return true
+}
+
+// landed makes room for the next batch. It comes before the answers of the one
+// that landed, so that the next is under way while they are given.
+func (b *batcher) landed() {
+	b.mu.Lock()
+	b.flying--
+	leaves := b.mayLeave()
+	b.mu.Unlock()
+	if leaves {
+		b.signal()
+	}
 }
 
 // awaitLeader waits for a change of leadership, and answers the requests whose
@@ -215,6 +232,7 @@ func (b *batcher) take() *batch {
 	clear(b.queue[rest:])
 	b.queue = b.queue[:rest]
 	b.bytes -= size
+	b.flying++
 	return next
 }
 

@@ -115,19 +115,13 @@ func TestLoneRequestLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestRequestsShareABatchWhileOthersAreUnderWay(t *testing.T) {
+func TestRequestsShareABatchWhileAnotherIsUnderWay(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
-		for range maxInFlight {
-			send(1, 10)
-		}
-		require.Equal(t, maxInFlight, f.waiting())
+		send(1, 10)
 		x, y := send(1, 10), send(3, 10)
-		require.Equal(t, maxInFlight, f.waiting(), "no more batches than slots")
+		require.Equal(t, 1, f.waiting(), "small batches wait for each other")
 		f.pop(t).settle(results(0, 1), nil)
 		synctest.Wait()
-		for range maxInFlight - 1 {
-			f.pop(t).settle(results(0, 1), nil)
-		}
 		shared := f.pop(t)
 		require.Equal(t, 4, shared.b.count)
 		shared.settle(results(7, 4), nil)
@@ -136,22 +130,30 @@ func TestRequestsShareABatchWhileOthersAreUnderWay(t *testing.T) {
 	})
 }
 
+func TestLargeBatchesDoNotWaitForEachOther(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
+		for range maxInFlight + 2 {
+			send(1, largeBatch)
+		}
+		require.Equal(t, maxInFlight, f.waiting(), "but there is a bound")
+	})
+}
+
 func TestBatchStaysBelowItsSize(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
-		for range maxInFlight {
-			send(1, 1)
-		}
-		send(1, maxBatchBytes-10)
-		send(1, 11)
+		send(1, 1)
+		send(1, largeBatch-1)
+		send(1, maxBatchBytes-largeBatch+1)
+		send(1, 1)
 		send(1, 2*maxBatchBytes)
 		var counts []int
-		for range maxInFlight + 3 {
+		for f.waiting() > 0 {
 			s := f.pop(t)
 			counts = append(counts, s.b.count)
 			s.settle(results(0, s.b.count), nil)
 			synctest.Wait()
 		}
-		require.Equal(t, []int{1, 1, 1, 1, 1, 1}, counts)
+		require.Equal(t, []int{1, 2, 1, 1}, counts)
 	})
 }
 
