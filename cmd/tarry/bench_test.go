@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
+	for says, args := range map[string][]string{
+		"--addr loads nodes":     {"--addr", "x:1", "--start", "3"},
+		"--start is 10":          {"--start", "10"},
+		"not \"now\"":            {"now"},
+		"not defined: -x":        {"--x"},
+		"invalid value \"many\"": {"--connections", "many"},
+	} {
+		var out, errs bytes.Buffer
+		require.Equal(t, exitUsage, runBench(context.Background(), args, &out, &errs), "%v", args)
+		require.Contains(t, errs.String(), says)
+		require.Empty(t, out.String())
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, exitFailed, runBench(context.Background(), []string{"--scenario", "sleep"}, &out, &errs))
+	require.Contains(t, errs.String(), "add-batch, add, cycle")
+}
+
+func TestBenchDefaultsFollowTheScenario(t *testing.T) {
+	for _, c := range []struct {
+		args               []string
+		connections, batch int
+	}{
+		{nil, 64, 100},
+		{[]string{"--scenario", "add-batch"}, 16, 100},
+		{[]string{"--scenario", "pending"}, 4, 1000},
+		{[]string{"--scenario", "pending", "--batch", "7"}, 4, 7},
+		{[]string{"--connections", "5", "--scenario", "add-batch"}, 5, 100},
+	} {
+		f, err := parseBench(c.args, &bytes.Buffer{})
+		require.NoError(t, err)
+		require.Equal(t, c.connections, f.config.Connections, "%v", c.args)
+		require.Equal(t, c.batch, f.config.Batch, "%v", c.args)
+	}
+}
