@@ -15,11 +15,12 @@ const (
 	// One request larger than this travels alone.
 	maxBatchBytes = 256 << 10
 
-	// maxInFlight is how many batches may be on their way to a majority at
-	// once. The second and third leave only when they are large: they keep the
-	// disk busy while the first waits for the network. Small ones would only
-	// share the same disk and processor in smaller pieces; waiting for one
-	// commit makes them one batch instead (docs/benchmarks.md has the pair).
+	// maxInFlight is how many batches of one node may be under way at once. On
+	// the leader the second and third leave only when they are large: they keep
+	// the disk busy while the first waits for the network. Small ones would
+	// only share the same disk and processor in smaller pieces; waiting for one
+	// commit makes them one batch instead. A follower need not wait: the leader
+	// makes one batch of what it gets from all (docs/benchmarks.md has figures).
 	maxInFlight = 3
 
 	// largeBatch is when waiting for company does not pay any more.
@@ -55,18 +56,26 @@ type batch struct {
 // means: nothing was done, and another leader may take it.
 type sender func(b *batch, settle func([]*jobpb.Result, error))
 
+// route is the way to the present leader.
+type route struct {
+	send sender // nil: there is no leader
+	// forwards says that the leader is another node.
+	forwards bool
+}
+
 // batcher is the group commit of one node: all requests that arrive while
 // batches are under way share the next one. When nothing is under way a request
 // leaves at once.
 type batcher struct {
-	// leader returns how to send to the present leader, nil without one, and a
-	// channel that closes when that changes.
-	leader func() (sender, <-chan struct{})
+	// leader returns the way to the present leader and a channel that closes
+	// when that changes.
+	leader func() (route, <-chan struct{})
 
 	mu     sync.Mutex
 	queue  []*request
 	bytes  int
-	flying int // batches in flight
+	flying int  // batches in flight
+	eager  bool // small batches need not wait for one another
 	closed bool
 
 	wake    chan struct{} // a batch may leave
@@ -74,7 +83,7 @@ type batcher struct {
 	sizes   func(requests, ops, bytes int) // metrics
 }
 
-func newBatcher(leader func() (sender, <-chan struct{}), sizes func(requests, ops, bytes int)) *batcher {
+func newBatcher(leader func() (route, <-chan struct{}), sizes func(requests, ops, bytes int)) *batcher {
 	return &batcher{leader: leader, wake: make(chan struct{}, 1), sizes: sizes}
 }
 
@@ -106,7 +115,7 @@ func (b *batcher) submit(r *request, force bool) {
 
 // mayLeave says whether a batch may leave now; it needs b.mu.
 func (b *batcher) mayLeave() bool {
-	return len(b.queue) > 0 && (b.flying == 0 || b.flying < maxInFlight && b.bytes >= largeBatch)
+	return len(b.queue) > 0 && (b.flying == 0 || b.flying < maxInFlight && (b.eager || b.bytes >= largeBatch))
 }
 
 func (b *batcher) signal() {
@@ -143,17 +152,17 @@ func (b *batcher) ready() bool {
 // sendOne sends the next batch, or waits for a leader that it can be sent to. It
 // returns false when ctx has ended.
 func (b *batcher) sendOne(ctx context.Context) bool {
-	send, changed := b.leader()
-	if send == nil {
+	way, changed := b.leader()
+	if way.send == nil {
 		return b.awaitLeader(ctx, changed)
 	}
-	next := b.take()
+	next := b.take(way.forwards)
 	if next == nil {
 		return true
 	}
 	b.sizes(len(next.requests), next.count, next.bytes)
 	b.settled.Add(1)
-	send(next, func(rs []*jobpb.Result, err error) {
+	way.send(next, func(rs []*jobpb.Result, err error) {
 		defer b.settled.Done()
 		b.landed()
 		b.settle(next, rs, err)
@@ -214,9 +223,10 @@ func (b *batcher) expire(now time.Time) time.Duration {
 }
 
 // take removes the next batch from the queue; nil when the queue is empty.
-func (b *batcher) take() *batch {
+func (b *batcher) take(eager bool) *batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.eager = eager
 	n, size, count := 0, 0, 0
 	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].ops) <= maxBatchBytes) {
 		size += len(b.queue[n].ops)

@@ -15,10 +15,11 @@ import (
 
 // fakeLeader holds what it is sent until the test settles it.
 type fakeLeader struct {
-	mu      sync.Mutex
-	there   bool
-	changed chan struct{}
-	sent    []sentBatch
+	mu        sync.Mutex
+	there     bool
+	elsewhere bool // the leader is another node
+	changed   chan struct{}
+	sent      []sentBatch
 }
 
 type sentBatch struct {
@@ -30,17 +31,17 @@ func newFakeLeader(there bool) *fakeLeader {
 	return &fakeLeader{there: there, changed: make(chan struct{})}
 }
 
-func (f *fakeLeader) leader() (sender, <-chan struct{}) {
+func (f *fakeLeader) leader() (route, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.there {
-		return nil, f.changed
+		return route{}, f.changed
 	}
-	return func(b *batch, settle func([]*jobpb.Result, error)) {
+	return route{forwards: f.elsewhere, send: func(b *batch, settle func([]*jobpb.Result, error)) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.sent = append(f.sent, sentBatch{b, settle})
-	}, f.changed
+	}}, f.changed
 }
 
 func (f *fakeLeader) appear() {
@@ -134,6 +135,16 @@ func TestLargeBatchesDoNotWaitForEachOther(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		for range maxInFlight + 2 {
 			send(1, largeBatch)
+		}
+		require.Equal(t, maxInFlight, f.waiting(), "but there is a bound")
+	})
+}
+
+func TestForwardedBatchesDoNotWaitForEachOther(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
+		f.elsewhere = true
+		for range maxInFlight + 2 {
+			send(1, 10)
 		}
 		require.Equal(t, maxInFlight, f.waiting(), "but there is a bound")
 	})

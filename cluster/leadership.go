@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -56,4 +57,31 @@ func (w *leaderWatch) since(now time.Time) time.Duration {
 		return 0
 	}
 	return now.Sub(w.lost)
+}
+
+// deposedGrace is how long a call to a leader goes on after another was seen: a
+// leader that hands over still answers, one that hangs never will.
+const deposedGrace = 500 * time.Millisecond
+
+// while returns a context that ends shortly after l stops being the leader.
+// Without it, calls to a leader that hangs would hold up this node until their
+// connection is given up, long after another leads.
+func (w *leaderWatch) while(ctx context.Context, l leader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		for {
+			now, changed := w.get()
+			if now != l && now.id != "" {
+				pause(ctx, deposedGrace, nil)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }

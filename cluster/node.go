@@ -45,32 +45,31 @@ type Node struct {
 // Start opens the data directory and starts the node. It returns as soon as the
 // node runs; Readiness tells when it can serve. On an error nothing is left
 // running.
-func Start(cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.NodeID), registry: prometheus.NewRegistry()}
-	defer func() {
-		if err != nil {
-			n.release()
-		}
-	}()
-	if n.data, err = openDataDir(cfg.DataDir, cfg.NodeID); err != nil {
-		return nil, err
+func Start(cfg Config) (*Node, error) {
+	n := &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.NodeID), registry: prometheus.NewRegistry()}
+	if err := n.start(); err != nil {
+		return nil, errors.Join(err, n.release())
+	}
+	return n, nil
+}
+
+func (n *Node) start() (err error) {
+	if n.data, err = openDataDir(n.cfg.DataDir, n.cfg.NodeID); err != nil {
+		return err
 	}
 	serverID := n.data.id.serverID()
 	if n.Shard, err = openShard(shardConfig{
-		Timing: DefaultTiming(), Number: 0, ServerID: serverID, NodeID: cfg.NodeID,
-		Dir: filepath.Join(cfg.DataDir, shardDir(0)), Cache: cfg.CacheBytes,
-		Logger: n.log, Registry: n.registry, Fatal: cfg.Fatal, Peer: n.peer, Lead: n.lead,
+		Timing: DefaultTiming(), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
+		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes,
+		Logger: n.log, Registry: n.registry, Fatal: n.cfg.Fatal, Peer: n.peer, Lead: n.lead,
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := n.listen(); err != nil {
-		return nil, err
+		return err
 	}
-	if err := n.joinUp(serverID); err != nil {
-		return nil, err
-	}
-	return n, nil
+	return n.joinUp(serverID)
 }
 
 func (n *Node) listen() error {

@@ -89,16 +89,16 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 	s.batcher.submit(&request{ops: run, count: len(ops), expires: time.Now().Add(s.cfg.HoldTime), done: done}, force)
 }
 
-// sender returns how batches reach the present leader; nil without one.
-func (s *Shard) sender() (sender, <-chan struct{}) {
+// route returns the way of batches to the present leader.
+func (s *Shard) route() (route, <-chan struct{}) {
 	l, changed := s.leaders.get()
 	switch l.id {
 	case "":
-		return nil, changed
+		return route{}, changed
 	case s.cfg.ServerID:
-		return s.proposeHere, changed
+		return route{send: s.proposeHere}, changed
 	}
-	return func(b *batch, settle func([]*jobpb.Result, error)) { s.proposeTo(l, b, settle) }, changed
+	return route{forwards: true, send: func(b *batch, settle func([]*jobpb.Result, error)) { s.proposeTo(l, b, settle) }}, changed
 }
 
 // proposeHere makes the batch one entry of this node's log.
@@ -159,6 +159,8 @@ func (s *Shard) proposeTo(l leader, b *batch, settle func([]*jobpb.Result, error
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.OpTimeout)
 		defer cancel()
+		ctx, stop := s.leaders.while(ctx, l)
+		defer stop()
 		settle(s.forward(ctx, l, &noderpc.ProposeRequest{Shard: s.cfg.Number, Count: uint32(b.count), Ops: ops}))
 	})
 }

@@ -105,6 +105,8 @@ func (s *Shard) readFromLeader(ctx context.Context, r *noderpc.ReadRequest) (ans
 	if err != nil {
 		return answer{}, errRetry
 	}
+	ctx, cancel := s.leaders.while(ctx, l)
+	defer cancel()
 	r.Shard = s.cfg.Number
 	resp, err := client.Read(ctx, r)
 	if err != nil || resp.Refusal != noderpc.Refusal_NONE {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -82,9 +83,9 @@ type term struct {
 }
 
 // openShard opens the stores of a shard. It reads only; start begins its work.
-func openShard(cfg shardConfig) (s *Shard, err error) {
+func openShard(cfg shardConfig) (*Shard, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s = &Shard{
+	s := &Shard{
 		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
 		metrics:  newShardMetrics(cfg.Registry),
 		leaders:  newLeaderWatch(time.Now()),
@@ -93,30 +94,32 @@ func openShard(cfg shardConfig) (s *Shard, err error) {
 		draining: make(chan struct{}),
 		ctx:      ctx, cancel: cancel,
 	}
-	defer func() {
-		if err != nil {
-			cancel()
-			s.closeStores()
-		}
-	}()
-	s.batcher = newBatcher(s.sender, s.metrics.batch)
+	s.batcher = newBatcher(s.route, s.metrics.batch)
 	s.leadership = newConfirmations(func() error { return s.raft.VerifyLeader().Error() })
 	s.timer = timer.New(s)
-	if s.stores, err = logstore.Open(filepath.Join(cfg.Dir, "raft"), logstore.Options{
-		Fatal: cfg.Fatal, Logger: newRaftLogger(s.log),
-	}); err != nil {
-		return nil, fmt.Errorf("open the Raft log: %w", err)
+	if err := s.openStores(); err != nil {
+		cancel()
+		return nil, errors.Join(err, s.closeStores())
 	}
-	if s.machine, err = fsm.Open(filepath.Join(cfg.Dir, "fsm"), fsm.Options{
-		Shard: cfg.Number, CacheBytes: cfg.Cache, OnFatal: cfg.Fatal,
+	return s, nil
+}
+
+func (s *Shard) openStores() (err error) {
+	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
+		Fatal: s.cfg.Fatal, Logger: newRaftLogger(s.log),
 	}); err != nil {
-		return nil, fmt.Errorf("open the state machine: %w", err)
+		return fmt.Errorf("open the Raft log: %w", err)
+	}
+	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
+		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.cfg.Fatal,
+	}); err != nil {
+		return fmt.Errorf("open the state machine: %w", err)
 	}
 	if err := statemachine.CheckStart(s.machine, s.stores.Log); err != nil {
-		return nil, err
+		return err
 	}
-	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: cfg.Fatal, Log: s.stores.Log})
-	return s, nil
+	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.cfg.Fatal, Log: s.stores.Log})
+	return nil
 }
 
 // hasState reports whether Raft has ever run on these stores.
@@ -238,6 +241,7 @@ func (s *Shard) watchLeader() {
 		if old, _ := s.leaders.get(); old != now {
 			s.leaders.set(now, time.Now())
 			s.log.Info("leader changed", "leader", now.id)
+			s.leaveStream(now)
 		}
 		select {
 		case <-seen:
@@ -277,10 +281,8 @@ func (s *Shard) closeStores() error {
 	if s.stores != nil {
 		errs = append(errs, s.stores.Close())
 	}
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("close the shard's stores: %w", err)
-		}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the shard's stores: %w", err)
 	}
 	return nil
 }
@@ -337,6 +339,17 @@ func (s *Shard) streamRoom(l leader) waitRoom {
 	}
 	s.stream, s.streamTo = openWaitStream(client, s.giveBack), l
 	return s.stream
+}
+
+// leaveStream breaks the stream to a leader that was deposed, so that its waiters
+// register with the present one at once.
+func (s *Shard) leaveStream(now leader) {
+	s.streamMu.Lock()
+	defer s.streamMu.Unlock()
+	if s.stream != nil && now.id != "" && s.streamTo != now {
+		s.work.Go(s.stream.close)
+		s.stream = nil
+	}
 }
 
 func (s *Shard) closeStream() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -55,16 +56,27 @@ func (s *failStop) latch(err error) error {
 
 func (s *failStop) tell(err error) { s.told.Do(func() { s.fatal(err) }) }
 
+// wakeGrace is how long the watchdog looks once more before it speaks: after the
+// process itself was stopped for a while (SIGSTOP, a frozen container) its time
+// seems to be over, though the disk was never asked.
+const wakeGrace = time.Second
+
 // write runs one write of a store under the watchdog. It returns when the write
 // has ended, never before.
 func (s *failStop) write(store, op string, f func() error) error {
 	if err := s.failure(); err != nil {
 		return err
 	}
+	var ended atomic.Bool
 	hung := time.AfterFunc(s.hungAfter, func() {
-		s.tell(fmt.Errorf("%s: %s has been in flight for over %v: the disk hangs", store, op, s.hungAfter))
+		time.AfterFunc(wakeGrace, func() {
+			if !ended.Load() {
+				s.tell(fmt.Errorf("%s: %s has been in flight for over %v: the disk hangs", store, op, s.hungAfter))
+			}
+		})
 	})
 	err := f()
+	ended.Store(true)
 	hung.Stop()
 	if err != nil {
 		return s.latch(fmt.Errorf("%s: %s: %w", store, op, err))

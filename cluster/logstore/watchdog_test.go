@@ -27,7 +27,7 @@ func TestHungWriteIsFatalButNotGivenUp(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- tt.write(s) }()
 
-				time.Sleep(defaultHungAfter - time.Millisecond) // virtual
+				time.Sleep(defaultHungAfter + wakeGrace - time.Millisecond) // virtual
 				synctest.Wait()
 				require.Empty(t, told)
 				time.Sleep(2 * time.Millisecond)
@@ -49,5 +49,19 @@ func TestQuickWritesLeaveNoTimer(t *testing.T) {
 		require.NoError(t, s.Stable.SetUint64([]byte("CurrentTerm"), 1))
 		time.Sleep(10 * defaultHungAfter)
 		synctest.Wait()
+	})
+}
+
+func TestWriteThatEndsWhenTheProcessWakesIsNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(broken)
+		s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+		b.hang = make(chan struct{})
+		done := make(chan error, 1)
+		go func() { done <- s.Log.StoreLog(&raft.Log{Index: 2}) }()
+		time.Sleep(defaultHungAfter + wakeGrace/2)
+		close(b.hang)
+		require.NoError(t, <-done)
+		time.Sleep(10 * wakeGrace)
 	})
 }
