@@ -7,11 +7,11 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/gorilla/mux v1.8.1
 	github.com/hashicorp/go-hclog v1.6.3
-	github.com/hashicorp/memberlist v0.5.4
-	github.com/hashicorp/raft v1.7.3
+	github.com/hashicorp/memberlist v0.5.4 // pinned: v0.7.0 needs go-metrics v0.7.0, which raft-boltdb v2.3.1 does not build with
+	github.com/hashicorp/raft v1.7.3 // pinned: v1.8.0 needs go-metrics v0.7.0 too
 	github.com/hashicorp/raft-autopilot v0.3.0
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
-	github.com/hashicorp/raft-wal v0.4.2
+	github.com/hashicorp/raft-wal v0.4.2 // not v0.4.0: a log whose end was replaced does not open again (its issue 31)
 	github.com/planetscale/vtprotobuf v0.6.1-0.20250313105119-ba97887b0a25
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stretchr/testify v1.12.1
