@@ -14,10 +14,10 @@ import (
 const EntryVersion = 1
 
 // Protocol Buffers tags of jobpb.Entry, used to put an entry together from
-// operations that are encoded already. TestEntryTags holds them to the schema.
+// operations that are encoded already. TestEntryPutTogetherByHandIsTheSchemasEntry holds them to the schema.
 const (
-	tagNow = 1<<3 | 0
-	tagOp  = 2<<3 | 2
+	tagNow = 1 << 3   // field 1, a varint
+	tagOp  = 2<<3 | 2 // field 2, length-delimited
 )
 
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
