@@ -61,6 +61,10 @@ const (
 	// maxWaiters bounds the reserves that wait on one leader.
 	maxWaiters = 100_000
 
+	// logCacheEntries are kept in memory for followers that are a little
+	// behind. Entries have up to maxBatchBytes, so this is up to 32 MiB.
+	logCacheEntries = 128
+
 	// advanceSlice bounds the jobs that one Advance moves, so that a million
 	// jobs due at once neither stall the log nor other topics.
 	advanceSlice = 2000

@@ -165,7 +165,7 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false
 	c.Logger = newRaftLogger(s.log)
-	cache, err := raft.NewLogCache(512, s.stores.Log)
+	cache, err := raft.NewLogCache(logCacheEntries, s.stores.Log)
 	if err != nil {
 		return fmt.Errorf("log cache: %w", err)
 	}

@@ -67,6 +67,7 @@ func TestAdvancesExactlyWhenDue(t *testing.T) {
 		f.mu.Unlock()
 		tm.Notify()
 		time.Sleep(10 * time.Second) // fake time
+		synctest.Wait()
 		require.Equal(t, []int64{start + 250, start + 250, start + 7_300}, f.advances)
 	})
 }
@@ -84,6 +85,7 @@ func TestEarlierInstantWakesTheSleeper(t *testing.T) {
 		f.mu.Unlock()
 		tm.Notify()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, []int64{start + 150}, f.advances)
 	})
 }
@@ -93,6 +95,7 @@ func TestNothingWaitingMeansNoWakeUps(t *testing.T) {
 	run(t, f, func(tm *Timer, start int64) {
 		before := f.asked
 		time.Sleep(24 * time.Hour)
+		synctest.Wait()
 		require.Equal(t, before, f.asked)
 		require.Empty(t, f.advances)
 	})
@@ -106,6 +109,7 @@ func TestFailedAdvanceIsRetriedWithBackoff(t *testing.T) {
 		f.mu.Unlock()
 		tm.Notify()
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.Equal(t, []int64{start, start + 10, start + 30, start + 70}, f.advances)
 		require.Empty(t, f.due)
 	})
