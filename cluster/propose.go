@@ -96,6 +96,10 @@ func (s *Shard) route() (route, <-chan struct{}) {
 	case "":
 		return route{}, changed
 	case s.cfg.ServerID:
+		if s.term.Load() == nil {
+			// Results are not built yet; becoming established is a change too.
+			return route{}, changed
+		}
 		return route{send: s.proposeHere}, changed
 	}
 	return route{forwards: true, send: func(b *batch, settle func([]*jobpb.Result, error)) { s.proposeTo(l, b, settle) }}, changed
