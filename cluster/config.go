@@ -67,5 +67,5 @@ const (
 
 	// advanceSlice bounds the jobs that one Advance moves, so that a million
 	// jobs due at once neither stall the log nor other topics.
-	advanceSlice = 2000
+	advanceSlice = 1000
 )
