@@ -31,12 +31,14 @@ var mayImport = map[string][]string{
 	"api":       {"job", "api"},
 	"client":    {"job", "client"},
 	"cluster":   {"job", "timer", "dispatch", "fsm", "cluster"},
-	"bench":     {"bench"},
+	"bench":     {"bench", "internal/freeport"},
 	"cmd/tarry": {"job", "api", "client", "cluster", "bench"},
 
 	// The judge and the load of the integration tests share nothing with what
 	// they judge.
 	"integration": {"integration", "bench/localcluster"},
+
+	"internal/freeport": {},
 
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {},

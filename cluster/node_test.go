@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"tarry/internal/freeport"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -32,12 +33,11 @@ type testCluster struct {
 
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
-	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs := make([]string, n)
+	for i := range addrs {
+		p, err := freeport.Take()
 		require.NoError(t, err)
-		defer l.Close()
-		addrs = append(addrs, l.Addr().String())
+		addrs[i] = fmt.Sprint("127.0.0.1:", p)
 	}
 	return addrs
 }
@@ -45,12 +45,14 @@ func freePorts(t testing.TB, n int) []string {
 func newTestCluster(t testing.TB, n int) *testCluster {
 	c := &testCluster{t: t, nodes: make([]*Node, n)}
 	ports := freePorts(t, 2*n)
+	log := &testLog{t: t}
+	t.Cleanup(log.end) // the last of the clean-ups
 	for i := range n {
 		cfg := Config{
 			NodeID: fmt.Sprint("n", i+1), DataDir: t.TempDir(), Version: "test",
 			ClusterAddr: ports[2*i], GossipAddr: ports[2*i+1], HTTPAdvertise: "127.0.0.1:1",
 			BootstrapExpect: n,
-			Logger:          slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Logger:          slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			Fatal:           func(err error) { t.Errorf("fatal: %v", err) },
 		}
 		if n > 1 {
@@ -118,11 +120,28 @@ func (c *testCluster) eventually(ok func() bool, what string) {
 	require.Eventually(c.t, ok, 30*time.Second, 10*time.Millisecond, what)
 }
 
-type testWriter struct{ t testing.TB }
+// testLog gives lines to the test, until it has ended: memberlist does not wait
+// for its goroutines.
+type testLog struct {
+	t testing.TB
 
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(p)))
+	mu    sync.Mutex
+	ended bool
+}
+
+func (w *testLog) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended {
+		w.t.Log(strings.TrimSpace(string(p)))
+	}
 	return len(p), nil
+}
+
+func (w *testLog) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
 }
 
 func add(id, topic string, delay time.Duration) *jobpb.Op {

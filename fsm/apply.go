@@ -244,7 +244,10 @@ func (x *tx) write() error {
 	}
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
-	if err := x.batch.Commit(pebble.NoSync); err != nil {
+	x.m.writing.Lock()
+	err := x.batch.Commit(pebble.NoSync)
+	x.m.writing.Unlock()
+	if err != nil {
 		return fmt.Errorf("commit up to log entry %d: %w", x.m.meta.state.index, err)
 	}
 	if err := x.batch.Close(); err != nil {

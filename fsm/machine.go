@@ -31,6 +31,10 @@ type Machine struct {
 
 	witnessMu sync.Mutex // one Witness at a time
 
+	// writing is held by whoever writes to the store, and while a checkpoint is
+	// made: for some milliseconds, and only when a follower needs the state.
+	writing sync.Mutex
+
 	checkpoints atomic.Uint64 // names given to checkpoints
 
 	mu     sync.RWMutex // guards public
@@ -205,7 +209,10 @@ func (m *Machine) Witness(index, term uint64, configuration []byte, configuratio
 		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
 	}
 	// The write-ahead log is in order, so its sync covers every batch before.
-	if err := m.store.db.Set(keyWitness, w.append(nil), pebble.Sync); err != nil {
+	m.writing.Lock()
+	err := m.store.db.Set(keyWitness, w.append(nil), pebble.Sync)
+	m.writing.Unlock()
+	if err != nil {
 		return fmt.Errorf("record that the log is applied up to %d: %w", index, err)
 	}
 	m.mu.Lock()

@@ -57,6 +57,10 @@ func (m *Machine) checkpoint(dir string) error {
 	if err := m.store.db.Flush(); err != nil {
 		return err
 	}
+	// A copy of a write-ahead log that is being written may end in the middle of
+	// a record, which its reader takes for damage.
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	return m.store.db.Checkpoint(dir, pebble.WithFlushedWAL())
 }
 

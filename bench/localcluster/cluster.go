@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tarry/internal/freeport"
 )
 
 // Options say what to run.
@@ -50,7 +52,7 @@ func New(o Options) (*Cluster, error) {
 func (c *Cluster) place(id string) (*Node, error) {
 	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id)}
 	for _, addr := range []*string{&n.HTTP, &n.Beanstalk, &n.Cluster, &n.Gossip} {
-		p, err := freePort()
+		p, err := freeport.Take()
 		if err != nil {
 			return nil, err
 		}

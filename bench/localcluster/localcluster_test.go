@@ -3,7 +3,6 @@ package localcluster
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,13 +42,6 @@ func TestNodesHaveDistinctPortsAndOneCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, late.Args(), "--join")
 	require.NotContains(t, late.Args(), "--bootstrap-expect", "a late node only joins")
-}
-
-func TestFreePortSkipsPortsInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	require.False(t, portIsFree(l.Addr().(*net.TCPAddr).Port))
 }
 
 func TestKilledNodeStartsAgainWithTheSameCommandLine(t *testing.T) {

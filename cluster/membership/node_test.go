@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"tarry/internal/freeport"
 	"tarry/job"
 )
 
@@ -102,10 +103,9 @@ func (w *town) node(id string, expect int, join ...string) *node {
 }
 
 func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := freeport.Take()
 	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return p
 }
 
 func (n *node) serverID() string { return fmt.Sprintf("%s.%d", n.id, n.incarnation) }

@@ -1,4 +1,6 @@
-package localcluster
+// Package freeport finds ports on 127.0.0.1 for nodes that this machine starts for
+// tests and benchmarks. Start at Take.
+package freeport
 
 import (
 	"fmt"
@@ -19,9 +21,10 @@ var ports = struct {
 	next int
 }{next: firstPort + os.Getpid()*37%(lastPort-firstPort)}
 
-// freePort finds a port of 127.0.0.1 that nobody listens on, by TCP or UDP, and
-// that this process has not given out lately.
-func freePort() (int, error) {
+// Take finds a port of 127.0.0.1 that nobody listens on, by TCP or UDP, and that
+// this process has not given out lately. Other processes start their search
+// elsewhere, so that programs that run side by side rarely meet.
+func Take() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()
 	for range lastPort - firstPort {
