@@ -946,8 +946,8 @@ type Release struct {
 	Reason      string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	Undelivered bool                   `protobuf:"varint,6,opt,name=undelivered,proto3" json:"undelivered,omitempty"` // the consumer never saw the job: the attempt is taken back
 	// The consumer's connection ended: the job becomes ready with its due instant
-	// and priority as they are, or dead when its attempts are used up. The count
-	// of releases and the reason stay. delay_ms, priority and reason are ignored.
+	// and priority as they are, or dead when its attempts are used up. That is
+	// counted nowhere. delay_ms, priority and reason are ignored.
 	Returned      bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1259,11 +1259,13 @@ func (x *KickTopic) GetOrDelayed() bool {
 }
 
 // PauseTopic hides a topic's ready jobs from Reserve for a while; ReserveJob
-// still finds them. It replaces a running pause; 0 ends it. It makes no topic.
+// still finds them. It replaces a running pause; 0 ends it. A paused topic is
+// kept, also without jobs.
 type PauseTopic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	PauseMs       int64                  `protobuf:"varint,2,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
+	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"` // make the topic if it is not there; without: not_found
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1310,6 +1312,13 @@ func (x *PauseTopic) GetPauseMs() int64 {
 		return x.PauseMs
 	}
 	return 0
+}
+
+func (x *PauseTopic) GetCreate() bool {
+	if x != nil {
+		return x.Create
+	}
+	return false
 }
 
 // Advance moves up to max jobs whose instant has come: delayed ones become
@@ -2223,11 +2232,12 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1d\n" +
 	"\n" +
-	"or_delayed\x18\x03 \x01(\bR\torDelayed\"=\n" +
+	"or_delayed\x18\x03 \x01(\bR\torDelayed\"U\n" +
 	"\n" +
 	"PauseTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
-	"\bpause_ms\x18\x02 \x01(\x03R\apauseMs\"\x1b\n" +
+	"\bpause_ms\x18\x02 \x01(\x03R\apauseMs\x12\x16\n" +
+	"\x06create\x18\x03 \x01(\bR\x06create\"\x1b\n" +
 	"\aAdvance\x12\x10\n" +
 	"\x03max\x18\x01 \x01(\rR\x03max\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
