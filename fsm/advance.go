@@ -65,7 +65,7 @@ func (x *tx) advanceTopic(t *topic, share uint32, moved *uint32) (done uint32, e
 		t.resume()
 		done++
 	}
-	if done < share && t.jobs() == 0 && !t.dropped && !t.paused() && t.emptySince+topicKeepMS <= x.clock() {
+	if done < share && t.jobs() == 0 && !t.dropped && t.emptySince+topicKeepMS <= x.clock() {
 		x.dropTopic(t)
 		return done + 1, nil
 	}
