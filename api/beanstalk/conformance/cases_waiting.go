@@ -160,6 +160,21 @@ var waiting = []Case{
 		a< x
 		b> reserve
 		b~ 500ms
+		* 800ms
+		# beanstalkd 1.12 may need a nudge to hand it out.
+		c> put 9 0 9 1
+		c> y
+		c< INSERTED {k}
+		b< RESERVED {j} 1
+		b< x`, Tarry: `
+		a> put 0 0 1 1
+		a> x
+		a< INSERTED {j}
+		a> reserve
+		a< RESERVED {j} 1
+		a< x
+		b> reserve
+		b~ 500ms
 		b< RESERVED {j} 1
 		b< x`},
 	{Name: "close returns jobs", Script: `
