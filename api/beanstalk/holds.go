@@ -20,8 +20,10 @@ type hold struct {
 // until the cluster refuses it or it is swept: only the cluster knows.
 type holds struct {
 	jobs map[uint64]hold
-	// earliest is not later than the earliest until that is still to come.
+	// earliest is when the first of them ends that has not ended yet; zero: none
+	// does. It is to be found anew when stale.
 	earliest time.Time
+	stale    bool
 }
 
 const (
@@ -35,6 +37,7 @@ func (h *holds) add(seq uint64, generation uint32, ttr time.Duration) {
 	if h.jobs == nil {
 		h.jobs = map[uint64]hold{}
 	}
+	h.drop(seq)
 	until := time.Now().Add(ttr)
 	h.jobs[seq] = hold{generation, ttr, until}
 	if h.earliest.IsZero() || until.Before(h.earliest) {
@@ -43,8 +46,9 @@ func (h *holds) add(seq uint64, generation uint32, ttr time.Duration) {
 }
 
 func (h *holds) drop(seq uint64) {
-	if delete(h.jobs, seq); len(h.jobs) == 0 {
-		h.earliest = time.Time{}
+	if j, held := h.jobs[seq]; held {
+		h.stale = h.stale || j.until.Equal(h.earliest)
+		delete(h.jobs, seq)
 	}
 }
 
@@ -57,13 +61,9 @@ func (h *holds) ref(seq uint64) (ref *jobpb.Ref, held bool) {
 // soon is how long it takes until a reservation enters its last second; 0 or less
 // when one is in it, forever when there is none.
 func (h *holds) soon(now time.Time) time.Duration {
-	if h.earliest.IsZero() {
-		return forever
+	if h.stale || !h.earliest.After(now) {
+		h.sweep(now)
 	}
-	if d := h.earliest.Sub(now); d > margin {
-		return d - margin
-	}
-	h.sweep(now) // earliest may be that of a job which is gone
 	if h.earliest.IsZero() {
 		return forever
 	}
@@ -72,7 +72,7 @@ func (h *holds) soon(now time.Time) time.Duration {
 
 // sweep finds earliest anew.
 func (h *holds) sweep(now time.Time) {
-	h.earliest = time.Time{}
+	h.earliest, h.stale = time.Time{}, false
 	for seq, j := range h.jobs {
 		switch left := j.until.Sub(now); {
 		case left < -sweepAfter:
