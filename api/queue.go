@@ -35,6 +35,20 @@ type Queue interface {
 	Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error)
 }
 
+// Inspector is what the beanstalkd protocol asks of the cluster beyond Queue.
+// As with Queue, reads are linearizable unless stale is set, and every error is,
+// or wraps, a *job.Error.
+type Inspector interface {
+	// JobBySeq finds a job by its seq; not_found when it is gone.
+	JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error)
+
+	// Peek shows the head of one of a topic's lists: the ready job that is
+	// reserved next, also while the topic is paused; the delayed job that is
+	// due first; the job that has been dead for the longest. not_found when
+	// there is none; invalid when state is none of the three.
+	Peek(ctx context.Context, topic string, state jobpb.State, stale bool) (*jobpb.Job, error)
+}
+
 // Operator is what the operators' calls need of the cluster.
 type Operator interface {
 	Members(ctx context.Context) ([]job.Member, error)

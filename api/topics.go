@@ -62,6 +62,7 @@ func (w *writer) topic(t *jobpb.Topic) {
 	w.number("reserved", t.Reserved)
 	w.number("dead", t.Dead)
 	w.instant("oldest_due_at", t.OldestDueMs)
+	w.instant("paused_until", t.PausedUntilMs)
 	w.number("added", t.Added)
 	w.number("finished", t.Finished)
 	w.number("deleted", t.Deleted)

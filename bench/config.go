@@ -24,22 +24,45 @@ const (
 	Pending  Scenario = "pending"   // memory and restart time of a node with many delayed jobs
 )
 
+// Protocol is what the load generator speaks.
+type Protocol string
+
+// The protocols. Beanstalkd has the scenarios Add, Cycle and Delayed.
+const (
+	HTTP       Protocol = "http"
+	Beanstalkd Protocol = "beanstalkd"
+)
+
+// Server is what Local starts. A real beanstalkd beside Tarry shows both under
+// the same load in the same run.
+type Server string
+
+// The servers.
+const (
+	Tarry           Server = "tarry"
+	RealBeanstalkd  Server = "beanstalkd"       // all in memory
+	FsyncBeanstalkd Server = "beanstalkd-fsync" // with a binlog that is synced at every write
+)
+
 // Scenarios is all of them, in the order of the table.
 var Scenarios = []Scenario{AddBatch, Add, Cycle, Delayed, Failover, Pending}
 
 // Config is one measurement.
 type Config struct {
 	Scenario    Scenario
-	Addrs       []string      // host:port of the nodes' HTTP; workers are spread over them
+	Protocol    Protocol
+	Server      Server        // what Local starts; nothing else asks for it
+	Addrs       []string      // host:port of the servers' port for the protocol; workers are spread over them
 	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers
 	Batch       int           // jobs of one add-batch request or one pending request, 1 to 1000
+	Pipeline    int           // Add over beanstalkd: puts that a connection sends before it reads answers, 1 to 1000
 	Size        int           // bytes of a job's body, 0 to 1 MiB
 	Topics      int           // topics over which jobs are spread, 1 to 1000
 	IDs         bool          // jobs carry ids of their producer; without, the server names them
 	Duration    time.Duration // what is measured
 	Warmup      time.Duration // runs before and is not measured
 	Rate        float64       // Delayed: jobs a second
-	Delay       time.Duration // Delayed: each job's delay
+	Delay       time.Duration // Delayed: each job's delay; over beanstalkd in whole seconds
 	Rounds      int           // Failover: how often the leader is killed
 	Jobs        int           // Pending: how many delayed jobs
 
@@ -50,9 +73,10 @@ type Config struct {
 }
 
 // Defaults gives a measurement its usual numbers.
-func Defaults(s Scenario) Config {
+func Defaults(s Scenario, p Protocol) Config {
 	c := Config{
-		Scenario: s, Addrs: []string{"127.0.0.1:7300"}, Connections: 64, Batch: 100, Size: 200, Topics: 1,
+		Scenario: s, Protocol: p, Server: Tarry, Addrs: []string{"127.0.0.1:7300"},
+		Connections: 64, Batch: 100, Pipeline: 1, Size: 200, Topics: 1,
 		Duration: 20 * time.Second, Warmup: 3 * time.Second, Rate: 1000, Delay: time.Second, Rounds: 10, Jobs: 10_000_000,
 	}
 	switch s {
@@ -60,6 +84,12 @@ func Defaults(s Scenario) Config {
 		c.Connections = 16
 	case Pending:
 		c.Connections, c.Batch = 4, 1000
+	}
+	if p == Beanstalkd {
+		c.Addrs = []string{"127.0.0.1:11300"}
+		if s == Delayed {
+			c.Connections = 32 // a consumer handles one job at a time
+		}
 	}
 	return c
 }
@@ -76,6 +106,7 @@ func (c *Config) Validate() error {
 	}{
 		{"connections", c.Connections, 1, 10_000},
 		{"batch", c.Batch, 1, 1000},
+		{"pipeline", c.Pipeline, 1, 1000},
 		{"size", c.Size, 0, 1 << 20},
 		{"topics", c.Topics, 1, 1000},
 		{"rounds", c.Rounds, 1, 1000},
@@ -98,6 +129,31 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("scenario %s kills and restarts nodes, so it needs a local cluster: give --start", c.Scenario)
 	case c.Logger == nil:
 		return fmt.Errorf("a logger is missing")
+	}
+	return c.validateProtocol()
+}
+
+// validateProtocol checks what one protocol has and the other lacks.
+func (c *Config) validateProtocol() error {
+	switch {
+	case c.Server != Tarry && c.Server != RealBeanstalkd && c.Server != FsyncBeanstalkd:
+		return fmt.Errorf("server is %q; it takes one of %s, %s, %s", c.Server, Tarry, RealBeanstalkd, FsyncBeanstalkd)
+	case c.Protocol != HTTP && c.Protocol != Beanstalkd:
+		return fmt.Errorf("protocol is %q; it takes one of %s, %s", c.Protocol, HTTP, Beanstalkd)
+	case c.Pipeline > 1 && (c.Protocol != Beanstalkd || c.Scenario != Add):
+		return fmt.Errorf("pipeline is %d; more than 1 takes scenario %s over protocol %s", c.Pipeline, Add, Beanstalkd)
+	case c.Protocol == HTTP && c.Server != Tarry:
+		return fmt.Errorf("server is %s; it takes protocol %s", c.Server, Beanstalkd)
+	case c.Protocol == HTTP:
+		return nil
+	case c.Scenario != Add && c.Scenario != Cycle && c.Scenario != Delayed:
+		return fmt.Errorf("scenario is %s; over protocol %s it takes one of %s, %s, %s", c.Scenario, Beanstalkd, Add, Cycle, Delayed)
+	case c.IDs:
+		return fmt.Errorf("ids: clients of protocol %s cannot choose them", Beanstalkd)
+	case c.Scenario == Delayed && c.Delay%time.Second != 0:
+		return fmt.Errorf("delay is %v; over protocol %s it takes whole seconds", c.Delay, Beanstalkd)
+	case c.Scenario == Delayed && c.Size < dueDigits:
+		return fmt.Errorf("size is %d; scenario %s over protocol %s takes at least %d", c.Size, Delayed, Beanstalkd, dueDigits)
 	}
 	return nil
 }

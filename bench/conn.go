@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// conn is one persistent HTTP/1.1 connection to a node, for one goroutine. It
-// dials when it must, and again after every failure. It understands answers with
-// a Content-Length or in chunks, up to maxAnswer bytes.
+// conn is one persistent connection to a node, for one goroutine. It dials when
+// it must, and again after every failure. It speaks HTTP/1.1 by itself and
+// understands answers with a Content-Length or in chunks, up to maxAnswer bytes;
+// a tubeConn makes it speak beanstalkd.
 type conn struct {
 	ctx  context.Context
 	addr string

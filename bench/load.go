@@ -111,7 +111,7 @@ func measure(ctx context.Context, c Config, workers int, start func(ctx context.
 
 func sum(c Config, all []*worker, elapsed time.Duration, used cpuUse) (*Result, error) {
 	var latency, lateness Histogram
-	res := &Result{Scenario: c.Scenario, Seconds: elapsed.Seconds(), GeneratorCPU: used.self, NodeCPU: used.nodes}
+	res := &Result{Scenario: c.Scenario, Protocol: c.Protocol, Seconds: elapsed.Seconds(), GeneratorCPU: used.self, NodeCPU: used.nodes}
 	var last error
 	for _, w := range all {
 		latency.Merge(&w.latency)

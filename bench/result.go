@@ -10,6 +10,7 @@ import (
 // Result is what one measurement found. Times are in milliseconds in its JSON.
 type Result struct {
 	Scenario     Scenario `json:"scenario"`
+	Protocol     Protocol `json:"protocol,omitempty"`
 	Command      string   `json:"command,omitempty"`
 	Seconds      float64  `json:"seconds"`
 	Jobs         int64    `json:"jobs"`

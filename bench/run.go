@@ -14,6 +14,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if c.Protocol == Beanstalkd {
+		return runBeanstalkd(ctx, c)
+	}
 	switch c.Scenario {
 	case Add, AddBatch:
 		return runAdd(ctx, c)
@@ -25,6 +28,17 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return runFailover(ctx, c)
 	default:
 		return runPending(ctx, c)
+	}
+}
+
+func runBeanstalkd(ctx context.Context, c Config) (*Result, error) {
+	switch c.Scenario {
+	case Add:
+		return runPut(ctx, c)
+	case Cycle:
+		return runTubeCycle(ctx, c)
+	default:
+		return runTubeDelayed(ctx, c)
 	}
 }
 

@@ -79,7 +79,7 @@ func (q *queue) reserve(w io.Writer) {
 }
 
 func short(t *testing.T, s Scenario, q *queue) Config {
-	c := Defaults(s)
+	c := Defaults(s, HTTP)
 	c.Addrs = []string{serve(t, q.ServeHTTP)}
 	c.Connections, c.Batch, c.Rate, c.Delay = 2, 10, 200, 10*time.Millisecond
 	c.Warmup, c.Duration = 20*time.Millisecond, 200*time.Millisecond
@@ -126,6 +126,9 @@ func TestValidateNamesTheField(t *testing.T) {
 		"topics":      func(c *Config) { c.Topics = 0 },
 		"rounds":      func(c *Config) { c.Rounds = 0 },
 		"jobs":        func(c *Config) { c.Jobs = 0 },
+		"pipeline":    func(c *Config) { c.Pipeline = 1001 },
+		"protocol":    func(c *Config) { c.Protocol = "x" },
+		"server":      func(c *Config) { c.Server = RealBeanstalkd },
 		"rate":        func(c *Config) { c.Rate = 0 },
 		"duration":    func(c *Config) { c.Duration = 0 },
 		"warmup":      func(c *Config) { c.Warmup = -1 },
@@ -140,7 +143,7 @@ func TestValidateNamesTheField(t *testing.T) {
 }
 
 func TestCommandRepeatsTheMeasurement(t *testing.T) {
-	c := Defaults(Add)
+	c := Defaults(Add, HTTP)
 	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64", c.Command(3))
 	c.IDs, c.Duration = true, 5*time.Second
 	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64 --ids --duration 5s", c.Command(3))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ type Row struct {
 
 // Rows is the table: what a user of a delay queue wants to know first.
 func Rows() []Row {
-	row := func(what string, nodes int, s Scenario) Row { return Row{what, nodes, Defaults(s)} }
+	row := func(what string, nodes int, s Scenario) Row { return Row{what, nodes, Defaults(s, HTTP)} }
 	return []Row{
 		row("add in batches of 100, 16 connections", 3, AddBatch),
 		row("add one a request, 64 connections", 3, Add),
@@ -31,9 +32,52 @@ func Rows() []Row {
 	}
 }
 
+// BeanstalkdRows is the table of the beanstalkd protocol: three nodes of Tarry,
+// and a real beanstalkd with and without a synced binlog when withReal says so.
+func BeanstalkdRows(withReal bool) []Row {
+	servers := []struct {
+		name   string
+		nodes  int
+		server Server
+	}{
+		{"Tarry, three nodes", 3, Tarry},
+		{"beanstalkd, binlog synced at every write", 1, FsyncBeanstalkd},
+		{"beanstalkd, in memory", 1, RealBeanstalkd},
+	}
+	if !withReal {
+		servers = servers[:1]
+	}
+	var rows []Row
+	for _, m := range []struct {
+		what     string
+		scenario Scenario
+		pipeline int
+	}{
+		{"put, one by one", Add, 1},
+		{"put, 32 in a pipeline", Add, 32},
+		{"put, reserve, delete", Cycle, 1},
+		{"lateness at 1,000 due/s with waiting consumers", Delayed, 1},
+	} {
+		for _, s := range servers {
+			c := Defaults(m.scenario, Beanstalkd)
+			c.Pipeline, c.Server = m.pipeline, s.server
+			rows = append(rows, Row{m.what + ": " + s.name, s.nodes, c})
+		}
+	}
+	return rows
+}
+
+// HaveBeanstalkd reports whether a real beanstalkd is installed.
+func HaveBeanstalkd() bool {
+	_, err := exec.LookPath(beanstalkdBinary)
+	return err == nil
+}
+
+const beanstalkdBinary = "beanstalkd"
+
 // Command is the command line that repeats a measurement on a local cluster.
 func (c *Config) Command(nodes int) string {
-	d := Defaults(c.Scenario)
+	d := Defaults(c.Scenario, c.Protocol)
 	var b strings.Builder
 	fmt.Fprintf(&b, "tarry bench --start %d --scenario %s", nodes, c.Scenario)
 	add := func(flag string, v, standard any, shown bool) {
@@ -41,9 +85,12 @@ func (c *Config) Command(nodes int) string {
 			fmt.Fprintf(&b, " --%s %v", flag, v)
 		}
 	}
+	add("protocol", c.Protocol, HTTP, false)
+	add("server", c.Server, Tarry, false)
 	timed := c.Scenario != Failover && c.Scenario != Pending
 	add("connections", c.Connections, d.Connections, timed)
 	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
+	add("pipeline", c.Pipeline, d.Pipeline, false)
 	add("size", c.Size, d.Size, false)
 	add("topics", c.Topics, d.Topics, false)
 	add("ids", c.IDs, d.IDs, false)
@@ -56,23 +103,31 @@ func (c *Config) Command(nodes int) string {
 	return strings.Replace(b.String(), "--ids true", "--ids", 1)
 }
 
-// Local starts a cluster of new nodes of the given binary, makes one measurement
-// against it, and removes it with its data. dir is where the data goes; "" is
+// Local starts a cluster of new nodes of the given binary, or a real beanstalkd
+// when c.Server asks for one, makes one measurement against it, and removes it
+// with its data. dir is where the data goes; "" is
 // the system's directory for temporary files, which should not be in memory.
 func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *slog.Logger) (res *Result, err error) {
+	if c.Server != Tarry && nodes != 1 {
+		return nil, fmt.Errorf("start is %d; server %s takes 1", nodes, c.Server)
+	}
 	dir, err = os.MkdirTemp(dir, "tarry-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	cluster, err := localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes})
+	cluster, err := c.place(nodes, binary, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer cluster.Stop()
 	c.Cluster, c.Logger, c.Addrs = cluster, log, nil
 	for _, n := range cluster.Nodes() {
-		c.Addrs = append(c.Addrs, n.HTTP)
+		if c.Protocol == Beanstalkd {
+			c.Addrs = append(c.Addrs, n.Beanstalk)
+		} else {
+			c.Addrs = append(c.Addrs, n.HTTP)
+		}
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -82,7 +137,11 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	}
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := cluster.WaitReady(ready, cluster.Nodes()...); err != nil {
+	wait := cluster.WaitReady
+	if c.Server != Tarry {
+		wait = cluster.WaitListening
+	}
+	if err := wait(ready, cluster.Nodes()...); err != nil {
 		return nil, withLogs(err, cluster)
 	}
 	if res, err = Run(ctx, c); err != nil {
@@ -90,6 +149,18 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	}
 	res.Command = c.Command(nodes)
 	return res, nil
+}
+
+// place makes what c.Server asks for, without starting it.
+func (c *Config) place(nodes int, binary, dir string) (*localcluster.Cluster, error) {
+	if c.Server == Tarry {
+		return localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes})
+	}
+	binary, err := exec.LookPath(beanstalkdBinary)
+	if err != nil {
+		return nil, fmt.Errorf("find a real beanstalkd: %w", err)
+	}
+	return localcluster.NewBeanstalkd(binary, dir, c.Server == FsyncBeanstalkd)
 }
 
 // withLogs adds the end of each node's log to an error, because the logs are

@@ -23,7 +23,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Node is one running node. It implements api.Queue and api.Operator.
+// Node is one running node. It implements api.Queue, api.Inspector and
+// api.Operator.
 type Node struct {
 	*Shard
 	cfg      Config

@@ -24,6 +24,30 @@ func (s *Shard) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, err
 	return a.job, err
 }
 
+// JobBySeq implements api.Inspector.
+func (s *Shard) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error) {
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_JobSeq{JobSeq: seq}}, stale)
+	if err == nil && a.job == nil {
+		err = job.Errorf(job.CodeNotFound, "there is no job with the number %d", seq)
+	}
+	return a.job, err
+}
+
+// Peek implements api.Inspector.
+func (s *Shard) Peek(ctx context.Context, topic string, state jobpb.State, stale bool) (*jobpb.Job, error) {
+	switch state {
+	case jobpb.State_STATE_READY, jobpb.State_STATE_DELAYED, jobpb.State_STATE_DEAD:
+	default:
+		return nil, job.Errorf(job.CodeInvalid, "state is %s; it must be ready, delayed or dead", state)
+	}
+	peek := &noderpc.Peek{Topic: topic, State: uint32(state)}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Peek{Peek: peek}}, stale)
+	if err == nil && a.job == nil {
+		err = job.Errorf(job.CodeNotFound, "topic %.40q has no job in %s", topic, state)
+	}
+	return a.job, err
+}
+
 // Topics implements api.Queue.
 func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
 	page := &noderpc.TopicPage{After: after, Max: uint32(max)}
@@ -78,6 +102,10 @@ func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
 	switch what := r.What.(type) {
 	case *noderpc.ReadRequest_Job:
 		a.job, _, err = v.Job(what.Job)
+	case *noderpc.ReadRequest_JobSeq:
+		a.job, _, err = v.JobBySeq(what.JobSeq)
+	case *noderpc.ReadRequest_Peek:
+		a.job, _, err = v.Peek(what.Peek.GetTopic(), jobpb.State(what.Peek.GetState()))
 	case *noderpc.ReadRequest_Topic:
 		var t *jobpb.Topic
 		if t, err = v.Topic(what.Topic); t != nil {

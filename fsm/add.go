@@ -24,8 +24,8 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 	}
 	t := x.m.topics[op.Topic]
 	if t == nil {
-		if len(x.m.topics) >= x.m.options.maxTopics {
-			return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", op.Topic, len(x.m.topics))
+		if x.topicsAtLimit() {
+			return x.refuseTopic(op.Topic, r)
 		}
 		t = x.newTopic(op.Topic)
 	}
@@ -36,6 +36,12 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 		r.Seq, r.Id, r.State, r.DueMs = rec.seq, x.name(rec), state, rec.fate.dueMS
 	}
 	return nil
+}
+
+func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.m.options.maxTopics }
+
+func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", name, len(x.m.topics))
 }
 
 // newRecord numbers the job and works out when it is due.

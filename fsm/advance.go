@@ -11,7 +11,8 @@ import (
 const overrun = "time to run exceeded"
 
 // advance moves jobs whose instant has come: delayed ones become ready, overrun
-// reservations end. It also drops topics that have been empty for long enough.
+// reservations end. It also ends pauses and drops topics that have been empty for
+// long enough.
 //
 // Every topic that is due gets the same share of max, so that one with a million
 // due jobs does not hold up the others. When more topics are due than max, the
@@ -57,11 +58,16 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 }
 
 // advanceTopic does up to share of what is due in a topic, in the order of the
-// instants, and says how much. moved counts the jobs among it.
+// instants, and says how much. moved counts the jobs among it. The end of a pause
+// comes first: what else is due makes no difference to it.
 func (x *tx) advanceTopic(t *topic, share uint32, moved *uint32) (done uint32, err error) {
-	if share > 0 && t.jobs() == 0 && !t.dropped && t.emptySince+topicKeepMS <= x.clock() {
+	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
+		t.resume()
+		done++
+	}
+	if done < share && t.jobs() == 0 && !t.dropped && t.emptySince+topicKeepMS <= x.clock() {
 		x.dropTopic(t)
-		return 1, nil
+		return done + 1, nil
 	}
 	for ; done < share; done++ {
 		delayed, hasDelayed, err := x.dueHead(t, jobpb.State_STATE_DELAYED)

@@ -167,6 +167,10 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.kick(k.Kick, r)
 	case *jobpb.Op_KickTopic:
 		return x.kickTopic(k.KickTopic, r)
+	case *jobpb.Op_ReserveJob:
+		return x.reserveJob(k.ReserveJob, r)
+	case *jobpb.Op_PauseTopic:
+		return x.pauseTopic(k.PauseTopic, r)
 	case *jobpb.Op_Advance:
 		return x.advance(k.Advance, r)
 	case *jobpb.Op_Mark:

@@ -78,7 +78,8 @@ func (x *tx) finish(op *jobpb.Finish, r *jobpb.Result) error {
 	return x.erase(t, rec, jobpb.State_STATE_RESERVED)
 }
 
-// delete removes a job in any state.
+// delete removes a job in any state; with spare_reserved, a reserved one only for
+// its holder.
 func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 	rec, t, err := x.find(op.Ref, r)
 	if rec == nil || err != nil {
@@ -87,6 +88,9 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 	state, err := x.stateOf(t, rec)
 	if err != nil {
 		return err
+	}
+	if op.SpareReserved && state == jobpb.State_STATE_RESERVED && op.Ref.GetGeneration() == 0 {
+		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; only its holder can delete it", x.name(rec))
 	}
 	t.deleted++
 	return x.erase(t, rec, state)
@@ -110,24 +114,15 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	switch {
 	case !op.Undelivered && rec.exhausted():
 		to = jobpb.State_STATE_DEAD
-	case op.DelayMs > 0:
+	case op.DelayMs > 0 && !op.Returned:
 		to = jobpb.State_STATE_DELAYED
 	}
 	err = x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
-		f.setPriority(op.SetPriority, op.Priority)
-		f.setReason(op.Reason)
-		f.lastDelayMS = op.DelayMs
-		if op.Undelivered {
-			// As if it had not been handed out. The generation stays ahead.
-			f.attempts--
-			f.reserves--
-		} else {
-			f.releases++
-		}
+		f.release(op)
 		switch to {
 		case jobpb.State_STATE_DEAD:
-			if op.Reason == "" {
-				f.reason = fmt.Sprintf("released on attempt %d of %d", rec.attempts, rec.maxAttempts)
+			if op.Returned || op.Reason == "" {
+				f.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.attempts, rec.maxAttempts)
 			}
 			t.kill(f)
 		case jobpb.State_STATE_DELAYED:
@@ -139,6 +134,31 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	})
 	r.State, r.DueMs = to, rec.fate.dueMS
 	return err
+}
+
+// release does to a fate what every release does, wherever the job goes.
+func (f *fate) release(op *jobpb.Release) {
+	if op.Undelivered {
+		// As if it had not been handed out. The generation stays ahead.
+		f.attempts--
+		f.reserves--
+	}
+	if op.Returned {
+		return
+	}
+	if !op.Undelivered {
+		f.releases++
+	}
+	f.setPriority(op.SetPriority, op.Priority)
+	f.setReason(op.Reason)
+	f.lastDelayMS = op.DelayMs
+}
+
+func releaseWords(op *jobpb.Release) string {
+	if op.Returned {
+		return "the consumer's connection ended"
+	}
+	return "released"
 }
 
 // exhausted says that the job has no attempt left.
@@ -199,10 +219,7 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	case jobpb.State_STATE_DEAD:
 		err = x.revive(t, rec)
 	case jobpb.State_STATE_DELAYED:
-		err = x.move(t, rec, state, jobpb.State_STATE_READY, func(f *fate) {
-			f.dueMS = x.clock()
-			f.kicks++
-		})
+		err = x.hasten(t, rec)
 	default:
 		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
 	}
@@ -219,7 +236,16 @@ func (x *tx) revive(t *topic, rec *record) error {
 	})
 }
 
-// kickTopic makes dead jobs of a topic ready, the longest dead first.
+// hasten makes a delayed job ready.
+func (x *tx) hasten(t *topic, rec *record) error {
+	return x.move(t, rec, jobpb.State_STATE_DELAYED, jobpb.State_STATE_READY, func(f *fate) {
+		f.dueMS = x.clock()
+		f.kicks++
+	})
+}
+
+// kickTopic makes dead jobs of a topic ready, the longest dead first; with
+// or_delayed, and when there is none, delayed ones, the earliest due first.
 func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 	if op.Max < 1 || op.Max > job.MaxKick {
 		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
@@ -229,8 +255,12 @@ func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 	if t == nil {
 		return nil
 	}
+	from, makeReady := jobpb.State_STATE_DEAD, x.revive
+	if op.OrDelayed && t.counts[from] == 0 {
+		from, makeReady = jobpb.State_STATE_DELAYED, x.hasten
+	}
 	for ; r.Count < op.Max; r.Count++ {
-		p, ok, err := x.head(t, jobpb.State_STATE_DEAD)
+		p, ok, err := x.head(t, from)
 		if err != nil || !ok {
 			return err
 		}
@@ -239,9 +269,9 @@ func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 			return err
 		}
 		if rec == nil {
-			return missing(p.seq, t, jobpb.State_STATE_DEAD)
+			return missing(p.seq, t, from)
 		}
-		if err := x.revive(t, rec); err != nil {
+		if err := makeReady(t, rec); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), heads: make(map[listID]place)}
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place)}
 		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
@@ -38,6 +38,7 @@ type checker struct {
 	meta   meta
 	topics map[uint32]*topicRecord
 	found  map[listID]uint64 // index entries by list
+	urgent map[uint32]uint64 // ready jobs that are urgent, by topic
 	heads  map[listID]place  // the first of each list
 	listed uint64            // index entries in all
 	named  uint64            // jobs with an id of the producer's
@@ -63,6 +64,9 @@ func (c *checker) readTopics() error {
 		}
 		if rec.jobs() > 0 && rec.emptySince > c.meta.state.clockMS {
 			return fmt.Errorf("topic %q is empty since an instant ahead of the clock", name)
+		}
+		if (rec.pausedUntil == 0) != (rec.pauseMS == 0) {
+			return fmt.Errorf("topic %q is paused until %d, but for %d ms", name, rec.pausedUntil, rec.pauseMS)
 		}
 		return nil
 	})
@@ -109,6 +113,9 @@ func (c *checker) checkIndex() error {
 			c.heads[l] = p
 		}
 		c.found[l]++
+		if isUrgent(l.state, p) {
+			c.urgent[l.topic]++
+		}
 		c.listed++
 		return nil
 	})
@@ -116,6 +123,9 @@ func (c *checker) checkIndex() error {
 
 func (c *checker) checkCounts() error {
 	for number, rec := range c.topics {
+		if rec.urgent != c.urgent[number] {
+			return fmt.Errorf("topic %d counts %d urgent jobs, its list has %d", number, rec.urgent, c.urgent[number])
+		}
 		for s, count := range rec.counts {
 			l := listID{number, jobpb.State(s)}
 			if c.found[l] != count {

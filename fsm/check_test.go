@@ -21,6 +21,12 @@ type damage struct {
 func damages() []damage {
 	index := func(s jobpb.State, p place) []byte { return listID{1, s}.appendKey(nil, p) }
 	ready := index(jobpb.State_STATE_READY, place{instant: rigStart, seq: 1})
+	sound := func() *topicRecord {
+		rec := &topicRecord{number: 1, added: 2, urgent: 2}
+		rec.counts[jobpb.State_STATE_READY] = 2
+		rec.heads[jobpb.State_STATE_READY] = place{instant: rigStart, seq: 1}
+		return rec
+	}
 	number := binary.BigEndian.AppendUint64(nil, 2)
 	return []damage{
 		{"job in no list", func(b *pebble.Batch) error { return b.Delete(ready, nil) }},
@@ -59,15 +65,23 @@ func damages() []damage {
 			return b.Set(appendSeqKey(nil, spaceOrigin, 99), o.append(nil, nil), nil)
 		}},
 		{"wrong count", func(b *pebble.Batch) error {
-			rec := topicRecord{number: 1, added: 2}
+			rec := sound()
 			rec.counts[jobpb.State_STATE_READY] = 3
-			rec.heads[jobpb.State_STATE_READY] = place{instant: rigStart, seq: 1}
 			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
 		}},
 		{"wrong head", func(b *pebble.Batch) error {
-			rec := topicRecord{number: 1, added: 2}
-			rec.counts[jobpb.State_STATE_READY] = 2
+			rec := sound()
 			rec.heads[jobpb.State_STATE_READY] = place{instant: rigStart, seq: 2}
+			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
+		}},
+		{"wrong count of urgent jobs", func(b *pebble.Batch) error {
+			rec := sound()
+			rec.urgent = 1
+			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
+		}},
+		{"pause without a length", func(b *pebble.Batch) error {
+			rec := sound()
+			rec.pausedUntil = rigStart + 1
 			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
 		}},
 		{"topic without a number", func(b *pebble.Batch) error { return b.Delete(appendNumberKey(nil, 1), nil) }},

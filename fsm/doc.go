@@ -1,7 +1,8 @@
 // Package fsm is the replicated state of one shard: jobs, topics, their order
 // and counts, on Pebble. A Machine takes committed log entries (Apply) and gives
 // results; a View reads a consistent state. Start with apply.go, then tx.go; the
-// operations are in add.go, reserve.go, change.go, advance.go and cluster.go.
+// operations are in add.go, reserve.go, change.go, pause.go, advance.go and
+// cluster.go.
 //
 // It imports no other room but the job types. It reads no clock, no network and
 // no random source: time comes in with the entries, as the leader's clock, and
@@ -78,7 +79,8 @@
 // NextDue is the one question of a timer, the Advance operation its one verb.
 // Advance is bounded and shares its bound among the topics that are due. A topic
 // without jobs is kept for an hour, with its totals, then an Advance drops it:
-// its end stands in the same heap as the due jobs.
+// its end stands in the same heap as the due jobs. So does the end of a pause,
+// until which Reserve passes a topic over; a paused topic is kept.
 //
 // # Deviations that are meant
 //

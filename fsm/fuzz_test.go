@@ -18,7 +18,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(o.append(nil, []byte("body")))
 	fa := fate{standing: reserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, reservedUntil: 6, reason: "r"}
 	f.Add(fa.append(nil))
-	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4}
+	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
 	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
 	f.Add(s.append(nil))
@@ -59,6 +59,7 @@ func FuzzApply(f *testing.F) {
 	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
 	seed(opAdd(&jobpb.Add{Id: "x", Topic: "t", Body: []byte("b")}), opReserve(1, "t"), opTouch(bySeq(1), 5), opFinish(byID("x")))
 	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opKick(bySeq(1)), opAdvance(3), opKickTopic("t", 1), opMark("m"))
+	seed(opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false), opPause("u", 0, true), opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2))
 	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opForget("n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, decodeErr := job.DecodeEntry(bytes.Clone(data))

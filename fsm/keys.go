@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -46,6 +47,11 @@ func (p place) compare(q place) int {
 		return c
 	}
 	return cmp.Compare(p.seq, q.seq)
+}
+
+// isUrgent says whether a place in the list of a state counts as urgent.
+func isUrgent(state jobpb.State, p place) bool {
+	return state == jobpb.State_STATE_READY && p.priority < job.UrgentBelow
 }
 
 // next is the smallest place after p. Seqs never reach the end of their range.

@@ -50,12 +50,13 @@ type public struct {
 	topics    map[string]TopicChange
 }
 
-// TopicChange says how a topic stands.
+// TopicChange says how a topic stands, as far as Reserve is concerned.
 type TopicChange struct {
 	Name  string
-	Ready uint64
+	Ready uint64 // 0 while the topic is paused
 	// NextDue is the earliest due instant of its delayed jobs or end of its
-	// reservations, in milliseconds; 0: none.
+	// reservations, in milliseconds, but not before the topic's pause ends;
+	// a pause that hides ready jobs ends at NextDue. 0: none.
 	NextDue int64
 	// Soon are the due instants of its first delayed jobs, in order; on a
 	// leader only, and no more than happen to be in memory.

@@ -114,16 +114,27 @@ func (mem *memory) refresh(db *pebble.DB, t *topic) error {
 	return nil
 }
 
-// schedule puts a topic into the due heap where its record says it belongs.
+// schedule puts a topic into the due heap where its record says it belongs, and
+// says how it stands.
 func (mem *memory) schedule(t *topic) TopicChange {
-	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY]}
+	var next int64
 	for _, s := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
-		if t.counts[s] > 0 && (change.NextDue == 0 || t.heads[s].instant < change.NextDue) {
-			change.NextDue = t.heads[s].instant
+		if t.counts[s] > 0 && (next == 0 || t.heads[s].instant < next) {
+			next = t.heads[s].instant
 		}
 	}
-	next := change.NextDue
-	if t.jobs() == 0 {
+	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY], NextDue: next}
+	switch {
+	case t.paused():
+		// Nobody gets a job before the pause ends.
+		if change.Ready > 0 || (next != 0 && next < t.pausedUntil) {
+			change.NextDue = t.pausedUntil
+		}
+		change.Ready = 0
+		if next == 0 || t.pausedUntil < next {
+			next = t.pausedUntil
+		}
+	case t.jobs() == 0:
 		next = t.emptySince + topicKeepMS
 	}
 	mem.due.set(t, next)

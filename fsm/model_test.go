@@ -57,6 +57,8 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 		m.reserve(k.Reserve, r)
 	case *jobpb.Op_Advance:
 		m.advance(k.Advance, r)
+	case *jobpb.Op_PauseTopic:
+		m.pauseTopic(k.PauseTopic, r)
 	case *jobpb.Op_KickTopic:
 		m.kickTopic(k.KickTopic, r)
 	case *jobpb.Op_SetCluster:
@@ -104,10 +106,7 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 			r.Code = jobpb.Code_TOO_MANY_TOPICS
 			return
 		}
-		m.lastTopic++
-		t = &modelTopic{number: m.lastTopic}
-		t.Name = a.Topic
-		m.topics[a.Topic] = t
+		t = m.newTopic(a.Topic)
 	}
 	t.Added++
 	m.lastSeq++
@@ -131,6 +130,40 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	}
 	m.jobs[j.Seq] = j
 	r.Seq, r.Id, r.State, r.DueMs = j.Seq, j.Id, j.State, j.DueMs
+}
+
+func (m *model) newTopic(name string) *modelTopic {
+	m.lastTopic++
+	t := &modelTopic{number: m.lastTopic}
+	t.Name = name
+	m.topics[name] = t
+	return t
+}
+
+func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
+	t := m.topics[op.Topic]
+	switch {
+	case op.PauseMs < 0 || op.PauseMs > 4_294_967_295_000:
+		r.Code = jobpb.Code_INVALID
+		return
+	case t == nil && !op.Create:
+		r.Code = jobpb.Code_NOT_FOUND
+		return
+	case t == nil && op.Topic == "":
+		r.Code = jobpb.Code_INVALID
+		return
+	case t == nil && len(m.topics) >= m.maxTopics:
+		r.Code = jobpb.Code_TOO_MANY_TOPICS
+		return
+	case t == nil:
+		t = m.newTopic(op.Topic)
+		t.emptySince = m.clock
+	}
+	t.Pauses++
+	t.PausedUntilMs, t.PauseMs = 0, op.PauseMs
+	if op.PauseMs > 0 {
+		t.PausedUntilMs = m.clock + op.PauseMs
+	}
 }
 
 func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
@@ -163,7 +196,7 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 		return
 	}
 	ready := m.sorted(func(j *modelJob) bool {
-		return j.State == jobpb.State_STATE_READY && slices.Contains(op.Topics, j.Topic)
+		return j.State == jobpb.State_STATE_READY && slices.Contains(op.Topics, j.Topic) && m.topics[j.Topic].PausedUntilMs == 0
 	}, func(a, b *modelJob) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
 	})
@@ -173,17 +206,20 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 		if i == int(op.Max) || (i > 0 && op.MaxBytes > 0 && bytes > int(op.MaxBytes)) {
 			break
 		}
-		ttr := cmp.Or(op.TtrMs, j.TtrMs)
-		j.State = jobpb.State_STATE_RESERVED
-		j.Attempts++
-		j.Reserves++
-		j.generation++
-		j.ReservedUntilMs = m.clock + ttr
-		r.Jobs = append(r.Jobs, &jobpb.Reserved{
-			Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
-			Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
-			DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr,
-		})
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(op.TtrMs, j.TtrMs)))
+	}
+}
+
+func (m *model) handOut(j *modelJob, ttr int64) *jobpb.Reserved {
+	j.State = jobpb.State_STATE_RESERVED
+	j.Attempts++
+	j.Reserves++
+	j.generation++
+	j.ReservedUntilMs = m.clock + ttr
+	return &jobpb.Reserved{
+		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
+		Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
+		DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr,
 	}
 }
 
@@ -196,6 +232,12 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 		ref = k.Finish.Ref
 	case *jobpb.Op_Delete:
 		ref, needsReservation = k.Delete.Ref, false
+	case *jobpb.Op_ReserveJob:
+		ref, needsReservation = k.ReserveJob.Ref, false
+		if k.ReserveJob.TtrMs < 0 || k.ReserveJob.TtrMs > 10*365*24*3600*1000 {
+			r.Code = jobpb.Code_INVALID
+			return
+		}
 	case *jobpb.Op_Release:
 		ref = k.Release.Ref
 		if k.Release.DelayMs < 0 || k.Release.DelayMs > 1_000_000_000_000 {
@@ -239,11 +281,31 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		m.remove(j)
 		return
 	case *jobpb.Op_Delete:
+		if k.Delete.SpareReserved && j.State == jobpb.State_STATE_RESERVED && k.Delete.Ref.Generation == 0 {
+			r.Code = jobpb.Code_ALREADY_RESERVED
+			return
+		}
 		t.Deleted++
 		m.remove(j)
 		return
+	case *jobpb.Op_ReserveJob:
+		switch j.State {
+		case jobpb.State_STATE_RESERVED:
+			r.Code = jobpb.Code_ALREADY_RESERVED
+			return
+		case jobpb.State_STATE_DELAYED:
+			j.DueMs = min(j.DueMs, m.clock)
+		case jobpb.State_STATE_DEAD:
+			j.Attempts = 0
+		}
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs)))
+		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Release:
-		m.release(k.Release, t, j)
+		if k.Release.Returned {
+			m.giveBack(k.Release, t, j)
+		} else {
+			m.release(k.Release, t, j)
+		}
 	case *jobpb.Op_Touch:
 		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
 		r.ReservedUntilMs = j.ReservedUntilMs
@@ -259,9 +321,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		case jobpb.State_STATE_DEAD:
 			m.revive(j)
 		case jobpb.State_STATE_DELAYED:
-			j.DueMs = m.clock
-			j.Kicks++
-			j.State = jobpb.State_STATE_READY
+			m.hasten(j)
 		default:
 			r.Code = jobpb.Code_NOT_KICKABLE
 			return
@@ -294,6 +354,21 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	case op.DelayMs > 0:
 		j.State = jobpb.State_STATE_DELAYED
 		j.DueMs = m.clock + op.DelayMs
+	default:
+		j.State = jobpb.State_STATE_READY
+	}
+}
+
+func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
+	j.ReservedUntilMs = 0
+	switch {
+	case op.Undelivered:
+		j.Attempts--
+		j.Reserves--
+		j.State = jobpb.State_STATE_READY
+	case j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts:
+		j.Reason = fmt.Sprintf("the consumer's connection ended on attempt %d of %d", j.Attempts, j.MaxAttempts)
+		m.die(t, j)
 	default:
 		j.State = jobpb.State_STATE_READY
 	}
@@ -337,6 +412,21 @@ func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
 		m.revive(j)
 		r.Count++
 	}
+	if !op.OrDelayed || len(dead) > 0 {
+		return
+	}
+	delayed := m.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_DELAYED && j.Topic == op.Topic },
+		func(a, b *modelJob) int { return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq)) })
+	for _, j := range delayed[:min(len(delayed), int(op.Max))] {
+		m.hasten(j)
+		r.Count++
+	}
+}
+
+func (m *model) hasten(j *modelJob) {
+	j.DueMs = m.clock
+	j.Kicks++
+	j.State = jobpb.State_STATE_READY
 }
 
 // instant is when a job needs an Advance; 0: never.
@@ -351,8 +441,16 @@ func (j *modelJob) instant() int64 {
 }
 
 // nextOf is the job of a topic that needs an Advance first, and when; the
-// instant alone is that of a topic to be dropped.
+// instant alone is that of a topic to be dropped, or of a pause to end.
 func (m *model) nextOf(t *modelTopic) (*modelJob, int64) {
+	j, at := m.nextJob(t)
+	if t.PausedUntilMs != 0 && (j == nil || t.PausedUntilMs < at) {
+		return nil, t.PausedUntilMs
+	}
+	return j, at
+}
+
+func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 	inTopic := m.sorted(func(j *modelJob) bool { return j.Topic == t.Name }, func(a, b *modelJob) int {
 		// Delayed before reserved, for their numbers are in that order.
 		return cmp.Or(cmp.Compare(a.instant(), b.instant()), cmp.Compare(a.State, b.State), cmp.Compare(a.Seq, b.Seq))
@@ -417,6 +515,10 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 }
 
 func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
+	if t.PausedUntilMs != 0 && t.PausedUntilMs <= m.clock {
+		t.PausedUntilMs, t.PauseMs = 0, 0
+		return
+	}
 	j, _ := m.nextOf(t)
 	if j == nil {
 		delete(m.topics, t.Name)
@@ -446,7 +548,7 @@ func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.topics)) {
 		t := &m.topics[name].Topic
-		t.Delayed, t.Ready, t.Reserved, t.Dead, t.OldestDueMs = 0, 0, 0, 0, 0
+		t.Delayed, t.Ready, t.Reserved, t.Dead, t.OldestDueMs, t.Urgent = 0, 0, 0, 0, 0, 0
 		for _, j := range m.jobs {
 			if j.Topic != name {
 				continue
@@ -456,6 +558,9 @@ func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 				t.Delayed++
 			case jobpb.State_STATE_READY:
 				t.Ready++
+				if j.Priority < 1024 {
+					t.Urgent++
+				}
 			case jobpb.State_STATE_RESERVED:
 				t.Reserved++
 				continue

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -107,6 +108,8 @@ func (s *simulation) grow() {
 
 func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
 
+func (s *simulation) priority() uint32 { return uint32(s.pick(0, 1, 1023, 1024)) }
+
 func (s *simulation) topic() string {
 	if s.rng.IntN(40) == 0 {
 		return fmt.Sprintf("rare-%d", s.rng.IntN(8))
@@ -159,22 +162,30 @@ func (s *simulation) op() *jobpb.Op {
 		}}}
 	case n < 58:
 		return opFinish(s.ref())
-	case n < 63:
+	case n < 60:
 		return opDelete(s.ref())
-	case n < 70:
+	case n < 62:
+		return opDeleteSparing(s.ref())
+	case n < 64:
+		return opReserveJob(s.ref(), s.pick(0, 0, 5, 300, -1))
+	case n < 66:
+		return opPause(s.topic(), s.pick(0, 1, 30, 700, 700, 4_000_000, -1), s.rng.IntN(4) == 0)
+	case n < 71:
 		return opRelease(&jobpb.Release{
 			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
-			SetPriority: s.rng.IntN(3) == 0, Priority: uint32(s.rng.IntN(3)), Reason: reason,
-			Undelivered: s.rng.IntN(4) == 0,
+			SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason,
+			Undelivered: s.rng.IntN(4) == 0, Returned: s.rng.IntN(4) == 0,
 		})
 	case n < 74:
 		return opTouch(s.ref(), s.pick(0, 1, 50, 1000))
 	case n < 80:
-		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: uint32(s.rng.IntN(3)), Reason: reason})
+		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason})
 	case n < 84:
 		return opKick(s.ref())
-	case n < 87:
+	case n < 86:
 		return opKickTopic(s.topic(), uint32(s.pick(0, 1, 3, 100)))
+	case n < 87:
+		return opKickTopicOrDelayed(s.topic(), uint32(s.pick(0, 1, 3, 100)))
 	case n < 97:
 		return opAdvance(uint32(s.pick(0, 1, 2, 3, 7, 20, 1000)))
 	case n < 98:
@@ -188,7 +199,7 @@ func (s *simulation) op() *jobpb.Op {
 
 func (s *simulation) addOp() *jobpb.Op {
 	a := &jobpb.Add{
-		Topic: s.topic(), Priority: uint32(s.rng.IntN(3)), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
+		Topic: s.topic(), Priority: s.priority(), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
 		TtrMs: s.pick(1, 20, 300, 5000), MaxAttempts: uint32(s.pick(0, 1, 2, 3, 16)),
 		Body: []byte(strings.Repeat("b", s.rng.IntN(20))), BodyKind: jobpb.BodyKind(s.rng.IntN(2)),
 	}
@@ -332,6 +343,28 @@ func (s *simulation) crash(r *rig, at int) int {
 	return left
 }
 
+// comparePeeks holds the heads of a topic's lists against the model's.
+func (s *simulation) comparePeeks(v *View, t *jobpb.Topic) {
+	orders := map[jobpb.State]func(a, b *modelJob) int{
+		jobpb.State_STATE_READY: func(a, b *modelJob) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
+		},
+		jobpb.State_STATE_DELAYED: func(a, b *modelJob) int {
+			return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
+		},
+		jobpb.State_STATE_DEAD: func(a, b *modelJob) int { return cmp.Compare(a.deadRank, b.deadRank) },
+	}
+	for state, order := range orders {
+		want := s.model.sorted(func(j *modelJob) bool { return j.Topic == t.Name && j.State == state }, order)
+		got, found, err := v.Peek(t.Name, state)
+		require.NoError(s.t, err)
+		require.Equal(s.t, len(want) > 0, found, "%s in %s", state, t.Name)
+		if found {
+			require.Equal(s.t, want[0].Seq, got.Seq, "%s in %s", state, t.Name)
+		}
+	}
+}
+
 // compare holds a machine's whole state against the model's.
 func (s *simulation) compare(r *rig) {
 	r.check()
@@ -369,6 +402,11 @@ func (s *simulation) compare(r *rig) {
 	for i, want := range topics {
 		require.Truef(s.t, proto.Equal(want, all[i]), "want %v\ngot  %v", want, all[i])
 		require.Equal(s.t, want.Name, live[i].Name)
-		require.Equal(s.t, want.Ready, live[i].Ready)
+		if want.PausedUntilMs == 0 {
+			require.Equal(s.t, want.Ready, live[i].Ready)
+		} else {
+			require.Zero(s.t, live[i].Ready, "hidden by a pause")
+		}
+		s.comparePeeks(v, want)
 	}
 }

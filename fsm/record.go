@@ -184,7 +184,13 @@ type topicRecord struct {
 	timeouts   uint64
 	died       uint64
 	rank       uint64 // of the next job to die
-	emptySince int64  // FSM clock; meaningful while the topic has no jobs
+	urgent     uint64 // ready jobs with a priority below job.UrgentBelow
+	pauses     uint64
+	emptySince int64 // FSM clock; meaningful while the topic has no jobs
+	// pausedUntil is when Advance ends the pause, pauseMS how long it is in
+	// all. Both are 0 while the topic is not paused, and only then.
+	pausedUntil int64
+	pauseMS     int64
 	// heads are the first places of the lists, zero for an empty one. With
 	// them nobody has to look for the head of a list from its beginning, where
 	// the tombstones are.
@@ -194,15 +200,22 @@ type topicRecord struct {
 // stateCount is one more than the last jobpb.State.
 const stateCount = int(jobpb.State_STATE_DEAD) + 1
 
-const topicLen = 1 + 4 + 11*8 + (stateCount-1)*placeLen
+const topicLen = 1 + 4 + 15*8 + (stateCount-1)*placeLen
 
-func (r *topicRecord) numbers() [10]*uint64 {
+func (r *topicRecord) numbers() [12]*uint64 {
 	return [...]*uint64{
 		&r.counts[jobpb.State_STATE_DELAYED], &r.counts[jobpb.State_STATE_READY],
 		&r.counts[jobpb.State_STATE_RESERVED], &r.counts[jobpb.State_STATE_DEAD],
 		&r.added, &r.finished, &r.deleted, &r.timeouts, &r.died, &r.rank,
+		&r.urgent, &r.pauses,
 	}
 }
+
+func (r *topicRecord) instants() [3]*int64 {
+	return [...]*int64{&r.emptySince, &r.pausedUntil, &r.pauseMS}
+}
+
+func (r *topicRecord) paused() bool { return r.pausedUntil != 0 }
 
 func (r *topicRecord) jobs() uint64 {
 	var n uint64
@@ -218,7 +231,9 @@ func (r *topicRecord) append(b []byte) []byte {
 	for _, p := range r.numbers() {
 		b = binary.BigEndian.AppendUint64(b, *p)
 	}
-	b = binary.BigEndian.AppendUint64(b, uint64(r.emptySince))
+	for _, p := range r.instants() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*p))
+	}
 	for _, p := range r.heads[1:] {
 		b = p.append(b)
 	}
@@ -238,8 +253,10 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		*p = binary.BigEndian.Uint64(rest)
 		rest = rest[8:]
 	}
-	r.emptySince = int64(binary.BigEndian.Uint64(rest))
-	rest = rest[8:]
+	for _, p := range r.instants() {
+		*p = int64(binary.BigEndian.Uint64(rest))
+		rest = rest[8:]
+	}
 	for s := range r.heads[1:] {
 		r.heads[s+1] = decodePlace(rest)
 		rest = rest[placeLen:]

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 
 	"tarry/job"
@@ -31,11 +32,8 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
 			break
 		}
-		ttr := op.TtrMs
-		if ttr == 0 {
-			ttr = rec.ttrMS
-		}
-		if err := x.handOut(h.topic, rec, ttr); err != nil {
+		ttr := cmp.Or(op.TtrMs, rec.ttrMS)
+		if err := x.handOut(h.topic, rec, jobpb.State_STATE_READY, ttr); err != nil {
 			return err
 		}
 		if x.replies {
@@ -89,13 +87,14 @@ func (h *readyHeap) Pop() any {
 	return e
 }
 
-// readyHeads looks up the topics that have ready jobs, each once.
+// readyHeads looks up the topics that have ready jobs and are not paused, each
+// once.
 func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	x.seen++
 	heads := make(readyHeap, 0, min(len(names), 8))
 	for _, name := range names {
 		t := x.m.topics[name]
-		if t == nil || t.seen == x.seen {
+		if t == nil || t.seen == x.seen || t.paused() {
 			continue
 		}
 		t.seen = x.seen
@@ -111,9 +110,47 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	return heads, nil
 }
 
-// handOut makes a ready job a reserved one.
-func (x *tx) handOut(t *topic, rec *record, ttr int64) error {
-	return x.move(t, rec, jobpb.State_STATE_READY, jobpb.State_STATE_RESERVED, func(f *fate) {
+// reserveJob hands out one job that nobody holds, also from a paused topic.
+func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
+	if op.TtrMs < 0 || op.TtrMs > maxTTRMS {
+		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	}
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	from, err := x.stateOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if from == jobpb.State_STATE_RESERVED {
+		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved already", x.name(rec))
+	}
+	if x.replies {
+		if _, err := x.job(rec.seq, true); err != nil { // for the body
+			return err
+		}
+	}
+	ttr := cmp.Or(op.TtrMs, rec.ttrMS)
+	if err := x.handOut(t, rec, from, ttr); err != nil {
+		return err
+	}
+	if x.replies {
+		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.fate.dueMS, rec.reservedUntil
+		r.Jobs = append(r.Jobs, x.reserved(t, rec, ttr))
+	}
+	return nil
+}
+
+// handOut makes a job that is in the state from a reserved one.
+func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64) error {
+	return x.move(t, rec, from, jobpb.State_STATE_RESERVED, func(f *fate) {
+		if from == jobpb.State_STATE_DEAD {
+			f.wait()
+			f.attempts = 0
+		}
+		// A delayed job is due from now on: given back, it is ready.
+		f.dueMS = min(f.dueMS, x.clock())
 		f.standing = reserved
 		f.attempts++
 		f.reserves++

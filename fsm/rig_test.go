@@ -215,6 +215,18 @@ func opDelete(ref *jobpb.Ref) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}
 }
 
+func opDeleteSparing(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref, SpareReserved: true}}}
+}
+
+func opReserveJob(ref *jobpb.Ref, ttr int64) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_ReserveJob{ReserveJob: &jobpb.ReserveJob{Ref: ref, TtrMs: ttr}}}
+}
+
+func opPause(topic string, ms int64, create bool) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: topic, PauseMs: ms, Create: create}}}
+}
+
 func opRelease(rel *jobpb.Release) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: rel}}
 }
@@ -231,6 +243,12 @@ func opKick(ref *jobpb.Ref) *jobpb.Op {
 
 func opKickTopic(topic string, max uint32) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: max}}}
+}
+
+func opKickTopicOrDelayed(topic string, max uint32) *jobpb.Op {
+	op := opKickTopic(topic, max)
+	op.GetKickTopic().OrDelayed = true
+	return op
 }
 
 func opAdvance(max uint32) *jobpb.Op {

@@ -169,6 +169,9 @@ func (x *tx) put(t *topic, state jobpb.State, p place) {
 	must(x.batch.Set(x.indexKey(t, state, p), x.value, nil))
 	t.windows[state].insert(p)
 	t.counts[state]++
+	if isUrgent(state, p) {
+		t.urgent++
+	}
 	x.touch(t)
 }
 
@@ -180,6 +183,9 @@ func (x *tx) take(t *topic, state jobpb.State, p place) error {
 		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
 	}
 	t.counts[state]--
+	if isUrgent(state, p) {
+		t.urgent--
+	}
 	if t.counts[state] == 0 {
 		w.emptied()
 	}
@@ -218,7 +224,8 @@ func (x *tx) topicOf(rec *record) (*topic, error) {
 	return t, nil
 }
 
-// newTopic makes a topic. The caller adds a job to it.
+// newTopic makes a topic. The caller adds a job to it, or says since when it has
+// none.
 func (x *tx) newTopic(name string) *topic {
 	name = strings.Clone(name) // it outlives the entry
 	number := x.m.meta.state.lastTopic + 1

@@ -135,6 +135,28 @@ func (v *View) Topic(name string) (t *jobpb.Topic, err error) {
 	return t, err
 }
 
+// Peek finds the head of one of a topic's lists, whether or not the topic is
+// paused. false: the list is empty.
+func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, err error) {
+	if state <= jobpb.State_STATE_NONE || int(state) >= stateCount {
+		return nil, false, fmt.Errorf("there is no list of jobs in %s", state)
+	}
+	err = v.read(func(r pebble.Reader) error {
+		var head place
+		err := readKey(r, appendNameKey(nil, spaceTopic, topic), func(value []byte) error {
+			rec, err := decodeTopic(value)
+			head = rec.heads[state]
+			return err
+		})
+		if err != nil || head.seq == 0 {
+			return err
+		}
+		j, found, err = v.job(r, head.seq)
+		return err
+	})
+	return j, found, err
+}
+
 // Topics lists up to max topics in the order of their names, starting after the
 // name given.
 func (v *View) Topics(after string, max int) (topics []*jobpb.Topic, err error) {
@@ -179,6 +201,7 @@ func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, er
 		Reserved: rec.counts[jobpb.State_STATE_RESERVED], Dead: rec.counts[jobpb.State_STATE_DEAD],
 		Added: rec.added, Finished: rec.finished, Deleted: rec.deleted,
 		Timeouts: rec.timeouts, Died: rec.died,
+		Urgent: rec.urgent, PausedUntilMs: rec.pausedUntil, PauseMs: rec.pauseMS, Pauses: rec.pauses,
 	}
 	t.OldestDueMs, err = oldestDue(r, rec)
 	return t, err

@@ -21,6 +21,7 @@ const (
 	CodeStaleToken      Code = "stale_token"       // the token's reservation is over
 	CodeNotReserved     Code = "not_reserved"      // the operation needs a reserved job
 	CodeNotKickable     Code = "not_kickable"      // the job is neither dead nor delayed
+	CodeAlreadyReserved Code = "already_reserved"  // the job is in the hands of a consumer
 	CodeTooManyTopics   Code = "too_many_topics"   // the limit on live topics
 	CodeQuorumWouldFail Code = "quorum_would_fail" // a removal that would break the quorum
 	CodeConflict        Code = "conflict"          // the request contradicts the cluster's state
@@ -91,6 +92,7 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_NOT_RESERVED:     CodeNotReserved,
 	jobpb.Code_NOT_KICKABLE:     CodeNotKickable,
 	jobpb.Code_INVALID:          CodeInvalid,
+	jobpb.Code_ALREADY_RESERVED: CodeAlreadyReserved,
 	jobpb.Code_TOO_MANY_TOPICS:  CodeTooManyTopics,
 	jobpb.Code_CLUSTER_MISMATCH: CodeConflict,
 }

@@ -24,8 +24,11 @@ const (
 	DefaultTTR = 60 * time.Second
 	MaxTTR     = 10 * 365 * 24 * time.Hour
 
-	// DefaultPriority lies where beanstalkd's "urgent" jobs end (0..1023).
-	DefaultPriority = 1024
+	// UrgentBelow ends the priorities of the jobs that are counted as urgent.
+	UrgentBelow = 1024
+
+	// DefaultPriority is the first that is not urgent.
+	DefaultPriority = UrgentBelow
 
 	// DefaultMaxAttempts is how often a job is handed out before it is dead.
 	DefaultMaxAttempts = 16
@@ -35,6 +38,9 @@ const (
 	MaxReserve       = 1000
 	MaxReserveBytes  = 16 << 20
 	MaxReserveTopics = 1000
+
+	// MaxPause is the longest pause of a topic: what beanstalkd's clients can say.
+	MaxPause = (1<<32 - 1) * time.Second
 
 	// MaxWait is the longest long poll.
 	MaxWait = 5 * time.Minute

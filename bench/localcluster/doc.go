@@ -2,7 +2,7 @@
 // kill, pause, restart and wipe them, and ask them who leads.
 //
 // The load generator uses it for `tarry bench --start`, the integration tests for
-// their faults. It speaks to nodes only by their command line, signals and HTTP,
+// their faults. It can also start a real beanstalkd, to compare with. It speaks to nodes only by their command line, signals and HTTP,
 // and imports no room of the server. The owner of a Cluster calls Stop, which
 // ends every process that was started.
 //

@@ -337,6 +337,8 @@ type ReadRequest struct {
 	//	*ReadRequest_Job
 	//	*ReadRequest_Topic
 	//	*ReadRequest_Topics
+	//	*ReadRequest_JobSeq
+	//	*ReadRequest_Peek
 	What          isReadRequest_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -413,6 +415,24 @@ func (x *ReadRequest) GetTopics() *TopicPage {
 	return nil
 }
 
+func (x *ReadRequest) GetJobSeq() uint64 {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_JobSeq); ok {
+			return x.JobSeq
+		}
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetPeek() *Peek {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Peek); ok {
+			return x.Peek
+		}
+	}
+	return nil
+}
+
 type isReadRequest_What interface {
 	isReadRequest_What()
 }
@@ -429,11 +449,75 @@ type ReadRequest_Topics struct {
 	Topics *TopicPage `protobuf:"bytes,4,opt,name=topics,proto3,oneof"`
 }
 
+type ReadRequest_JobSeq struct {
+	JobSeq uint64 `protobuf:"varint,5,opt,name=job_seq,json=jobSeq,proto3,oneof"` // the job of that seq
+}
+
+type ReadRequest_Peek struct {
+	Peek *Peek `protobuf:"bytes,6,opt,name=peek,proto3,oneof"` // the head of a list
+}
+
 func (*ReadRequest_Job) isReadRequest_What() {}
 
 func (*ReadRequest_Topic) isReadRequest_What() {}
 
 func (*ReadRequest_Topics) isReadRequest_What() {}
+
+func (*ReadRequest_JobSeq) isReadRequest_What() {}
+
+func (*ReadRequest_Peek) isReadRequest_What() {}
+
+type Peek struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	State         uint32                 `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"` // tarry.v1.State
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Peek) Reset() {
+	*x = Peek{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Peek) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Peek) ProtoMessage() {}
+
+func (x *Peek) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Peek.ProtoReflect.Descriptor instead.
+func (*Peek) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Peek) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Peek) GetState() uint32 {
+	if x != nil {
+		return x.State
+	}
+	return 0
+}
 
 type TopicPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +529,7 @@ type TopicPage struct {
 
 func (x *TopicPage) Reset() {
 	*x = TopicPage{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +541,7 @@ func (x *TopicPage) String() string {
 func (*TopicPage) ProtoMessage() {}
 
 func (x *TopicPage) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +554,7 @@ func (x *TopicPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopicPage.ProtoReflect.Descriptor instead.
 func (*TopicPage) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TopicPage) GetAfter() string {
@@ -499,7 +583,7 @@ type ReadResponse struct {
 
 func (x *ReadResponse) Reset() {
 	*x = ReadResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +595,7 @@ func (x *ReadResponse) String() string {
 func (*ReadResponse) ProtoMessage() {}
 
 func (x *ReadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +608,7 @@ func (x *ReadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
 func (*ReadResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReadResponse) GetRefusal() Refusal {
@@ -565,7 +649,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +661,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +674,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DigestRequest) GetShard() uint32 {
@@ -617,7 +701,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +713,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +726,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DigestResponse) GetIndex() uint64 {
@@ -668,7 +752,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +764,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +777,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VerifyRequest) GetShard() uint32 {
@@ -715,7 +799,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +811,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +824,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *VerifyResponse) GetRefusal() Refusal {
@@ -782,7 +866,7 @@ type NodeDigest struct {
 
 func (x *NodeDigest) Reset() {
 	*x = NodeDigest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +878,7 @@ func (x *NodeDigest) String() string {
 func (*NodeDigest) ProtoMessage() {}
 
 func (x *NodeDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +891,7 @@ func (x *NodeDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDigest.ProtoReflect.Descriptor instead.
 func (*NodeDigest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NodeDigest) GetNodeId() string {
@@ -853,13 +937,18 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x120\n" +
 	"\arefusal\x18\x02 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x16\n" +
-	"\x06result\x18\x03 \x01(\fR\x06result\"\x8b\x01\n" +
+	"\x06result\x18\x03 \x01(\fR\x06result\"\xd1\x01\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x16\n" +
 	"\x05topic\x18\x03 \x01(\tH\x00R\x05topic\x122\n" +
-	"\x06topics\x18\x04 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\x06topicsB\x06\n" +
-	"\x04what\"3\n" +
+	"\x06topics\x18\x04 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\x06topics\x12\x19\n" +
+	"\ajob_seq\x18\x05 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
+	"\x04peek\x18\x06 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peekB\x06\n" +
+	"\x04what\"2\n" +
+	"\x04Peek\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\rR\x05state\"3\n" +
 	"\tTopicPage\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\x84\x01\n" +
@@ -914,7 +1003,7 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_noderpc_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_cluster_noderpc_node_proto_goTypes = []any{
 	(Refusal)(0),            // 0: tarry.node.v1.Refusal
 	(*ProposeRequest)(nil),  // 1: tarry.node.v1.ProposeRequest
@@ -922,36 +1011,38 @@ var file_cluster_noderpc_node_proto_goTypes = []any{
 	(*WaitRequest)(nil),     // 3: tarry.node.v1.WaitRequest
 	(*WaitAnswer)(nil),      // 4: tarry.node.v1.WaitAnswer
 	(*ReadRequest)(nil),     // 5: tarry.node.v1.ReadRequest
-	(*TopicPage)(nil),       // 6: tarry.node.v1.TopicPage
-	(*ReadResponse)(nil),    // 7: tarry.node.v1.ReadResponse
-	(*DigestRequest)(nil),   // 8: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),  // 9: tarry.node.v1.DigestResponse
-	(*VerifyRequest)(nil),   // 10: tarry.node.v1.VerifyRequest
-	(*VerifyResponse)(nil),  // 11: tarry.node.v1.VerifyResponse
-	(*NodeDigest)(nil),      // 12: tarry.node.v1.NodeDigest
+	(*Peek)(nil),            // 6: tarry.node.v1.Peek
+	(*TopicPage)(nil),       // 7: tarry.node.v1.TopicPage
+	(*ReadResponse)(nil),    // 8: tarry.node.v1.ReadResponse
+	(*DigestRequest)(nil),   // 9: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),  // 10: tarry.node.v1.DigestResponse
+	(*VerifyRequest)(nil),   // 11: tarry.node.v1.VerifyRequest
+	(*VerifyResponse)(nil),  // 12: tarry.node.v1.VerifyResponse
+	(*NodeDigest)(nil),      // 13: tarry.node.v1.NodeDigest
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
 	0,  // 0: tarry.node.v1.ProposeResponse.refusal:type_name -> tarry.node.v1.Refusal
 	0,  // 1: tarry.node.v1.WaitAnswer.refusal:type_name -> tarry.node.v1.Refusal
-	6,  // 2: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.TopicPage
-	0,  // 3: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 4: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
-	12, // 5: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	1,  // 6: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	3,  // 7: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	5,  // 8: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
-	8,  // 9: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	10, // 10: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	2,  // 11: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	4,  // 12: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	7,  // 13: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
-	9,  // 14: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	11, // 15: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	11, // [11:16] is the sub-list for method output_type
-	6,  // [6:11] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	7,  // 2: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.TopicPage
+	6,  // 3: tarry.node.v1.ReadRequest.peek:type_name -> tarry.node.v1.Peek
+	0,  // 4: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
+	0,  // 5: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
+	13, // 6: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	1,  // 7: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	3,  // 8: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	5,  // 9: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
+	9,  // 10: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	11, // 11: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	2,  // 12: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	4,  // 13: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	8,  // 14: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
+	10, // 15: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	12, // 16: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	12, // [12:17] is the sub-list for method output_type
+	7,  // [7:12] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -963,6 +1054,8 @@ func file_cluster_noderpc_node_proto_init() {
 		(*ReadRequest_Job)(nil),
 		(*ReadRequest_Topic)(nil),
 		(*ReadRequest_Topics)(nil),
+		(*ReadRequest_JobSeq)(nil),
+		(*ReadRequest_Peek)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -970,7 +1063,7 @@ func file_cluster_noderpc_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

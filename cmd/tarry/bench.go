@@ -21,7 +21,10 @@ const benchUsage = `Usage: tarry bench [flags]
 Measures throughput, latency, lateness, failover and restart times. With --start
 it runs its own nodes from this binary in a temporary directory and removes them
 at the end; without, it loads the nodes at --addr, and jobs that it adds stay
-there (topics bench-0, bench-1, ...).
+there (topics bench-0, bench-1, ...; tubes bench-add-0, bench-cycle-0, ...).
+
+With --protocol beanstalkd it speaks as a client of beanstalkd, so --addr may also
+name a real beanstalkd, and --server starts one to compare with.
 
 Scenarios:
   add-batch  add --batch jobs a request, due in an hour
@@ -30,11 +33,18 @@ Scenarios:
   delayed    --rate jobs a second fall due while consumers wait for them
   failover   kill -9 the leader --rounds times; time to the next acknowledged write
   pending    --jobs delayed jobs on one node; memory, disk and restart time
+Over beanstalkd:
+  add        put jobs that are ready at once, --pipeline of them before answers are read
+  cycle      put, reserve and delete one job
+  delayed    as above; lateness counts from the moment the put was sent
 
 Examples:
   tarry bench --start 3 --scenario add-batch --connections 16
   tarry bench --addr n1:7300,n2:7300,n3:7300 --scenario delayed --rate 500
   tarry bench --all
+  tarry bench --start 3 --protocol beanstalkd --scenario add --pipeline 32
+  tarry bench --start 1 --server beanstalkd-fsync --protocol beanstalkd --scenario add
+  tarry bench --all --protocol beanstalkd
 
 Flags:
 `
@@ -51,11 +61,11 @@ type benchFlags struct {
 }
 
 func parseBench(args []string, out io.Writer) (*benchFlags, error) {
-	// The defaults depend on the scenario, so the flags are read twice: first
-	// for the scenario alone.
-	first := &benchFlags{config: bench.Defaults(bench.Add)}
+	// The defaults depend on scenario and protocol, so the flags are read twice:
+	// first for these alone.
+	first := &benchFlags{config: bench.Defaults(bench.Add, bench.HTTP)}
 	_ = first.set(io.Discard).Parse(args) // the second reading reports what is wrong
-	f := &benchFlags{config: bench.Defaults(first.config.Scenario), given: map[string]bool{}}
+	f := &benchFlags{config: bench.Defaults(first.config.Scenario, first.config.Protocol), given: map[string]bool{}}
 	fs := f.set(out)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -69,6 +79,10 @@ func parseBench(args []string, out io.Writer) (*benchFlags, error) {
 		return nil, errors.New("--addr loads nodes that run already, --start and --all run their own; give one")
 	case f.start < 0 || f.start > 9:
 		return nil, fmt.Errorf("--start is %d; it must be between 1 and 9", f.start)
+	case f.config.Protocol != bench.HTTP && f.config.Protocol != bench.Beanstalkd:
+		return nil, fmt.Errorf("--protocol is %q; it must be %s or %s", f.config.Protocol, bench.HTTP, bench.Beanstalkd)
+	case f.given["server"] && (f.all || f.start == 0):
+		return nil, errors.New("--server says what --start starts; give both, and not --all")
 	}
 	f.config.Addrs = strings.Split(f.addr, ",")
 	return f, nil
@@ -78,12 +92,15 @@ func (f *benchFlags) set(out io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry bench", flag.ContinueOnError)
 	fs.SetOutput(out)
 	c := &f.config
-	fs.StringVar(&f.addr, "addr", "127.0.0.1:7300", "HTTP addresses of the nodes to load, `host:port,...`")
+	fs.StringVar(&f.addr, "addr", strings.Join(c.Addrs, ","), "addresses of the nodes to load, for the protocol, `host:port,...`; 127.0.0.1:11300 with --protocol beanstalkd")
 	fs.IntVar(&f.start, "start", 0, "start this `number` of nodes of our own instead")
 	fs.StringVar(&f.dir, "dir", "", "`directory` for the data of our own nodes; default: the system's for temporary files")
 	fs.BoolVar(&f.all, "all", false, "measure every row of docs/benchmarks.md, each on new nodes, and print the table")
 	fs.BoolVar(&f.json, "json", false, "print results as JSON, one a line")
 	fs.StringVar((*string)(&c.Scenario), "scenario", string(c.Scenario), "`name` of what to measure, see above")
+	fs.StringVar((*string)(&c.Protocol), "protocol", string(c.Protocol), "`http` or beanstalkd")
+	fs.StringVar((*string)(&c.Server), "server", string(c.Server), "what --start starts: `tarry`; or a real one, beanstalkd (in memory) or beanstalkd-fsync (binlog, synced at every write)")
+	fs.IntVar(&c.Pipeline, "pipeline", c.Pipeline, "`puts` that a connection sends before it reads answers (scenario add over beanstalkd)")
 	fs.IntVar(&c.Connections, "connections", c.Connections, "`number` of connections, each with one request at a time")
 	fs.IntVar(&c.Batch, "batch", c.Batch, "`jobs` of one batch request")
 	fs.IntVar(&c.Size, "size", c.Size, "`bytes` of a job's body")
@@ -161,7 +178,7 @@ func (f *benchFlags) table(ctx context.Context, stdout io.Writer, log *slog.Logg
 		return fmt.Errorf("find our own binary: %w", err)
 	}
 	table := "Measured on " + bench.Machine() + ".\n\n" + bench.TableHead
-	for _, row := range bench.Rows() {
+	for _, row := range f.rows(log) {
 		c := f.override(row.Config)
 		log.Info("measuring", "row", row.What, "nodes", row.Nodes)
 		res, err := bench.Local(ctx, c, row.Nodes, binary, f.dir, log)
@@ -178,6 +195,18 @@ func (f *benchFlags) table(ctx context.Context, stdout io.Writer, log *slog.Logg
 	}
 	_, err = fmt.Fprintf(stdout, "\n%s", table)
 	return err
+}
+
+// rows are those of the protocol.
+func (f *benchFlags) rows(log *slog.Logger) []bench.Row {
+	if f.config.Protocol != bench.Beanstalkd {
+		return bench.Rows()
+	}
+	withReal := bench.HaveBeanstalkd()
+	if !withReal {
+		log.Warn("no beanstalkd is installed, so nothing is compared with it")
+	}
+	return bench.BeanstalkdRows(withReal)
 }
 
 // override lets flags that were given shorten or lengthen every row.

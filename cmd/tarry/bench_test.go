@@ -12,6 +12,8 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--addr loads nodes":     {"--addr", "x:1", "--start", "3"},
 		"--start is 10":          {"--start", "10"},
+		"--protocol is \"smtp\"": {"--all", "--protocol", "smtp"},
+		"--server says what":     {"--server", "beanstalkd", "--protocol", "beanstalkd"},
 		"not \"now\"":            {"now"},
 		"not defined: -x":        {"--x"},
 		"invalid value \"many\"": {"--connections", "many"},
@@ -35,11 +37,17 @@ func TestBenchDefaultsFollowTheScenario(t *testing.T) {
 		{[]string{"--scenario", "add-batch"}, 16, 100},
 		{[]string{"--scenario", "pending"}, 4, 1000},
 		{[]string{"--scenario", "pending", "--batch", "7"}, 4, 7},
+		{[]string{"--scenario", "delayed", "--protocol", "beanstalkd"}, 32, 100},
 		{[]string{"--connections", "5", "--scenario", "add-batch"}, 5, 100},
 	} {
 		f, err := parseBench(c.args, &bytes.Buffer{})
 		require.NoError(t, err)
 		require.Equal(t, c.connections, f.config.Connections, "%v", c.args)
 		require.Equal(t, c.batch, f.config.Batch, "%v", c.args)
+	}
+	for want, args := range map[string][]string{"127.0.0.1:7300": nil, "127.0.0.1:11300": {"--protocol", "beanstalkd"}, "q:1": {"--addr", "q:1"}} {
+		f, err := parseBench(args, &bytes.Buffer{})
+		require.NoError(t, err)
+		require.Equal(t, []string{want}, f.config.Addrs)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tarry/api/beanstalk"
 	"tarry/job"
 )
 
@@ -24,6 +25,7 @@ type serverConfig struct {
 	DataDir         string
 	HTTPAddr        string
 	BeanstalkAddr   string
+	BeanstalkMaxJob int
 	ClusterAddr     string
 	GossipAddr      string
 	AdvertiseHost   string
@@ -58,7 +60,8 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
 	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; made if it is not there")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
-	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port` for beanstalkd clients (accepted, not served yet)")
+	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port` for beanstalkd clients; off or nothing: do not serve them")
+	fs.IntVar(&c.BeanstalkMaxJob, "beanstalk-max-job-size", beanstalk.DefaultMaxJobSize, fmt.Sprintf("largest job body of a beanstalkd client in `bytes`, up to %d", beanstalk.HardMaxJobSize))
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
@@ -175,10 +178,10 @@ func settingText(v any) (string, error) {
 
 func (c *serverConfig) check() error {
 	for _, a := range []struct{ flag, addr string }{
-		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.BeanstalkAddr},
+		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.beanstalkAddr()},
 		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr}, {"pprof-addr", c.PprofAddr},
 	} {
-		if _, _, err := net.SplitHostPort(a.addr); err != nil && (a.addr != "" || a.flag != "pprof-addr") {
+		if _, _, err := net.SplitHostPort(a.addr); err != nil && (a.addr != "" || a.flag != "pprof-addr" && a.flag != "beanstalk-addr") {
 			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
 		}
 	}
@@ -190,6 +193,9 @@ func (c *serverConfig) check() error {
 	}
 	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes {
 		return fmt.Errorf("--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)
+	}
+	if c.BeanstalkMaxJob < 1 || c.BeanstalkMaxJob > beanstalk.HardMaxJobSize {
+		return fmt.Errorf("--beanstalk-max-job-size is %d; it must be between 1 and %d", c.BeanstalkMaxJob, beanstalk.HardMaxJobSize)
 	}
 	if c.CacheBytes < 1<<20 {
 		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
@@ -226,6 +232,14 @@ func (c *serverConfig) advertisedHTTP() string {
 		host = c.AdvertiseHost
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// beanstalkAddr is where beanstalkd clients are served; empty: nowhere.
+func (c *serverConfig) beanstalkAddr() string {
+	if c.BeanstalkAddr == "off" {
+		return ""
+	}
+	return c.BeanstalkAddr
 }
 
 // seeds are the addresses of --join.

@@ -57,6 +57,9 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--node-id", ""}, says: "--node-id"},
 		{args: []string{"--bootstrap-expect", "-5"}, says: "--bootstrap-expect"},
 		{args: []string{"--max-body-bytes", "99999999"}, says: "--max-body-bytes"},
+		{args: []string{"--beanstalk-addr", "11300"}, says: "--beanstalk-addr"},
+		{args: []string{"--beanstalk-max-job-size", "1048577"}, says: "--beanstalk-max-job-size"},
+		{args: []string{"--beanstalk-max-job-size", "0"}, says: "--beanstalk-max-job-size"},
 		{args: []string{"--log-format", "xml"}, says: "--log-format"},
 		{args: []string{"n1"}, says: "flags only"},
 		{args: []string{"--config", bad}, says: `no setting "nodeid"`},
@@ -65,6 +68,18 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 	} {
 		_, err := parseServerConfig(c.args, func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }, io.Discard)
 		require.ErrorContains(t, err, c.says, "%v %v", c.args, c.env)
+	}
+}
+
+func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
+	for _, off := range []string{"", "off"} {
+		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv, io.Discard)
+		require.NoError(t, err)
+		require.Empty(t, c.beanstalkAddr())
+		port, err := listenBeanstalk(c)
+		require.NoError(t, err)
+		require.Equal(t, "off", port.addr())
+		port.close()
 	}
 }
 

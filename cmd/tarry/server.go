@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	// drainTime bounds handing leadership over, stopTime the answers that are
-	// under way then. Together they stay below the ten seconds that container
-	// engines give by default.
+	// closeTime bounds giving back what beanstalkd clients hold, drainTime handing
+	// leadership over, stopTime the answers that are under way then. Together
+	// they stay below the ten seconds that container engines give by default.
+	closeTime = 1500 * time.Millisecond
 	drainTime = 4 * time.Second
 	stopTime  = 4 * time.Second
 )
@@ -56,6 +57,11 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return fmt.Errorf("listen for clients: %w", err)
 	}
 	defer listener.Close()
+	tubes, err := listenBeanstalk(cfg)
+	if err != nil {
+		return err
+	}
+	defer tubes.close()
 	closeProfiles, err := serveProfiles(cfg.PprofAddr)
 	if err != nil {
 		return err
@@ -81,10 +87,10 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 			log.Error("the node did not stop cleanly", "error", err)
 		}
 	}()
-	return serveHTTP(ctx, cfg, node, listener, log)
+	return serveClients(ctx, cfg, node, listener, tubes, log)
 }
 
-func serveHTTP(ctx context.Context, cfg *serverConfig, node *cluster.Node, listener net.Listener, log *slog.Logger) error {
+func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, listener net.Listener, tubes *beanstalkPort, log *slog.Logger) error {
 	registry := node.Metrics()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var draining atomic.Bool
@@ -99,14 +105,18 @@ func serveHTTP(ctx context.Context, cfg *serverConfig, node *cluster.Node, liste
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "version", version, "data", cfg.DataDir)
+	tubes.serve(node, draining.Load, log)
+	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.addr(), "version", version, "data", cfg.DataDir)
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve clients: %w", err)
+	case err := <-tubes.failed:
+		return fmt.Errorf("serve beanstalkd clients: %w", err)
 	case <-ctx.Done():
 	}
 	log.Info("draining")
 	draining.Store(true)
+	tubes.close() // first, while the jobs that its clients hold can still be given back
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	node.Drain(drain)
 	cancel()

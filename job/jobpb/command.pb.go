@@ -141,6 +141,7 @@ const (
 	Code_INVALID          Code = 6 // an argument the state machine cannot accept
 	Code_TOO_MANY_TOPICS  Code = 7 // the limit on live topics is reached
 	Code_CLUSTER_MISMATCH Code = 8 // the cluster already has another id
+	Code_ALREADY_RESERVED Code = 9 // the job is in the hands of a consumer
 )
 
 // Enum value maps for Code.
@@ -155,6 +156,7 @@ var (
 		6: "INVALID",
 		7: "TOO_MANY_TOPICS",
 		8: "CLUSTER_MISMATCH",
+		9: "ALREADY_RESERVED",
 	}
 	Code_value = map[string]int32{
 		"OK":               0,
@@ -166,6 +168,7 @@ var (
 		"INVALID":          6,
 		"TOO_MANY_TOPICS":  7,
 		"CLUSTER_MISMATCH": 8,
+		"ALREADY_RESERVED": 9,
 	}
 )
 
@@ -267,6 +270,8 @@ type Op struct {
 	//	*Op_Mark
 	//	*Op_SetCluster
 	//	*Op_ForgetMember
+	//	*Op_ReserveJob
+	//	*Op_PauseTopic
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -426,6 +431,24 @@ func (x *Op) GetForgetMember() *ForgetMember {
 	return nil
 }
 
+func (x *Op) GetReserveJob() *ReserveJob {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ReserveJob); ok {
+			return x.ReserveJob
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPauseTopic() *PauseTopic {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PauseTopic); ok {
+			return x.PauseTopic
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -482,6 +505,14 @@ type Op_ForgetMember struct {
 	ForgetMember *ForgetMember `protobuf:"bytes,13,opt,name=forget_member,json=forgetMember,proto3,oneof"`
 }
 
+type Op_ReserveJob struct {
+	ReserveJob *ReserveJob `protobuf:"bytes,14,opt,name=reserve_job,json=reserveJob,proto3,oneof"`
+}
+
+type Op_PauseTopic struct {
+	PauseTopic *PauseTopic `protobuf:"bytes,15,opt,name=pause_topic,json=pauseTopic,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -507,6 +538,10 @@ func (*Op_Mark) isOp_Kind() {}
 func (*Op_SetCluster) isOp_Kind() {}
 
 func (*Op_ForgetMember) isOp_Kind() {}
+
+func (*Op_ReserveJob) isOp_Kind() {}
+
+func (*Op_PauseTopic) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -750,6 +785,61 @@ func (x *Reserve) GetMaxBytes() int64 {
 	return 0
 }
 
+// ReserveJob reserves one job, whatever its topic, and also while that topic is
+// paused: a ready, a delayed or a dead one. A dead job counts its attempts from
+// the start again. The job is in the result's jobs.
+type ReserveJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	TtrMs         int64                  `protobuf:"varint,2,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"` // 0: the job's own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveJob) Reset() {
+	*x = ReserveJob{}
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveJob) ProtoMessage() {}
+
+func (x *ReserveJob) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
+func (*ReserveJob) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReserveJob) GetRef() *Ref {
+	if x != nil {
+		return x.Ref
+	}
+	return nil
+}
+
+func (x *ReserveJob) GetTtrMs() int64 {
+	if x != nil {
+		return x.TtrMs
+	}
+	return 0
+}
+
 type Finish struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -759,7 +849,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +861,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +874,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -797,13 +887,14 @@ func (x *Finish) GetRef() *Ref {
 type Delete struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	SpareReserved bool                   `protobuf:"varint,2,opt,name=spare_reserved,json=spareReserved,proto3" json:"spare_reserved,omitempty"` // refuse when the job is reserved, unless ref names that reservation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +906,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +919,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -838,22 +929,33 @@ func (x *Delete) GetRef() *Ref {
 	return nil
 }
 
+func (x *Delete) GetSpareReserved() bool {
+	if x != nil {
+		return x.SpareReserved
+	}
+	return false
+}
+
 // Release gives a reserved job back.
 type Release struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	DelayMs       int64                  `protobuf:"varint,2,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // 0: keep the due instant, and so the place in the queue
-	SetPriority   bool                   `protobuf:"varint,3,opt,name=set_priority,json=setPriority,proto3" json:"set_priority,omitempty"`
-	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	Undelivered   bool                   `protobuf:"varint,6,opt,name=undelivered,proto3" json:"undelivered,omitempty"` // the consumer never saw the job: the attempt is taken back
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Ref         *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	DelayMs     int64                  `protobuf:"varint,2,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // 0: keep the due instant, and so the place in the queue
+	SetPriority bool                   `protobuf:"varint,3,opt,name=set_priority,json=setPriority,proto3" json:"set_priority,omitempty"`
+	Priority    uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	Reason      string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Undelivered bool                   `protobuf:"varint,6,opt,name=undelivered,proto3" json:"undelivered,omitempty"` // the consumer never saw the job: the attempt is taken back
+	// The consumer's connection ended: the job becomes ready with its due instant
+	// and priority as they are, or dead when its attempts are used up. That is
+	// counted nowhere. delay_ms, priority and reason are ignored.
+	Returned      bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +967,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +980,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -923,6 +1025,13 @@ func (x *Release) GetUndelivered() bool {
 	return false
 }
 
+func (x *Release) GetReturned() bool {
+	if x != nil {
+		return x.Returned
+	}
+	return false
+}
+
 type Touch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -933,7 +1042,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1054,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1067,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -987,7 +1096,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1108,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1121,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -1053,7 +1162,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1174,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1187,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -1093,13 +1202,14 @@ type KickTopic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	OrDelayed     bool                   `protobuf:"varint,3,opt,name=or_delayed,json=orDelayed,proto3" json:"or_delayed,omitempty"` // when the topic has no dead job: delayed ones, earliest due first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1221,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1234,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -1141,6 +1251,76 @@ func (x *KickTopic) GetMax() uint32 {
 	return 0
 }
 
+func (x *KickTopic) GetOrDelayed() bool {
+	if x != nil {
+		return x.OrDelayed
+	}
+	return false
+}
+
+// PauseTopic hides a topic's ready jobs from Reserve for a while; ReserveJob
+// still finds them. It replaces a running pause; 0 ends it. A paused topic is
+// kept, also without jobs.
+type PauseTopic struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	PauseMs       int64                  `protobuf:"varint,2,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
+	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"` // make the topic if it is not there; without: not_found
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseTopic) Reset() {
+	*x = PauseTopic{}
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseTopic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseTopic) ProtoMessage() {}
+
+func (x *PauseTopic) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
+func (*PauseTopic) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PauseTopic) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *PauseTopic) GetPauseMs() int64 {
+	if x != nil {
+		return x.PauseMs
+	}
+	return 0
+}
+
+func (x *PauseTopic) GetCreate() bool {
+	if x != nil {
+		return x.Create
+	}
+	return false
+}
+
 // Advance moves up to max jobs whose instant has come: delayed ones become
 // ready, overrun reservations end.
 type Advance struct {
@@ -1152,7 +1332,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1344,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1357,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -1197,7 +1377,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1389,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1402,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Mark) GetName() string {
@@ -1242,7 +1422,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1434,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1447,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -1287,7 +1467,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1479,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1492,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -1342,7 +1522,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1534,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1547,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Result) GetCode() Code {
@@ -1457,7 +1637,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1649,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1662,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -1511,7 +1691,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1703,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1716,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Reserved) GetId() string {
@@ -1645,7 +1825,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1837,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1850,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Job) GetId() string {
@@ -1827,13 +2007,17 @@ type Topic struct {
 	Deleted       uint64                 `protobuf:"varint,9,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	Timeouts      uint64                 `protobuf:"varint,10,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	Died          uint64                 `protobuf:"varint,11,opt,name=died,proto3" json:"died,omitempty"`
+	Urgent        uint64                 `protobuf:"varint,12,opt,name=urgent,proto3" json:"urgent,omitempty"`                                      // ready jobs with a priority below 1024
+	PausedUntilMs int64                  `protobuf:"varint,13,opt,name=paused_until_ms,json=pausedUntilMs,proto3" json:"paused_until_ms,omitempty"` // 0: not paused
+	PauseMs       int64                  `protobuf:"varint,14,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`                     // length of the running pause; 0: not paused
+	Pauses        uint64                 `protobuf:"varint,15,opt,name=pauses,proto3" json:"pauses,omitempty"`                                      // PauseTopic operations since the topic appeared
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2029,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2042,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Topic) GetName() string {
@@ -1938,6 +2122,34 @@ func (x *Topic) GetDied() uint64 {
 	return 0
 }
 
+func (x *Topic) GetUrgent() uint64 {
+	if x != nil {
+		return x.Urgent
+	}
+	return 0
+}
+
+func (x *Topic) GetPausedUntilMs() int64 {
+	if x != nil {
+		return x.PausedUntilMs
+	}
+	return 0
+}
+
+func (x *Topic) GetPauseMs() int64 {
+	if x != nil {
+		return x.PauseMs
+	}
+	return 0
+}
+
+func (x *Topic) GetPauses() uint64 {
+	if x != nil {
+		return x.Pauses
+	}
+	return 0
+}
+
 var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
@@ -1945,7 +2157,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xdd\x04\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xcf\x05\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -1962,7 +2174,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x04mark\x18\v \x01(\v2\x0e.tarry.v1.MarkH\x00R\x04mark\x127\n" +
 	"\vset_cluster\x18\f \x01(\v2\x14.tarry.v1.SetClusterH\x00R\n" +
 	"setCluster\x12=\n" +
-	"\rforget_member\x18\r \x01(\v2\x16.tarry.v1.ForgetMemberH\x00R\fforgetMemberB\x06\n" +
+	"\rforget_member\x18\r \x01(\v2\x16.tarry.v1.ForgetMemberH\x00R\fforgetMember\x127\n" +
+	"\vreserve_job\x18\x0e \x01(\v2\x14.tarry.v1.ReserveJobH\x00R\n" +
+	"reserveJob\x127\n" +
+	"\vpause_topic\x18\x0f \x01(\v2\x14.tarry.v1.PauseTopicH\x00R\n" +
+	"pauseTopicB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -1984,18 +2200,24 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x15\n" +
 	"\x06ttr_ms\x18\x03 \x01(\x03R\x05ttrMs\x12\x1b\n" +
-	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\")\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"D\n" +
+	"\n" +
+	"ReserveJob\x12\x1f\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
+	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\")\n" +
 	"\x06Finish\x12\x1f\n" +
-	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\")\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"P\n" +
 	"\x06Delete\x12\x1f\n" +
-	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"\xbe\x01\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12%\n" +
+	"\x0espare_reserved\x18\x02 \x01(\bR\rspareReserved\"\xda\x01\n" +
 	"\aRelease\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12!\n" +
 	"\fset_priority\x18\x03 \x01(\bR\vsetPriority\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12 \n" +
-	"\vundelivered\x18\x06 \x01(\bR\vundelivered\"?\n" +
+	"\vundelivered\x18\x06 \x01(\bR\vundelivered\x12\x1a\n" +
+	"\breturned\x18\a \x01(\bR\breturned\"?\n" +
 	"\x05Touch\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\"~\n" +
@@ -2005,10 +2227,17 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bpriority\x18\x03 \x01(\rR\bpriority\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"'\n" +
 	"\x04Kick\x12\x1f\n" +
-	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"3\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"R\n" +
 	"\tKickTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\x1b\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1d\n" +
+	"\n" +
+	"or_delayed\x18\x03 \x01(\bR\torDelayed\"U\n" +
+	"\n" +
+	"PauseTopic\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
+	"\bpause_ms\x18\x02 \x01(\x03R\apauseMs\x12\x16\n" +
+	"\x06create\x18\x03 \x01(\bR\x06create\"\x1b\n" +
 	"\aAdvance\x12\x10\n" +
 	"\x03max\x18\x01 \x01(\rR\x03max\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
@@ -2071,7 +2300,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\breleases\x18\x11 \x01(\rR\breleases\x12\x16\n" +
 	"\x06buries\x18\x12 \x01(\rR\x06buries\x12\x14\n" +
 	"\x05kicks\x18\x13 \x01(\rR\x05kicks\x12\x19\n" +
-	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\"\x9b\x02\n" +
+	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\"\x8e\x03\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x04R\adelayed\x12\x14\n" +
@@ -2084,7 +2313,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\adeleted\x18\t \x01(\x04R\adeleted\x12\x1a\n" +
 	"\btimeouts\x18\n" +
 	" \x01(\x04R\btimeouts\x12\x12\n" +
-	"\x04died\x18\v \x01(\x04R\x04died*)\n" +
+	"\x04died\x18\v \x01(\x04R\x04died\x12\x16\n" +
+	"\x06urgent\x18\f \x01(\x04R\x06urgent\x12&\n" +
+	"\x0fpaused_until_ms\x18\r \x01(\x03R\rpausedUntilMs\x12\x19\n" +
+	"\bpause_ms\x18\x0e \x01(\x03R\apauseMs\x12\x16\n" +
+	"\x06pauses\x18\x0f \x01(\x04R\x06pauses*)\n" +
 	"\bBodyKind\x12\x0e\n" +
 	"\n" +
 	"BODY_BYTES\x10\x00\x12\r\n" +
@@ -2096,7 +2329,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vSTATE_READY\x10\x02\x12\x12\n" +
 	"\x0eSTATE_RESERVED\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DEAD\x10\x04*\x9b\x01\n" +
+	"STATE_DEAD\x10\x04*\xb1\x01\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -2106,7 +2339,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\fNOT_KICKABLE\x10\x05\x12\v\n" +
 	"\aINVALID\x10\x06\x12\x13\n" +
 	"\x0fTOO_MANY_TOPICS\x10\a\x12\x14\n" +
-	"\x10CLUSTER_MISMATCH\x10\bB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\x10CLUSTER_MISMATCH\x10\b\x12\x14\n" +
+	"\x10ALREADY_RESERVED\x10\tB\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_command_proto_rawDescOnce sync.Once
@@ -2121,7 +2355,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),        // 0: tarry.v1.BodyKind
 	(State)(0),           // 1: tarry.v1.State
@@ -2131,57 +2365,62 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Ref)(nil),          // 5: tarry.v1.Ref
 	(*Add)(nil),          // 6: tarry.v1.Add
 	(*Reserve)(nil),      // 7: tarry.v1.Reserve
-	(*Finish)(nil),       // 8: tarry.v1.Finish
-	(*Delete)(nil),       // 9: tarry.v1.Delete
-	(*Release)(nil),      // 10: tarry.v1.Release
-	(*Touch)(nil),        // 11: tarry.v1.Touch
-	(*Bury)(nil),         // 12: tarry.v1.Bury
-	(*Kick)(nil),         // 13: tarry.v1.Kick
-	(*KickTopic)(nil),    // 14: tarry.v1.KickTopic
-	(*Advance)(nil),      // 15: tarry.v1.Advance
-	(*Mark)(nil),         // 16: tarry.v1.Mark
-	(*SetCluster)(nil),   // 17: tarry.v1.SetCluster
-	(*ForgetMember)(nil), // 18: tarry.v1.ForgetMember
-	(*Result)(nil),       // 19: tarry.v1.Result
-	(*Results)(nil),      // 20: tarry.v1.Results
-	(*Reserved)(nil),     // 21: tarry.v1.Reserved
-	(*Job)(nil),          // 22: tarry.v1.Job
-	(*Topic)(nil),        // 23: tarry.v1.Topic
+	(*ReserveJob)(nil),   // 8: tarry.v1.ReserveJob
+	(*Finish)(nil),       // 9: tarry.v1.Finish
+	(*Delete)(nil),       // 10: tarry.v1.Delete
+	(*Release)(nil),      // 11: tarry.v1.Release
+	(*Touch)(nil),        // 12: tarry.v1.Touch
+	(*Bury)(nil),         // 13: tarry.v1.Bury
+	(*Kick)(nil),         // 14: tarry.v1.Kick
+	(*KickTopic)(nil),    // 15: tarry.v1.KickTopic
+	(*PauseTopic)(nil),   // 16: tarry.v1.PauseTopic
+	(*Advance)(nil),      // 17: tarry.v1.Advance
+	(*Mark)(nil),         // 18: tarry.v1.Mark
+	(*SetCluster)(nil),   // 19: tarry.v1.SetCluster
+	(*ForgetMember)(nil), // 20: tarry.v1.ForgetMember
+	(*Result)(nil),       // 21: tarry.v1.Result
+	(*Results)(nil),      // 22: tarry.v1.Results
+	(*Reserved)(nil),     // 23: tarry.v1.Reserved
+	(*Job)(nil),          // 24: tarry.v1.Job
+	(*Topic)(nil),        // 25: tarry.v1.Topic
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	4,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
 	6,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
 	7,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	8,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	9,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	10, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	11, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	12, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	13, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	14, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	15, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	16, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	17, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	18, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	0,  // 14: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	5,  // 15: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	5,  // 16: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	5,  // 17: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	5,  // 18: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	5,  // 19: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	5,  // 20: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	2,  // 21: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 22: tarry.v1.Result.state:type_name -> tarry.v1.State
-	21, // 23: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	19, // 24: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 25: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	0,  // 26: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 27: tarry.v1.Job.state:type_name -> tarry.v1.State
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	9,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	10, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	11, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	12, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	13, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	14, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	15, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	17, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	18, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	19, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	20, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	8,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	16, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	0,  // 16: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	5,  // 17: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	5,  // 18: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	5,  // 19: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	5,  // 20: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	5,  // 21: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	5,  // 22: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	5,  // 23: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	2,  // 24: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 25: tarry.v1.Result.state:type_name -> tarry.v1.State
+	23, // 26: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	21, // 27: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 28: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	0,  // 29: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 30: tarry.v1.Job.state:type_name -> tarry.v1.State
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -2203,6 +2442,8 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_Mark)(nil),
 		(*Op_SetCluster)(nil),
 		(*Op_ForgetMember)(nil),
+		(*Op_ReserveJob)(nil),
+		(*Op_PauseTopic)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2210,7 +2451,7 @@ func file_job_jobpb_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,180 @@
+package beanstalk
+
+import (
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// delete removes a job that this connection holds or nobody does.
+func (c *conn) delete(id uint64) {
+	if id == 0 {
+		c.say(notFound)
+		return
+	}
+	ref, held := c.held.ref(id)
+	r := c.do(deletion(ref))
+	if r != nil && held && r.Code == jobpb.Code_STALE_TOKEN {
+		// The reservation was lost; the job may be ready again.
+		c.held.drop(id)
+		r = c.do(deletion(&jobpb.Ref{Seq: id}))
+	}
+	c.settle(id, r, "DELETED")
+}
+
+func deletion(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref, SpareReserved: true}}}
+}
+
+// settle replies to the end of a reservation. Without a result the outcome is
+// not known, and the reservation is kept.
+func (c *conn) settle(id uint64, r *jobpb.Result, word string) {
+	if r == nil {
+		return
+	}
+	c.held.drop(id)
+	if r.Code != jobpb.Code_OK {
+		word = notFound
+	}
+	c.say(word)
+}
+
+// release gives a job back. One that has used up its attempts is buried instead,
+// which the protocol has a word for.
+func (c *conn) release(cmd command) {
+	ref, held := c.held.ref(cmd.id)
+	if !held {
+		c.say(notFound)
+		return
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+		Ref: ref, DelayMs: delayMillis(cmd.seconds), SetPriority: true, Priority: cmd.pri,
+	}}})
+	word := "RELEASED"
+	if r != nil && r.State == jobpb.State_STATE_DEAD {
+		word = buried
+	}
+	c.settle(cmd.id, r, word)
+}
+
+func (c *conn) bury(cmd command) {
+	ref, held := c.held.ref(cmd.id)
+	if !held {
+		c.say(notFound)
+		return
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{Ref: ref, SetPriority: true, Priority: cmd.pri}}})
+	c.settle(cmd.id, r, buried)
+}
+
+func (c *conn) touch(id uint64) {
+	ref, held := c.held.ref(id)
+	if !held {
+		c.say(notFound)
+		return
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref}}})
+	switch {
+	case r == nil:
+	case r.Code == jobpb.Code_OK:
+		c.held.add(id, ref.Generation, c.held.jobs[id].ttr)
+		c.say("TOUCHED")
+	default:
+		c.held.drop(id)
+		c.say(notFound)
+	}
+}
+
+func (c *conn) kickJob(id uint64) {
+	if id == 0 {
+		c.say(notFound)
+		return
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: &jobpb.Ref{Seq: id}}}})
+	switch {
+	case r == nil:
+	case r.Code == jobpb.Code_OK:
+		c.say("KICKED")
+	default:
+		c.say(notFound)
+	}
+}
+
+// kick makes up to n buried jobs of the used tube ready or, when it has none,
+// delayed ones. More than the queue moves at once are moved in several steps;
+// which kind of jobs is decided once.
+func (c *conn) kick(n uint32) {
+	if n <= job.MaxKick {
+		if kicked, ok := c.kickSome(n, true); ok {
+			c.say("KICKED " + strconv.FormatUint(uint64(kicked), 10))
+		}
+		return
+	}
+	total, ok := c.kickMany(n, false)
+	if ok && total == 0 {
+		total, ok = c.kickMany(n, true)
+	}
+	if ok {
+		c.say("KICKED " + strconv.FormatUint(uint64(total), 10))
+	}
+}
+
+func (c *conn) kickMany(n uint32, orDelayed bool) (total uint32, ok bool) {
+	for total < n {
+		step := min(n-total, job.MaxKick)
+		kicked, ok := c.kickSome(step, orDelayed)
+		if !ok {
+			return 0, false
+		}
+		if total += kicked; kicked < step {
+			break
+		}
+	}
+	return total, true
+}
+
+// kickSome has replied when it is not ok.
+func (c *conn) kickSome(n uint32, orDelayed bool) (kicked uint32, ok bool) {
+	if n == 0 {
+		return 0, true
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: c.used, Max: n, OrDelayed: orDelayed}}})
+	if r == nil {
+		return 0, false
+	}
+	if err := job.ResultError(r); err != nil {
+		c.fail(err)
+		return 0, false
+	}
+	return r.Count, true
+}
+
+// pauseTube holds back a tube's ready jobs, or ends that. A tube without jobs
+// can be paused while a connection of this node names it.
+func (c *conn) pauseTube(tube string, seconds uint32) {
+	_, named := c.server.tubes.of(tube)
+	if !named {
+		t, err := c.server.Queue.Topic(c.ctx, tube, false)
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		if !alive(t) {
+			c.say(notFound)
+			return
+		}
+	}
+	r := c.do(&jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{
+		Topic: tube, PauseMs: (time.Duration(seconds) * time.Second).Milliseconds(), Create: named,
+	}}})
+	if r == nil {
+		return
+	}
+	if err := job.ResultError(r); err != nil {
+		c.fail(err)
+		return
+	}
+	c.say("PAUSED")
+}

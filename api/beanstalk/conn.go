@@ -1,0 +1,288 @@
+package beanstalk
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// flushBytes is how much of the replies to a pipeline is collected before it is
+// written.
+const flushBytes = 32 << 10
+
+// keepBytes is the most that a connection keeps for its next reply.
+const keepBytes = 2 << 10
+
+// errClose ends a connection without a further reply.
+var errClose = errors.New("the connection ends here")
+
+// conn is one client. All of it belongs to the goroutine that runs serve, but for
+// net and cancel.
+type conn struct {
+	server *Server
+	net    net.Conn
+	ctx    context.Context // ends when the connection is closed by force
+	cancel context.CancelFunc
+	in     *input
+	out    []byte // replies that are not written yet
+	run    run
+
+	used    string
+	watched []string // in the order of watching
+	held    holds
+
+	producer, worker bool
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{server: s, net: nc, in: newInput(nc), used: defaultTube, watched: []string{defaultTube}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// serve executes commands in their order until the client ends or the server
+// shuts down. A panic is not caught: it is a defect that must be seen.
+func (c *conn) serve() {
+	c.server.tubes.use(c.used, 1)
+	c.server.tubes.watch(defaultTube, 1)
+	err := c.commands()
+	if err == nil || errors.Is(err, errClose) {
+		err = c.flush()
+	}
+	if err != nil {
+		c.server.Logger.Debug("beanstalkd connection ended", "client", c.net.RemoteAddr().String(), "cause", err)
+	}
+	c.net.Close()
+	c.in.close()
+	c.leave()
+	c.cancel()
+}
+
+// leave takes back everything by which others see the connection.
+func (c *conn) leave() {
+	c.returnJobs()
+	c.server.tubes.use(c.used, -1)
+	for _, name := range c.watched {
+		c.server.tubes.watch(name, -1)
+	}
+	if c.producer {
+		c.server.counts.producers.Add(-1)
+	}
+	if c.worker {
+		c.server.counts.workers.Add(-1)
+	}
+}
+
+// commands returns why the connection ends.
+func (c *conn) commands() error {
+	for {
+		line, state := c.in.line()
+		switch state {
+		case partial:
+			// Nothing more is to be done before the client sends: this is when
+			// what was collected leaves.
+			c.commit()
+			if err := c.flush(); err != nil {
+				return err
+			}
+			if c.server.ctx.Err() != nil {
+				return errClose
+			}
+			if err := c.in.fill(); err != nil {
+				return err
+			}
+		case tooLong:
+			c.say(badFormat)
+		case whole:
+			if err := c.execute(line); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *conn) execute(line []byte) error {
+	cmd, bad := parse(line)
+	if bad {
+		c.say(badFormat)
+		return nil
+	}
+	if cmd.verb == put {
+		return c.put(cmd)
+	}
+	c.commit() // all others see the puts before them
+	c.server.counts.commands[cmd.verb].Add(1)
+	switch cmd.verb {
+	case unknown:
+		c.say(unknownCommand)
+	case quit:
+		return errClose
+	case reserve:
+		return c.reserve(forever)
+	case reserveTimeout:
+		return c.reserve(time.Duration(cmd.seconds) * time.Second)
+	case reserveJob:
+		c.reserveJob(cmd.id)
+	case deleteJob:
+		c.delete(cmd.id)
+	case release:
+		c.release(cmd)
+	case bury:
+		c.bury(cmd)
+	case touch:
+		c.touch(cmd.id)
+	case kick:
+		c.kick(cmd.n)
+	case kickJob:
+		c.kickJob(cmd.id)
+	case use, watch, ignore, listTubeUsed, listTubesWatched:
+		c.choose(cmd)
+	default:
+		c.look(cmd)
+	}
+	return c.flushFull()
+}
+
+// choose executes what concerns the connection's own tubes.
+func (c *conn) choose(cmd command) {
+	switch cmd.verb {
+	case use:
+		c.server.tubes.use(cmd.tube, 1)
+		c.server.tubes.use(c.used, -1)
+		c.used = cmd.tube
+		c.say("USING " + c.used)
+	case watch:
+		c.watch(cmd.tube)
+	case ignore:
+		c.ignore(cmd.tube)
+	case listTubeUsed:
+		c.say("USING " + c.used)
+	case listTubesWatched:
+		c.list(c.watched)
+	}
+}
+
+func (c *conn) watch(tube string) {
+	if !slices.Contains(c.watched, tube) {
+		if len(c.watched) == job.MaxReserveTopics {
+			c.say(outOfMemory)
+			return
+		}
+		c.watched = append(slices.Clip(c.watched), tube)
+		c.server.tubes.watch(tube, 1)
+	}
+	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
+}
+
+func (c *conn) ignore(tube string) {
+	at := slices.Index(c.watched, tube)
+	if at >= 0 && len(c.watched) == 1 {
+		c.say("NOT_IGNORED")
+		return
+	}
+	if at >= 0 {
+		// A new list: a reserve that is over may still read the old one.
+		c.watched = slices.Concat(c.watched[:at], c.watched[at+1:])
+		c.server.tubes.watch(tube, -1)
+	}
+	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
+}
+
+// The replies without arguments.
+const (
+	badFormat      = "BAD_FORMAT"
+	unknownCommand = "UNKNOWN_COMMAND"
+	internalError  = "INTERNAL_ERROR"
+	outOfMemory    = "OUT_OF_MEMORY"
+	notFound       = "NOT_FOUND"
+	draining       = "DRAINING"
+	jobTooBig      = "JOB_TOO_BIG"
+	expectedCRLF   = "EXPECTED_CRLF"
+	buried         = "BURIED"
+	deadlineSoon   = "DEADLINE_SOON"
+	timedOut       = "TIMED_OUT"
+)
+
+// say replies with one line, behind the replies to all commands before.
+func (c *conn) say(line string) {
+	c.commit()
+	c.out = append(append(c.out, line...), "\r\n"...)
+}
+
+// give replies with a job.
+func (c *conn) give(word string, id uint64, body []byte) {
+	c.out = append(append(c.out, word...), ' ')
+	c.out = strconv.AppendUint(c.out, id, 10)
+	c.out = append(c.out, ' ')
+	c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
+	c.out = append(c.out, "\r\n"...)
+	c.out = append(c.out, body...)
+	c.out = append(c.out, "\r\n"...)
+}
+
+// document replies with a YAML document.
+func (c *conn) document(text []byte) {
+	c.out = append(c.out, "OK "...)
+	c.out = strconv.AppendInt(c.out, int64(len(text)), 10)
+	c.out = append(c.out, "\r\n"...)
+	c.out = append(c.out, text...)
+	c.out = append(c.out, "\r\n"...)
+}
+
+func (c *conn) list(names []string) {
+	text := []byte("---\n")
+	for _, name := range names {
+		text = append(append(append(text, "- "...), name...), '\n')
+	}
+	c.document(text)
+}
+
+// fail replies to a command that did not come about, or of which nobody knows.
+func (c *conn) fail(err error) {
+	switch job.CodeOf(err) {
+	case job.CodeNotFound:
+		c.say(notFound)
+	case job.CodeOverloaded, job.CodeTooManyTopics:
+		c.say(outOfMemory)
+	case job.CodeTooLarge:
+		c.say(jobTooBig)
+	default:
+		c.server.Logger.Debug("beanstalkd command failed", "client", c.net.RemoteAddr().String(), "error", err)
+		c.say(internalError)
+	}
+}
+
+func (c *conn) flushFull() error {
+	if len(c.out) < flushBytes {
+		return nil
+	}
+	return c.flush()
+}
+
+// flush writes the replies so far. It blocks while the client does not read.
+func (c *conn) flush() error {
+	if len(c.out) == 0 {
+		return nil
+	}
+	_, err := c.net.Write(c.out)
+	if c.out = c.out[:0]; cap(c.out) > keepBytes {
+		c.out = nil
+	}
+	return err
+}
+
+// do executes one operation. Without a result it has replied.
+func (c *conn) do(op *jobpb.Op) *jobpb.Result {
+	results, err := c.server.Queue.Do(c.ctx, []*jobpb.Op{op})
+	if err != nil {
+		c.fail(err)
+		return nil
+	}
+	return results[0]
+}

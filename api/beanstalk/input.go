@@ -1,0 +1,214 @@
+package beanstalk
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// maxLine is the longest command line in bytes, with its CRLF.
+	maxLine = 224
+
+	// smallBuffer is what an idle connection keeps; largeBuffer is borrowed
+	// while a client sends faster than that is emptied.
+	smallBuffer = 2 << 10
+	largeBuffer = 16 << 10
+)
+
+var largeBuffers = sync.Pool{New: func() any { b := make([]byte, largeBuffer); return &b }}
+
+// input reads lines and bodies from a connection. Its memory is bounded by
+// largeBuffer: bodies that do not fit are read past it.
+type input struct {
+	conn  net.Conn
+	buf   []byte // data lies in buf[from:to]
+	from  int
+	to    int
+	small []byte
+	large *[]byte // borrowed, or nil
+	last  int     // size of the last read
+	skips bool    // the line was too long: what follows is dropped up to its end
+	err   error   // why nothing more can be read; reported after the data
+}
+
+func newInput(conn net.Conn) *input {
+	in := &input{conn: conn, small: make([]byte, smallBuffer)}
+	in.buf = in.small
+	return in
+}
+
+// data is what has been read and not consumed.
+func (in *input) data() []byte { return in.buf[in.from:in.to] }
+
+// consume drops n bytes of data.
+func (in *input) consume(n int) {
+	in.from += n
+	if in.from == in.to {
+		in.from, in.to = 0, 0
+	}
+}
+
+// fill blocks for more data. It is called when data is less than what is needed,
+// and what is needed always fits the large buffer.
+func (in *input) fill() error {
+	if in.err != nil {
+		return in.err
+	}
+	in.makeRoom()
+	n, err := in.conn.Read(in.buf[in.to:])
+	in.to += n
+	in.last = n
+	if err != nil {
+		in.err = err
+	}
+	if n == 0 {
+		return in.err
+	}
+	return nil
+}
+
+// makeRoom makes place behind the data, in a buffer that suits the client: the
+// large one while reads fill the small one.
+func (in *input) makeRoom() {
+	left := in.to - in.from
+	switch {
+	case in.large == nil && (in.last >= smallBuffer || left == smallBuffer):
+		in.large = largeBuffers.Get().(*[]byte)
+		in.move(*in.large)
+	case in.large != nil && in.last <= smallBuffer/2 && left <= smallBuffer/2:
+		in.move(in.small)
+		in.giveBack()
+	case in.from > 0:
+		in.move(in.buf)
+	}
+}
+
+func (in *input) move(to []byte) {
+	n := copy(to, in.data())
+	in.buf, in.from, in.to = to, 0, n
+}
+
+func (in *input) giveBack() {
+	if in.large != nil {
+		largeBuffers.Put(in.large)
+		in.large = nil
+	}
+}
+
+// close ends the use of the buffers; the connection is not its to close.
+func (in *input) close() {
+	in.buf, in.from, in.to = nil, 0, 0
+	in.giveBack()
+}
+
+// lineState says what the data starts with.
+type lineState int
+
+const (
+	partial lineState = iota // more data is needed
+	whole                    // a line
+	tooLong                  // the end of a line that was too long
+)
+
+// line looks for a command line at the start of the data, without its CRLF, and
+// consumes it. It drops what is too long. It does not block; the line is valid
+// until the next fill.
+//
+// As in beanstalkd, only the first CR of what may be a line is looked at: one
+// without LF behind it hides all others.
+func (in *input) line() ([]byte, lineState) {
+	for {
+		window := in.data()
+		window = window[:min(len(window), maxLine)]
+		cr := bytes.IndexByte(window, '\r')
+		if cr >= 0 && cr+1 < len(window) && window[cr+1] == '\n' {
+			in.consume(cr + 2)
+			if in.skips {
+				in.skips = false
+				return nil, tooLong
+			}
+			return window[:cr], whole
+		}
+		if len(window) < maxLine {
+			return nil, partial
+		}
+		in.skips = true
+		in.consume(maxLine)
+	}
+}
+
+// body reads n bytes and the two behind them, which ok says are CRLF.
+func (in *input) body(n int) (body []byte, ok bool, err error) {
+	body = make([]byte, n+2)
+	have := copy(body, in.data())
+	in.consume(have)
+	if have < len(body) {
+		if in.err != nil {
+			return nil, false, in.err
+		}
+		if _, err := io.ReadFull(in.conn, body[have:]); err != nil {
+			in.err = err
+			return nil, false, err
+		}
+	}
+	return body[:n:n], body[n] == '\r' && body[n+1] == '\n', nil
+}
+
+// skip drops n bytes.
+func (in *input) skip(n int64) error {
+	for {
+		have := min(n, int64(len(in.data())))
+		in.consume(int(have))
+		if n -= have; n == 0 {
+			return nil
+		}
+		if err := in.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// longAgo ends a read that is under way.
+var longAgo = time.Unix(1, 0)
+
+// watchAfter is how long a reserve waits before the connection is watched. Most
+// are answered sooner.
+const watchAfter = 5 * time.Millisecond
+
+// watch reads ahead while a reserve waits, and calls gone when the client has
+// closed the connection or its sending half. When the buffer is full it cannot
+// tell any more. The caller must not use in until it has called stop.
+func (in *input) watch(gone func()) (stop func()) {
+	done := make(chan struct{})
+	t := time.AfterFunc(watchAfter, func() {
+		defer close(done)
+		for {
+			switch err := in.fill(); {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				in.err = nil
+				return
+			case err != nil || in.err != nil && !errors.Is(in.err, os.ErrDeadlineExceeded):
+				gone()
+				return
+			case in.from == 0 && in.to == largeBuffer:
+				return
+			}
+		}
+	})
+	return func() {
+		if t.Stop() {
+			return
+		}
+		in.conn.SetReadDeadline(longAgo)
+		<-done
+		in.conn.SetReadDeadline(time.Time{})
+		if errors.Is(in.err, os.ErrDeadlineExceeded) {
+			in.err = nil
+		}
+	}
+}

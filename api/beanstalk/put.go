@@ -1,0 +1,116 @@
+package beanstalk
+
+import (
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Bounds of one run of puts.
+const (
+	maxRun      = 256
+	maxRunBytes = 192 << 10
+)
+
+// run is a row of puts that a client has sent without waiting for replies. They
+// share one trip to the log; their replies come in their order.
+type run struct {
+	ops   []*jobpb.Op
+	bytes int
+}
+
+func (c *conn) put(cmd command) error {
+	c.server.counts.commands[put].Add(1)
+	size := int(cmd.n)
+	if size > c.server.MaxJobSize {
+		c.commit()
+		if err := c.await(int64(size) + 2); err != nil {
+			return err
+		}
+		if err := c.in.skip(int64(size) + 2); err != nil {
+			return err
+		}
+		c.say(jobTooBig)
+		return nil
+	}
+	if cmd.trailing {
+		c.server.counts.commands[put].Add(^uint64(0)) // a bad line does not count
+		c.say(badFormat)
+		return nil
+	}
+	if !c.producer {
+		c.producer = true
+		c.server.counts.producers.Add(1)
+	}
+	if err := c.await(int64(size) + 2); err != nil {
+		return err
+	}
+	body, ok, err := c.in.body(size)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		c.say(expectedCRLF)
+	case c.server.Draining():
+		c.say(draining)
+	default:
+		c.add(cmd, body)
+	}
+	return c.flushFull()
+}
+
+// await lets what was collected leave before a body that is not here yet.
+func (c *conn) await(size int64) error {
+	if int64(len(c.in.data())) >= size {
+		return nil
+	}
+	c.commit()
+	return c.flush()
+}
+
+func (c *conn) add(cmd command, body []byte) {
+	c.run.ops = append(c.run.ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
+		Topic: c.used, Body: body, Priority: cmd.pri,
+		DelayMs: delayMillis(cmd.seconds), TtrMs: ttrMillis(cmd.ttr),
+	}}})
+	if c.run.bytes += len(body); len(c.run.ops) == maxRun || c.run.bytes >= maxRunBytes {
+		c.commit()
+	}
+}
+
+// commit puts the run into the queue and replies to it.
+func (c *conn) commit() {
+	ops := c.run.ops
+	if len(ops) == 0 {
+		return
+	}
+	c.run = run{}
+	results, err := c.server.Queue.Do(c.ctx, ops)
+	for i := range ops {
+		switch {
+		case err != nil && c.server.Draining() && job.CodeOf(err) == job.CodeNotApplied:
+			c.say(draining)
+		case err != nil:
+			c.fail(err)
+		case results[i].Code != jobpb.Code_OK:
+			c.fail(job.ResultError(results[i]))
+		default:
+			c.out = append(c.out, "INSERTED "...)
+			c.out = strconv.AppendUint(c.out, results[i].Seq, 10)
+			c.out = append(c.out, "\r\n"...)
+		}
+	}
+}
+
+// delayMillis turns a delay into milliseconds; longer ones than the queue's
+// become its longest, over 31 years.
+func delayMillis(seconds uint32) int64 {
+	return min(time.Duration(seconds)*time.Second, job.MaxDelay).Milliseconds()
+}
+
+// ttrMillis is at least a second, as in beanstalkd, and at most the queue's.
+func ttrMillis(seconds uint32) int64 {
+	return min(time.Duration(max(seconds, 1))*time.Second, job.MaxTTR).Milliseconds()
+}

@@ -1,0 +1,183 @@
+package beanstalk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tarry/api"
+)
+
+const (
+	// DefaultMaxJobSize is beanstalkd's own limit on a body, in bytes.
+	DefaultMaxJobSize = 65535
+	// HardMaxJobSize is the most that a setting may allow.
+	HardMaxJobSize = 1 << 20
+)
+
+// Options is what a Server needs. Queue, Inspector and Logger are required.
+type Options struct {
+	Queue     api.Queue
+	Inspector api.Inspector
+	Logger    *slog.Logger
+	// MaxJobSize is the largest body in bytes, inclusive; 0 means
+	// DefaultMaxJobSize.
+	MaxJobSize int
+	// Draining says that puts are refused because this node is about to stop;
+	// nil means never.
+	Draining func() bool
+}
+
+// Server speaks the beanstalkd protocol. See New.
+type Server struct {
+	Options
+	id      string // 16 hexadecimal digits, new in each process
+	started time.Time
+	tubes   *tubes
+	counts  counts
+
+	ctx    context.Context // ends when Shutdown starts
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the connections
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	closed    bool
+}
+
+// counts are of this process, for the stats command.
+type counts struct {
+	commands                    [verbs]atomic.Uint64
+	connections                 atomic.Uint64 // ever
+	producers, workers, waiting atomic.Int64  // now
+}
+
+// New makes a server; it listens nowhere yet.
+func New(o Options) *Server {
+	if o.MaxJobSize == 0 {
+		o.MaxJobSize = DefaultMaxJobSize
+	}
+	if o.Draining == nil {
+		o.Draining = func() bool { return false }
+	}
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	s := &Server{
+		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(),
+		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// ErrClosed is what Serve returns after Shutdown.
+var ErrClosed = errors.New("the beanstalkd server is closed")
+
+// acceptPause keeps Serve from spinning while connections cannot be accepted,
+// for want of file descriptors for instance.
+const acceptPause = 50 * time.Millisecond
+
+// Serve accepts connections and blocks until l fails or Shutdown is called; then
+// it returns ErrClosed. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if !s.addListener(l) {
+		return ErrClosed
+	}
+	for {
+		nc, err := l.Accept()
+		switch {
+		case err == nil:
+			s.accept(nc)
+		case s.ctx.Err() != nil:
+			return ErrClosed
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default:
+			s.Logger.Warn("cannot accept beanstalkd connections for the moment", "error", err)
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(acceptPause):
+			}
+		}
+	}
+}
+
+func (s *Server) addListener(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.listeners[l] = struct{}{}
+	}
+	return !s.closed
+}
+
+func (s *Server) accept(nc net.Conn) {
+	c := newConn(s, nc)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		nc.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.work.Add(1)
+	s.mu.Unlock()
+	s.counts.connections.Add(1)
+	go func() {
+		defer s.work.Done()
+		c.serve()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+	}()
+}
+
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// Shutdown ends the server: no new connections, waiting reserves end, each
+// connection is closed behind the command that is under way, and the jobs that
+// it holds go back. It blocks until that is done; when ctx ends first, it closes
+// what is left and waits for no outcome any more but that of the commands that
+// are under way.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.cancel()
+	for l := range s.listeners {
+		l.Close()
+	}
+	for c := range s.conns {
+		c.net.SetReadDeadline(longAgo)
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.net.Close() // also ends a write that nobody reads
+		c.cancel()
+	}
+	s.mu.Unlock()
+	<-done
+	return ctx.Err()
+}

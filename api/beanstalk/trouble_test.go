@@ -1,0 +1,265 @@
+package beanstalk_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/beanstalk"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// scripted is a queue that does as it is told and remembers what it was asked.
+type scripted struct {
+	mu    sync.Mutex
+	calls [][]*jobpb.Op
+	seq   uint64
+	err   error // of Do
+	wait  chan struct{}
+	code  jobpb.Code
+}
+
+func (q *scripted) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls = append(q.calls, ops)
+	if q.err != nil {
+		return nil, q.err
+	}
+	results := make([]*jobpb.Result, len(ops))
+	for i := range ops {
+		q.seq++
+		results[i] = &jobpb.Result{Code: q.code, Seq: q.seq}
+	}
+	return results, nil
+}
+
+// Reserve gives jobs for ever with "job" as the topic, and waits otherwise.
+func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	if r.Topics[0] == "job" {
+		return []*jobpb.Reserved{{Seq: 7, Generation: 3, TtrMs: 60_000, Body: []byte("x")}}, nil
+	}
+	if q.wait != nil {
+		q.wait <- struct{}{}
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-t.C:
+		return nil, nil
+	}
+}
+
+func (q *scripted) Job(context.Context, string, bool) (*jobpb.Job, error) { return nil, q.err }
+func (q *scripted) Topics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
+	return nil, q.err
+}
+func (q *scripted) Topic(context.Context, string, bool) (*jobpb.Topic, error) {
+	return &jobpb.Topic{}, q.err
+}
+func (q *scripted) JobBySeq(context.Context, uint64, bool) (*jobpb.Job, error) { return nil, q.err }
+func (q *scripted) Peek(context.Context, string, jobpb.State, bool) (*jobpb.Job, error) {
+	return nil, q.err
+}
+
+func (q *scripted) asked() [][]*jobpb.Op {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.calls
+}
+
+func (q *scripted) options(t testing.TB) beanstalk.Options {
+	return beanstalk.Options{Queue: q, Inspector: q, Logger: testLogger(t)}
+}
+
+// talk sends everything at once and closes the sending half; it returns all
+// replies.
+func talk(t testing.TB, addr, sent string) string {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, sent)
+	require.NoError(t, err)
+	require.NoError(t, c.(*net.TCPConn).CloseWrite())
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	got, err := io.ReadAll(c)
+	require.NoError(t, err)
+	return string(got)
+}
+
+func TestFailuresHaveWords(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code jobpb.Code
+		want string
+	}{
+		{err: job.NotApplied("no leader"), want: "INTERNAL_ERROR"},
+		{err: job.Unknown("lost"), want: "INTERNAL_ERROR"},
+		{err: io.ErrUnexpectedEOF, want: "INTERNAL_ERROR"},
+		{err: job.Errorf(job.CodeOverloaded, "full"), want: "OUT_OF_MEMORY"},
+		{code: jobpb.Code_TOO_MANY_TOPICS, want: "OUT_OF_MEMORY"},
+		{code: jobpb.Code_INVALID, want: "INTERNAL_ERROR"},
+	} {
+		q := &scripted{err: c.err, code: c.code}
+		require.Equal(t, c.want+"\r\n", talk(t, serve(t, q.options(t)), "put 0 0 1 1\r\nx\r\n"), "%v %v", c.err, c.code)
+	}
+	q := &scripted{err: job.NotApplied("no leader")}
+	got := talk(t, serve(t, q.options(t)), "stats\r\nstats-job 1\r\npeek 1\r\npeek-ready\r\nkick 1\r\nkick-job 1\r\nlist-tubes\r\nstats-tube a\r\npause-tube a 1\r\ndelete 1\r\nreserve-job 1\r\n")
+	require.Equal(t, strings.Repeat("INTERNAL_ERROR\r\n", 11), got)
+}
+
+func TestADrainingNodeRefusesPuts(t *testing.T) {
+	q := &scripted{}
+	o := q.options(t)
+	var draining atomic.Bool
+	o.Draining = draining.Load
+	addr := serve(t, o)
+	require.Equal(t, "INSERTED 1\r\n", talk(t, addr, "put 0 0 1 1\r\nx\r\n"))
+	draining.Store(true)
+	require.Equal(t, "DRAINING\r\nEXPECTED_CRLF\r\n", talk(t, addr, "put 0 0 1 1\r\nx\r\nput 0 0 1 1\r\nxyz"))
+	require.Contains(t, talk(t, addr, "stats\r\n"), "\ndraining: true\n")
+	require.Len(t, q.asked(), 1)
+}
+
+func TestPipelinedPutsShareATrip(t *testing.T) {
+	q := &scripted{}
+	got := talk(t, serve(t, q.options(t)), strings.Repeat("put 0 0 1 1\r\nx\r\n", 20)+"use a\r\nput 0 0 1 1\r\nx\r\n")
+	require.Equal(t, 21, strings.Count(got, "INSERTED "))
+	require.True(t, strings.HasSuffix(got, "INSERTED 20\r\nUSING a\r\nINSERTED 21\r\n"), got)
+	require.Len(t, q.asked(), 2)
+	require.Equal(t, "default", q.asked()[0][19].GetAdd().Topic)
+	require.Equal(t, "a", q.asked()[1][0].GetAdd().Topic)
+}
+
+func TestPutsCarryBeanstalkdsHabits(t *testing.T) {
+	q := &scripted{}
+	talk(t, serve(t, q.options(t)), "put 5 4294967295 0 1\r\nx\r\nput 5 2 4294967295 1\r\nx\r\n")
+	first, second := q.asked()[0][0].GetAdd(), q.asked()[0][1].GetAdd()
+	require.Equal(t, job.MaxDelay.Milliseconds(), first.DelayMs)
+	require.EqualValues(t, 1000, first.TtrMs)
+	require.EqualValues(t, 5, first.Priority)
+	require.Zero(t, first.MaxAttempts)
+	require.EqualValues(t, 2000, second.DelayMs)
+	require.Equal(t, job.MaxTTR.Milliseconds(), second.TtrMs)
+}
+
+func TestAnUnknownOutcomeKeepsTheReservation(t *testing.T) {
+	q := &scripted{err: job.Unknown("lost")}
+	got := talk(t, serve(t, q.options(t)), "watch job\r\nignore default\r\nreserve\r\ndelete 7\r\nrelease 7 0 0\r\nbury 7 0\r\ntouch 7\r\n")
+	require.True(t, strings.HasSuffix(got, strings.Repeat("INTERNAL_ERROR\r\n", 4)), got)
+	// At the end the job is given back, with its fence.
+	require.Eventually(t, func() bool { return len(q.asked()) == 5 }, 10*time.Second, time.Millisecond)
+	back := q.asked()[4][0].GetRelease()
+	require.True(t, back.Returned)
+	require.EqualValues(t, 7, back.Ref.Seq)
+	require.EqualValues(t, 3, back.Ref.Generation)
+}
+
+func TestALongKickGoesInSteps(t *testing.T) {
+	q := &scripted{}
+	require.Equal(t, "KICKED 0\r\n", talk(t, serve(t, q.options(t)), "kick 1000000\r\n"))
+	require.Len(t, q.asked(), 2)
+	require.False(t, q.asked()[0][0].GetKickTopic().OrDelayed)
+	require.True(t, q.asked()[1][0].GetKickTopic().OrDelayed)
+	require.EqualValues(t, job.MaxKick, q.asked()[1][0].GetKickTopic().Max)
+}
+
+func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
+	q := &scripted{wait: make(chan struct{}, 1)}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := beanstalk.New(q.options(t))
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "watch job\r\nignore default\r\nreserve\r\nwatch other\r\nignore job\r\nreserve\r\n")
+	require.NoError(t, err)
+	<-q.wait
+	idle, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer idle.Close()
+	require.NoError(t, s.Shutdown(context.Background()))
+	require.ErrorIs(t, <-served, beanstalk.ErrClosed)
+	got, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(got), "WATCHING 2\r\nWATCHING 1\r\n"), "a reserve without end was answered: %q", got)
+	require.Len(t, q.asked(), 1)
+	require.True(t, q.asked()[0][0].GetRelease().Returned)
+	require.ErrorIs(t, s.Serve(l), beanstalk.ErrClosed)
+}
+
+// TestShutdownDoesNotWaitForAClientThatDoesNotRead: such a client holds up a
+// write; the end of the patience closes it.
+func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+	q := &scripted{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := beanstalk.New(q.options(t))
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	// Send until nothing more is taken: then the server hangs in a write.
+	more := []byte(strings.Repeat("list-tubes\r\n", 1000))
+	for err == nil {
+		require.NoError(t, c.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+		_, err = c.Write(more)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
+	<-served
+}
+
+// TestIdleConnectionsAreSmall holds 10,000 connections, waiting ones among them,
+// to the memory that they are promised to need, 500 MB a node.
+func TestIdleConnectionsAreSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("opens many connections")
+	}
+	const n = 2000 // a fifth, for the sake of file descriptors
+	q := &scripted{}
+	addr := serve(t, q.options(t))
+	before := memory()
+	for i := range n {
+		c, err := net.Dial("tcp", addr)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, strings.Repeat("put 0 0 1 1\r\nx\r\n", 4)+"watch a\r\n")
+		require.NoError(t, err)
+		r := bufio.NewReaderSize(c, 16)
+		for range 5 {
+			_, err = r.ReadSlice('\n')
+			require.True(t, err == nil || err == bufio.ErrBufferFull)
+		}
+		if i%2 == 0 {
+			_, err = io.WriteString(c, "reserve\r\n")
+			require.NoError(t, err)
+		}
+	}
+	const each = 500 << 20 / 10_000
+	require.Less(t, (memory()-before)/n, uint64(each))
+}
+
+func memory() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
