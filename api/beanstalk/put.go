@@ -36,7 +36,6 @@ func (c *conn) put(cmd command) error {
 		return nil
 	}
 	if cmd.trailing {
-		c.server.counts.commands[put].Add(^uint64(0)) // a bad line does not count
 		c.say(badFormat)
 		return nil
 	}

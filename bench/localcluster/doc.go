@@ -2,9 +2,10 @@
 // kill, pause, restart and wipe them, and ask them who leads.
 //
 // The load generator uses it for `tarry bench --start`, the integration tests for
-// their faults. It can also start a real beanstalkd, to compare with. It speaks to nodes only by their command line, signals and HTTP,
-// and imports no room of the server. The owner of a Cluster calls Stop, which
-// ends every process that was started.
+// their faults. It speaks to nodes only by their command line, signals and HTTP,
+// and imports no room of the server. For comparison it also starts a real
+// beanstalkd. The owner of a Cluster calls Stop, which ends every process that
+// was started.
 //
 // Start with Cluster in cluster.go; node.go is one process.
 package localcluster

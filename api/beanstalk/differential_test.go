@@ -1,0 +1,224 @@
+package beanstalk_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	seedFlag   = flag.Uint64("beanstalk.seed", 0, "seed of the differential test; 0 takes a new one")
+	roundsFlag = flag.Int("beanstalk.rounds", 3000, "rounds of the differential test, each of a few commands")
+)
+
+// TestTarryAndBeanstalkdAnswerAlike sends the same random commands to a real
+// beanstalkd and to a node, from several connections, and compares all replies.
+// A round is over when both have answered it, so that both see one order.
+func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
+	real := startReal(t)
+	addrs, _ := startNodes(t, 1)
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("repeat with -beanstalk.seed=%d -beanstalk.rounds=%d", seed, *roundsFlag)
+	d := newDuel(t, rand.New(rand.NewPCG(seed, 0)), real, addrs[0])
+	for range *roundsFlag {
+		d.round()
+	}
+	for _, word := range []string{"INSERTED", "RESERVED", "RELEASED", "BURIED", "KICKED", "DELETED", "TOUCHED", "PAUSED", "FOUND", "TIMED_OUT"} {
+		require.NotZero(t, d.seen[word], "no reply was %s, so nothing was compared", word)
+	}
+	t.Logf("replies compared: %v", d.seen)
+}
+
+func startReal(t *testing.T) (addr string) {
+	path, err := exec.LookPath("beanstalkd")
+	if err != nil {
+		t.Skip("SKIPPED: there is no beanstalkd on this machine (apt-get install beanstalkd), so there is nothing to compare with")
+	}
+	addr = freePorts(t, 1)[0]
+	host, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	cmd := exec.Command(path, "-l", host, "-p", port)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, 10*time.Second, 5*time.Millisecond)
+	return addr
+}
+
+const (
+	clients = 4 // connections that come and go
+	keeper  = 0 // the connection that watches the lasting tubes all the time
+)
+
+// duel is the two servers and what is known of both. Side 0 is beanstalkd.
+type duel struct {
+	t     *testing.T
+	rng   *rand.Rand
+	addrs [2]string
+	conns [1 + clients][2]*wire
+	jobs  [2]map[string]int // number of the job by id
+	ids   [][2]string       // ids by number
+	taken map[uint32]bool   // priorities and delays that are in use
+	said  []string          // the last commands, for a report
+	seen  map[string]int    // replies by their first word
+	last  [1 + clients]int  // the job that each connection reserved last
+}
+
+func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *duel {
+	d := &duel{
+		t: t, rng: rng, addrs: [2]string{real, tarry}, jobs: [2]map[string]int{{}, {}},
+		taken: map[uint32]bool{}, seen: map[string]int{},
+	}
+	for i := range d.conns {
+		d.dial(i)
+	}
+	t.Cleanup(func() {
+		for _, pair := range d.conns {
+			pair[0].Close()
+			pair[1].Close()
+		}
+	})
+	// These stay known, so that their counts and pauses do, on both sides.
+	for _, tube := range lasting {
+		d.exchange(keeper, "watch "+tube+"\r\n")
+	}
+	return d
+}
+
+func (d *duel) dial(i int) {
+	for side, addr := range d.addrs {
+		c, err := dialWire(addr)
+		require.NoError(d.t, err)
+		d.conns[i][side] = c
+	}
+}
+
+// round is a packet of a few commands, a wait that another connection ends, or a
+// connection that ends.
+func (d *duel) round() {
+	i := 1 + d.rng.IntN(clients)
+	switch n := d.rng.IntN(100); {
+	case n < 2:
+		d.reconnect(i)
+	case n < 6:
+		d.waitForPut(i)
+	default:
+		var batch []string
+		for range 1 + d.rng.IntN(5)*d.rng.IntN(2) {
+			batch = append(batch, d.command(i)...)
+		}
+		d.exchange(i, batch...)
+	}
+}
+
+// exchange sends texts in one packet and compares one reply to each. {7} in a
+// text stands for the id of job 7. A text may hold two lines that are answered
+// as one.
+func (d *duel) exchange(i int, texts ...string) {
+	d.send(i, texts...)
+	for _, text := range texts {
+		d.compare(i, text)
+	}
+}
+
+func (d *duel) send(i int, texts ...string) {
+	for side, c := range d.conns[i] {
+		packet := d.fill(strings.Join(texts, ""), side)
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		_, err := c.Write([]byte(packet))
+		require.NoError(d.t, err)
+	}
+	d.said = append(d.said, fmt.Sprintf("%d> %.300q", i, texts))
+	d.said = d.said[max(0, len(d.said)-40):]
+}
+
+func (d *duel) compare(i int, text string) (word string) {
+	var replies [2]reply
+	for side, c := range d.conns[i] {
+		var err error
+		if replies[side], err = c.reply(); err != nil {
+			d.fail(i, text, fmt.Sprintf("side %d: %v; the other: %q", side, err, replies[0].line))
+		}
+	}
+	word = replies[0].line[0]
+	if word == "INSERTED" && replies[1].line[0] == word {
+		for side := range d.jobs {
+			d.jobs[side][replies[side].line[1]] = len(d.ids)
+		}
+		d.ids = append(d.ids, [2]string{replies[0].line[1], replies[1].line[1]})
+	}
+	if n, ok := d.jobs[0][replies[0].id()]; ok && word == "RESERVED" {
+		d.last[i] = n
+	}
+	for side := range replies {
+		replies[side].name(d.jobs[side])
+	}
+	if difference := diff(text, replies[0], replies[1]); difference != "" {
+		d.fail(i, text, difference)
+	}
+	d.seen[word]++
+	return word
+}
+
+func (d *duel) fail(i int, text, what string) {
+	d.t.Helper()
+	require.FailNow(d.t, "the servers differ", "%s\nanswers on %d to %.300q\nbefore:\n%s", what, i, text, strings.Join(d.said, "\n"))
+}
+
+// reconnect ends a connection and waits until both servers have noticed.
+func (d *duel) reconnect(i int) {
+	quits := d.rng.IntN(2) == 0
+	d.said = append(d.said, fmt.Sprintf("%d ends", i))
+	for side := range d.addrs {
+		if quits {
+			d.conns[i][side].Write([]byte("quit\r\n"))
+		} else {
+			d.conns[i][side].Close()
+		}
+	}
+	for side := range d.addrs {
+		require.Eventually(d.t, func() bool {
+			c := d.conns[keeper][side]
+			c.SetDeadline(time.Now().Add(20 * time.Second))
+			fmt.Fprint(c, "stats\r\n")
+			r, err := c.reply()
+			return err == nil && bytes.Contains(r.body, fmt.Appendf(nil, "current-connections: %d\n", clients))
+		}, 20*time.Second, time.Millisecond)
+		d.conns[i][side].Close()
+	}
+	d.dial(i)
+}
+
+// waitForPut lets a connection that finds nothing wait for what another puts.
+func (d *duel) waitForPut(i int) {
+	other := 1 + i%clients
+	tube := d.tube()
+	d.exchange(i, "watch "+tube+"\r\n")
+	d.exchange(other, "pause-tube "+tube+" 0\r\n", "use "+tube+"\r\n")
+	d.send(i, "reserve-with-timeout 0\r\n")
+	if d.compare(i, "reserve-with-timeout 0") != "TIMED_OUT" {
+		return
+	}
+	d.send(i, "reserve-with-timeout 10\r\n")
+	d.exchange(other, d.put("0"))
+	d.compare(i, "reserve-with-timeout 10")
+}

@@ -1,0 +1,215 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/beanstalkd/go-beanstalk"
+	"github.com/stretchr/testify/require"
+
+	"tarry/bench/localcluster"
+)
+
+// errOver ends a worker whose work is done.
+var errOver = errors.New("all jobs are done")
+
+// account is what producers and consumers of a test know together.
+type account struct {
+	mu       sync.Mutex
+	inserted map[uint64]bool // ids that were answered with INSERTED
+	deleted  map[uint64]int  // how often a delete was acknowledged
+	unknown  map[uint64]bool // a delete failed: the job may be gone or not
+	visits   map[uint64]int
+	ghosts   []uint64 // handed out after an acknowledged delete
+}
+
+func newAccount() *account {
+	return &account{inserted: map[uint64]bool{}, deleted: map[uint64]int{}, unknown: map[uint64]bool{}, visits: map[uint64]int{}}
+}
+
+func (a *account) insert(id uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inserted[id] = true
+}
+
+func (a *account) delete(id uint64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.unknown[id] = true
+	} else {
+		a.deleted[id]++
+	}
+}
+
+// visit counts the reservations of a job, so that each takes another way.
+func (a *account) visit(id uint64) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.deleted[id] > 0 {
+		a.ghosts = append(a.ghosts, id)
+	}
+	a.visits[id]++
+	return a.visits[id]
+}
+
+func (a *account) missing() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.inserted {
+		if a.deleted[id] == 0 && !a.unknown[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// withClient runs work with an unmodified client, on one node after the other as
+// their connections fail, until work says that it is over.
+func withClient(nodes []*localcluster.Node, first int, over <-chan struct{}, work func(*beanstalk.Conn) error) {
+	for i := first; ; i++ {
+		c, err := beanstalk.Dial("tcp", nodes[i%len(nodes)].Beanstalk)
+		if err == nil {
+			for err == nil && !isOver(over) {
+				err = work(c)
+			}
+			c.Close()
+		}
+		if errors.Is(err, errOver) || isOver(over) {
+			return
+		}
+		select {
+		case <-over:
+		case <-time.After(20 * time.Millisecond): // a node that is down refuses at once
+		}
+	}
+}
+
+func isOver(over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader puts, reserves, releases,
+// buries, kicks and deletes with somebody else's client, while the leader is
+// killed twice. What was acknowledged is done once.
+func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
+	const producers, consumers, each = 3, 4, 150
+	c := startCluster(t, 3)
+	a := newAccount()
+	over := make(chan struct{})
+	var producing, consuming sync.WaitGroup
+	for p := range producers {
+		producing.Go(func() {
+			n := 0
+			withClient(c.Nodes(), p, over, func(conn *beanstalk.Conn) error {
+				if n == each {
+					return errOver
+				}
+				body := fmt.Sprintf("job %d of %d", n, p)
+				tube := beanstalk.NewTube(conn, "work")
+				id, err := tube.Put([]byte(body), 1024, time.Duration(n%3)*time.Second, 5*time.Second)
+				if err != nil {
+					return err // it may be there or not; it is put again
+				}
+				a.insert(id)
+				n++
+				time.Sleep(10 * time.Millisecond) // the pace of the load, not a wait for anything
+				return nil
+			})
+		})
+	}
+	for w := range consumers {
+		consuming.Go(func() { withClient(c.Nodes(), w, over, func(conn *beanstalk.Conn) error { return consume(conn, a) }) })
+	}
+	for range 2 {
+		leader := c.leader()
+		require.NoError(t, leader.Kill())
+		c.leader() // waits for the next
+		require.NoError(t, leader.Start())
+		c.waitReady(leader)
+	}
+	producing.Wait()
+	c.until(func() error {
+		if n := a.missing(); n > 0 {
+			return fmt.Errorf("%d jobs are not done yet", n)
+		}
+		return nil
+	})
+	c.until(func() error { return emptyTube(c.Nodes()[0], "work") })
+	close(over)
+	consuming.Wait()
+	require.Len(t, a.inserted, producers*each)
+	require.Empty(t, a.ghosts, "jobs were handed out after an acknowledged delete")
+	for id, n := range a.deleted {
+		require.Equal(t, 1, n, "job %d was deleted more than once", id)
+	}
+	c.requireEqualDigests(c.leader(), 3)
+}
+
+// emptyTube fails while the tube has jobs: also those whose put or delete failed
+// towards the client must come to an end.
+func emptyTube(n *localcluster.Node, tube string) error {
+	conn, err := beanstalk.Dial("tcp", n.Beanstalk)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	stats, err := beanstalk.NewTube(conn, tube).Stats()
+	if errors.Is(err, beanstalk.ErrNotFound) {
+		return nil // nobody names it on this node
+	}
+	if err != nil {
+		return err
+	}
+	for _, state := range []string{"ready", "reserved", "delayed", "buried"} {
+		if n := stats["current-jobs-"+state]; n != "0" {
+			return fmt.Errorf("%s jobs are %s", n, state)
+		}
+	}
+	return nil
+}
+
+// consume takes one job a step further: released first, then buried and kicked,
+// then deleted.
+func consume(conn *beanstalk.Conn, a *account) error {
+	id, _, err := beanstalk.NewTubeSet(conn, "work").Reserve(time.Second)
+	if err != nil {
+		if errors.Is(err, beanstalk.ErrTimeout) || errors.Is(err, beanstalk.ErrDeadline) {
+			return nil
+		}
+		return err
+	}
+	if _, err := conn.StatsJob(id); err != nil {
+		return lost(err)
+	}
+	switch a.visit(id) % 3 {
+	case 1:
+		return lost(conn.Release(id, 100, 0))
+	case 2:
+		if err := conn.Bury(id, 7); err != nil {
+			return lost(err)
+		}
+		// Another consumer may have kicked all that are buried.
+		return lost(conn.KickJob(id))
+	}
+	err = conn.Delete(id)
+	a.delete(id, err)
+	return lost(err)
+}
+
+// lost hides that somebody else has the job by now: the time to run was over.
+func lost(err error) error {
+	if errors.Is(err, beanstalk.ErrNotFound) {
+		return nil
+	}
+	return err
+}
