@@ -110,6 +110,8 @@ func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
 	for p := range producers {
 		producing.Go(func() {
 			n := 0
+			pace := time.NewTicker(10 * time.Millisecond) // so that the load lasts while leaders die
+			defer pace.Stop()
 			withClient(c.Nodes(), p, over, func(conn *beanstalk.Conn) error {
 				if n == each {
 					return errOver
@@ -122,7 +124,7 @@ func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
 				}
 				a.insert(id)
 				n++
-				time.Sleep(10 * time.Millisecond) // the pace of the load, not a wait for anything
+				<-pace.C
 				return nil
 			})
 		})
