@@ -185,9 +185,11 @@ func emptyTube(n *localcluster.Node, tube string) error {
 func consume(conn *beanstalk.Conn, a *account) error {
 	id, _, err := beanstalk.NewTubeSet(conn, "work").Reserve(time.Second)
 	if err != nil {
-		if errors.Is(err, beanstalk.ErrTimeout) || errors.Is(err, beanstalk.ErrDeadline) {
-			return nil
+		if !errors.Is(err, beanstalk.ErrTimeout) {
+			return err
 		}
+		// A leader may die between a bury and its kick.
+		_, err = beanstalk.NewTube(conn, "work").Kick(100)
 		return err
 	}
 	if _, err := conn.StatsJob(id); err != nil {
@@ -200,7 +202,7 @@ func consume(conn *beanstalk.Conn, a *account) error {
 		if err := conn.Bury(id, 7); err != nil {
 			return lost(err)
 		}
-		// Another consumer may have kicked all that are buried.
+		// Another consumer may have kicked all that are buried: then it is not found.
 		return lost(conn.KickJob(id))
 	}
 	err = conn.Delete(id)
