@@ -23,11 +23,13 @@ type account struct {
 	deleted  map[uint64]int  // how often a delete was acknowledged
 	unknown  map[uint64]bool // a delete failed: the job may be gone or not
 	visits   map[uint64]int
-	ghosts   []uint64 // handed out after an acknowledged delete
+	ghosts   []uint64             // handed out after an acknowledged delete
+	held     map[uint64]time.Time // when a reservation's time to run ends at the earliest
+	doubles  []uint64             // handed out while another connection held them
 }
 
 func newAccount() *account {
-	return &account{inserted: map[uint64]bool{}, deleted: map[uint64]int{}, unknown: map[uint64]bool{}, visits: map[uint64]int{}}
+	return &account{inserted: map[uint64]bool{}, deleted: map[uint64]int{}, unknown: map[uint64]bool{}, visits: map[uint64]int{}, held: map[uint64]time.Time{}}
 }
 
 func (a *account) insert(id uint64) {
@@ -46,15 +48,30 @@ func (a *account) delete(id uint64, err error) {
 	}
 }
 
-// visit counts the reservations of a job, so that each takes another way.
-func (a *account) visit(id uint64) int {
+// visit counts the reservations of a job, so that each takes another way. The job
+// is the caller's until then, or until it calls giveUp.
+func (a *account) visit(id uint64, until time.Time) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if time.Now().Before(a.held[id]) {
+		a.doubles = append(a.doubles, id)
+	}
+	a.held[id] = until
 	if a.deleted[id] > 0 {
 		a.ghosts = append(a.ghosts, id)
 	}
 	a.visits[id]++
 	return a.visits[id]
+}
+
+// giveUp is called before a reservation is ended, by a command or with the
+// connection.
+func (a *account) giveUp(id uint64, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held[id].Equal(until) { // nobody else has it by now
+		delete(a.held, id)
+	}
 }
 
 func (a *account) missing() (n int) {
@@ -98,6 +115,9 @@ func isOver(over <-chan struct{}) bool {
 	}
 }
 
+// timeToRun is that of every job.
+const timeToRun = 5 * time.Second
+
 // TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader puts, reserves, releases,
 // buries, kicks and deletes with somebody else's client, while the leader is
 // killed twice. What was acknowledged is done once.
@@ -110,19 +130,21 @@ func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
 	for p := range producers {
 		producing.Go(func() {
 			n := 0
+			pace := time.NewTicker(10 * time.Millisecond) // so that the load lasts while leaders die
+			defer pace.Stop()
 			withClient(c.Nodes(), p, over, func(conn *beanstalk.Conn) error {
 				if n == each {
 					return errOver
 				}
 				body := fmt.Sprintf("job %d of %d", n, p)
 				tube := beanstalk.NewTube(conn, "work")
-				id, err := tube.Put([]byte(body), 1024, time.Duration(n%3)*time.Second, 5*time.Second)
+				id, err := tube.Put([]byte(body), 1024, time.Duration(n%3)*time.Second, timeToRun)
 				if err != nil {
 					return err // it may be there or not; it is put again
 				}
 				a.insert(id)
 				n++
-				time.Sleep(10 * time.Millisecond) // the pace of the load, not a wait for anything
+				<-pace.C
 				return nil
 			})
 		})
@@ -149,6 +171,7 @@ func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
 	consuming.Wait()
 	require.Len(t, a.inserted, producers*each)
 	require.Empty(t, a.ghosts, "jobs were handed out after an acknowledged delete")
+	require.Empty(t, a.doubles, "jobs were handed out within the time to run of another reservation")
 	for id, n := range a.deleted {
 		require.Equal(t, 1, n, "job %d was deleted more than once", id)
 	}
@@ -181,24 +204,32 @@ func emptyTube(n *localcluster.Node, tube string) error {
 // consume takes one job a step further: released first, then buried and kicked,
 // then deleted.
 func consume(conn *beanstalk.Conn, a *account) error {
+	asked := time.Now()
 	id, _, err := beanstalk.NewTubeSet(conn, "work").Reserve(time.Second)
 	if err != nil {
-		if errors.Is(err, beanstalk.ErrTimeout) || errors.Is(err, beanstalk.ErrDeadline) {
-			return nil
+		if !errors.Is(err, beanstalk.ErrTimeout) {
+			return err
 		}
+		// A leader may die between a bury and its kick.
+		_, err = beanstalk.NewTube(conn, "work").Kick(100)
 		return err
 	}
-	if _, err := conn.StatsJob(id); err != nil {
+	until := asked.Add(timeToRun)
+	visits := a.visit(id, until)
+	<-time.After(5 * time.Millisecond) // work takes its time
+	_, err = conn.StatsJob(id)
+	a.giveUp(id, until)
+	if err != nil {
 		return lost(err)
 	}
-	switch a.visit(id) % 3 {
+	switch visits % 3 {
 	case 1:
 		return lost(conn.Release(id, 100, 0))
 	case 2:
 		if err := conn.Bury(id, 7); err != nil {
 			return lost(err)
 		}
-		// Another consumer may have kicked all that are buried.
+		// Another consumer may have kicked all that are buried: then it is not found.
 		return lost(conn.KickJob(id))
 	}
 	err = conn.Delete(id)

@@ -7,11 +7,16 @@ import (
 	"strings"
 )
 
-// lasting are the tubes that one connection watches all the time; brief comes
-// and goes. Its totals are not compared: Tarry remembers them for longer.
+// lasting are tubes that one connection watches all the time.
 var lasting = []string{"one", "two", "three"}
 
-const brief = "brief"
+const (
+	// brief comes and goes. Its totals are not compared: Tarry remembers them for
+	// longer.
+	brief = "brief"
+	// quiet lasts, and has jobs only for those that wait there.
+	quiet = "quiet"
+)
 
 var hole = regexp.MustCompile(`\{(\d+)\}`)
 
@@ -99,7 +104,7 @@ func (d *duel) put(delay string) string {
 		}
 	}
 	end := "\r\n"
-	if d.rng.IntN(25) == 0 && delay != "0" {
+	if d.rng.IntN(25) == 0 {
 		end = "zz"
 	}
 	return fmt.Sprintf("put %d %s %d %d\r\n%s%s", d.priority(), delay, 1000+d.rng.IntN(5000), len(body), body, end)

@@ -23,21 +23,26 @@ var (
 // beanstalkd and to a node, from several connections, and compares all replies.
 // A round is over when both have answered it, so that both see one order.
 func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
-	real := startReal(t)
-	addrs, _ := startNodes(t, 1)
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
+	for name, nodes := range map[string]int{"one node": 1, "a follower of three": 3} {
+		t.Run(name, func(t *testing.T) {
+			real := startReal(t)
+			addrs, leader := startNodes(t, nodes)
+			seed := *seedFlag
+			if seed == 0 {
+				seed = uint64(time.Now().UnixNano())
+			}
+			t.Logf("repeat with -beanstalk.seed=%d -beanstalk.rounds=%d", seed, *roundsFlag)
+			d := newDuel(t, rand.New(rand.NewPCG(seed, 0)), real, addrs[(leader+1)%nodes])
+			for range *roundsFlag {
+				d.round()
+			}
+			t.Logf("%d waits ended with a job; replies compared: %v", d.waits, d.seen)
+			require.NotZero(t, d.waits)
+			for _, word := range []string{"INSERTED", "RESERVED", "RELEASED", "BURIED", "KICKED", "DELETED", "TOUCHED", "PAUSED", "FOUND", "TIMED_OUT"} {
+				require.NotZero(t, d.seen[word], "no reply was %s, so nothing was compared", word)
+			}
+		})
 	}
-	t.Logf("repeat with -beanstalk.seed=%d -beanstalk.rounds=%d", seed, *roundsFlag)
-	d := newDuel(t, rand.New(rand.NewPCG(seed, 0)), real, addrs[0])
-	for range *roundsFlag {
-		d.round()
-	}
-	for _, word := range []string{"INSERTED", "RESERVED", "RELEASED", "BURIED", "KICKED", "DELETED", "TOUCHED", "PAUSED", "FOUND", "TIMED_OUT"} {
-		require.NotZero(t, d.seen[word], "no reply was %s, so nothing was compared", word)
-	}
-	t.Logf("replies compared: %v", d.seen)
 }
 
 func startReal(t *testing.T) (addr string) {
@@ -81,6 +86,7 @@ type duel struct {
 	said  []string          // the last commands, for a report
 	seen  map[string]int    // replies by their first word
 	last  [1 + clients]int  // the job that each connection reserved last
+	waits int               // reserves that another connection ended
 }
 
 func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *duel {
@@ -98,7 +104,7 @@ func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *duel {
 		}
 	})
 	// These stay known, so that their counts and pauses do, on both sides.
-	for _, tube := range lasting {
+	for _, tube := range append([]string{quiet}, lasting...) {
 		d.exchange(keeper, "watch "+tube+"\r\n")
 	}
 	return d
@@ -120,7 +126,7 @@ func (d *duel) round() {
 	case n < 2:
 		d.reconnect(i)
 	case n < 6:
-		d.waitForPut(i)
+		d.waitForJob(i)
 	default:
 		var batch []string
 		for range 1 + d.rng.IntN(5)*d.rng.IntN(2) {
@@ -208,17 +214,33 @@ func (d *duel) reconnect(i int) {
 	d.dial(i)
 }
 
-// waitForPut lets a connection that finds nothing wait for what another puts.
-func (d *duel) waitForPut(i int) {
+// waitForJob lets a connection wait at a tube that has nothing ready, mostly, for
+// what another puts there, kicks, or lets go.
+func (d *duel) waitForJob(i int) {
 	other := 1 + i%clients
-	tube := d.tube()
-	d.exchange(i, "watch "+tube+"\r\n")
-	d.exchange(other, "pause-tube "+tube+" 0\r\n", "use "+tube+"\r\n")
-	d.send(i, "reserve-with-timeout 0\r\n")
-	if d.compare(i, "reserve-with-timeout 0") != "TIMED_OUT" {
-		return
+	var ignored []string
+	for _, tube := range append([]string{"default", brief}, lasting...) {
+		ignored = append(ignored, "ignore "+tube+"\r\n")
 	}
-	d.send(i, "reserve-with-timeout 10\r\n")
-	d.exchange(other, d.put("0"))
-	d.compare(i, "reserve-with-timeout 10")
+	d.exchange(i, append([]string{"watch " + quiet + "\r\n"}, ignored...)...)
+	d.exchange(other, "use "+quiet+"\r\n")
+	const now, wait = "reserve-with-timeout 0\r\n", "reserve-with-timeout 10\r\n"
+	put := func(delay int) string { return fmt.Sprintf("put %d %d 5000 1\r\nw\r\n", d.priority(), delay) }
+	d.send(i, now)
+	if d.compare(i, now) == "TIMED_OUT" {
+		d.send(i, wait)
+		switch d.rng.IntN(3) {
+		case 0:
+			d.exchange(other, put(0))
+		case 1:
+			d.exchange(other, put(1000), "kick 1\r\n")
+		case 2:
+			d.exchange(other, "pause-tube "+quiet+" 1000\r\n", put(0), "pause-tube "+quiet+" 0\r\n")
+		}
+		if d.compare(i, wait) == "RESERVED" {
+			d.waits++
+		}
+	}
+	d.exchange(other, "use "+d.tube()+"\r\n")
+	d.exchange(i, "watch "+d.tube()+"\r\n", "ignore "+quiet+"\r\n")
 }
