@@ -120,7 +120,9 @@ var waiting = []Case{
 		a> reserve
 		a< RESERVED {j} 1
 		a< y`},
-	{Name: "time to run ends", Script: `
+	// beanstalkd 1.12 sees the end only when that connection speaks again, if it
+	// got the job by reserve-job.
+	{Name: "time to run ends", Since: "1.13", Script: `
 		a> put 0 0 1 1
 		a> x
 		a< INSERTED {j}
@@ -151,22 +153,9 @@ var waiting = []Case{
 		* 1300ms
 		a> delete {j}
 		a< DELETED`},
-	{Name: "a waiting reserve gets a job whose time ran out", Script: `
-		a> put 0 0 1 1
-		a> x
-		a< INSERTED {j}
-		a> reserve
-		a< RESERVED {j} 1
-		a< x
-		b> reserve
-		b~ 500ms
-		* 800ms
-		# beanstalkd 1.12 may need a nudge to hand it out.
-		c> put 9 0 9 1
-		c> y
-		c< INSERTED {k}
-		b< RESERVED {j} 1
-		b< x`, Tarry: `
+	// beanstalkd 1.12 hands it out only when another command comes, and then
+	// perhaps that command's job.
+	{Name: "a waiting reserve gets a job whose time ran out", Since: "1.13", Script: `
 		a> put 0 0 1 1
 		a> x
 		a< INSERTED {j}

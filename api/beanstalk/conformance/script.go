@@ -28,6 +28,7 @@ const patience = 10 * time.Second
 //	a<< text    the next bytes are these
 //	a<yaml k: v; k: v|w   the next reply is OK with a dictionary that has these
 //	a<list x y  the next reply is OK with a list of these, in any order
+//	            (both are asked for again for a while when they differ)
 //	a~ 300ms    no byte comes for so long
 //	a/          close the sending half
 //	ax          close
@@ -46,7 +47,8 @@ type script struct {
 
 type wire struct {
 	net.Conn
-	in *bufio.Reader
+	in   *bufio.Reader
+	last string // the line sent last
 }
 
 var (
@@ -96,7 +98,8 @@ func (s *script) step(line string) error {
 	c.SetDeadline(time.Now().Add(patience))
 	switch m[2] {
 	case ">":
-		_, err = io.WriteString(c, s.fill(text)+"\r\n")
+		c.last = s.fill(text) + "\r\n"
+		_, err = io.WriteString(c, c.last)
 	case ">>":
 		_, err = io.WriteString(c, s.fill(text))
 	case "<":
@@ -104,9 +107,9 @@ func (s *script) step(line string) error {
 	case "<<":
 		err = c.bytes(s.fill(text))
 	case "<yaml":
-		err = s.dictionary(c, text)
+		err = c.eventually(func() error { return s.dictionary(c, text) })
 	case "<list":
-		err = c.list(strings.Fields(text))
+		err = c.eventually(func() error { return c.list(strings.Fields(text)) })
 	case "<eof":
 		if got, err := io.ReadAll(c.in); err != nil || len(got) > 0 {
 			return fmt.Errorf("want the end, have %q, %v", got, err)
@@ -120,6 +123,22 @@ func (s *script) step(line string) error {
 		err = c.Close()
 	}
 	return err
+}
+
+// eventually asks again while the answer is not yet as wanted: what another
+// connection's end or the time has changed may take a server a moment to see.
+func (c *wire) eventually(check func() error) error {
+	end := time.Now().Add(patience / 2)
+	for {
+		err := check()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+		if _, werr := io.WriteString(c, c.last); werr != nil {
+			return err
+		}
+	}
 }
 
 func (s *script) conn(name string) (*wire, error) {
@@ -138,7 +157,7 @@ func dial(addr string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{c, bufio.NewReader(c)}, nil
+	return &wire{Conn: c, in: bufio.NewReader(c)}, nil
 }
 
 // expand resolves repetitions and escapes.
