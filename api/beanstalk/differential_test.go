@@ -23,6 +23,10 @@ var (
 // beanstalkd and to a node, from several connections, and compares all replies.
 // A round is over when both have answered it, so that both see one order.
 func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
+	rounds := *roundsFlag
+	if testing.Short() {
+		rounds /= 2
+	}
 	for name, nodes := range map[string]int{"one node": 1, "a follower of three": 3} {
 		t.Run(name, func(t *testing.T) {
 			real := startReal(t)
@@ -31,9 +35,9 @@ func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
 			if seed == 0 {
 				seed = uint64(time.Now().UnixNano())
 			}
-			t.Logf("repeat with -beanstalk.seed=%d -beanstalk.rounds=%d", seed, *roundsFlag)
+			t.Logf("repeat with -beanstalk.seed=%d -beanstalk.rounds=%d", seed, rounds)
 			d := newDuel(t, rand.New(rand.NewPCG(seed, 0)), real, addrs[(leader+1)%nodes])
-			for range *roundsFlag {
+			for range rounds {
 				d.round()
 			}
 			t.Logf("%d waits ended with a job; replies compared: %v", d.waits, d.seen)
