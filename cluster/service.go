@@ -2,13 +2,11 @@ package cluster
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"tarry/cluster/noderpc"
-	"tarry/dispatch"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -71,20 +69,24 @@ func proposeResponse(o doOutcome) (*noderpc.ProposeResponse, error) {
 	return resp, nil
 }
 
-// Wait implements noderpc.NodeServer.
+// Wait implements noderpc.NodeServer. A stream belongs to the shard that its
+// first message names.
 func (v *service) Wait(stream noderpc.Node_WaitServer) error {
-	s := v.shard(0)
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	s, err := v.shardOf(first.Shard)
+	if err != nil {
+		return err
+	}
 	room := func() waitRoom {
 		if d := s.dispatcher(); d != nil {
 			return d
 		}
 		return nil
 	}
-	err := serveWaiters(stream, room, s.giveBack)
-	if errors.Is(err, dispatch.ErrStopped) {
-		return nil
-	}
-	return err
+	return serveWaiters(stream, first, room, s.giveBack)
 }
 
 // Read implements noderpc.NodeServer.

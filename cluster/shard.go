@@ -337,7 +337,7 @@ func (s *Shard) streamRoom(l leader) waitRoom {
 	if err != nil {
 		return notYet{}
 	}
-	s.stream, s.streamTo = openWaitStream(client, s.giveBack), l
+	s.stream, s.streamTo = openWaitStream(client, s.cfg.Number, s.giveBack), l
 	return s.stream
 }
 

@@ -20,6 +20,7 @@ type waitRoom interface {
 // stream. When the stream breaks all its waiters end with dispatch.ErrStopped
 // and register again with whoever leads then.
 type waitStream struct {
+	shard    uint32
 	giveBack func([]*jobpb.Reserved)
 	cancel   context.CancelFunc
 	out      outbox[*noderpc.WaitRequest]
@@ -35,10 +36,10 @@ type waitStream struct {
 
 // openWaitStream starts a stream to the leader behind client. It does not wait
 // for the connection: a leader that cannot be reached breaks the stream.
-func openWaitStream(client noderpc.NodeClient, giveBack func([]*jobpb.Reserved)) *waitStream {
+func openWaitStream(client noderpc.NodeClient, shard uint32, giveBack func([]*jobpb.Reserved)) *waitStream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &waitStream{
-		giveBack: giveBack, cancel: cancel, done: make(chan struct{}),
+		shard: shard, giveBack: giveBack, cancel: cancel, done: make(chan struct{}),
 		ids: map[*dispatch.Waiter]uint64{}, waiters: map[uint64]*dispatch.Waiter{}, gone: map[uint64]bool{},
 	}
 	s.out.init()
@@ -86,7 +87,7 @@ func (s *waitStream) Add(w *dispatch.Waiter) {
 	id := s.last
 	s.ids[w], s.waiters[id] = id, w
 	s.mu.Unlock()
-	s.out.put(&noderpc.WaitRequest{Waiter: id, Reserve: reserve, Poll: w.Poll})
+	s.out.put(&noderpc.WaitRequest{Shard: s.shard, Waiter: id, Reserve: reserve, Poll: w.Poll})
 }
 
 // Withdraw implements waitRoom.
@@ -98,7 +99,7 @@ func (s *waitStream) Withdraw(w *dispatch.Waiter, keep bool) {
 	}
 	s.mu.Unlock()
 	if there {
-		s.out.put(&noderpc.WaitRequest{Waiter: id, Keep: keep})
+		s.out.put(&noderpc.WaitRequest{Shard: s.shard, Waiter: id, Keep: keep})
 	}
 }
 

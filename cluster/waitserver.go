@@ -26,8 +26,8 @@ type remoteWaiter struct {
 	room waitRoom
 }
 
-// serveWaiters runs until the stream ends.
-func serveWaiters(stream noderpc.Node_WaitServer, room func() waitRoom, giveBack func([]*jobpb.Reserved)) error {
+// serveWaiters runs until the stream ends. first was received from it already.
+func serveWaiters(stream noderpc.Node_WaitServer, first *noderpc.WaitRequest, room func() waitRoom, giveBack func([]*jobpb.Reserved)) error {
 	r := &remoteWaiters{room: room, giveBack: giveBack, waiters: map[uint64]remoteWaiter{}}
 	r.out.init()
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -36,11 +36,10 @@ func serveWaiters(stream noderpc.Node_WaitServer, room func() waitRoom, giveBack
 		defer close(sent)
 		r.out.drain(ctx, stream.Send)
 	}()
-	var err error
+	m, err := first, error(nil)
 	for err == nil {
-		var m *noderpc.WaitRequest
-		if m, err = stream.Recv(); err == nil {
-			err = r.handle(m)
+		if err = r.handle(m); err == nil {
+			m, err = stream.Recv()
 		}
 	}
 	cancel()

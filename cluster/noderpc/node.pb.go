@@ -207,6 +207,7 @@ type WaitRequest struct {
 	Reserve       []byte                 `protobuf:"bytes,2,opt,name=reserve,proto3" json:"reserve,omitempty"` // tarry.v1.Reserve; empty: withdraw the waiter
 	Poll          bool                   `protobuf:"varint,3,opt,name=poll,proto3" json:"poll,omitempty"`      // answer at once
 	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`      // withdraw: jobs on their way are still wanted
+	Shard         uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +268,13 @@ func (x *WaitRequest) GetKeep() bool {
 		return x.Keep
 	}
 	return false
+}
+
+func (x *WaitRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
 }
 
 type WaitAnswer struct {
@@ -927,12 +935,13 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x0fProposeResponse\x120\n" +
 	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
-	"\aresults\x18\x03 \x01(\fR\aresults\"g\n" +
+	"\aresults\x18\x03 \x01(\fR\aresults\"}\n" +
 	"\vWaitRequest\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x12\x18\n" +
 	"\areserve\x18\x02 \x01(\fR\areserve\x12\x12\n" +
 	"\x04poll\x18\x03 \x01(\bR\x04poll\x12\x12\n" +
-	"\x04keep\x18\x04 \x01(\bR\x04keep\"n\n" +
+	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x14\n" +
+	"\x05shard\x18\x05 \x01(\rR\x05shard\"n\n" +
 	"\n" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x120\n" +
