@@ -113,7 +113,7 @@ func (v *service) Digest(ctx context.Context, req *noderpc.DigestRequest) (*node
 	}
 	index, digest, err := s.marks.wait(ctx, req.Mark)
 	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "digest at mark: %v", err)
+		return nil, status.Errorf(codes.DeadlineExceeded, "digest at mark: %v", err)
 	}
 	return &noderpc.DigestResponse{Index: index, Digest: digest}, nil
 }

@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"tarry/cluster/noderpc"
 	"tarry/fsm"
@@ -15,6 +19,15 @@ import (
 
 // maxMarks bounds the digests that a node computes or keeps at once.
 const maxMarks = 4
+
+const (
+	// digestTries and digestPause bound how long a member that cannot be
+	// reached is tried, arrival how long one that can be may take to reach the
+	// mark. Computing the digest then takes as long as the state is large.
+	digestTries = 20
+	digestPause = 250 * time.Millisecond
+	arrival     = 30 * time.Second
+)
 
 // marks holds the state digests of this node at marks in the log.
 type marks struct {
@@ -75,19 +88,24 @@ func (m *marks) dropOldest() bool {
 
 // wait blocks until the digest at the named mark is there.
 func (m *marks) wait(ctx context.Context, name string) (uint64, string, error) {
+	late := time.NewTimer(arrival)
+	defer late.Stop()
 	for {
 		m.mu.Lock()
 		k, arrived := m.byName[name], m.arrived
 		m.mu.Unlock()
-		var ready <-chan struct{} = arrived
 		if k != nil {
-			ready = k.done
+			select {
+			case <-k.done:
+				return k.index, k.digest, k.err
+			case <-ctx.Done():
+				return 0, "", errors.New("the digest was not ready in time")
+			}
 		}
 		select {
-		case <-ready:
-			if k != nil {
-				return k.index, k.digest, k.err
-			}
+		case <-arrived:
+		case <-late.C:
+			return 0, "", errors.New("the node did not reach the mark in time")
 		case <-ctx.Done():
 			return 0, "", errors.New("the node did not reach the mark in time")
 		}
@@ -171,9 +189,14 @@ func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, st
 	if err != nil {
 		return 0, "", err
 	}
-	resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name})
-	if err != nil {
-		return 0, "", err
+	// A node that was just started is found again within moments.
+	for tries := 0; ; tries++ {
+		resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name})
+		switch {
+		case err == nil:
+			return resp.Index, resp.Digest, nil
+		case status.Code(err) != codes.Unavailable || tries == digestTries || !pause(ctx, digestPause, nil):
+			return 0, "", err
+		}
 	}
-	return resp.Index, resp.Digest, nil
 }
