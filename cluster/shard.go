@@ -362,10 +362,6 @@ func (s *Shard) closeStream() {
 	}
 }
 
-func (s *Shard) peer(ctx context.Context, addr string) (noderpc.NodeClient, error) {
-	return s.cfg.Peer(ctx, addr)
-}
-
 // notYet is the room of a leader that cannot take waiters yet.
 type notYet struct{}
 
