@@ -3,6 +3,7 @@ module tarry
 go 1.26.8
 
 require (
+	github.com/anishathalye/porcupine v1.3.1 // checks histories in chaos
 	github.com/beanstalkd/go-beanstalk v0.2.0
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
