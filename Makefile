@@ -7,7 +7,7 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
 # Packages with goroutines of their own; the rest has nothing to race.
-RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./integration/history/... ./integration/workload/...
+RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./chaos/...
 
 .PHONY: help build image test check cluster cluster-down hello bench proto clean
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/integration/history"
-	"tarry/integration/workload"
+	"tarry/chaos/history"
+	"tarry/chaos/workload"
 )
 
 // load is a workload that runs while a test breaks things.

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +24,16 @@ type Options struct {
 	Dir    string   // an existing directory for data and logs; its owner removes it
 	Nodes  int      // nodes of the first start, n1, n2, ...
 	Args   []string // further arguments of every node
+
+	// What follows places nodes elsewhere than on 127.0.0.1 with everything
+	// below Dir. Each may be nil and is asked once for a node, by its id.
+	Host    func(id string) string   // where it listens and what it advertises
+	DataDir func(id string) string   // where it keeps its state
+	Prefix  func(id string) []string // a command that runs the binary, as `ip netns exec NAME`; it must exec
 }
+
+// loopback is where nodes live unless Options.Host says otherwise.
+const loopback = "127.0.0.1"
 
 // Cluster is a set of nodes that know each other's gossip addresses.
 type Cluster struct {
@@ -50,13 +61,23 @@ func New(o Options) (*Cluster, error) {
 
 // place makes a node with its own ports and directory.
 func (c *Cluster) place(id string) (*Node, error) {
-	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id)}
+	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id), host: loopback}
+	n.dataDir = filepath.Join(n.dir, "data")
+	if c.options.Host != nil {
+		n.host = c.options.Host(id)
+	}
+	if c.options.DataDir != nil {
+		n.dataDir = c.options.DataDir(id)
+	}
+	if c.options.Prefix != nil {
+		n.prefix = c.options.Prefix(id)
+	}
 	for _, addr := range []*string{&n.HTTP, &n.Beanstalk, &n.Cluster, &n.Gossip} {
 		p, err := freeport.Take()
 		if err != nil {
 			return nil, err
 		}
-		*addr = "127.0.0.1:" + strconv.Itoa(p)
+		*addr = net.JoinHostPort(n.host, strconv.Itoa(p))
 	}
 	return n, nil
 }
@@ -64,7 +85,7 @@ func (c *Cluster) place(id string) (*Node, error) {
 func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {
 	args := []string{"server", "--node-id", n.ID, "--data-dir", n.DataDir(),
 		"--http-addr", n.HTTP, "--beanstalk-addr", n.Beanstalk,
-		"--cluster-addr", n.Cluster, "--gossip-addr", n.Gossip, "--advertise-host", "127.0.0.1"}
+		"--cluster-addr", n.Cluster, "--gossip-addr", n.Gossip, "--advertise-host", n.host}
 	if join {
 		var seeds []string
 		for _, other := range c.nodes {
@@ -89,6 +110,18 @@ func (c *Cluster) Add(id string) (*Node, error) {
 	n.args = c.commandLine(n, true, 0)
 	c.nodes = append(c.nodes, n)
 	return n, nil
+}
+
+// Forget takes a node that is not running out of the cluster's list, as after its
+// removal as a member. Its files stay.
+func (c *Cluster) Forget(n *Node) error {
+	if n.Running() {
+		return fmt.Errorf("node %s is running; a forgotten process would never be stopped", n.ID)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(other *Node) bool { return other == n })
+	return nil
 }
 
 // Nodes are all nodes, running or not.

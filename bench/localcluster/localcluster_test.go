@@ -58,6 +58,39 @@ func TestKilledNodeStartsAgainWithTheSameCommandLine(t *testing.T) {
 	require.NoError(t, n.Wipe())
 }
 
+func TestNodesArePlacedWhereOptionsSay(t *testing.T) {
+	data := t.TempDir()
+	c, err := New(Options{
+		Binary: script(t, `echo "$PLACE $TARRY_X"; exit 7`), Dir: t.TempDir(), Nodes: 1,
+		Host:    func(id string) string { return id + ".example" },
+		DataDir: func(string) string { return data },
+		Prefix:  func(id string) []string { return []string{"env", "PLACE=" + id} },
+	})
+	require.NoError(t, err)
+	n := c.Nodes()[0]
+	require.Contains(t, n.Args(), "n1.example")
+	require.Contains(t, n.HTTP, "n1.example:")
+	require.Equal(t, data, n.DataDir())
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, value := range []string{"set", ""} {
+		n.Setenv("TARRY_X", value)
+		require.NoError(t, n.Start())
+		code, err := n.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 7, code)
+		out, err := n.Output()
+		require.NoError(t, err)
+		require.Equal(t, "n1 "+value+"\n", out, "only what this life printed")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(data, "state"), nil, 0o644))
+	require.NoError(t, n.Wipe())
+	require.NoFileExists(t, filepath.Join(data, "state"))
+	require.DirExists(t, data, "the directory may be a mount")
+	require.NoError(t, c.Forget(n))
+	require.Empty(t, c.Nodes())
+}
+
 func TestTerminateReportsABadExit(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"exits 0": {`trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},

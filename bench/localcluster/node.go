@@ -4,42 +4,63 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 )
 
 // Node is one process of the cluster, running or not. Its command line is the
-// same at every start. Methods may be called from several goroutines.
+// same at every start; its environment is what Setenv made it. Methods may be called from several goroutines.
 type Node struct {
 	ID                               string
 	HTTP, Beanstalk, Cluster, Gossip string // host:port
 
-	binary string
-	args   []string
-	dir    string
+	binary  string
+	prefix  []string // runs the binary
+	args    []string
+	host    string
+	dir     string
+	dataDir string
 
 	mu  sync.Mutex
+	env map[string]string
 	run *run // nil before the first start
 }
 
 // run is one life of a node's process.
 type run struct {
 	cmd  *exec.Cmd
+	from int64         // where its output begins in the log
 	done chan struct{} // closed when the process has been waited for
 }
 
 // DataDir is where the node keeps its state.
-func (n *Node) DataDir() string { return filepath.Join(n.dir, "data") }
+func (n *Node) DataDir() string { return n.dataDir }
 
 // LogPath is the file that collects the output of all lives of the node.
 func (n *Node) LogPath() string { return filepath.Join(n.dir, "log") }
 
 // Args is the node's command line without the binary.
 func (n *Node) Args() []string { return n.args }
+
+// Setenv sets an environment variable for the next starts; an empty value takes
+// it away again.
+func (n *Node) Setenv(key, value string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.env == nil {
+		n.env = map[string]string{}
+	}
+	n.env[key] = value
+	if value == "" {
+		delete(n.env, key)
+	}
+}
 
 // Start starts the process and does not wait for it to be ready.
 func (n *Node) Start() error {
@@ -56,14 +77,22 @@ func (n *Node) Start() error {
 		return fmt.Errorf("open log of node %s: %w", n.ID, err)
 	}
 	defer log.Close() // the process has its own copy
-	cmd := exec.Command(n.binary, n.args...)
+	size, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return fmt.Errorf("find the end of the log of node %s: %w", n.ID, err)
+	}
+	line := slices.Concat(n.prefix, []string{n.binary}, n.args)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes()
 	cmd.Env = environment()
+	for key, value := range n.env {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start node %s: %w", n.ID, err)
 	}
-	r := &run{cmd: cmd, done: make(chan struct{})}
+	r := &run{cmd: cmd, from: size, done: make(chan struct{})}
 	n.run = r
 	go func() { // ends with the process, which Cluster.Stop ends
 		defer close(r.done)
@@ -102,6 +131,47 @@ func (n *Node) Running() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.running()
+}
+
+// Wait waits until the process has ended by itself and gives its exit code, -1
+// when a signal ended it.
+func (n *Node) Wait(ctx context.Context) (int, error) {
+	n.mu.Lock()
+	r := n.run
+	n.mu.Unlock()
+	if r == nil {
+		return 0, fmt.Errorf("node %s was never started", n.ID)
+	}
+	select {
+	case <-r.done:
+		return r.cmd.ProcessState.ExitCode(), nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("node %s did not exit: %w", n.ID, ctx.Err())
+	}
+}
+
+// maxOutput bounds what Output reads.
+const maxOutput = 1 << 20
+
+// Output is what the current or last life of the node printed, its first
+// mebibyte at most.
+func (n *Node) Output() (string, error) {
+	n.mu.Lock()
+	var from int64
+	if n.run != nil {
+		from = n.run.from
+	}
+	n.mu.Unlock()
+	f, err := os.Open(n.LogPath())
+	if err != nil {
+		return "", fmt.Errorf("read log of node %s: %w", n.ID, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.NewSectionReader(f, from, maxOutput))
+	if err != nil {
+		return "", fmt.Errorf("read log of node %s: %w", n.ID, err)
+	}
+	return string(data), nil
 }
 
 // PID is the process id of the current or last life; 0 before the first start.
@@ -172,5 +242,18 @@ func (n *Node) Wipe() error {
 	if n.Running() {
 		return fmt.Errorf("node %s is running; wiping its data would prove nothing", n.ID)
 	}
-	return os.RemoveAll(n.DataDir())
+	entries, err := os.ReadDir(n.DataDir())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("wipe node %s: %w", n.ID, err)
+	}
+	// Not the directory itself: it may be a mount.
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(n.DataDir(), e.Name())); err != nil {
+			return fmt.Errorf("wipe node %s: %w", n.ID, err)
+		}
+	}
+	return nil
 }

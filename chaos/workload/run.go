@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 // Config says how much load of what kind. The zero value of a number means none.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 // Drain finishes every job of the topics, the delayed and dead ones included,

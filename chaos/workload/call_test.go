@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 // callTimeout is how long a client waits for an answer beside the wait it asked

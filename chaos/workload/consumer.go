@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 type consumer struct {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tarry/integration/history"
+	"tarry/chaos/history"
 )
 
 type producer struct {

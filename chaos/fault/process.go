@@ -1,0 +1,109 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Process are the faults of processes: they die, stand still, or are asked to go.
+func Process() []Fault {
+	return []Fault{
+		{Name: "kill-leader", Weight: 6, Overlaps: true, Run: killOne((*Env).Leader)},
+		{Name: "kill-follower", Weight: 2, Overlaps: true, Run: killOne((*Env).Follower)},
+		{Name: "kill-majority", Weight: 1, Run: killMajority},
+		{Name: "kill-all", Weight: 1, Run: killAll},
+		{Name: "pause-leader", Weight: 3, Overlaps: true, Run: pauseOne((*Env).Leader)},
+		{Name: "pause-follower", Weight: 1, Overlaps: true, Run: pauseOne((*Env).Follower)},
+		{Name: "terminate-leader", Weight: 3, Run: terminateLeader},
+	}
+}
+
+// choice takes the node that a fault works on.
+type choice func(*Env, context.Context) (*localcluster.Node, error)
+
+// killOne is kill -9 and, after a while, a restart.
+func killOne(choose choice) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		victim, err := choose(e, ctx)
+		if err != nil {
+			return err
+		}
+		return e.kill(ctx, []*localcluster.Node{victim})
+	}
+}
+
+// killMajority takes the quorum away: what is not acknowledged then may be lost,
+// what was may not.
+func killMajority(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	return e.kill(ctx, nodes[:len(nodes)/2+1])
+}
+
+// killAll kills every process at once; they start again in another order.
+func killAll(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	return e.kill(ctx, nodes)
+}
+
+// downtime is how long killed nodes stay down. A supervisor restarts a process
+// within seconds, and the sooner they are back, the more faults a run sees.
+func (e *Env) downtime() time.Duration { return e.Between(0, 2*time.Second) }
+
+func (e *Env) kill(ctx context.Context, victims []*localcluster.Node) error {
+	e.Log.Info("kill -9", "nodes", Names(victims))
+	var errs []error
+	for _, n := range victims {
+		errs = append(errs, n.Kill())
+	}
+	Wait(ctx, e.downtime())
+	e.Rand.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+	return errors.Join(append(errs, e.Return(ctx, victims...))...)
+}
+
+// pauseOne is SIGSTOP, far shorter than an election to far longer, and SIGCONT:
+// the process then finds itself in a cluster that went on without it.
+func pauseOne(choose choice) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		victim, err := choose(e, ctx)
+		if err != nil {
+			return err
+		}
+		pause := e.Between(200*time.Millisecond, 2*time.Second)
+		if e.Rand.IntN(4) == 0 {
+			pause = e.Between(2*time.Second, 10*time.Second)
+		}
+		e.Log.Info("SIGSTOP", "node", victim.ID, "for", pause.Round(time.Millisecond))
+		if err := victim.Pause(); err != nil {
+			return err
+		}
+		Wait(ctx, pause)
+		return errors.Join(victim.Resume(), e.Return(ctx, victim))
+	}
+}
+
+// terminateLeader is a rolling restart's step: the leader hands over and exits 0.
+func terminateLeader(ctx context.Context, e *Env) error {
+	victim, err := e.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	e.Log.Info("SIGTERM", "node", victim.ID)
+	patience, cancel := Healing(ctx)
+	defer cancel()
+	if err := victim.Terminate(patience); err != nil {
+		e.Violate("fault", "a node that was told to stop: %v", err)
+		if err := victim.Kill(); err != nil {
+			return err
+		}
+	}
+	return e.Return(ctx, victim)
+}
