@@ -2,6 +2,7 @@
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 IMAGE   ?= tarry:local
+FUZZTIME ?= 20s
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -9,7 +10,7 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VER
 # Packages with goroutines of their own; the rest has nothing to race.
 RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./chaos/...
 
-.PHONY: help build image test check cluster cluster-down hello bench proto clean
+.PHONY: help build image test fuzz check cluster cluster-down hello bench proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +26,9 @@ image: ## build the container image tarry:local from the static binary
 test: ## run all tests, the integration tests with real processes last
 	go test $$(go list ./... | grep -v '^tarry/integration$$')
 	go test -v -count=1 -timeout 20m ./integration
+
+fuzz: ## fuzz every decoder for FUZZTIME (20s) each
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 check: ## gofmt, go vet, staticcheck, and the race detector where it matters
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

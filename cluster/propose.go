@@ -180,7 +180,8 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 		if !sent.Load() {
 			return nil, errRetry
 		}
-		if status.Code(err) == codes.ResourceExhausted || status.Code(err) == codes.Unimplemented {
+		switch status.Code(err) {
+		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument:
 			return nil, job.NotApplied("the leader refused the message: %w", err)
 		}
 		return nil, job.Unknown("the outcome is unknown: the connection to the leader failed after the request was sent: %w", err)

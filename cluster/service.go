@@ -31,7 +31,7 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if err != nil {
 		return nil, err
 	}
-	if n, err := job.CountOps(req.Ops); err != nil || n != int(req.Count) {
+	if n, err := job.CheckOps(req.Ops); err != nil || n != int(req.Count) {
 		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
 	}
 	if l, _ := s.leaders.get(); l.id != s.cfg.ServerID {

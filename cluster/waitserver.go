@@ -4,8 +4,12 @@ import (
 	"context"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -26,7 +30,8 @@ type remoteWaiter struct {
 	room waitRoom
 }
 
-// serveWaiters runs until the stream ends. first was received from it already.
+// serveWaiters runs until the stream ends; a message that breaks the rules ends
+// it. first was received from it already.
 func serveWaiters(stream noderpc.Node_WaitServer, first *noderpc.WaitRequest, room func() waitRoom, giveBack func([]*jobpb.Reserved)) error {
 	r := &remoteWaiters{room: room, giveBack: giveBack, waiters: map[uint64]remoteWaiter{}}
 	r.out.init()
@@ -59,8 +64,12 @@ func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 		return nil
 	}
 	reserve := new(jobpb.Reserve)
-	if err := reserve.UnmarshalVT(m.Reserve); err != nil {
-		return err
+	err := reserve.UnmarshalVT(m.Reserve)
+	if err == nil {
+		err = job.CheckReserve(reserve)
+	}
+	if err != nil {
+		return status.Errorf(codes.InvalidArgument, "waiter %d: %v", m.Waiter, err)
 	}
 	room := r.room()
 	if room == nil {
@@ -71,8 +80,14 @@ func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 	w := &dispatch.Waiter{Reserve: reserve, Poll: m.Poll}
 	w.Done = func(jobs []*jobpb.Reserved, err error) { r.answer(id, jobs, err) }
 	r.mu.Lock()
-	r.waiters[id] = remoteWaiter{w, room}
+	_, taken := r.waiters[id]
+	if !taken {
+		r.waiters[id] = remoteWaiter{w, room}
+	}
 	r.mu.Unlock()
+	if taken {
+		return status.Errorf(codes.InvalidArgument, "waiter %d waits already", id)
+	}
 	room.Add(w)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // reserve hands out ready jobs, best first over all the topics named.
 func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
-	if err := checkReserve(op); err != nil {
+	if err := job.CheckReserve(op); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	heads, err := x.readyHeads(op.Topics)
@@ -49,20 +49,6 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		} else {
 			heap.Pop(&heads)
 		}
-	}
-	return nil
-}
-
-func checkReserve(op *jobpb.Reserve) error {
-	switch {
-	case len(op.Topics) == 0 || len(op.Topics) > job.MaxReserveTopics:
-		return job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", len(op.Topics), job.MaxReserveTopics)
-	case op.Max < 1 || op.Max > job.MaxReserve:
-		return job.Errorf(job.CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, job.MaxReserve)
-	case op.TtrMs < 0 || op.TtrMs > maxTTRMS:
-		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
-	case op.MaxBytes < 0:
-		return job.Errorf(job.CodeInvalid, "max_bytes is %d; it must not be negative", op.MaxBytes)
 	}
 	return nil
 }

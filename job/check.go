@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"tarry/job/jobpb"
 )
 
 // CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
@@ -66,6 +68,22 @@ func CheckReason(field, reason string) error {
 	}
 	if !utf8.ValidString(reason) {
 		return Errorf(CodeInvalid, "%s is not valid UTF-8", field)
+	}
+	return nil
+}
+
+// CheckReserve checks what a Reserve may ask for. The state machine refuses any
+// other, so one must not be let in to wait: it would be tried again for ever.
+func CheckReserve(op *jobpb.Reserve) error {
+	switch {
+	case len(op.Topics) == 0 || len(op.Topics) > MaxReserveTopics:
+		return Errorf(CodeInvalid, "topics has %d names; it takes 1 to %d", len(op.Topics), MaxReserveTopics)
+	case op.Max < 1 || op.Max > MaxReserve:
+		return Errorf(CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, MaxReserve)
+	case op.TtrMs < 0 || op.TtrMs > MaxTTR.Milliseconds():
+		return Errorf(CodeInvalid, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, MaxTTR.Milliseconds())
+	case op.MaxBytes < 0:
+		return Errorf(CodeInvalid, "max_bytes is %d; it must not be negative", op.MaxBytes)
 	}
 	return nil
 }

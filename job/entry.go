@@ -42,16 +42,25 @@ func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
 // OpSize is how many bytes AppendOp adds at most.
 func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 
-// CountOps counts the operations in a run that AppendOp made, without decoding
-// them; a peer's claim is checked by it before the run enters the log.
-func CountOps(run []byte) (int, error) {
+// CheckOps proves that a run of operations from a peer may enter the log, and
+// counts them: every one decodes and is known here. One that is not would end
+// the process of each node that reads the entry.
+func CheckOps(run []byte) (int, error) {
 	count := 0
 	for len(run) > 0 {
 		n, w := binary.Uvarint(run[1:])
 		if run[0] != tagOp || w <= 0 || n > uint64(len(run)-1-w) {
 			return 0, fmt.Errorf("operation %d of the run is cut short or not framed as an operation", count)
 		}
-		run = run[1+w+int(n):]
+		end := 1 + w + int(n)
+		var op jobpb.Op
+		if err := op.UnmarshalVTUnsafe(run[1+w : end]); err != nil {
+			return 0, fmt.Errorf("operation %d of the run does not decode: %w", count, err)
+		}
+		if op.Kind == nil {
+			return 0, fmt.Errorf("operation %d of the run is unknown here: it comes from a newer release", count)
+		}
+		run = run[end:]
 		count++
 	}
 	return count, nil
