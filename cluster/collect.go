@@ -58,7 +58,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	applied := s.machine.Applied()
 	set("tarry_fsm_applied_index", float64(applied.Index))
 	if applied.ClockMS > 0 {
-		set("tarry_fsm_clock_skew_seconds", time.Until(time.UnixMilli(applied.ClockMS)).Seconds())
+		set("tarry_fsm_clock_skew_seconds", time.UnixMilli(applied.ClockMS).Sub(wallClock()).Seconds())
 	}
 	waiting := 0
 	if d := s.dispatcher(); d != nil {

@@ -86,7 +86,7 @@ func (s *Shard) lead(ctx context.Context) {
 	d := dispatch.New(
 		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
 		maxWaiters,
-		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, time.Now()) },
+		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, wallClock()) },
 	)
 	// The hook first, then what was there before: no update can be missed.
 	s.term.Store(&term{dispatcher: d})

@@ -18,6 +18,7 @@ import (
 	"tarry/cluster/statemachine"
 	"tarry/dispatch"
 	"tarry/fsm"
+	"tarry/internal/hook"
 	"tarry/timer"
 )
 
@@ -111,7 +112,7 @@ func (s *Shard) openStores() (err error) {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
-		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.cfg.Fatal,
+		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.cfg.Fatal, Point: hook.Point,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)
 	}
@@ -179,12 +180,15 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 // Now is the shard's clock: this node's wall clock, but never behind the state
 // machine's, which an earlier leader with a faster clock may have set.
 func (s *Shard) Now() time.Time {
-	now := time.Now()
+	now := wallClock()
 	if clock := time.UnixMilli(s.machine.Applied().ClockMS); clock.After(now) {
 		return clock
 	}
 	return now
 }
+
+// wallClock is this machine's clock, which a harness may set off.
+func wallClock() time.Time { return time.Now().Add(hook.Clock()) }
 
 // NextDue implements timer.Shard.
 func (s *Shard) NextDue() int64 { return s.machine.NextDue() }

@@ -210,9 +210,11 @@ func (m *Machine) Witness(index, term uint64, configuration []byte, configuratio
 		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
 	}
 	// The write-ahead log is in order, so its sync covers every batch before.
+	m.options.Point("before-flush")
 	m.writing.Lock()
 	err := m.store.db.Set(keyWitness, w.append(nil), pebble.Sync)
 	m.writing.Unlock()
+	m.options.Point("after-flush")
 	if err != nil {
 		return fmt.Errorf("record that the log is applied up to %d: %w", index, err)
 	}

@@ -25,6 +25,10 @@ type Options struct {
 	// on may never reach the disk. It may be called from any goroutine, more
 	// than once. nil: such a failure panics.
 	OnFatal func(error)
+	// Point hears of the steps that make the state durable or replace it:
+	// before- and after- flush, checkpoint and swap. It is for tests that end
+	// the process there. nil: nobody does.
+	Point func(name string)
 
 	maxTopics    int // 0: job.MaxTopics; tests lower it
 	windowCap    int // 0: defaultWindowCap; tests lower it
@@ -68,6 +72,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.windowBudget == 0 {
 		o.windowBudget = defaultWindowBudget
+	}
+	if o.Point == nil {
+		o.Point = func(string) {}
 	}
 	if o.OnFatal == nil {
 		o.OnFatal = func(err error) { panic(err) }

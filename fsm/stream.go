@@ -59,9 +59,12 @@ func (m *Machine) checkpoint(dir string) error {
 	}
 	// A copy of a write-ahead log that is being written may end in the middle of
 	// a record, which its reader takes for damage.
+	m.options.Point("before-checkpoint")
 	m.writing.Lock()
 	defer m.writing.Unlock()
-	return m.store.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	err := m.store.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	m.options.Point("after-checkpoint")
+	return err
 }
 
 func (s *Stream) open(o Options) error {

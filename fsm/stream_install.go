@@ -23,6 +23,7 @@ func (m *Machine) Install(r *Receiver, want Applied) error {
 	old := m.store.path
 	fsys := m.options.FS
 	path := fsys.PathJoin(m.dir, r.name)
+	m.options.Point("before-swap")
 	if err := fsys.Rename(r.unfinished(), path); err != nil {
 		return errors.Join(fmt.Errorf("install a snapshot: %w", err), r.Abort())
 	}
@@ -32,6 +33,7 @@ func (m *Machine) Install(r *Receiver, want Applied) error {
 		return errors.Join(fmt.Errorf("install a snapshot: %w", err), fsys.RemoveAll(path))
 	}
 	err := writeCurrent(fsys, m.dir, name)
+	m.options.Point("after-swap")
 	if err == nil {
 		err = m.reopen(path)
 	}

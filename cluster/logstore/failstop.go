@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"tarry/internal/hook"
 )
 
 // ErrClosed is returned by stores that were closed.
@@ -128,17 +130,21 @@ func (l *logStore) GetLog(index uint64, entry *raft.Log) error {
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
 func (l *logStore) StoreLogs(entries []*raft.Log) error {
+	hook.Point(hook.BeforeLogStore)
 	if err := l.write("append", func() error { return l.store.StoreLogs(entries) }); err != nil {
 		return err
 	}
+	hook.Point(hook.AfterLogStore)
 	l.sizes.appended(entries)
 	return nil
 }
 
 func (l *logStore) DeleteRange(first, last uint64) error {
+	hook.Point(hook.BeforeLogDelete)
 	if err := l.write("truncate", func() error { return l.store.DeleteRange(first, last) }); err != nil {
 		return err
 	}
+	hook.Point(hook.AfterLogDelete)
 	l.sizes.deleted(first, last)
 	return nil
 }

@@ -3,17 +3,14 @@ package logstore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/metadb"
-	"go.etcd.io/bbolt"
+	"github.com/hashicorp/raft-wal/segment"
 )
 
 // Options says how the stores behave. Fatal is required.
@@ -25,6 +22,8 @@ type Options struct {
 	Fatal func(error)
 	// Logger hears what the log has to say of itself; nil: nobody does.
 	Logger hclog.Logger
+	// Disk replaces the files below the directory; nil: none does.
+	Disk *Disk
 }
 
 const defaultHungAfter = 10 * time.Second
@@ -46,7 +45,7 @@ type Stores struct {
 
 	stop    *failStop
 	sizes   *sizes
-	closers []io.Closer
+	closers []func() error
 }
 
 // Open opens the stores below dir, or makes fresh ones. It blocks while the tail
@@ -69,36 +68,28 @@ func Open(dir string, o Options) (*Stores, error) {
 }
 
 func (s *Stores) open(dir string, o Options) error {
+	disk := o.Disk
+	if disk == nil {
+		var err error
+		if disk, err = openDisk(dir); err != nil {
+			return err
+		}
+	}
+	s.closers = append(s.closers, disk.close)
 	walDir := filepath.Join(dir, logDir)
-	if err := os.MkdirAll(walDir, 0o750); err != nil {
-		return fmt.Errorf("log directory: %w", err)
-	}
-	// The stable store goes first: its lock says that dir is in use.
-	stable, err := raftboltdb.New(raftboltdb.Options{
-		Path:        filepath.Join(dir, stableFile),
-		BoltOptions: &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockWait},
-	})
-	if errors.Is(err, bbolt.ErrTimeout) {
-		return fmt.Errorf("stable store in %s is in use by another process", dir)
-	}
-	if err != nil {
-		return fmt.Errorf("open the stable store in %s: %w", dir, err)
-	}
-	s.closers = append(s.closers, stable)
-
-	meta := new(metadb.BoltMetaDB) // the log does not close its own
-	log, err := wal.Open(walDir, wal.WithMetaStore(meta), wal.WithLogger(o.Logger))
-	s.closers = append(s.closers, meta)
+	log, err := wal.Open(walDir, wal.WithLogger(o.Logger),
+		wal.WithMetaStore(disk.Meta), wal.WithSegmentFiler(segment.NewFiler(walDir, disk.Segments)))
 	if err != nil {
 		return fmt.Errorf("open the log in %s: %w", walDir, err)
 	}
-	s.closers = append(s.closers, log)
-
-	// The libraries sync their files, not the names of these in dir.
-	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
-		return fmt.Errorf("log directory: %w", err)
+	s.closers = append(s.closers, log.Close)
+	if o.Disk == nil {
+		// The libraries sync their files, not the names of these in dir.
+		if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+			return fmt.Errorf("log directory: %w", err)
+		}
 	}
-	return s.wrap(log, stable, o)
+	return s.wrap(log, disk.Stable, o)
 }
 
 // wrap puts the stores behind the fail-stop.
@@ -130,7 +121,7 @@ func (s *Stores) Close() error {
 func (s *Stores) closeFiles() error {
 	var err error
 	for i := len(s.closers) - 1; i >= 0; i-- {
-		err = errors.Join(err, s.closers[i].Close())
+		err = errors.Join(err, s.closers[i]())
 	}
 	s.closers = nil
 	return err

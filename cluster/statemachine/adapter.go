@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/fsm"
+	"tarry/internal/hook"
 	"tarry/job/jobpb"
 )
 
@@ -31,6 +32,7 @@ type Adapter struct {
 	o         Options
 	snapshots *snapshots
 	serving   atomic.Bool
+	mutant    *mutant // nil: none
 }
 
 var _ raft.BatchingFSM = (*Adapter)(nil)
@@ -41,7 +43,7 @@ func New(m *fsm.Machine, o Options) *Adapter {
 	if o.OnChanges == nil {
 		o.OnChanges = func(fsm.Changes) {}
 	}
-	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m}}
+	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m}, mutant: newMutant()}
 }
 
 // Snapshots is the store to give to Raft with this FSM.
@@ -66,7 +68,9 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 		responses[i] = []*jobpb.Result(nil)
 		entries[i] = fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data, Configuration: l.Type == raft.LogConfiguration}
 	}
-	results, changes, err := a.machine.Apply(entries, a.serving.Load())
+	hook.Point(hook.BeforeApply)
+	results, changes, err := a.apply(entries)
+	hook.Point(hook.AfterApply)
 	if err != nil {
 		a.o.Fatal(fmt.Errorf("apply the log entries %d to %d: %w", logs[0].Index, logs[len(logs)-1].Index, err))
 		return responses
@@ -76,6 +80,13 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 	}
 	a.o.OnChanges(changes)
 	return responses
+}
+
+func (a *Adapter) apply(entries []fsm.Entry) ([][]*jobpb.Result, fsm.Changes, error) {
+	if a.mutant != nil {
+		return a.applyMutated(entries)
+	}
+	return a.machine.Apply(entries, a.serving.Load())
 }
 
 // Snapshot implements raft.FSM. It returns at once: the state is on disk already.

@@ -1,0 +1,77 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/types"
+	"go.etcd.io/bbolt"
+
+	"tarry/internal/hook"
+)
+
+// Disk is what the stores keep their data on. The simulation of power losses
+// gives one of its own; everywhere else it is files below a directory.
+type Disk struct {
+	Segments types.VFS        // the log's entries
+	Meta     types.MetaStore  // the log's list of segments
+	Stable   raft.StableStore // term and vote
+}
+
+// close closes what the log does not close by itself.
+func (d *Disk) close() error {
+	err := d.Meta.Close()
+	if c, ok := d.Stable.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// openDisk makes or opens the files below dir.
+func openDisk(dir string) (*Disk, error) {
+	walDir := filepath.Join(dir, logDir)
+	if err := os.MkdirAll(walDir, 0o750); err != nil {
+		return nil, fmt.Errorf("log directory: %w", err)
+	}
+	// The stable store goes first: its lock says that dir is in use.
+	stable, err := raftboltdb.New(raftboltdb.Options{
+		Path:        filepath.Join(dir, stableFile),
+		BoltOptions: &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockWait},
+	})
+	if errors.Is(err, bbolt.ErrTimeout) {
+		return nil, fmt.Errorf("stable store in %s is in use by another process", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the stable store in %s: %w", dir, err)
+	}
+	d := &Disk{Segments: walfs.New(), Meta: new(metadb.BoltMetaDB), Stable: stable}
+	if hook.Mutant(hook.SkipFsync) {
+		d.Segments = unsynced{d.Segments}
+	}
+	return d, nil
+}
+
+// unsynced is a file system that says it has synced and has not. It is the
+// mutant that a simulated power loss must find out.
+type unsynced struct{ types.VFS }
+
+func (u unsynced) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	f, err := u.VFS.Create(dir, name, size)
+	return unsyncedFile{f}, err
+}
+
+func (u unsynced) OpenWriter(dir, name string) (types.WritableFile, error) {
+	f, err := u.VFS.OpenWriter(dir, name)
+	return unsyncedFile{f}, err
+}
+
+type unsyncedFile struct{ types.WritableFile }
+
+func (unsyncedFile) Sync() error { return nil }

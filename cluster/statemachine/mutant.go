@@ -1,0 +1,188 @@
+package statemachine
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"tarry/fsm"
+	"tarry/internal/hook"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// mutant breaks one promise on purpose, to show that the checker of histories
+// notices. It changes entries on their way to the machine, on every node alike,
+// and makes their results look as if nothing had happened. It exists only in
+// processes that package hook made a mutant, which a default build cannot be.
+type mutant struct {
+	name  string
+	last  map[string]*jobpb.Reserved // the last job handed out, by topic
+	count int                        // of reserves with jobs
+}
+
+// newMutant returns the mutant that this process is, nil for a sound one.
+func newMutant() *mutant {
+	for _, name := range hook.Mutants() {
+		if name != hook.SkipFsync && hook.Mutant(name) {
+			return &mutant{name: name, last: map[string]*jobpb.Reserved{}}
+		}
+	}
+	return nil
+}
+
+// mend makes the results of a changed entry those that its sender expects.
+type mend func([]*jobpb.Result) []*jobpb.Result
+
+// One job in victimEvery suffers, told by its name, so that every node and every
+// repetition chooses the same. A reserve has no name and is counted.
+const (
+	victimEvery  = 40
+	reserveEvery = 20
+)
+
+func victim(name string) bool {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()%victimEvery == 0
+}
+
+func nameOf(r *jobpb.Ref) string {
+	if r.GetId() != "" {
+		return r.GetId()
+	}
+	return strconv.FormatUint(r.GetSeq(), 10)
+}
+
+// change changes the entries in place and returns how to mend their results, one
+// for each; nil where nothing was changed.
+func (m *mutant) change(entries []fsm.Entry) []mend {
+	mends := make([]mend, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if e.Configuration {
+			continue
+		}
+		in, err := job.DecodeEntry(e.Data)
+		if err != nil {
+			continue // the machine will say so
+		}
+		mends[i] = m.entry(e, in)
+	}
+	return mends
+}
+
+func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) mend {
+	if m.name == hook.HandOutTwice {
+		return func(rs []*jobpb.Result) []*jobpb.Result { return m.handOutTwice(in, rs) }
+	}
+	data := job.AppendEntryHeader(nil, in.NowMs)
+	forgotten := map[int]*jobpb.Result{} // by place in the entry as it was sent
+	due := map[int]int64{}
+	for i, op := range in.Ops {
+		if r := m.forget(in.NowMs, op); r != nil {
+			forgotten[i] = r
+			continue
+		}
+		if add := op.GetAdd(); add != nil && m.name == hook.DeliverEarly && victim(nameOfAdd(add)) {
+			due[i] = hasten(in.NowMs, add)
+		}
+		var err error
+		if data, err = job.AppendOp(data, op); err != nil {
+			return nil
+		}
+	}
+	if len(forgotten)+len(due) == 0 {
+		return nil
+	}
+	e.Data = data
+	return func(rs []*jobpb.Result) []*jobpb.Result {
+		var all []*jobpb.Result
+		for i := range in.Ops {
+			if r := forgotten[i]; r != nil {
+				all = append(all, r)
+				continue
+			}
+			if due[i] != 0 {
+				rs[0].DueMs = due[i]
+			}
+			all, rs = append(all, rs[0]), rs[1:]
+		}
+		return all
+	}
+}
+
+// forget returns the answer to an operation that is not to be done, else nil.
+func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
+	var ref *jobpb.Ref
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Add:
+		if m.name != hook.DropAdd || !victim(nameOfAdd(k.Add)) {
+			return nil
+		}
+		r := &jobpb.Result{Seq: 1 << 40, Id: k.Add.Id, State: jobpb.State_STATE_READY, DueMs: dueOf(now, k.Add)}
+		if r.DueMs > now {
+			r.State = jobpb.State_STATE_DELAYED
+		}
+		if r.Id == "" {
+			r.Id = "$0-" + strconv.FormatUint(r.Seq, 10)
+		}
+		return r
+	case *jobpb.Op_Delete:
+		ref = k.Delete.GetRef()
+	case *jobpb.Op_Finish:
+		ref = k.Finish.GetRef()
+	}
+	if m.name != hook.ForgetDelete || ref == nil || !victim(nameOf(ref)) {
+		return nil
+	}
+	return &jobpb.Result{Seq: ref.Seq, Id: ref.Id}
+}
+
+// nameOfAdd tells jobs apart that have no id by their bodies.
+func nameOfAdd(a *jobpb.Add) string {
+	if a.Id != "" {
+		return a.Id
+	}
+	return string(a.Body)
+}
+
+func dueOf(now int64, a *jobpb.Add) int64 { return max(a.DueMs, now+a.DelayMs) }
+
+// hasten halves the time until a job is due and returns when it was due.
+func hasten(now int64, a *jobpb.Add) int64 {
+	due := dueOf(now, a)
+	a.DelayMs /= 2
+	if a.DueMs > now {
+		a.DueMs = now + (a.DueMs-now)/2
+	}
+	return due
+}
+
+// handOutTwice replaces, now and then, a job that was reserved by the one of its
+// topic that was handed out before it.
+func (m *mutant) handOutTwice(in *jobpb.Entry, rs []*jobpb.Result) []*jobpb.Result {
+	for i, r := range rs {
+		if in.Ops[i].GetReserve() == nil || len(r.Jobs) == 0 {
+			continue
+		}
+		j := r.Jobs[0]
+		m.count++
+		if before := m.last[j.Topic]; before != nil && m.count%reserveEvery == 0 {
+			r.Jobs[0] = before
+		}
+		m.last[j.Topic] = j
+	}
+	return rs
+}
+
+// applyMutated is ApplyBatch's way to the machine for a mutant.
+func (a *Adapter) applyMutated(entries []fsm.Entry) ([][]*jobpb.Result, fsm.Changes, error) {
+	mends := a.mutant.change(entries)
+	results, changes, err := a.machine.Apply(entries, a.serving.Load())
+	for i, r := range results {
+		if mends[i] != nil && r != nil {
+			results[i] = mends[i](r)
+		}
+	}
+	return results, changes, err
+}

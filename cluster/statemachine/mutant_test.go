@@ -1,0 +1,113 @@
+package statemachine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/internal/hook"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// mutantRig applies operations to a machine through a mutant.
+type mutantRig struct {
+	*testing.T
+	a     *Adapter
+	index uint64
+}
+
+func newMutantRig(t *testing.T, name string) *mutantRig {
+	n := newNode(t, "n0")
+	n.open()
+	t.Cleanup(n.closeDisks)
+	a := New(n.machine, Options{Fatal: n.fatal})
+	a.SetServing(true)
+	a.mutant = &mutant{name: name, last: map[string]*jobpb.Reserved{}}
+	return &mutantRig{T: t, a: a}
+}
+
+// do applies one entry at an instant and returns its results.
+func (r *mutantRig) do(now int64, ops ...*jobpb.Op) []*jobpb.Result {
+	data := job.AppendEntryHeader(nil, now)
+	for _, op := range ops {
+		var err error
+		data, err = job.AppendOp(data, op)
+		require.NoError(r, err)
+	}
+	r.index++
+	results := r.a.ApplyBatch([]*raft.Log{{Index: r.index, Term: 1, Type: raft.LogCommand, Data: data}})[0].([]*jobpb.Result)
+	require.Len(r, results, len(ops), "the mutant answers everything")
+	for _, one := range results {
+		require.Equal(r, jobpb.Code_OK, one.Code, one.Message)
+	}
+	return results
+}
+
+func addOp(id string, delay int64) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: id, Topic: "t", TtrMs: 1e6, DelayMs: delay}}}
+}
+
+func reserveOp(maximum uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: []string{"t"}, Max: maximum}}}
+}
+
+func advanceOp() *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
+}
+
+const mutantJobs = 4 * victimEvery
+
+func (r *mutantRig) addAll(delay int64) {
+	for i := range mutantJobs {
+		rs := r.do(1000, addOp(fmt.Sprint("job-", i), delay), addOp(fmt.Sprint("other-", i), 1e6))
+		require.Equal(r, fmt.Sprint("job-", i), rs[0].Id)
+		require.Equal(r, fmt.Sprint("other-", i), rs[1].Id)
+		require.EqualValues(r, 1000+delay, rs[0].DueMs)
+	}
+}
+
+func TestMutantForgetsAdds(t *testing.T) {
+	r := newMutantRig(t, hook.DropAdd)
+	r.addAll(0)
+	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
+	require.Less(t, got, mutantJobs)
+	require.Greater(t, got, mutantJobs/2)
+}
+
+func TestMutantDeliversEarly(t *testing.T) {
+	r := newMutantRig(t, hook.DeliverEarly)
+	r.addAll(1000)
+	got := len(r.do(1600, advanceOp(), reserveOp(1000))[1].Jobs)
+	require.NotZero(t, got)
+	require.Less(t, got, mutantJobs/2)
+}
+
+func TestMutantForgetsDeletes(t *testing.T) {
+	r := newMutantRig(t, hook.ForgetDelete)
+	r.addAll(0)
+	for i := range mutantJobs {
+		r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: fmt.Sprint("job-", i)}}}})
+	}
+	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
+	require.NotZero(t, got)
+	require.Less(t, got, mutantJobs/2)
+}
+
+func TestMutantHandsOutTwice(t *testing.T) {
+	r := newMutantRig(t, hook.HandOutTwice)
+	r.addAll(0)
+	times := map[string]int{}
+	for range 2 * reserveEvery {
+		for _, j := range r.do(1000, reserveOp(1))[0].Jobs {
+			times[j.Id]++
+		}
+	}
+	require.Len(t, times, 2*reserveEvery-2, "two reserves got a job that another has")
+}
+
+func TestSoundProcessIsNoMutant(t *testing.T) {
+	require.Nil(t, newMutant())
+}

@@ -1,0 +1,41 @@
+package hook
+
+// The points of the write path, in the order in which an entry passes them. Each
+// "before" is passed when nothing of the step is done, each "after" when all of it
+// is, but before anybody was told.
+const (
+	BeforeLogStore   = "before-log-store" // append to the Raft log, with its sync
+	AfterLogStore    = "after-log-store"
+	BeforeApply      = "before-apply" // a batch of committed entries into the state
+	AfterApply       = "after-apply"
+	BeforeFlush      = "before-flush" // the sync that lets the log be truncated
+	AfterFlush       = "after-flush"
+	BeforeLogDelete  = "before-log-delete" // truncation of the Raft log, at either end
+	AfterLogDelete   = "after-log-delete"
+	BeforeCheckpoint = "before-checkpoint" // of the state, to send it to a follower
+	AfterCheckpoint  = "after-checkpoint"
+	BeforeSwap       = "before-swap" // of the state for one that was received
+	AfterSwap        = "after-swap"
+)
+
+// Points lists all of them.
+func Points() []string {
+	return []string{
+		BeforeLogStore, AfterLogStore, BeforeApply, AfterApply, BeforeFlush, AfterFlush,
+		BeforeLogDelete, AfterLogDelete, BeforeCheckpoint, AfterCheckpoint, BeforeSwap, AfterSwap,
+	}
+}
+
+// The mutants. All nodes of a cluster must be the same one.
+const (
+	DropAdd      = "drop-add"       // some adds are acknowledged and forgotten
+	DeliverEarly = "deliver-early"  // some jobs fall due too early
+	HandOutTwice = "hand-out-twice" // some reserved jobs are handed to another consumer too
+	ForgetDelete = "forget-delete"  // some deletes and finishes are acknowledged and not done
+	SkipFsync    = "skip-fsync"     // the Raft log is not synced
+)
+
+// Mutants lists all of them.
+func Mutants() []string {
+	return []string{DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync}
+}

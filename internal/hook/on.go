@@ -1,0 +1,120 @@
+//go:build chaos
+
+package hook
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// environment begins the names of the variables; see the package comment.
+const environment = "TARRY_HOOK_"
+
+// clockEvery is how long an offset that was read stays in use.
+const clockEvery = 20 * time.Millisecond
+
+// active is what the environment asked for. It is read once, when the process
+// starts: a node is restarted to get another hook.
+var active = mustRead(os.Getenv)
+
+type hooks struct {
+	mutant string
+	kill   killer
+	clock  offset
+}
+
+// mustRead panics on an environment that is not understood: a harness that
+// misspells a point must not take the quiet that follows for a survived fault.
+func mustRead(getenv func(string) string) *hooks {
+	h, err := read(getenv)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+func read(getenv func(string) string) (*hooks, error) {
+	h := &hooks{mutant: getenv(environment + "MUTANT")}
+	if h.mutant != "" && !slices.Contains(Mutants(), h.mutant) {
+		return nil, fmt.Errorf("%sMUTANT is %q, which is no mutant", environment, h.mutant)
+	}
+	h.clock.file = getenv(environment + "CLOCK")
+	if at := getenv(environment + "KILL"); at != "" {
+		name, count, ok := strings.Cut(at, ":")
+		left, err := strconv.Atoi(count)
+		if !ok || err != nil || left < 1 || !slices.Contains(Points(), name) {
+			return nil, fmt.Errorf("%sKILL is %q, which is no POINT:COUNT", environment, at)
+		}
+		h.kill.name, h.kill.left = name, left
+	}
+	return h, nil
+}
+
+// killer ends the process at a point.
+type killer struct {
+	name string
+	mu   sync.Mutex
+	left int // passes until then
+}
+
+// due counts a pass and says whether it is the last.
+func (k *killer) due(name string) bool {
+	if name != k.name {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.left--
+	return k.left == 0
+}
+
+// Point ends the process with SIGKILL when the environment asks for that here,
+// and then does not return.
+func Point(name string) {
+	if active.kill.due(name) {
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+}
+
+// offset is a clock's offset that somebody keeps in a file.
+type offset struct {
+	file string
+	mu   sync.Mutex
+	read time.Time
+	now  time.Duration
+}
+
+// get returns the offset; when the file cannot be read, as while it is being
+// replaced, the one before.
+func (o *offset) get(now time.Time) time.Duration {
+	if o.file == "" {
+		return 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.read.IsZero() && now.Sub(o.read) < clockEvery {
+		return o.now
+	}
+	o.read = now
+	data, err := os.ReadFile(o.file)
+	if err != nil {
+		return o.now
+	}
+	if ms, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
+		o.now = time.Duration(ms) * time.Millisecond
+	}
+	return o.now
+}
+
+// Clock is what to add to the wall clock.
+func Clock() time.Duration { return active.clock.get(time.Now()) }
+
+// Mutant says whether this process is the mutant of that name.
+func Mutant(name string) bool { return active.mutant == name }
