@@ -66,6 +66,10 @@ type Env struct {
 	// Violate records that the server broke a promise, named "I1" to "I11", or
 	// "fault" when it did not do what this fault demands. The run then ends.
 	Violate func(invariant, format string, args ...any)
+	// Healed notes the instant at which the fault was lifted, so that the time
+	// from there to the next acknowledged write is measured. Return calls it;
+	// without a call it is the end of Run.
+	Healed func()
 	// Count adds to a figure of the report, such as refusals seen.
 	Count func(figure string, n int)
 	Taken *Taken // the nodes that injections work on
@@ -109,6 +113,7 @@ func (e *Env) Return(ctx context.Context, nodes ...*localcluster.Node) error {
 			return err
 		}
 	}
+	e.Healed()
 	if err := e.Cluster.WaitReady(ctx, nodes...); err != nil {
 		e.Violate("I6", "after a fault was healed: %v", err)
 	}

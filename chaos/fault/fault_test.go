@@ -27,7 +27,7 @@ func newEnv(t *testing.T, nodes int) *Env {
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
 	return &Env{
 		Cluster: c, Rand: rand.New(rand.NewPCG(1, 2)), Log: slog.New(slog.DiscardHandler), Taken: NewTaken(),
-		Hold: func() time.Duration { return 0 },
+		Hold: func() time.Duration { return 0 }, Healed: func() {},
 	}
 }
 

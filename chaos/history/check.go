@@ -1,8 +1,8 @@
 package history
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +16,24 @@ type Options struct {
 	// MaxWriteGap is the longest accepted stretch without a successful write
 	// between From and To; 0 measures without judging.
 	MaxWriteGap time.Duration
+	// Quiet are the times without a fault, each from a heal on, and MaxQuietGap
+	// the longest accepted stretch without a successful write in one.
+	Quiet       []Window
+	MaxQuietGap time.Duration
 	// From and To bound the time under load, in the recorder's microseconds; 0
 	// means the whole history.
 	From, To int64
 }
 
+// Window is a time from an instant to another, in the recorder's microseconds; To
+// 0 means the end of the load.
+type Window struct{ From, To int64 }
+
 // Violation is one broken invariant.
 type Violation struct {
-	Invariant string // "I1" to "I8"
-	ID        string // the job, when there is one
-	Message   string
+	Invariant string `json:"invariant"`    // "I1" to "I11"
+	ID        string `json:"id,omitempty"` // the job, when there is one
+	Message   string `json:"message"`
 }
 
 func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Invariant, v.ID, v.Message) }
@@ -35,15 +43,16 @@ const maxKept = 10
 
 // Report is the verdict on a history.
 type Report struct {
-	Ops           int
-	ByKind        [kinds][outcomes]int
-	Jobs          int           // ids of which at least one add was acknowledged
-	Recovered     int           // ids delivered though no add was acknowledged
-	Redeliveries  int           // deliveries of a job after its first
-	WorstWriteGap time.Duration // longest stretch without a successful write
-	WorstLateness time.Duration // longest time from due to delivery, first deliveries only
-	Violations    []Violation
-	Found         map[string]int // violations by invariant, those not kept included
+	Ops           int                  `json:"operations"`
+	ByKind        [kinds][outcomes]int `json:"-"`
+	Jobs          int                  `json:"jobs"`               // ids of which at least one add was acknowledged
+	Recovered     int                  `json:"recovered"`          // ids delivered though no add was acknowledged
+	Redeliveries  int                  `json:"redeliveries"`       // deliveries of a job after its first
+	WorstWriteGap time.Duration        `json:"worst_write_gap_ns"` // longest stretch without a successful write
+	WorstQuietGap time.Duration        `json:"worst_quiet_gap_ns"` // the same within Options.Quiet
+	WorstLateness time.Duration        `json:"worst_lateness_ns"`  // longest time from due to delivery, first deliveries only
+	Violations    []Violation          `json:"violations,omitempty"`
+	Found         map[string]int       `json:"found,omitempty"` // violations by invariant, those not kept included
 }
 
 // OK reports whether no invariant was broken.
@@ -62,13 +71,42 @@ func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operations %d, jobs %d, unknown outcomes %d, recovered adds %d, redeliveries %d, worst write gap %v, worst lateness %v\n",
 		r.Ops, r.Jobs, r.Unknowns(), r.Recovered, r.Redeliveries, r.WorstWriteGap.Round(time.Millisecond), r.WorstLateness.Round(time.Millisecond))
-	for k, n := range r.ByKind {
-		fmt.Fprintf(&b, "  %-10s ok %d, fail %d, unknown %d\n", Kind(k), n[OK], n[Fail], n[Unknown])
-	}
+	fmt.Fprintf(&b, "  %s\n", r.Kinds())
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  VIOLATION %v\n", v)
 	}
 	return b.String()
+}
+
+// Kinds counts the calls of each kind, failed and unknown ones behind a plus.
+func (r *Report) Kinds() string {
+	var parts []string
+	for k, n := range r.ByKind {
+		if n == [outcomes]int{} {
+			continue
+		}
+		part := fmt.Sprintf("%s %d", Kind(k), n[OK])
+		if n[Fail]+n[Unknown] > 0 {
+			part += fmt.Sprintf(" +%d failed +%d unknown", n[Fail], n[Unknown])
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Add takes over the findings of another report on the same history and, where
+// this one has none, its figures.
+func (r *Report) Add(other *Report) {
+	violations, found := r.Violations, r.Found
+	*r = *other
+	r.Violations = append(violations, other.Violations...)
+	r.Found = maps.Clone(other.Found)
+	if r.Found == nil {
+		r.Found = map[string]int{}
+	}
+	for invariant, n := range found {
+		r.Found[invariant] += n
+	}
 }
 
 // Check judges a history that ends with a full drain: every job still there was
@@ -85,7 +123,11 @@ func Check(ops []Op, o Options) *Report {
 	return r
 }
 
-func (r *Report) violate(invariant, id, format string, args ...any) {
+// Violate adds a violation.
+func (r *Report) Violate(invariant, id, format string, args ...any) {
+	if r.Found == nil {
+		r.Found = map[string]int{}
+	}
 	r.Found[invariant]++
 	if r.Found[invariant] <= maxKept {
 		r.Violations = append(r.Violations, Violation{invariant, id, fmt.Sprintf(format, args...)})
@@ -121,25 +163,50 @@ func group(ops []Op, r *Report) (jobs []*story, kicks map[string][]*Op) {
 func checkWriteGap(ops []Op, o Options, r *Report) {
 	var done []int64
 	for i := range ops {
-		op := &ops[i]
-		inside := op.Complete >= o.From && (o.To == 0 || op.Complete <= o.To)
-		if op.Outcome == OK && inside {
+		if op := &ops[i]; op.Outcome == OK && !op.Kind.reads() {
 			done = append(done, op.Complete)
 		}
 	}
-	if o.From != 0 {
-		done = append(done, o.From)
+	slices.Sort(done)
+	if len(done) == 0 {
+		return
 	}
-	if o.To != 0 {
-		done = append(done, o.To)
+	whole := Window{o.From, o.To}
+	if whole.From == 0 {
+		whole.From = done[0]
 	}
-	slices.SortFunc(done, cmp.Compare)
-	for i := 1; i < len(done); i++ {
-		r.WorstWriteGap = max(r.WorstWriteGap, micros(done[i]-done[i-1]))
+	if whole.To == 0 {
+		whole.To = done[len(done)-1]
 	}
+	r.WorstWriteGap = worstGap(done, whole)
 	if o.MaxWriteGap > 0 && r.WorstWriteGap > o.MaxWriteGap {
-		r.violate("I6", "", "no write succeeded for %v; the bound is %v", r.WorstWriteGap, o.MaxWriteGap)
+		r.Violate("I6", "", "no write succeeded for %v; the bound is %v", r.WorstWriteGap, o.MaxWriteGap)
 	}
+	for _, w := range o.Quiet {
+		if w.To == 0 {
+			w.To = whole.To
+		}
+		gap := worstGap(done, w)
+		r.WorstQuietGap = max(r.WorstQuietGap, gap)
+		if o.MaxQuietGap > 0 && gap > o.MaxQuietGap {
+			r.Violate("I6", "", "no write succeeded for %v in the time without a fault that began at %d; the bound is %v", gap, w.From, o.MaxQuietGap)
+		}
+	}
+}
+
+// worstGap is the longest stretch of a window that has none of the sorted instants.
+func worstGap(instants []int64, w Window) time.Duration {
+	var worst time.Duration
+	last := w.From
+	first, _ := slices.BinarySearch(instants, w.From)
+	for _, at := range instants[first:] {
+		if at > w.To {
+			break
+		}
+		worst = max(worst, micros(at-last))
+		last = at
+	}
+	return max(worst, micros(w.To-last))
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

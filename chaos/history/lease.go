@@ -14,11 +14,11 @@ func (s *story) checkLeases() {
 			continue
 		}
 		if a.Generation == b.Generation {
-			s.report.violate("I4", s.id, "reservation %d of seq %d was handed out twice", a.Generation, a.Seq)
+			s.report.Violate("I4", s.id, "reservation %d of seq %d was handed out twice", a.Generation, a.Seq)
 			continue
 		}
 		if over := s.leaseOver(a); b.Complete < over-s.slack() {
-			s.report.violate("I4", s.id, "reservation %d was handed out %v before reservation %d was over", b.Generation, micros(over-b.Complete), a.Generation)
+			s.report.Violate("I4", s.id, "reservation %d was handed out %v before reservation %d was over", b.Generation, micros(over-b.Complete), a.Generation)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (s *story) checkStaleTokens() {
 		}
 		for _, d := range s.deliveries {
 			if d.Seq == f.Seq && d.Generation > f.Generation && d.Complete < f.Invoke {
-				s.report.violate("I4", s.id, "%s with the stale token of reservation %d was accepted after reservation %d was handed out", f.Kind, f.Generation, d.Generation)
+				s.report.Violate("I4", s.id, "%s with the stale token of reservation %d was accepted after reservation %d was handed out", f.Kind, f.Generation, d.Generation)
 				break
 			}
 		}
@@ -62,7 +62,7 @@ func (s *story) checkStaleTokens() {
 			return e.Outcome == OK && e.Kind != Touch && e.Seq == f.Seq && e.Generation == f.Generation && e.Complete < f.Invoke
 		})
 		if spent {
-			s.report.violate("I4", s.id, "%s was accepted with the token of reservation %d, which an earlier call had ended", f.Kind, f.Generation)
+			s.report.Violate("I4", s.id, "%s was accepted with the token of reservation %d, which an earlier call had ended", f.Kind, f.Generation)
 		}
 	}
 }
@@ -76,10 +76,10 @@ func (s *story) checkAttempts() {
 	}
 	for i, d := range s.deliveries {
 		if limit > 0 && d.Attempts > limit {
-			s.report.violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
+			s.report.Violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
 		}
 		if d.Attempts < 1 {
-			s.report.violate("I7", s.id, "delivered with attempt %d", d.Attempts)
+			s.report.Violate("I7", s.id, "delivered with attempt %d", d.Attempts)
 		}
 		if i == 0 {
 			continue
@@ -87,7 +87,7 @@ func (s *story) checkAttempts() {
 		before := s.deliveries[i-1]
 		follows := before.Seq == d.Seq && before.Generation < d.Generation
 		if follows && d.Attempts <= before.Attempts && !s.kickedBetween(before, d) {
-			s.report.violate("I7", s.id, "attempts went from %d to %d without a kick", before.Attempts, d.Attempts)
+			s.report.Violate("I7", s.id, "attempts went from %d to %d without a kick", before.Attempts, d.Attempts)
 		}
 	}
 }

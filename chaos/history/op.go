@@ -26,6 +26,9 @@ var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "
 
 func (k Kind) String() string { return kindNames[k] }
 
+// reads reports whether calls of the kind change nothing.
+func (k Kind) reads() bool { return false }
+
 // Outcome is what the client knows of the effect of its call.
 type Outcome uint8
 
@@ -74,8 +77,9 @@ func (o *Op) maybe() bool { return o.Outcome != Fail }
 type Recorder struct {
 	base time.Time // carries the monotonic clock
 
-	mu  sync.Mutex
-	ops []Op
+	mu        sync.Mutex
+	ops       []Op
+	lastWrite int64
 }
 
 // NewRecorder starts an empty history now.
@@ -89,6 +93,18 @@ func (r *Recorder) Record(ops ...Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops = append(r.ops, ops...)
+	for i := range ops {
+		if ops[i].Outcome == OK && !ops[i].Kind.reads() {
+			r.lastWrite = max(r.lastWrite, ops[i].Complete)
+		}
+	}
+}
+
+// LastWrite is when the latest acknowledged write was answered; 0 without one.
+func (r *Recorder) LastWrite() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastWrite
 }
 
 // Ops is the history so far.

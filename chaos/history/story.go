@@ -93,7 +93,7 @@ func (s *story) endOf(seq uint64) int64 {
 func (s *story) checkLost() {
 	for _, a := range s.adds {
 		if a.Outcome == OK && s.endOf(a.Seq) == math.MaxInt64 {
-			s.report.violate("I1", s.id, "add acknowledged by %s with seq %d, never finished or deleted, and not there after the drain", a.Node, a.Seq)
+			s.report.Violate("I1", s.id, "add acknowledged by %s with seq %d, never finished or deleted, and not there after the drain", a.Node, a.Seq)
 			return
 		}
 	}
@@ -104,12 +104,12 @@ func (s *story) checkPhantom() {
 	for _, d := range s.deliveries {
 		origin := slices.IndexFunc(s.adds, func(a *Op) bool { return a.maybe() && a.Invoke <= d.Complete })
 		if origin < 0 {
-			s.report.violate("I2", s.id, "%s delivered it, but no add that may have succeeded came before", d.Node)
+			s.report.Violate("I2", s.id, "%s delivered it, but no add that may have succeeded came before", d.Node)
 			continue
 		}
 		a := s.adds[origin]
 		if a.Topic != d.Topic || a.Body != d.Body {
-			s.report.violate("I2", s.id, "delivered with topic %q and body %.40q, added with topic %q and body %.40q", d.Topic, d.Body, a.Topic, a.Body)
+			s.report.Violate("I2", s.id, "delivered with topic %q and body %.40q, added with topic %q and body %.40q", d.Topic, d.Body, a.Topic, a.Body)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (s *story) checkEarly() {
 			after = max(after, earliest)
 		}
 		if d.Complete < after-s.slack() {
-			s.report.violate("I3", s.id, "delivered %v before it was due", micros(after-d.Complete))
+			s.report.Violate("I3", s.id, "delivered %v before it was due", micros(after-d.Complete))
 		}
 	}
 }
@@ -159,12 +159,12 @@ func (s *story) checkGone() {
 	for _, d := range s.deliveries {
 		for _, f := range s.finishes {
 			if f.Outcome == OK && f.Seq == d.Seq && f.Generation < d.Generation {
-				s.report.violate("I5", s.id, "delivered again (generation %d) after the finish of generation %d was acknowledged", d.Generation, f.Generation)
+				s.report.Violate("I5", s.id, "delivered again (generation %d) after the finish of generation %d was acknowledged", d.Generation, f.Generation)
 			}
 		}
 		for _, x := range s.deletes {
 			if x.Outcome == OK && s.reservedAfter(d, x.Complete) && !s.mayBeNewLife(d, x) {
-				s.report.violate("I5", s.id, "delivered %v after its delete was acknowledged", micros(d.Complete-x.Complete))
+				s.report.Violate("I5", s.id, "delivered %v after its delete was acknowledged", micros(d.Complete-x.Complete))
 			}
 		}
 	}
@@ -226,7 +226,7 @@ func (s *story) checkDuplicates() {
 	slices.Sort(seqs)
 	for i := 1; i < len(seqs); i++ {
 		if s.endOf(seqs[i-1]) > seen[seqs[i]] {
-			s.report.violate("I8", s.id, "became two jobs, seq %d and seq %d, while the first was alive", seqs[i-1], seqs[i])
+			s.report.Violate("I8", s.id, "became two jobs, seq %d and seq %d, while the first was alive", seqs[i-1], seqs[i])
 		}
 	}
 }

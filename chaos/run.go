@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"tarry/bench/localcluster"
+	"tarry/chaos/fault"
+	"tarry/chaos/history"
+	"tarry/chaos/workload"
+)
+
+// config is what the command line says.
+type config struct {
+	duration time.Duration
+	seed     uint64
+	faults   string // names with commas; empty: the whole mix; none: no faults
+	mutant   string // a defect of the server to switch on, which the judge must find
+	binary   string // empty: build one
+	dir      string // empty: a temporary one
+	nodes    int
+	network  string // auto, loopback or namespaces
+	json     bool
+	maxGap   time.Duration // longest accepted time without a write after a heal
+}
+
+// clockBound is how far clocks may be apart: all are one machine's, so it covers
+// rounding to milliseconds and the drift of a wall clock under correction against
+// the recorder's steady one.
+const clockBound = 5 * time.Millisecond
+
+// Limits of the parts of a run that are not its load. They are far above what is
+// needed and end a run that is stuck.
+const (
+	buildLimit = 5 * time.Minute
+	startLimit = 90 * time.Second
+	drainLimit = 3 * time.Minute
+)
+
+// run is one run from the build to the verdict.
+type run struct {
+	config
+	log     *slog.Logger
+	ground  *ground
+	cluster *localcluster.Cluster
+	inject  *injector
+	load    workload.Config
+	report  *report
+}
+
+// execute makes a run and reports on it. An error means that the harness failed
+// and there is no verdict.
+func execute(ctx context.Context, c config, log *slog.Logger) (*report, error) {
+	r := &run{config: c, log: log, report: &report{Seed: c.seed, Nodes: c.nodes, Mutant: c.mutant, Dir: c.dir, Again: c.again()}}
+	if err := r.build(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.ground, err = newGround(ctx, r.config, log); err != nil {
+		return nil, err
+	}
+	err = r.onGround(ctx)
+	return r.report, errors.Join(err, r.ground.close())
+}
+
+// build makes a binary with the hooks that faults and mutants use.
+func (r *run) build(ctx context.Context) error {
+	if r.binary != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, buildLimit)
+	defer cancel()
+	r.binary = filepath.Join(r.dir, "tarry")
+	cmd := exec.CommandContext(ctx, "go", "build", "-race=false", "-tags", "chaos", "-o", r.binary, "tarry/cmd/tarry")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// onGround runs where the nodes have their place.
+func (r *run) onGround(ctx context.Context) (err error) {
+	faults, lacking, err := pick(catalogue(), r.faults, r.ground.have)
+	if err != nil {
+		return err
+	}
+	r.report.Lacking = lacking
+	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{Binary: r.binary, Dir: r.dir, Nodes: r.nodes}))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	recorder := history.NewRecorder()
+	r.load = loadOf(r.cluster, recorder, r.seed)
+	r.inject = &injector{
+		cluster: r.cluster, schedule: newSchedule(r.seed, faults), recorder: recorder, log: r.log, dir: r.dir,
+		prepare: r.ground.prepare, taken: fault.NewTaken(), counts: map[string]int{}, figures: map[string]int{},
+	}
+	from := recorder.Now()
+	if err := r.loadAndInject(ctx); err != nil {
+		return err
+	}
+	to := recorder.Now()
+	r.finish(ctx)
+	return r.judge(ctx, from, to)
+}
+
+func (r *run) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for _, n := range r.cluster.Nodes() {
+		n.Setenv("TARRY_HOOK_MUTANT", r.mutant)
+	}
+	if err := r.cluster.Start(); err != nil {
+		return err
+	}
+	return r.cluster.WaitReady(ctx, r.cluster.Nodes()...)
+}
+
+// loadAndInject lasts for the run's duration, or until a fault finds a broken
+// promise, and leaves the cluster healed and without load.
+func (r *run) loadAndInject(ctx context.Context) error {
+	loading, stop := context.WithCancel(ctx)
+	var load sync.WaitGroup
+	load.Go(func() { workload.Run(loading, r.load) })
+	defer load.Wait()
+	defer stop()
+	limited, cancel := context.WithTimeout(ctx, r.duration)
+	defer cancel()
+	begin := time.Now()
+	err := r.inject.run(limited)
+	r.report.Seconds = time.Since(begin).Seconds()
+	return err
+}
+
+// finish drains the cluster and compares the nodes' states.
+func (r *run) finish(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	r.log.Info("draining")
+	if err := workload.Drain(ctx, r.load); err != nil {
+		r.report.undecided("the drain did not end: %v", err)
+		return
+	}
+	r.report.verify(verifyStates(ctx, r.cluster))
+}
+
+// judge checks the history and fills the report in.
+func (r *run) judge(_ context.Context, from, to int64) error {
+	rep, in := r.report, r.inject
+	ops := r.load.Recorder.Ops()
+	rep.Faults, rep.Figures, rep.Skipped = in.counts, in.figures, in.skipped
+	rep.found(in.violations)
+	var err error
+	if rep.Failovers, err = failovers(r.dir); err != nil {
+		return err
+	}
+	r.log.Info("judging", "operations", len(ops))
+	rep.check(ops, history.Options{ClockBound: clockBound, From: from, To: to, Quiet: in.quiet, MaxQuietGap: r.maxGap})
+	if rep.Verdict() == noViolation {
+		return nil
+	}
+	rep.HistoryFile = filepath.Join(r.dir, historyFile)
+	return history.WriteFile(rep.HistoryFile, ops)
+}
+
+// historyFile is the name of a run's history in its directory.
+const historyFile = "history.jsonl"
+
+// loadOf is the mix of clients.
+func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) workload.Config {
+	var addrs []string
+	for _, n := range c.Nodes() {
+		addrs = append(addrs, n.HTTP)
+	}
+	return workload.Config{
+		Addrs: addrs, Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"},
+		Producers: 4, Consumers: 6, Think: 10 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
+	}
+}
