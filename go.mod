@@ -8,6 +8,7 @@ require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/gorilla/mux v1.8.1
+	github.com/hanwen/go-fuse/v2 v2.12.1 // the faulty disks of chaos
 	github.com/hashicorp/go-hclog v1.6.3
 	github.com/hashicorp/memberlist v0.5.4 // pinned: v0.7.0 needs go-metrics v0.7.0, which raft-boltdb v2.3.1 does not build with
 	github.com/hashicorp/raft v1.7.3 // pinned: v1.8.0 needs go-metrics v0.7.0 too

@@ -1,0 +1,147 @@
+//go:build linux
+
+package disk
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Forever is the count of a fault that does not end by itself.
+const Forever = -1
+
+// Faults say what goes wrong from now on. The zero value is a disk that works.
+type Faults struct {
+	// Under limits the faults to files whose path below the mount contains it.
+	Under string
+	// SyncErrors is how many of the next syncs, of files or directories, fail
+	// with EIO. What such a sync should have saved is lost with the power even
+	// when a later one succeeds.
+	SyncErrors int
+	// WriteErrors is how many of the next writes fail with EIO and write nothing.
+	WriteErrors int
+	// TornWrites is how many of the next writes put down their first half only
+	// and fail with EIO.
+	TornWrites int
+	// SyncDelay is added to each sync.
+	SyncDelay time.Duration
+	// HangSyncs lets syncs wait until the faults are changed. A process with a
+	// call under way that hangs cannot end, as on a disk that hangs.
+	HangSyncs bool
+}
+
+// Counts tell what a disk was asked and what went wrong, since it was mounted.
+type Counts struct {
+	Syncs, Writes                                         int64
+	SyncErrors, WriteErrors, TornWrites, Refused, Delayed int64
+}
+
+type counters struct {
+	syncs, writes, syncErrors, writeErrors, tornWrites, refused, delayed atomic.Int64
+}
+
+// Counts reads the counters.
+func (d *Disk) Counts() Counts {
+	c := &d.counters
+	return Counts{
+		Syncs: c.syncs.Load(), Writes: c.writes.Load(), SyncErrors: c.syncErrors.Load(), WriteErrors: c.writeErrors.Load(),
+		TornWrites: c.tornWrites.Load(), Refused: c.refused.Load(), Delayed: c.delayed.Load(),
+	}
+}
+
+// verdicts decide what happens to each call.
+type verdicts struct {
+	mu      sync.Mutex
+	faults  Faults
+	changed chan struct{} // closed when faults are replaced; nil when nobody waits
+}
+
+// Inject replaces the faults. Calls that wait or hang go on under the new ones.
+func (d *Disk) Inject(f Faults) {
+	v := &d.verdicts
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.faults = f
+	if v.changed != nil {
+		close(v.changed)
+		v.changed = nil
+	}
+}
+
+// Heal ends all faults. Damage and what a fault has already done stays.
+func (d *Disk) Heal() {
+	d.Inject(Faults{})
+	d.SetFree(Unlimited)
+}
+
+func (v *verdicts) now() (Faults, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.changed == nil {
+		v.changed = make(chan struct{})
+	}
+	return v.faults, v.changed
+}
+
+// spend takes one from a count of the faults; it reports whether there was one.
+func (v *verdicts) spend(path string, count func(*Faults) *int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n := count(&v.faults)
+	if *n == 0 || !strings.Contains(path, v.faults.Under) {
+		return false
+	}
+	if *n > 0 {
+		*n--
+	}
+	return true
+}
+
+// beforeSync waits as long as the disk is slow or hangs, and says how the sync
+// fails; 0: it does not.
+func (d *Disk) beforeSync(path string) syscall.Errno {
+	d.counters.syncs.Add(1)
+	for waited := false; ; waited = true {
+		f, changed := d.verdicts.now()
+		slow := (f.SyncDelay > 0 && !waited) || f.HangSyncs
+		if !slow || !strings.Contains(path, f.Under) {
+			break
+		}
+		if !waited {
+			d.counters.delayed.Add(1)
+		}
+		if f.HangSyncs {
+			<-changed
+			continue
+		}
+		timer := time.NewTimer(f.SyncDelay)
+		select {
+		case <-timer.C:
+		case <-changed:
+			timer.Stop()
+		}
+	}
+	if d.verdicts.spend(path, func(f *Faults) *int { return &f.SyncErrors }) {
+		d.counters.syncErrors.Add(1)
+		return syscall.EIO
+	}
+	return 0
+}
+
+// beforeWrite says how many of the bytes reach the file, and how the write fails
+// after that; 0: it does not.
+func (d *Disk) beforeWrite(path string, size int) (reach int, failure syscall.Errno) {
+	d.counters.writes.Add(1)
+	if d.verdicts.spend(path, func(f *Faults) *int { return &f.WriteErrors }) {
+		d.counters.writeErrors.Add(1)
+		return 0, syscall.EIO
+	}
+	if d.verdicts.spend(path, func(f *Faults) *int { return &f.TornWrites }) {
+		d.counters.tornWrites.Add(1)
+		return size / 2, syscall.EIO
+	}
+	return size, 0
+}
