@@ -1,0 +1,231 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rule is harm done to the packets that some nodes send to others. Shares are
+// from 0 to 1 and hold for each packet by itself.
+type Rule struct {
+	From []string // node ids; Clients stands for the clients
+	To   []string // node ids; a node's packets to itself are never harmed
+	// Ports harms only packets that come from or go to one of them, TCP or UDP.
+	// Empty: all. At most 15.
+	Ports []int
+
+	Loss      float64 // share that is dropped at the receiver; 1 is silence
+	Duplicate float64 // share that is sent twice
+
+	// Delay is added to each packet, give or take Jitter. The order stays, but
+	// for a share of Reorder that is not delayed and so overtakes.
+	Delay, Jitter time.Duration
+	Reorder       float64
+	// Rate is the width of each line in bytes a second; 0: not limited. More
+	// than a second's worth of waiting packets is dropped.
+	Rate int
+	// Seed of the choices about delays. Those about loss and duplication are
+	// the kernel's own.
+	Seed uint64
+}
+
+func (r Rule) check(ids []string) error {
+	for _, id := range r.From {
+		if id != Clients && !slices.Contains(ids, id) {
+			return fmt.Errorf("a rule names %q, which is not in the network", id)
+		}
+	}
+	for _, id := range r.To {
+		if !slices.Contains(ids, id) {
+			return fmt.Errorf("a rule names %q, which is not a node of the network", id)
+		}
+	}
+	if slices.Contains(r.From, Clients) && r.Duplicate > 0 {
+		return errors.New("packets of clients cannot be duplicated")
+	}
+	for _, share := range []float64{r.Loss, r.Duplicate, r.Reorder} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("a rule has the share %v; it must be between 0 and 1", share)
+		}
+	}
+	if len(r.Ports) > 15 || r.Delay < 0 || r.Jitter < 0 || r.Jitter > r.Delay || r.Rate < 0 {
+		return errors.New("a rule has over 15 ports, or a delay, jitter or rate out of range")
+	}
+	return nil
+}
+
+// queued reports whether packets pass through this process.
+func (r Rule) queued() bool { return r.Delay > 0 || r.Rate > 0 }
+
+// effect is the rules of one Apply, with the queue of each line that delays.
+type effect struct {
+	rules []Rule
+	lines map[lineKey]*link
+}
+
+// lineKey is a queue's place: rules[rule] at the receiving node to.
+type lineKey struct {
+	rule int
+	to   string
+}
+
+func (e *effect) stop() error {
+	var errs []error
+	for _, l := range e.lines {
+		errs = append(errs, l.stop())
+	}
+	return errors.Join(errs...)
+}
+
+// touched are the nodes whose own rules an effect changes.
+func (e *effect) touched() []string {
+	var ids []string
+	for _, r := range e.rules {
+		ids = append(ids, r.To...)
+		if r.Duplicate > 0 {
+			ids = append(ids, r.From...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Apply puts rules into force, on top of those in force already, and returns the
+// function that takes them back; that one works also after ctx has ended, and
+// once. Where several rules delay a packet, the first applied does.
+func (n *Network) Apply(ctx context.Context, rules ...Rule) (heal func() error, err error) {
+	for _, r := range rules {
+		if err := r.check(n.ids); err != nil {
+			return nil, err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errors.New("the network is closed")
+	}
+	e := &effect{rules: slices.Clone(rules), lines: map[lineKey]*link{}}
+	for i, r := range e.rules {
+		for _, to := range r.To {
+			if !r.queued() {
+				continue
+			}
+			n.queues++
+			l, err := openLink(n.slot.namespace(to), n.queues, newLine(r))
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("delay packets to node %s: %w", to, err), e.stop())
+			}
+			e.lines[lineKey{i, to}] = l
+		}
+	}
+	n.effects = append(n.effects, e)
+	if err := n.install(ctx, e.touched()); err != nil {
+		return nil, errors.Join(err, n.lift(e))
+	}
+	return func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.lift(e)
+	}, nil
+}
+
+// lift ends an effect; it needs n.mu.
+func (n *Network) lift(e *effect) error {
+	at := slices.Index(n.effects, e)
+	if at < 0 {
+		return nil // lifted before, or the network is closed
+	}
+	n.effects = slices.Delete(n.effects, at, at+1)
+	ctx, cancel := context.WithTimeout(context.Background(), teardown)
+	defer cancel()
+	// The queues go first: taking away a rule drops the packets in its queue, and
+	// a rule without its queue lets them pass.
+	return errors.Join(e.stop(), n.install(ctx, e.touched()))
+}
+
+// install gives nodes the rules of all effects, each node's at once. It needs
+// n.mu.
+func (n *Network) install(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		if id == Clients {
+			continue
+		}
+		ns := n.slot.namespace(id)
+		if err := run(ctx, n.table(id), "ip", "netns", "exec", ns, "iptables-restore", "--noflush"); err != nil {
+			return fmt.Errorf("set the rules of node %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// table is the rules of one node as iptables-restore reads them. It empties the
+// chains but does not make them anew (--noflush), which would drop the packets in
+// all their queues. Packets are
+// dropped where they arrive, so that the sender does not know; they are
+// duplicated where they leave, because only there the copy has a way to go.
+func (n *Network) table(id string) string {
+	var drops, copies, delays []string
+	add := func(list *[]string, chain string, r Rule, match, verdict string) {
+		for _, ports := range portMatches(r.Ports) {
+			*list = append(*list, strings.Join(slices.DeleteFunc([]string{"-A", chain, match, ports, verdict},
+				func(s string) bool { return s == "" }), " "))
+		}
+	}
+	for _, e := range n.effects {
+		for i, r := range e.rules {
+			for _, from := range r.From {
+				if from == id || !slices.Contains(r.To, id) {
+					continue
+				}
+				source := "-s " + n.sourceOf(from)
+				if r.Loss > 0 {
+					add(&drops, "PREROUTING", r, source, share(r.Loss)+"-j DROP")
+				}
+				if l := e.lines[lineKey{i, id}]; l != nil {
+					// Bypass: should this process die, the line is as before.
+					add(&delays, "PREROUTING", r, source, fmt.Sprintf("-j NFQUEUE --queue-num %d --queue-bypass", l.number))
+				}
+			}
+			for _, to := range r.To {
+				if to != id && slices.Contains(r.From, id) && r.Duplicate > 0 {
+					peer := n.peerAddr(to).String()
+					add(&copies, "POSTROUTING", r, "-d "+peer, share(r.Duplicate)+"-j TEE --gateway "+peer)
+				}
+			}
+		}
+	}
+	// A packet that comes back from a queue skips the rest: delays come last.
+	lines := slices.Concat([]string{"*mangle", "-F PREROUTING", "-F POSTROUTING"}, drops, delays, copies, []string{"COMMIT"})
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (n *Network) sourceOf(id string) string {
+	if id == Clients {
+		return n.slot.address(clientsHost).String()
+	}
+	return n.peerAddr(id).String()
+}
+
+func share(s float64) string {
+	if s == 1 {
+		return ""
+	}
+	return fmt.Sprintf("-m statistic --mode random --probability %.6f ", s)
+}
+
+func portMatches(ports []int) []string {
+	if len(ports) == 0 {
+		return []string{""}
+	}
+	var list []string
+	for _, p := range ports {
+		list = append(list, strconv.Itoa(p))
+	}
+	joined := strings.Join(list, ",")
+	return []string{"-p tcp -m multiport --ports " + joined, "-p udp -m multiport --ports " + joined}
+}
