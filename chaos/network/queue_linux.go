@@ -14,10 +14,9 @@ import (
 // nfnetlink_queue.h. Numbers in attributes are big-endian, those of netlink
 // itself the machine's.
 const (
-	subsystemQueue = 3 << 8
-	messagePacket  = subsystemQueue | 0
-	messageVerdict = subsystemQueue | 1
-	messageConfig  = subsystemQueue | 2
+	messagePacket  = 3 << 8 // subsystem, message
+	messageVerdict = 3<<8 | 1
+	messageConfig  = 3<<8 | 2
 
 	attributePacket  = 1  // id u32, protocol u16, hook u8
 	attributeVerdict = 2  // verdict u32, id u32
