@@ -27,7 +27,9 @@ type Options struct {
 
 	// What follows places nodes elsewhere than on 127.0.0.1 with everything
 	// below Dir. Each may be nil and is asked once for a node, by its id.
-	Host    func(id string) string   // where it listens and what it advertises
+	Prepare func(id string) error    // makes the place; it comes before the others
+	Host    func(id string) string   // where it listens and, without Name, what it advertises
+	Name    func(id string) string   // what other nodes know it by; for them it listens on all addresses
 	DataDir func(id string) string   // where it keeps its state
 	Prefix  func(id string) []string // a command that runs the binary, as `ip netns exec NAME`; it must exec
 }
@@ -63,8 +65,17 @@ func New(o Options) (*Cluster, error) {
 func (c *Cluster) place(id string) (*Node, error) {
 	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id), host: loopback}
 	n.dataDir = filepath.Join(n.dir, "data")
+	if c.options.Prepare != nil {
+		if err := c.options.Prepare(id); err != nil {
+			return nil, fmt.Errorf("make a place for node %s: %w", id, err)
+		}
+	}
 	if c.options.Host != nil {
 		n.host = c.options.Host(id)
+	}
+	n.name = n.host
+	if c.options.Name != nil {
+		n.name = c.options.Name(id)
 	}
 	if c.options.DataDir != nil {
 		n.dataDir = c.options.DataDir(id)
@@ -72,12 +83,15 @@ func (c *Cluster) place(id string) (*Node, error) {
 	if c.options.Prefix != nil {
 		n.prefix = c.options.Prefix(id)
 	}
-	for _, addr := range []*string{&n.HTTP, &n.Beanstalk, &n.Cluster, &n.Gossip} {
+	for _, a := range []struct {
+		addr *string
+		host string
+	}{{&n.HTTP, n.host}, {&n.Beanstalk, n.host}, {&n.Cluster, n.name}, {&n.Gossip, n.name}} {
 		p, err := freeport.Take()
 		if err != nil {
 			return nil, err
 		}
-		*addr = net.JoinHostPort(n.host, strconv.Itoa(p))
+		*a.addr = net.JoinHostPort(a.host, strconv.Itoa(p))
 	}
 	return n, nil
 }
@@ -85,7 +99,7 @@ func (c *Cluster) place(id string) (*Node, error) {
 func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {
 	args := []string{"server", "--node-id", n.ID, "--data-dir", n.DataDir(),
 		"--http-addr", n.HTTP, "--beanstalk-addr", n.Beanstalk,
-		"--cluster-addr", n.Cluster, "--gossip-addr", n.Gossip, "--advertise-host", n.host}
+		"--cluster-addr", n.listen(n.Cluster), "--gossip-addr", n.listen(n.Gossip), "--advertise-host", n.name}
 	if join {
 		var seeds []string
 		for _, other := range c.nodes {
@@ -97,6 +111,18 @@ func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {
 		args = append(args, "--bootstrap-expect", strconv.Itoa(expect))
 	}
 	return append(args, c.options.Args...)
+}
+
+// listen is where a node listens that other nodes reach at addr.
+func (n *Node) listen(addr string) string {
+	if n.name == n.host {
+		return addr
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		panic(err) // place put it together
+	}
+	return net.JoinHostPort("0.0.0.0", port)
 }
 
 // Add makes one more node, which only ever joins, and does not start it.

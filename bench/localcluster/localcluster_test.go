@@ -3,6 +3,7 @@ package localcluster
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -89,6 +90,30 @@ func TestNodesArePlacedWhereOptionsSay(t *testing.T) {
 	require.DirExists(t, data, "the directory may be a mount")
 	require.NoError(t, c.Forget(n))
 	require.Empty(t, c.Nodes())
+}
+
+func TestNamedNodesListenForOthersEverywhere(t *testing.T) {
+	var prepared []string
+	c, err := New(Options{
+		Binary: "unused", Dir: t.TempDir(), Nodes: 2,
+		Prepare: func(id string) error { prepared = append(prepared, id); return nil },
+		Host:    func(string) string { return "192.0.2.1" },
+		Name:    func(id string) string { return id + ".example" },
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"n1", "n2"}, prepared)
+	n := c.Nodes()[0]
+	require.Contains(t, n.HTTP, "192.0.2.1:")
+	require.Contains(t, n.Gossip, "n1.example:")
+	_, port, err := net.SplitHostPort(n.Gossip)
+	require.NoError(t, err)
+	require.Contains(t, n.Args(), "0.0.0.0:"+port)
+	require.Contains(t, n.Args(), n.HTTP)
+	require.Contains(t, n.Args(), "n1.example")
+	require.Contains(t, n.Args(), n.Gossip+","+c.Nodes()[1].Gossip, "seeds are names")
+
+	_, err = New(Options{Nodes: 1, Prepare: func(string) error { return errors.New("no room") }})
+	require.ErrorContains(t, err, "no room")
 }
 
 func TestTerminateReportsABadExit(t *testing.T) {

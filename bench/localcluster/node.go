@@ -23,7 +23,8 @@ type Node struct {
 	binary  string
 	prefix  []string // runs the binary
 	args    []string
-	host    string
+	host    string // of the addresses for clients
+	name    string // of those for other nodes
 	dir     string
 	dataDir string
 

@@ -17,8 +17,8 @@ import (
 // Clients names, in a Rule, the machine's own side, where clients run.
 const Clients = "clients"
 
-// maxNodes leaves room for new addresses in the nodes' half of the /24.
-const maxNodes = 24
+// maxNodes is half of the addresses among nodes, so that all can change at once.
+const maxNodes = 60
 
 // The last bytes of addresses.
 const (
@@ -36,10 +36,10 @@ const teardown = 30 * time.Second
 // several goroutines.
 type Network struct {
 	slot *slot
-	ids  []string
 
 	mu       sync.Mutex
 	closed   bool
+	ids      []string
 	peerHost map[string]int // last byte of each node's address among nodes
 	nextHost int
 	effects  []*effect
@@ -48,26 +48,22 @@ type Network struct {
 
 var nodeID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
 
-// New builds the network. Its nodes are named now and for good; ids are lower
-// case letters, digits and hyphens, at most 31, as they are host names. It
-// blocks until the lines are up, a fraction of a second, and first removes what
-// runs that died have left behind. The owner calls Close.
-func New(ctx context.Context, ids []string) (*Network, error) {
-	if len(ids) == 0 || len(ids) > maxNodes {
-		return nil, fmt.Errorf("a network has 1 to %d nodes, not %d", maxNodes, len(ids))
-	}
-	for i, id := range ids {
-		if !nodeID.MatchString(id) || id == Clients || id == hub || slices.Contains(ids[:i], id) {
-			return nil, fmt.Errorf("%q cannot name a node of a network", id)
-		}
-	}
+// New builds a network with the nodes, to which Add adds others. It blocks until
+// the lines are up, a fraction of a second, and first removes what runs that
+// died have left behind. The owner calls Close.
+func New(ctx context.Context, ids ...string) (*Network, error) {
 	s, err := takeSlot(ctx)
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{slot: s, ids: slices.Clone(ids), peerHost: map[string]int{}, nextHost: firstPeerHost}
-	n.drawPeerHosts()
-	if err := n.build(ctx); err != nil {
+	n := &Network{slot: s, peerHost: map[string]int{}, nextHost: firstPeerHost}
+	err = n.build(ctx)
+	for _, id := range ids {
+		if err == nil {
+			err = n.Add(ctx, id)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("build the network: %w", err), n.Close())
 	}
 	return n, nil
@@ -78,37 +74,50 @@ const hub = "hub"
 
 func (n *Network) build(ctx context.Context) error {
 	hubNamespace := n.slot.namespace(hub)
-	lines := []string{"netns add " + hubNamespace}
-	for _, id := range n.ids {
-		lines = append(lines, "netns add "+n.slot.namespace(id))
-	}
-	lines = append(lines,
+	err := ip(ctx, "", "netns add "+hubNamespace,
 		fmt.Sprintf("link add %s type veth peer name clients netns %s", n.slot.device(), hubNamespace),
 		fmt.Sprintf("addr add %s/25 dev %s", n.slot.address(clientsHost), n.slot.device()),
 		fmt.Sprintf("link set %s up", n.slot.device()))
-	if err := ip(ctx, "", lines...); err != nil {
+	if err != nil {
 		return err
 	}
-	lines = []string{"link add bridge type bridge", "link set bridge up", "link set clients master bridge up"}
-	for i, id := range n.ids {
-		lines = append(lines,
-			fmt.Sprintf("link add port%d type veth peer name eth0 netns %s", i, n.slot.namespace(id)),
-			fmt.Sprintf("link set port%d master bridge up", i))
-	}
-	if err := ip(ctx, hubNamespace, lines...); err != nil {
-		return err
-	}
-	for _, id := range n.ids {
-		err := ip(ctx, n.slot.namespace(id), "link set lo up",
-			fmt.Sprintf("addr add %s/25 dev eth0", n.Host(id)),
-			fmt.Sprintf("addr add %s/25 dev eth0", n.peerAddr(id)),
-			"link set eth0 up")
-		if err != nil {
-			return err
-		}
-	}
-	return n.writeNames()
+	return ip(ctx, hubNamespace, "link add bridge type bridge", "link set bridge up", "link set clients master bridge up")
 }
+
+// Add makes a place for one more node. An id is also a host name: lower case
+// letters, digits and hyphens, at most 31. Rules in force do not hold for it.
+func (n *Network) Add(ctx context.Context, id string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return errClosed
+	case !nodeID.MatchString(id) || id == Clients || id == hub || slices.Contains(n.ids, id):
+		return fmt.Errorf("%q cannot name a node of the network", id)
+	case len(n.ids) == maxNodes:
+		return fmt.Errorf("the network has %d nodes already", maxNodes)
+	}
+	n.ids = append(n.ids, id)
+	n.peerHost[id] = n.drawPeerHost()
+	port := fmt.Sprintf("port%d", len(n.ids))
+	ns := n.slot.namespace(id)
+	err := errors.Join(
+		ip(ctx, "", "netns add "+ns),
+		ip(ctx, n.slot.namespace(hub),
+			fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, ns),
+			fmt.Sprintf("link set %s master bridge up", port)),
+		ip(ctx, ns, "link set lo up",
+			fmt.Sprintf("addr add %s/25 dev eth0", n.host(id)),
+			fmt.Sprintf("addr add %s/25 dev eth0", n.peerAddr(id)),
+			"link set eth0 up"),
+		n.writeNames())
+	if err != nil {
+		return fmt.Errorf("make a place for node %s: %w", id, err)
+	}
+	return nil
+}
+
+var errClosed = errors.New("the network is closed")
 
 // Close heals and removes everything. Processes inside must have ended.
 func (n *Network) Close() error {
@@ -128,8 +137,12 @@ func (n *Network) Close() error {
 	return errors.Join(append(errs, n.slot.release(ctx))...)
 }
 
-// Nodes are the ids given to New.
-func (n *Network) Nodes() []string { return slices.Clone(n.ids) }
+// Nodes are the ids of all nodes, in the order they were added.
+func (n *Network) Nodes() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.ids)
+}
 
 // Prefix is the command that runs a program on the node; it execs. Inside, every
 // node's id resolves to its address of the moment.
@@ -140,6 +153,12 @@ func (n *Network) Prefix(id string) []string {
 // Host is the address by which clients reach the node, "" for an unknown one. It
 // never changes.
 func (n *Network) Host(id string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.host(id)
+}
+
+func (n *Network) host(id string) string {
 	i := slices.Index(n.ids, id)
 	if i < 0 {
 		return ""
@@ -157,12 +176,20 @@ func (n *Network) PeerHost(id string) string {
 // peerAddr needs n.mu, or a network that nobody else knows yet.
 func (n *Network) peerAddr(id string) netip.Addr { return n.slot.address(n.peerHost[id]) }
 
-// drawPeerHosts gives every node an address among nodes that none has now.
-func (n *Network) drawPeerHosts() {
-	for _, id := range n.ids {
-		n.peerHost[id] = n.nextHost
+// drawPeerHost gives an address among nodes that none has. It is the one that
+// was nobody's for longest.
+func (n *Network) drawPeerHost() int {
+	for {
+		host := n.nextHost
 		if n.nextHost++; n.nextHost > lastPeerHost {
 			n.nextHost = firstPeerHost
+		}
+		used := false
+		for _, other := range n.peerHost {
+			used = used || other == host
+		}
+		if !used {
+			return host
 		}
 	}
 }
@@ -184,6 +211,9 @@ const (
 func (n *Network) Readdress(ctx context.Context, m Move) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.closed || len(n.ids) == 0 {
+		return errClosed
+	}
 	old := map[string]netip.Addr{}
 	for _, id := range n.ids {
 		old[id] = n.peerAddr(id)
@@ -195,7 +225,9 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 		}
 		n.peerHost[n.ids[len(n.ids)-1]] = first
 	} else {
-		n.drawPeerHosts()
+		for _, id := range n.ids {
+			n.peerHost[id] = n.drawPeerHost()
+		}
 	}
 	for _, id := range n.ids {
 		err := ip(ctx, n.slot.namespace(id), fmt.Sprintf("addr del %s/25 dev eth0", old[id]))

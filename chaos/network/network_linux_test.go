@@ -25,7 +25,7 @@ func build(t *testing.T, ids ...string) *Network {
 	if err := Available(); err != nil {
 		t.Skipf("SKIPPED, nothing of the network was tested: %v", err)
 	}
-	n, err := New(t.Context(), ids)
+	n, err := New(t.Context(), ids...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
@@ -345,14 +345,15 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 	n := build(t, "n1") // to skip where nothing can be built
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := New(ctx, []string{"n1"})
+	_, err := New(ctx, "n1")
 	require.Error(t, err)
 	names, err := filepath.Glob(filepath.Join(namespaceDir, "tarry*"))
 	require.NoError(t, err)
 	names = slices.DeleteFunc(names, func(p string) bool { return !strings.Contains(p, n.slot.base()) })
 	require.Len(t, names, 2, "only those of the network that stands")
-	for _, bad := range [][]string{nil, {"n1", "n1"}, {"N1"}, {Clients}, {hub}} {
-		_, err := New(t.Context(), bad)
-		require.Error(t, err, "%v", bad)
+	for _, bad := range []string{"", "n1", "N1", "-n", Clients, hub} {
+		require.Error(t, n.Add(t.Context(), bad), bad)
 	}
+	require.NoError(t, n.Add(t.Context(), "n2"))
+	require.Equal(t, 10, n.passes(t, "n1", "n2", echoPort))
 }

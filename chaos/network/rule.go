@@ -99,15 +99,15 @@ func (e *effect) touched() []string {
 // function that takes them back; that one works also after ctx has ended, and
 // once. Where several rules delay a packet, the first applied does.
 func (n *Network) Apply(ctx context.Context, rules ...Rule) (heal func() error, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errClosed
+	}
 	for _, r := range rules {
 		if err := r.check(n.ids); err != nil {
 			return nil, err
 		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return nil, errors.New("the network is closed")
 	}
 	e := &effect{rules: slices.Clone(rules), lines: map[lineKey]*link{}}
 	for i, r := range e.rules {
