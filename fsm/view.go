@@ -27,8 +27,11 @@ type View struct {
 
 // Close releases the view. Closing it again does nothing.
 func (v *View) Close() error {
+	// The store must know of the view until its snapshot is closed: whoever
+	// closes the store in between waits for that.
+	err := v.end()
 	v.store.forget(v)
-	return v.end()
+	return err
 }
 
 func (v *View) end() error {
