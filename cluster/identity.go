@@ -15,6 +15,11 @@ import (
 // identityVersion is the version of the data directory's layout.
 const identityVersion = 1
 
+const (
+	incarnationBytes = 8
+	maxIdentity      = 4 << 10 // bytes of node.json, far above what it takes
+)
+
 // identity is what node.json in the data directory holds. The incarnation tells
 // this directory from any other that a node of the same name had before: a node
 // that lost its disk has lost its votes too and must come back as a new member.
@@ -68,7 +73,7 @@ func (d *dataDir) load(nodeID string) error {
 		if _, err := os.Stat(filepath.Join(d.path, shardDir(0))); err == nil {
 			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; move the directory away, and the node will rejoin as a new member", d.file(), d.path)
 		}
-		var raw [8]byte
+		var raw [incarnationBytes]byte
 		rand.Read(raw[:])
 		d.id = identity{Version: identityVersion, NodeID: nodeID, Incarnation: hex.EncodeToString(raw[:])}
 		return d.save()
@@ -76,7 +81,7 @@ func (d *dataDir) load(nodeID string) error {
 	if err != nil {
 		return fmt.Errorf("read the node's identity: %w", err)
 	}
-	if err := json.Unmarshal(data, &d.id); err != nil {
+	if d.id, err = decodeIdentity(data); err != nil {
 		return fmt.Errorf("%s is damaged (%w): move the directory away, and the node will rejoin as a new member", d.file(), err)
 	}
 	switch {
@@ -88,6 +93,26 @@ func (d *dataDir) load(nodeID string) error {
 		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away", d.path)
 	}
 	return nil
+}
+
+// decodeIdentity reads what save wrote. Of another version it promises nothing but
+// the version.
+func decodeIdentity(data []byte) (identity, error) {
+	if len(data) > maxIdentity {
+		return identity{}, fmt.Errorf("it has more than %d bytes", maxIdentity)
+	}
+	var id identity
+	if err := json.Unmarshal(data, &id); err != nil {
+		return identity{}, err
+	}
+	if id.Version < 1 {
+		return identity{}, errors.New("it has no version")
+	}
+	if raw, err := hex.DecodeString(id.Incarnation); id.Version == identityVersion &&
+		(err != nil || hex.EncodeToString(raw) != id.Incarnation || len(raw) != incarnationBytes) {
+		return identity{}, fmt.Errorf("its incarnation is %.40q, which is not %d hexadecimal digits", id.Incarnation, 2*incarnationBytes)
+	}
+	return id, nil
 }
 
 // save writes the identity durably: whole or not at all.

@@ -2,6 +2,9 @@ package fsm
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -84,5 +87,97 @@ func FuzzApply(f *testing.F) {
 			require.NoError(t, checkMemory(m))
 		}
 		require.NoError(t, m.Close())
+	})
+}
+
+// repack makes an archive of the same files in which one is changed at will, with
+// checksums that fit: as one sent by a node whose own files were damaged.
+func repack(t testing.TB, data []byte, change func(file int, content []byte) []byte) []byte {
+	n, err := checkPreamble(data[:archivePreambleLen])
+	require.NoError(t, err)
+	m, err := decodeManifest(data[archivePreambleLen : archivePreambleLen+n])
+	require.NoError(t, err)
+	rest := data[archivePreambleLen+n+archiveSumLen:]
+	var body []byte
+	for i := range m.files {
+		size := m.files[i].size
+		content := change(i, bytes.Clone(rest[:size]))
+		m.files[i].size = int64(len(content))
+		body = append(body, content...)
+		body = binary.BigEndian.AppendUint32(body, crc32.Checksum(content, crcTable))
+		rest = rest[size+archiveSumLen:]
+	}
+	return append(append(m.appendHead(nil), body...), archiveEnd...)
+}
+
+// A snapshot whose files were damaged before it was sent is installed or refused;
+// a node that refused it goes on from the state that it had.
+func FuzzInstall(f *testing.F) {
+	o := Options{MemTableBytes: 64 << 10, CacheBytes: 1 << 16}
+	sender := newRig(f, o)
+	fill(sender, 20)
+	whole, want := archive(sender)
+	files := 0
+	require.Equal(f, whole, repack(f, whole, func(_ int, c []byte) []byte { files++; return c }))
+	for i := range files {
+		f.Add(uint8(i), uint32(0), []byte{0xff})       // its first byte
+		f.Add(uint8(i), uint32(1<<31), []byte("more")) // behind its end
+		f.Add(uint8(i), uint32(100), []byte{})         // cut off
+	}
+	f.Fuzz(func(t *testing.T, file uint8, offset uint32, patch []byte) {
+		data := repack(t, whole, func(i int, c []byte) []byte {
+			if i != int(file)%files {
+				return c
+			}
+			at := min(int(offset), len(c))
+			if len(patch) == 0 {
+				return c[:at]
+			}
+			return append(append(bytes.Clone(c[:at]), patch...), c[min(at+len(patch), len(c)):]...)
+		})
+		o := o
+		o.FS = vfs.NewMem()
+		m, err := Open(rigDir, o)
+		require.NoError(t, err)
+		entry := encodeEntry(t, rigStart, opAdd(&jobpb.Add{Id: "x", Topic: "t"}))
+		_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: entry}}, false)
+		require.NoError(t, err)
+		switch err := tryInstall(m, data, want); {
+		case err == nil:
+			require.Equal(t, want.Index, m.Applied().Index)
+		case errors.Is(err, ErrHalfInstalled):
+			t.Fatalf("a damaged archive got as far as replacing the state: %v", err)
+		default:
+			require.EqualValues(t, 1, m.Applied().Index)
+			v := m.View()
+			require.NoError(t, v.Check())
+			require.NoError(t, v.Close())
+		}
+		require.NoError(t, m.Close())
+	})
+}
+
+// CURRENT names a generation or is refused, and what writes it is understood.
+func FuzzCurrent(f *testing.F) {
+	for _, s := range []string{"gen-000001\n", "gen-000001", "../../etc/passwd\n", "", "gen-0000000000000000000001\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fs := vfs.NewMem()
+		require.NoError(t, fs.MkdirAll(rigDir, 0o750))
+		file, err := fs.Create(fs.PathJoin(rigDir, currentName), vfsCategory)
+		require.NoError(t, err)
+		_, err = file.Write(bytes.Clone(data))
+		require.NoError(t, errors.Join(err, file.Close()))
+		name, err := readCurrent(fs, rigDir)
+		if err != nil {
+			require.Less(t, len(err.Error()), 500)
+			return
+		}
+		require.Equal(t, name+"\n", string(data))
+		require.NoError(t, writeCurrent(fs, rigDir, name))
+		again, err := readCurrent(fs, rigDir)
+		require.NoError(t, err)
+		require.Equal(t, name, again)
 	})
 }

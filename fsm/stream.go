@@ -110,18 +110,35 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// appliedIn opens a store that nothing else uses, without changing it, and says
-// how far it has come. It refuses a store of another format.
+// appliedIn says how far a store has come that nothing else uses.
 func appliedIn(dir string, o Options) (Applied, error) {
+	return inspect(dir, o, func(*pebble.DB) error { return nil })
+}
+
+// inspect opens a store that nothing else uses, without changing it, lets look
+// have a look, and says how far the store has come. It refuses a store of another
+// format. Damage is an error here and no reason to end the process, as it is in
+// the live store.
+func inspect(dir string, o Options, look func(*pebble.DB) error) (Applied, error) {
 	db, err := pebble.Open(dir, &pebble.Options{
 		FS: o.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20,
-		Logger: storeLogger{o.Logger, o.OnFatal},
+		Logger:        storeLogger{o.Logger, o.OnFatal},
+		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}},
 	})
 	if err != nil {
 		return Applied{}, err
 	}
 	a, err := readApplied(db)
+	if err == nil {
+		err = look(db)
+	}
 	return a, errors.Join(err, db.Close())
+}
+
+// readAll reads every record of a store, and so compares the blocks that they
+// are in with their checksums.
+func readAll(db *pebble.DB) error {
+	return scan(db, nil, nil, func(_, _ []byte) error { return nil })
 }
 
 // filesIn lists the files of a store, but for its lock, by name.

@@ -93,7 +93,8 @@ func failureOf(err error, write bool) error {
 		if f.NotLeader {
 			return errNotLeader
 		}
-		return &job.Error{Code: job.Code(f.Code), Message: f.Message, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond}
+		retry := min(max(f.RetryAfterMs, 0), callFor.Milliseconds())
+		return &job.Error{Code: job.Code(f.Code), Message: f.Message, RetryAfter: time.Duration(retry) * time.Millisecond}
 	}
 	switch {
 	case write:

@@ -103,7 +103,7 @@ func TestProposal(t *testing.T) {
 }
 
 // bare is a node that is configured and not started.
-func bare(t *testing.T, change ...func(*Config)) *Membership {
+func bare(t testing.TB, change ...func(*Config)) *Membership {
 	c := Config{
 		NodeID: "n1", ServerID: "n1.x", ClusterAddr: "localhost:7301", HTTPAddr: "localhost:7300",
 		GossipBind: "127.0.0.1:0", Expect: 3, Logger: slog.New(slog.DiscardHandler),

@@ -41,10 +41,24 @@ func metaOf(a fsm.Applied) (*raft.SnapshotMeta, error) {
 	if len(a.Configuration) == 0 {
 		return nil, fmt.Errorf("the state at entry %d has no Raft configuration: it does not come from a Raft log", a.Index)
 	}
+	c, err := decodeConfiguration(a.Configuration)
+	if err != nil {
+		return nil, fmt.Errorf("the state at entry %d: %w", a.Index, err)
+	}
 	return &raft.SnapshotMeta{
 		Version: raft.SnapshotVersionMax, ID: stateID, Index: a.Index, Term: a.Term,
-		Configuration: raft.DecodeConfiguration(a.Configuration), ConfigurationIndex: a.ConfigurationIndex,
+		Configuration: c, ConfigurationIndex: a.ConfigurationIndex,
 	}, nil
+}
+
+// decodeConfiguration turns Raft's panic over one that is damaged into an error.
+func decodeConfiguration(b []byte) (c raft.Configuration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c, err = raft.Configuration{}, fmt.Errorf("the Raft configuration is damaged: %v", p)
+		}
+	}()
+	return raft.DecodeConfiguration(b), nil
 }
 
 // Open returns a stream of the present state, or a received snapshot, once. The

@@ -1,0 +1,133 @@
+package membership
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/memberpb"
+	"tarry/job"
+)
+
+// Whatever another node asks, a node that is starting answers, and promises
+// itself only to a configuration of the size that it expects and is part of.
+func FuzzQuestions(f *testing.F) {
+	for kind, m := range []proto.Message{
+		&memberpb.StatusRequest{ServerId: "n2.x"},
+		&memberpb.PromiseRequest{ServerId: "n2.x", Expect: 3, Members: []string{"n1.x", "n2.x", "n3.x"}},
+		&memberpb.InviteRequest{ServerId: "n2.x", ClusterId: "c", Invited: "n1.x"},
+		&memberpb.RemoveRequest{Id: "n1"},
+		&memberpb.TransferRequest{Id: "n2"},
+	} {
+		b, err := proto.Marshal(m)
+		require.NoError(f, err)
+		f.Add(uint8(kind), b)
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
+		m := bare(t)
+		s := &server{m: m}
+		ctx := context.Background()
+		var err error
+		switch kind % 5 {
+		case 0:
+			if q := new(memberpb.StatusRequest); proto.Unmarshal(data, q) == nil {
+				_, err = s.Status(ctx, q)
+			}
+		case 1:
+			q := new(memberpb.PromiseRequest)
+			if proto.Unmarshal(data, q) != nil {
+				return
+			}
+			var a *memberpb.PromiseResponse
+			a, err = s.Promise(ctx, q)
+			require.NoError(t, err)
+			if a.Granted {
+				require.Len(t, q.Members, m.cfg.Expect)
+				require.Contains(t, q.Members, m.cfg.ServerID)
+			}
+		case 2:
+			if q := new(memberpb.InviteRequest); proto.Unmarshal(data, q) == nil {
+				_, err = s.Invite(ctx, q)
+			}
+		case 3:
+			if q := new(memberpb.RemoveRequest); proto.Unmarshal(data, q) == nil {
+				_, err = s.Remove(ctx, q)
+				require.Error(t, err, "it does not lead")
+			}
+		case 4:
+			if q := new(memberpb.TransferRequest); proto.Unmarshal(data, q) == nil {
+				_, err = s.Transfer(ctx, q)
+				require.Error(t, err, "it does not lead")
+			}
+		}
+		if err != nil {
+			require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
+		}
+	})
+}
+
+// What a leader sends as a failure is a failure here, never a success.
+func FuzzFailure(f *testing.F) {
+	b, err := proto.Marshal(&memberpb.Failure{Code: "not_found", Message: "m", RetryAfterMs: 1 << 62, NotLeader: true})
+	require.NoError(f, err)
+	f.Add(b, uint32(codes.FailedPrecondition))
+	b, err = proto.Marshal(&memberpb.Failure{RetryAfterMs: 9300000000000})
+	require.NoError(f, err)
+	f.Add(b, uint32(codes.Unavailable))
+	f.Fuzz(func(t *testing.T, data []byte, c uint32) {
+		failure := new(memberpb.Failure)
+		if proto.Unmarshal(data, failure) != nil || c == uint32(codes.OK) {
+			return
+		}
+		st, err := status.New(codes.Code(c), "m").WithDetails(failure)
+		require.NoError(t, err)
+		for _, write := range []bool{readCall, writeCall} {
+			err := failureOf(st.Err(), write)
+			require.Error(t, err)
+			require.Equal(t, failure.NotLeader, err == errNotLeader)
+			if e, ok := err.(*job.Error); ok {
+				require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
+			}
+		}
+	})
+}
+
+// What gossip tells of other nodes is put together into a first configuration
+// only if they are as many as expected, each once, and this node the first.
+func FuzzProposal(f *testing.F) {
+	f.Add("n1", "n2", "n3", uint32(3), uint32(3), "")
+	f.Add("n1", "n2", "n2", uint32(3), uint32(3), "")
+	f.Add("n1", "", "n3", uint32(1<<31), uint32(1), "c")
+	f.Fuzz(func(t *testing.T, a, b, c string, expect, others uint32, cluster string) {
+		if expect > 9 { // the configuration is checked before
+			return
+		}
+		meta := func(id string, n uint32) gossip.Meta {
+			return gossip.Meta{NodeID: id, ServerID: id + ".x", Expect: n, Protocol: protocol}
+		}
+		self := meta(a, expect)
+		live := []gossip.Member{{Meta: self}, {Meta: meta(b, others)}, {Meta: meta(c, expect)}}
+		live[1].ClusterID = cluster
+		members, why := proposal(self, live)
+		if why != "" {
+			require.Empty(t, members)
+			return
+		}
+		if expect == 0 {
+			return // such a node never asks
+		}
+		require.Len(t, members, int(expect))
+		require.Equal(t, self.ServerID, members[0].ServerID)
+		seen := map[string]bool{}
+		for _, m := range members {
+			require.False(t, seen[m.ServerID])
+			seen[m.ServerID] = true
+		}
+	})
+}
