@@ -34,6 +34,7 @@ const (
 	Refusal_OVERLOADED Refusal = 2 // a bound is reached; try again later
 	Refusal_UNKNOWN    Refusal = 3 // leadership was lost while committing: the outcome is unknown
 	Refusal_DRAINING   Refusal = 4
+	Refusal_DISK_LOW   Refusal = 5 // adds are refused; a batch without adds would be taken
 )
 
 // Enum value maps for Refusal.
@@ -44,6 +45,7 @@ var (
 		2: "OVERLOADED",
 		3: "UNKNOWN",
 		4: "DRAINING",
+		5: "DISK_LOW",
 	}
 	Refusal_value = map[string]int32{
 		"NONE":       0,
@@ -51,6 +53,7 @@ var (
 		"OVERLOADED": 2,
 		"UNKNOWN":    3,
 		"DRAINING":   4,
+		"DISK_LOW":   5,
 	}
 )
 
@@ -983,7 +986,7 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"NodeDigest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error*N\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error*\\\n" +
 	"\aRefusal\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -991,7 +994,8 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
 	"OVERLOADED\x10\x02\x12\v\n" +
 	"\aUNKNOWN\x10\x03\x12\f\n" +
-	"\bDRAINING\x10\x042\xe2\x02\n" +
+	"\bDRAINING\x10\x04\x12\f\n" +
+	"\bDISK_LOW\x10\x052\xe2\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
 	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +

@@ -80,6 +80,9 @@ type StatusResponse struct {
 	LastContactMs   int64                  `protobuf:"varint,8,opt,name=last_contact_ms,json=lastContactMs,proto3" json:"last_contact_ms,omitempty"`     // since the leader was heard; 0 on the leader; -1 never
 	AskerConfigured bool                   `protobuf:"varint,9,opt,name=asker_configured,json=askerConfigured,proto3" json:"asker_configured,omitempty"` // the asking server id is in this node's Raft configuration
 	AskerForgotten  bool                   `protobuf:"varint,10,opt,name=asker_forgotten,json=askerForgotten,proto3" json:"asker_forgotten,omitempty"`   // the asking server id was removed for good
+	DiskLow         bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`                        // the free space is below the low-water mark
+	DiskFreeBytes   uint64                 `protobuf:"varint,12,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
+	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -182,6 +185,27 @@ func (x *StatusResponse) GetAskerForgotten() bool {
 		return x.AskerForgotten
 	}
 	return false
+}
+
+func (x *StatusResponse) GetDiskLow() bool {
+	if x != nil {
+		return x.DiskLow
+	}
+	return false
+}
+
+func (x *StatusResponse) GetDiskFreeBytes() uint64 {
+	if x != nil {
+		return x.DiskFreeBytes
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetLogWriteUs() int64 {
+	if x != nil {
+		return x.LogWriteUs
+	}
+	return 0
 }
 
 type PromiseRequest struct {
@@ -928,7 +952,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
 	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\",\n" +
 	"\rStatusRequest\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xdf\x02\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc4\x03\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -942,7 +966,11 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0flast_contact_ms\x18\b \x01(\x03R\rlastContactMs\x12)\n" +
 	"\x10asker_configured\x18\t \x01(\bR\x0faskerConfigured\x12'\n" +
 	"\x0fasker_forgotten\x18\n" +
-	" \x01(\bR\x0easkerForgotten\"_\n" +
+	" \x01(\bR\x0easkerForgotten\x12\x19\n" +
+	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12&\n" +
+	"\x0fdisk_free_bytes\x18\f \x01(\x04R\rdiskFreeBytes\x12 \n" +
+	"\flog_write_us\x18\r \x01(\x03R\n" +
+	"logWriteUs\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +

@@ -1,0 +1,111 @@
+package diskspace
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// lookEvery is the time between two looks. What is written in it must fit
+// between the mark and a full disk.
+const lookEvery = time.Second
+
+// State is what the last look saw, in bytes. Free is what this process may use.
+type State struct {
+	Low               bool
+	Free, Total, Mark uint64
+}
+
+// String says it for people.
+func (s State) String() string {
+	return fmt.Sprintf("%d MiB of %d MiB are free, the low-water mark is %d MiB", s.Free>>20, s.Total>>20, s.Mark>>20)
+}
+
+// next is the state after a look. Low ends a quarter above the mark.
+func (s State) next(free, total uint64, m Mark) State {
+	mark := m.of(total)
+	limit := mark
+	if s.Low {
+		limit += mark / 4
+	}
+	return State{Low: free < limit, Free: free, Total: total, Mark: mark}
+}
+
+// Options says what is watched.
+type Options struct {
+	Dir    string
+	Mark   Mark
+	Logger *slog.Logger
+	// Changed is told when Low has changed, on the goroutine of Run. It must
+	// not block. nil: nobody is.
+	Changed func(State)
+	// Measure gives the free and the total bytes of the disk below Dir; nil:
+	// the operating system is asked.
+	Measure func(dir string) (free, total uint64, err error)
+}
+
+// Watch looks at one disk. Make one with New, then Run it.
+type Watch struct {
+	o      Options
+	now    atomic.Pointer[State]
+	failed bool // the last look failed; it was logged
+}
+
+// New takes a first look, so that State is true from the start.
+func New(o Options) *Watch {
+	if o.Measure == nil {
+		o.Measure = measure
+	}
+	if o.Changed == nil {
+		o.Changed = func(State) {}
+	}
+	w := &Watch{o: o}
+	w.now.Store(&State{})
+	w.look()
+	return w
+}
+
+// State is what the last look saw; all zero when no look succeeded.
+func (w *Watch) State() State { return *w.now.Load() }
+
+// Run looks again and again until ctx ends.
+func (w *Watch) Run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if w.look() {
+				w.o.Changed(w.State())
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look says whether Low has changed. A look that fails changes nothing: writes
+// that fail for want of space are noticed by themselves.
+func (w *Watch) look() (changed bool) {
+	free, total, err := w.o.Measure(w.o.Dir)
+	if err != nil {
+		if !w.failed {
+			w.o.Logger.Warn("cannot tell how full the disk is; adds are not refused before it is full", "dir", w.o.Dir, "error", err)
+		}
+		w.failed = true
+		return false
+	}
+	w.failed = false
+	old := w.State()
+	now := old.next(free, total, w.o.Mark)
+	w.now.Store(&now)
+	switch {
+	case now.Low && !old.Low:
+		w.o.Logger.Warn("the disk is low", "dir", w.o.Dir, "free_bytes", now.Free, "low_water_bytes", now.Mark)
+	case old.Low && !now.Low:
+		w.o.Logger.Info("the disk has room again", "dir", w.o.Dir, "free_bytes", now.Free, "low_water_bytes", now.Mark)
+	}
+	return now.Low != old.Low
+}

@@ -1,0 +1,104 @@
+package diskspace
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLowBeginsAtTheMarkAndEndsAQuarterAboveIt(t *testing.T) {
+	var s State
+	for _, step := range []struct {
+		free uint64
+		low  bool
+	}{{1000, false}, {101, false}, {100, false}, {99, true}, {100, true}, {124, true}, {125, false}, {100, false}, {0, true}} {
+		s = s.next(step.free, 10_000, Bytes(100))
+		require.Equal(t, step.low, s.Low, "%d bytes free", step.free)
+		require.Equal(t, step.free, s.Free)
+	}
+}
+
+func TestMarkInWords(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		text  string
+		total uint64
+		want  uint64
+	}{
+		{"auto", 1000 * gib, 2 * gib},
+		{"auto", 20 * gib, 20 * gib / 100 * 5},
+		{"auto", 4 * gib, 512 << 20},
+		{"auto", 64 << 20, 16 << 20},
+		{"12345", gib, 12345},
+		{"0", gib, 0},
+		{"2.5%", 1000, 25},
+	} {
+		var m Mark
+		require.NoError(t, m.UnmarshalText([]byte(c.text)))
+		require.Equal(t, c.want, m.of(c.total), c.text)
+		text, err := m.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, c.text, string(text))
+	}
+	for _, bad := range []string{"", "-1", "x", "100%", "-1%", "%", "1e9", "NaN%", "1 GiB"} {
+		var m Mark
+		require.Error(t, m.UnmarshalText([]byte(bad)), bad)
+	}
+}
+
+// TestWatchTellsOfAChangeOnce runs on a fake clock.
+func TestWatchTellsOfAChangeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var free uint64 = 1000
+		var broken error
+		var told []bool
+		var lines strings.Builder
+		w := New(Options{
+			Dir: "d", Mark: Bytes(100), Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+			Changed: func(s State) { told = append(told, s.Low) },
+			Measure: func(string) (uint64, uint64, error) { return free, 10_000, broken },
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { w.Run(ctx); close(done) }()
+		pass := func() {
+			time.Sleep(3 * lookEvery)
+			synctest.Wait()
+		}
+		pass()
+		require.Empty(t, told)
+		free = 50
+		pass()
+		require.Equal(t, []bool{true}, told)
+		broken = errors.New("no")
+		pass()
+		require.True(t, w.State().Low, "a look that fails changes nothing")
+		broken, free = nil, 5000
+		pass()
+		require.Equal(t, []bool{true, false}, told)
+		cancel()
+		<-done
+		require.Equal(t, 3, strings.Count(lines.String(), "\n"), "one line a change: %s", lines.String())
+	})
+}
+
+func TestADiskIsMeasured(t *testing.T) {
+	free, total, err := measure(t.TempDir())
+	require.NoError(t, err)
+	require.NotZero(t, total)
+	require.LessOrEqual(t, free, total)
+}
+
+func TestADiskThatIsLowAtTheStartIsKnownAtOnce(t *testing.T) {
+	w := New(Options{Dir: t.TempDir(), Mark: Bytes(1 << 50), Logger: slog.New(slog.DiscardHandler)})
+	require.True(t, w.State().Low)
+}
