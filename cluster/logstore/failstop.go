@@ -100,9 +100,10 @@ func (s *failStop) read(store, op string, f func() error) error {
 
 // logStore is a fail-stop raft.LogStore.
 type logStore struct {
-	store raft.LogStore
-	stop  *failStop
-	sizes *sizes
+	store   raft.LogStore
+	stop    *failStop
+	sizes   *sizes
+	latency *latency
 }
 
 var _ raft.MonotonicLogStore = (*logStore)(nil)
@@ -131,6 +132,8 @@ func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.
 
 func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	hook.Point(hook.BeforeLogStore)
+	l.latency.begin(time.Now())
+	defer func() { l.latency.end(time.Now()) }()
 	if err := l.write("append", func() error { return l.store.StoreLogs(entries) }); err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type Stores struct {
 
 	stop    *failStop
 	sizes   *sizes
+	latency latency
 	closers []func() error
 }
 
@@ -99,7 +100,7 @@ func (s *Stores) wrap(log raft.LogStore, stable raft.StableStore, o Options) err
 		return fmt.Errorf("read the log: %w", err)
 	}
 	s.stop = &failStop{hungAfter: o.HungAfter, fatal: o.Fatal}
-	s.Log = &logStore{store: log, stop: s.stop, sizes: s.sizes}
+	s.Log = &logStore{store: log, stop: s.stop, sizes: s.sizes, latency: &s.latency}
 	s.Stable = &stableStore{store: &voteStore{StableStore: stable}, stop: s.stop}
 	return nil
 }

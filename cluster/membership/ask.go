@@ -69,6 +69,8 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
 		HasState: m.hasState(), LastContactMs: -1,
 	}
+	c := m.cfg.Condition()
+	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = c.DiskLow, c.DiskFree, c.LogWrite.Microseconds()
 	if asker != "" {
 		resp.AskerForgotten = m.cfg.Forgotten(asker)
 	}
@@ -85,4 +87,8 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 		}
 	}
 	return resp
+}
+
+func conditionFromPB(s *memberpb.StatusResponse) Condition {
+	return Condition{DiskLow: s.DiskLow, DiskFree: s.DiskFreeBytes, LogWrite: time.Duration(s.LogWriteUs) * time.Microsecond}
 }

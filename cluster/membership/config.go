@@ -57,6 +57,9 @@ type Config struct {
 	// block until it is applied on this node, or ctx ends.
 	ProposeClusterID func(ctx context.Context, id string) error
 	ProposeForget    func(ctx context.Context, serverID string) error
+	// Condition says how this node's disk is doing. It must not block. nil:
+	// always well.
+	Condition func() Condition
 	// Dial gives a pooled connection to a node's RPC port; it is not closed here.
 	Dial func(ctx context.Context, clusterAddr string) (*grpc.ClientConn, error)
 
@@ -72,6 +75,7 @@ type Timing struct {
 	Reconcile time.Duration // the leader compares everything; default 15 s
 	Health    time.Duration // the leader asks every member how it is; default 2 s
 	Stabilize time.Duration // a joiner is healthy this long before it votes; default 10 s
+	Settle    time.Duration // a leader leads this long before it gives way to a better disk; default 30 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -85,6 +89,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Reconcile, 15*time.Second)
 	set(&t.Health, 2*time.Second)
 	set(&t.Stabilize, 10*time.Second)
+	set(&t.Settle, 30*time.Second)
 	return t
 }
 

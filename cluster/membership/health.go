@@ -48,9 +48,27 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 			h.Reasons = append(h.Reasons, fmt.Sprintf("%s is alive but cannot be taken in: %s", node, why))
 		}
 	}
+	h.Reasons = append(h.Reasons, m.diskReasons(g)...)
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil
+}
+
+// diskReasons are the disks that are low or slow, and what follows from it.
+func (m *Membership) diskReasons(g *reign) (reasons []string) {
+	for id, c := range m.conditions(g) {
+		node := nodeIDOf(string(id))
+		if c.DiskLow {
+			reasons = append(reasons, fmt.Sprintf("%s has little room on its disk: %d MiB are free", node, c.DiskFree>>20))
+		}
+		if c.LogWrite >= slowWrite {
+			reasons = append(reasons, fmt.Sprintf("%s has a slow disk: a write to its log takes %v", node, c.LogWrite.Round(time.Millisecond)))
+		}
+	}
+	if why := m.AddsRefused(); why != "" {
+		reasons = append(reasons, "adds are refused: "+why)
+	}
+	return reasons
 }
 
 // ailment says in a sentence what is wrong with a server; empty when nothing is.

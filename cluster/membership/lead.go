@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ const changeTimeout = 10 * time.Second
 type reign struct {
 	pilot    *autopilot.Autopilot
 	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in; from the last pass
+	reports  reports
+	noRoom   atomic.Pointer[string] // why adds are refused; nil or empty: they are not
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the
@@ -32,9 +35,14 @@ func (m *Membership) Lead(ctx context.Context) error {
 		return fmt.Errorf("lead before start")
 	}
 	pilot := m.newPilot(r)
-	m.reign.Store(&reign{pilot: pilot})
+	g := &reign{pilot: pilot}
+	m.judgeRoom(g, m.conditions(g)) // what this node knows of itself counts from the start
+	m.reign.Store(g)
 	pilot.Start(ctx)
+	var judging sync.WaitGroup
+	judging.Go(func() { m.judge(ctx, g) })
 	defer func() {
+		judging.Wait()
 		<-pilot.Stop()
 		m.reign.Store(nil)
 	}()

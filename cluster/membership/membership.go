@@ -54,6 +54,7 @@ type Membership struct {
 	toLeader  chan struct{} // gossip changed; one pending wake-up says it all
 	toStarter chan struct{}
 	toWatcher chan struct{}
+	toJudge   chan struct{} // a disk's condition changed
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -68,6 +69,9 @@ func New(cfg Config) (*Membership, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
+	if cfg.Condition == nil {
+		cfg.Condition = func() Condition { return Condition{} }
+	}
 	return &Membership{
 		cfg:       cfg,
 		seeds:     append([]string(nil), cfg.Join...),
@@ -75,6 +79,7 @@ func New(cfg Config) (*Membership, error) {
 		toLeader:  make(chan struct{}, 1),
 		toStarter: make(chan struct{}, 1),
 		toWatcher: make(chan struct{}, 1),
+		toJudge:   make(chan struct{}, 1),
 	}, nil
 }
 

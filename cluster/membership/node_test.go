@@ -84,6 +84,8 @@ type node struct {
 	disk                    *raft.InmemStore
 	seenState               bool
 
+	condition atomic.Pointer[Condition] // of its disk; nil: well
+
 	*Membership
 	raft   *raft.Raft
 	fsm    *fsm
@@ -126,9 +128,15 @@ func (n *node) config() Config {
 		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
 		Dial:             n.town.dial,
+		Condition: func() Condition {
+			if c := n.condition.Load(); c != nil {
+				return *c
+			}
+			return Condition{LogWrite: time.Millisecond}
+		},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: 200 * time.Millisecond, Reconcile: 500 * time.Millisecond,
-			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond,
+			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, Settle: time.Second,
 		},
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond

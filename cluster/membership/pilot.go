@@ -99,6 +99,9 @@ func (p pilot) stats(ctx context.Context, id raft.ServerID) *autopilot.ServerSta
 		p.m.cfg.Logger.Debug("no status", "server", id, "error", err)
 		return none
 	}
+	if g := p.m.reign.Load(); g != nil {
+		g.reports.heard(id, conditionFromPB(a), time.Now())
+	}
 	return &autopilot.ServerStats{
 		LastContact: time.Duration(a.LastContactMs) * time.Millisecond,
 		LastTerm:    a.LastTerm,
