@@ -32,6 +32,7 @@ var statuses = map[job.Code]int{
 	job.CodeConflict:        http.StatusConflict,
 	job.CodeNotApplied:      http.StatusServiceUnavailable,
 	job.CodeOverloaded:      http.StatusTooManyRequests,
+	job.CodeDiskLow:         http.StatusInsufficientStorage,
 	job.CodeUnknown:         http.StatusGatewayTimeout,
 	job.CodeInternal:        http.StatusInternalServerError,
 	codeMethod:              http.StatusMethodNotAllowed,
@@ -45,6 +46,7 @@ var statuses = map[job.Code]int{
 var outcomes = map[job.Code]string{
 	job.CodeNotApplied: "not_applied",
 	job.CodeOverloaded: "not_applied",
+	job.CodeDiskLow:    "not_applied",
 	job.CodeUnknown:    "unknown",
 }
 
@@ -64,7 +66,7 @@ func asError(err error) *job.Error {
 
 // withRetry sees to it that whoever may retry is told when.
 func withRetry(e *job.Error) *job.Error {
-	if e.RetryAfter == 0 && (e.Code == job.CodeNotApplied || e.Code == job.CodeOverloaded) {
+	if e.RetryAfter == 0 && outcomes[e.Code] == "not_applied" {
 		c := *e
 		c.RetryAfter = time.Second
 		return &c

@@ -28,6 +28,7 @@ func (s *server) readyz(x *exchange) error {
 	}
 	x.json.boolean("ready", r.Ready)
 	x.json.texts("reasons", r.Reasons)
+	x.json.texts("warnings", r.Warnings)
 	x.json.text("leader", r.Leader)
 	x.json.shut()
 	return nil

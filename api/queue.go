@@ -10,7 +10,7 @@ import (
 
 // Queue is what the API needs of the cluster. All methods may be called from
 // many goroutines at once, on any node, leader or not. Every error is, or wraps,
-// a *job.Error; its code says whether nothing was done (not_applied, overloaded)
+// a *job.Error; its code says whether nothing was done (not_applied, overloaded, disk_low)
 // or nobody can tell (unknown).
 type Queue interface {
 	// Do applies ops in their order and returns one result each. It blocks

@@ -34,6 +34,7 @@ const (
 	CodeNotReserved = "not_reserved"
 	CodeNotApplied  = "not_applied"
 	CodeOverloaded  = "overloaded"
+	CodeDiskLow     = "disk_low"
 	CodeUnknown     = "unknown"
 )
 
@@ -48,7 +49,9 @@ func CodeOf(err error) string {
 
 // notDone reports whether certainly nothing was done and another attempt may
 // have more luck.
-func (e *Error) notDone() bool { return e.Code == CodeNotApplied || e.Code == CodeOverloaded }
+func (e *Error) notDone() bool {
+	return e.Code == CodeNotApplied || e.Code == CodeOverloaded || e.Code == CodeDiskLow
+}
 
 func errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)

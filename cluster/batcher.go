@@ -40,6 +40,7 @@ const (
 type request struct {
 	ops     []byte // framed by job.AppendOp
 	count   int
+	adds    bool      // there is an add among them
 	expires time.Time // when to give up if no leader has taken it
 	// done is called once, on any goroutine, and must not block.
 	done func([]*jobpb.Result, error)
@@ -253,8 +254,15 @@ func (b *batcher) take(eager bool) *batch {
 
 // settle hands the outcome of a batch to its requests.
 func (b *batcher) settle(bt *batch, rs []*jobpb.Result, err error) {
-	if err == errRetry {
+	switch {
+	case err == errRetry:
 		b.requeue(bt)
+		return
+	case job.CodeOf(err) == job.CodeDiskLow:
+		bt = b.refuseAdds(bt, err)
+		if bt.count > 0 {
+			b.requeue(bt)
+		}
 		return
 	}
 	if err == nil && len(rs) != bt.count {
@@ -268,6 +276,22 @@ func (b *batcher) settle(bt *batch, rs []*jobpb.Result, err error) {
 		r.done(rs[:r.count:r.count], nil)
 		rs = rs[r.count:]
 	}
+}
+
+// refuseAdds answers the requests of a batch that add, and returns the others:
+// they were refused for their company only.
+func (b *batcher) refuseAdds(bt *batch, err error) *batch {
+	rest := &batch{}
+	for _, r := range bt.requests {
+		if r.adds {
+			r.done(nil, err)
+			continue
+		}
+		rest.requests = append(rest.requests, r)
+		rest.bytes += len(r.ops)
+		rest.count += r.count
+	}
+	return rest
 }
 
 // requeue puts a batch of which nothing was done back to the front of the

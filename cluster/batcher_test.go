@@ -210,6 +210,37 @@ func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
 	})
 }
 
+func TestWhenAddsAreRefusedTheirCompanyIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeLeader(true)
+		b := newBatcher(f.leader, func(int, int, int) {})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { b.run(ctx); close(done) }()
+		send := func(adds bool, count int) *reply {
+			a := &reply{}
+			b.submit(&request{ops: make([]byte, 10), count: count, adds: adds, expires: time.Now().Add(5 * time.Second),
+				done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
+			return a
+		}
+		add, finish, more := send(true, 1), send(false, 2), send(true, 1)
+		synctest.Wait()
+		f.pop(t).settle(nil, errDiskLow("full"))
+		require.Equal(t, job.CodeDiskLow, job.CodeOf(add.err))
+		require.Equal(t, job.CodeDiskLow, job.CodeOf(more.err))
+		require.Zero(t, finish.calls)
+		time.Sleep(2 * retryPause)
+		synctest.Wait()
+		again := f.pop(t)
+		require.Equal(t, 2, again.b.count)
+		again.settle(results(5, 2), nil)
+		require.NoError(t, finish.err)
+		require.Equal(t, uint64(5), finish.rs[0].Seq)
+		cancel()
+		<-done
+	})
+}
+
 func TestPastTheBoundRequestsAreRefused(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		send(1, maxQueuedBytes)

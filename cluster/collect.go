@@ -23,6 +23,13 @@ var gauges = []struct{ name, help string }{
 	{"tarry_store_bytes", "Bytes that the state machine's store has on disk."},
 	{"tarry_store_memtable_bytes", "Bytes of the state machine's store that are in memory tables."},
 	{"tarry_store_compaction_debt_bytes", "Estimate of the bytes that wait for compaction."},
+	{"tarry_log_write_seconds", "Mean time of the last writes to this node's Raft log, each with its sync."},
+	{"tarry_disk_free_bytes", "Bytes that are free on the disk of the data directory."},
+	{"tarry_disk_total_bytes", "Bytes of the disk of the data directory."},
+	{"tarry_disk_low_water_bytes", "Free bytes below which the disk counts as low."},
+	{"tarry_disk_low", "1 while this node's disk is low."},
+	{"tarry_adds_refused", "1 while this leader refuses adds because disks are low."},
+	{"tarry_leader_gave_way", "Times this node, leading, handed over to a voter with a better disk."},
 	{"tarry_raft_is_leader", "1 when this node leads."},
 	{"tarry_raft_has_leader", "1 when this node knows a leader."},
 	{"tarry_raft_term", "Raft term."},
@@ -70,7 +77,19 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		set("tarry_store_memtable_bytes", float64(m.MemTable.Size))
 		set("tarry_store_compaction_debt_bytes", float64(m.Compact.EstimatedDebt))
 	}
+	c.collectDisk(set)
 	c.collectRaft(set)
+}
+
+func (c *collector) collectDisk(set func(string, float64)) {
+	d := c.s.cfg.Disk()
+	set("tarry_log_write_seconds", c.s.stores.WriteTime().Seconds())
+	set("tarry_disk_free_bytes", float64(d.Free))
+	set("tarry_disk_total_bytes", float64(d.Total))
+	set("tarry_disk_low_water_bytes", float64(d.Mark))
+	set("tarry_disk_low", flag(d.Low))
+	set("tarry_leader_gave_way", float64(c.s.cfg.GaveWay()))
+	set("tarry_adds_refused", flag(c.s.cfg.AddsRefused() != ""))
 }
 
 func (c *collector) collectRaft(set func(string, float64)) {

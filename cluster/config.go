@@ -3,6 +3,11 @@ package cluster
 import (
 	"log/slog"
 	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/diskspace"
+	"tarry/cluster/membership"
 )
 
 // Config is what a node is started with. Addresses are host:port.
@@ -19,6 +24,10 @@ type Config struct {
 	Join            []string // gossip addresses of nodes to find the cluster by
 	BootstrapExpect int      // voters of a new cluster; 0: only ever join
 
+	// DiskLowWater is the free space of the disk below DataDir under which this
+	// node counts as low.
+	DiskLowWater diskspace.Mark
+
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
 	Logger *slog.Logger
@@ -29,6 +38,12 @@ type Config struct {
 	// Left is called once when this node has left its cluster by request; the
 	// process should end.
 	Left func()
+
+	// For tests: the free and total bytes of the disk, a log that stands before
+	// the real one, and how often members are looked at.
+	measureDisk func(dir string) (free, total uint64, err error)
+	wrapLog     func(raft.LogStore) raft.LogStore
+	membership  membership.Timing
 }
 
 // Timing of one shard. The defaults suit nodes within one region; all nodes of a

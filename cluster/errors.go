@@ -17,6 +17,12 @@ func errNoLeader() *job.Error {
 	return e
 }
 
+// errDiskLow is the answer to adds while disks are low.
+func errDiskLow(why string) *job.Error {
+	return &job.Error{Code: job.CodeDiskLow, RetryAfter: 5 * time.Second,
+		Message: why + "; finish or delete jobs, or free disk space; everything but adds goes on"}
+}
+
 func errDraining() *job.Error {
 	return job.NotApplied("this node is about to stop; ask another node")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"tarry/cluster/diskspace"
 	"tarry/cluster/membership"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/transport"
@@ -37,6 +38,10 @@ type Node struct {
 	members  *membership.Membership
 	registry *prometheus.Registry
 
+	disk   *diskspace.Watch
+	ctx    context.Context // ends when the node stops
+	cancel context.CancelFunc
+
 	started  bool // membership runs
 	draining atomic.Bool
 	stopped  sync.Once
@@ -48,8 +53,9 @@ type Node struct {
 // running.
 func Start(cfg Config) (*Node, error) {
 	n := &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.NodeID), registry: prometheus.NewRegistry()}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
-		return nil, errors.Join(err, n.release())
+		return nil, n.whenFull(errors.Join(err, n.release()))
 	}
 	return n, nil
 }
@@ -58,12 +64,19 @@ func (n *Node) start() (err error) {
 	if n.data, err = openDataDir(n.cfg.DataDir, n.cfg.NodeID); err != nil {
 		return err
 	}
+	n.disk = diskspace.New(diskspace.Options{
+		Dir: n.cfg.DataDir, Mark: n.cfg.DiskLowWater, Logger: n.log, Changed: n.diskChanged, Measure: n.cfg.measureDisk,
+	})
 	serverID := n.data.id.serverID()
 	if n.Shard, err = openShard(shardConfig{
 		Timing: DefaultTiming(), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
 		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes,
-		Logger: n.log, Registry: n.registry, Fatal: n.cfg.Fatal, Peer: n.peer, Lead: n.lead,
+		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
+		Fatal:          func(err error) { n.cfg.Fatal(n.whenFull(err)) },
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
+		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
+		GaveWay: func() uint64 { return n.members.GaveWay() },
+		wrapLog: n.cfg.wrapLog,
 	}); err != nil {
 		return err
 	}
@@ -102,7 +115,8 @@ func (n *Node) joinUp(serverID string) error {
 		HasState: hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
-		Dial: n.peers.get,
+		Dial: n.peers.get, Condition: n.condition,
+		Timing: n.cfg.membership,
 	}); err != nil {
 		return err
 	}
@@ -118,6 +132,7 @@ func (n *Node) joinUp(serverID string) error {
 		return fmt.Errorf("start discovery: %w", err)
 	}
 	n.started = true
+	n.work.Go(func() { n.disk.Run(n.ctx) })
 	return nil
 }
 
@@ -225,6 +240,7 @@ func (n *Node) Stop() (err error) {
 // taken are skipped.
 func (n *Node) release() error {
 	var errs []error
+	n.cancel()
 	if n.started {
 		errs = append(errs, n.members.Stop())
 	}

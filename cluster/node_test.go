@@ -43,6 +43,11 @@ func freePorts(t testing.TB, n int) []string {
 }
 
 func newTestCluster(t testing.TB, n int) *testCluster {
+	return newTunedCluster(t, n, func(int, *Config) {})
+}
+
+// newTunedCluster starts n nodes after tune has changed their configuration.
+func newTunedCluster(t testing.TB, n int, tune func(i int, cfg *Config)) *testCluster {
 	c := &testCluster{t: t, nodes: make([]*Node, n)}
 	ports := freePorts(t, 2*n)
 	log := &testLog{t: t}
@@ -60,6 +65,7 @@ func newTestCluster(t testing.TB, n int) *testCluster {
 				cfg.Join = append(cfg.Join, ports[2*j+1])
 			}
 		}
+		tune(i, &cfg)
 		c.cfgs = append(c.cfgs, cfg)
 	}
 	t.Cleanup(func() {

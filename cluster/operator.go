@@ -56,5 +56,6 @@ func (n *Node) Readiness() job.Readiness {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader is known since %s: the cluster is forming, electing, or a majority is out of reach", r.Waited.Round(time.Millisecond)))
 	}
 	r.Ready = len(r.Reasons) == 0
+	r.Warnings = n.warnings()
 	return r
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,9 @@ const enqueueTimeout = 2 * time.Second
 // Do implements api.Queue. Operations of one call share an entry as far as its
 // size allows; they are applied in their order.
 func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, isAdd) {
+		return nil, errDiskLow(why)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.OpTimeout)
 	defer cancel()
 	var parts []chan doOutcome
@@ -53,6 +57,11 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 		return nil, failed
 	}
 	return results, nil
+}
+
+func isAdd(op *jobpb.Op) bool {
+	_, add := op.Kind.(*jobpb.Op_Add)
+	return add
 }
 
 type doOutcome struct {
@@ -86,7 +95,9 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 			return
 		}
 	}
-	s.batcher.submit(&request{ops: run, count: len(ops), expires: time.Now().Add(s.cfg.HoldTime), done: done}, force)
+	s.batcher.submit(&request{
+		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), expires: time.Now().Add(s.cfg.HoldTime), done: done,
+	}, force)
 }
 
 // route returns the way of batches to the present leader.
@@ -190,6 +201,8 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 	case noderpc.Refusal_NONE:
 	case noderpc.Refusal_NOT_LEADER, noderpc.Refusal_DRAINING:
 		return nil, errRetry
+	case noderpc.Refusal_DISK_LOW:
+		return nil, errDiskLow(resp.Message)
 	case noderpc.Refusal_OVERLOADED:
 		return nil, &job.Error{Code: job.CodeOverloaded, Message: resp.Message, RetryAfter: time.Second}
 	default:

@@ -37,6 +37,9 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if l, _ := s.leaders.get(); l.id != s.cfg.ServerID {
 		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
 	}
+	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
+		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_DISK_LOW, Message: why}, nil
+	}
 	out := make(chan doOutcome, 1)
 	// A request that expires at once is not held when leadership moves: its
 	// own node holds it.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/statemachine"
@@ -38,8 +39,15 @@ type shardConfig struct {
 	// ClusterChanged is told that the cluster's id or its forgotten members
 	// changed. It must not block.
 	ClusterChanged func()
+	// AddsRefused says on the leader why adds are refused now; empty: they are
+	// taken. Disk is what was last seen of the disk below Dir. Both are cheap.
+	AddsRefused func() string
+	Disk        func() diskspace.State
+	GaveWay     func() uint64 // see membership.Membership
 	// Lead runs while this node is the established leader, until ctx ends.
 	Lead func(ctx context.Context)
+
+	wrapLog func(raft.LogStore) raft.LogStore // see Config
 }
 
 // Shard is everything that belongs to one Raft group on one node. Its exported
@@ -62,6 +70,8 @@ type Shard struct {
 	timer      *timer.Timer
 
 	localAddr string // by which other nodes know this one
+
+	tight chan struct{} // the disk has become low; one pending wake-up says it all
 
 	drainOnce sync.Once
 	draining  chan struct{} // closed when the node is about to stop
@@ -93,6 +103,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		commits:  make(chan commit, maxInFlight),
 		marks:    newMarks(),
 		draining: make(chan struct{}),
+		tight:    make(chan struct{}, 1),
 		ctx:      ctx, cancel: cancel,
 	}
 	s.batcher = newBatcher(s.route, s.metrics.batch)
@@ -107,7 +118,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 
 func (s *Shard) openStores() (err error) {
 	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
-		Fatal: s.cfg.Fatal, Logger: newRaftLogger(s.log),
+		Fatal: s.cfg.Fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog,
 	}); err != nil {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}

@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // How much log stays behind a snapshot, for followers that are behind: with less
@@ -14,19 +17,48 @@ const (
 	trailingBytesMax = 2 << 30         // but no more than this
 
 	trailingEvery = 10 * time.Second // between two looks
+
+	// While the disk is low only this much stays. A follower that is further
+	// behind needs the state instead, which is the lesser evil.
+	trailingLow = 64 << 20
 )
 
 // sizeTrailingLogs adapts Raft's number of trailing entries to the size of an
 // entry and to the rate of entries, both of which change with the load.
 func (s *Shard) sizeTrailingLogs() {
 	var seen trailing
-	for pause(s.ctx, trailingEvery, nil) {
+	for pause(s.ctx, trailingEvery, s.tight) {
 		c := s.raft.ReloadableConfig()
 		c.TrailingLogs = seen.entries(s.raft.LastIndex(),
 			s.stores.EntriesFor(trailingBytes), s.stores.EntriesFor(trailingBytesMax))
 		if err := s.raft.ReloadConfig(c); err != nil {
 			s.log.Warn("could not adapt the number of trailing log entries", "error", err)
 		}
+		if s.cfg.Disk().Low {
+			s.shorten()
+		}
+	}
+}
+
+// makeRoom asks for room on the disk without waiting for it.
+func (s *Shard) makeRoom() {
+	select {
+	case s.tight <- struct{}{}:
+	default:
+	}
+}
+
+// shorten drops as much of the log as may be dropped. A snapshot is what lets
+// Raft do so; it costs one sync.
+func (s *Shard) shorten() {
+	c := s.raft.ReloadableConfig()
+	c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), 128)
+	err := s.raft.ReloadConfig(c)
+	if err == nil {
+		err = s.raft.Snapshot().Error()
+	}
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		s.log.Debug("could not shorten the log for want of disk space; trying again", "error", err)
 	}
 }
 

@@ -18,6 +18,8 @@ const EntryVersion = 1
 const (
 	tagNow = 1 << 3   // field 1, a varint
 	tagOp  = 2<<3 | 2 // field 2, length-delimited
+
+	tagAdd = 1<<3 | 2 // of jobpb.Op: field 1, length-delimited
 )
 
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
@@ -64,6 +66,22 @@ func CheckOps(run []byte) (int, error) {
 		count++
 	}
 	return count, nil
+}
+
+// HasAdd reports whether a run that AppendOp made holds an add. It does not
+// decode: the first byte of an operation names its kind.
+func HasAdd(run []byte) bool {
+	for len(run) > 1 {
+		n, w := binary.Uvarint(run[1:])
+		if w <= 0 || n > uint64(len(run)-1-w) {
+			return false // not a run; whoever takes it in says so
+		}
+		if n > 0 && run[1+w] == tagAdd {
+			return true
+		}
+		run = run[1+w+int(n):]
+	}
+	return false
 }
 
 // DecodeEntry reads an entry. Bodies and strings of the result alias data, so

@@ -46,6 +46,22 @@ func TestEntryPutTogetherByHandIsTheSchemasEntry(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
+func TestAnAddIsFoundInARun(t *testing.T) {
+	require.True(t, HasAdd(sampleRun(t)))
+	require.False(t, HasAdd(nil))
+	var run []byte
+	for _, op := range sampleOps()[1:] {
+		var err error
+		run, err = AppendOp(run, op)
+		require.NoError(t, err)
+	}
+	require.False(t, HasAdd(run))
+	run, err := AppendOp(run, sampleOps()[0])
+	require.NoError(t, err)
+	require.True(t, HasAdd(run), "at the end")
+	require.False(t, HasAdd(run[:len(run)-1]), "a run that is cut short is not one")
+}
+
 func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {
 	good := append(AppendEntryHeader(nil, 5), sampleRun(t)...)
 	unknownOp := append(AppendEntryHeader(nil, 5), tagOp, 3, 0xa2, 0x1f, 0) // field 500 of Op

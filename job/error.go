@@ -29,6 +29,7 @@ const (
 	// The request is fine, the cluster could not take it. Nothing was done.
 	CodeNotApplied Code = "not_applied" // no leader, transfer in progress, node draining
 	CodeOverloaded Code = "overloaded"  // a bound on waiting work is reached
+	CodeDiskLow    Code = "disk_low"    // adds are refused until disks have room again
 
 	// Nobody can say whether it was done.
 	CodeUnknown Code = "unknown"

@@ -41,6 +41,9 @@ type NodeDigest struct {
 type Readiness struct {
 	Ready   bool
 	Reasons []string // why it cannot, one sentence each
+	// Warnings are what an operator should look after although the node can
+	// serve, one sentence each.
+	Warnings []string
 	// Leader is the node id of the leader, empty when none is known.
 	Leader string
 	Waited time.Duration // how long there has been no leader; 0 with a leader

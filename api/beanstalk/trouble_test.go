@@ -110,6 +110,7 @@ func TestFailuresHaveWords(t *testing.T) {
 		{err: job.Unknown("lost"), want: "INTERNAL_ERROR"},
 		{err: io.ErrUnexpectedEOF, want: "INTERNAL_ERROR"},
 		{err: job.Errorf(job.CodeOverloaded, "full"), want: "OUT_OF_MEMORY"},
+		{err: job.Errorf(job.CodeDiskLow, "full"), want: "OUT_OF_MEMORY"},
 		{code: jobpb.Code_TOO_MANY_TOPICS, want: "OUT_OF_MEMORY"},
 		{code: jobpb.Code_INVALID, want: "INTERNAL_ERROR"},
 	} {

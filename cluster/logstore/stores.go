@@ -22,6 +22,9 @@ type Options struct {
 	Fatal func(error)
 	// Logger hears what the log has to say of itself; nil: nobody does.
 	Logger hclog.Logger
+	// Wrap, when not nil, is put around the log below the fail-stop: tests make
+	// a slow one of it.
+	Wrap func(raft.LogStore) raft.LogStore
 	// Disk replaces the files below the directory; nil: none does.
 	Disk *Disk
 }
@@ -89,6 +92,9 @@ func (s *Stores) open(dir string, o Options) error {
 		if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
 			return fmt.Errorf("log directory: %w", err)
 		}
+	}
+	if o.Wrap != nil {
+		return s.wrap(o.Wrap(log), disk.Stable, o)
 	}
 	return s.wrap(log, disk.Stable, o)
 }

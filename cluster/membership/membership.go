@@ -41,7 +41,8 @@ type Membership struct {
 	foreignSaid foreignError                 // the last refusal that was logged; of the watch goroutine
 	joining     atomic.Bool                  // set once: a cluster exists, so never bootstrap
 	admitted    atomic.Bool                  // set once: a cluster asked for this server id
-	removed     atomic.Bool                  // set once: this server id was removed for good
+	gaveWay     atomic.Uint64
+	removed     atomic.Bool // set once: this server id was removed for good
 
 	seedsMu sync.Mutex
 	seeds   []string

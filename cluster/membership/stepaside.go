@@ -59,12 +59,17 @@ func (m *Membership) judge(ctx context.Context, g *reign) {
 			continue
 		}
 		begin, seen = time.Now(), 0
+		m.gaveWay.Add(1)
 		m.cfg.Logger.Warn("handing leadership over", "to", nodeIDOf(string(to)), "because", why)
 		if err := m.handOver(nodeIDOf(string(to))); err != nil {
 			m.cfg.Logger.Warn("could not hand leadership over; trying again later", "error", err)
 		}
 	}
 }
+
+// GaveWay is how often this node, leading, tried to hand leadership to a voter
+// with a better disk.
+func (m *Membership) GaveWay() uint64 { return m.gaveWay.Load() }
 
 // conditions are those known now; this node's own is always fresh.
 func (m *Membership) conditions(g *reign) map[raft.ServerID]Condition {

@@ -73,7 +73,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, Logger: log, Left: left,
+		CacheBytes: cfg.CacheBytes, DiskLowWater: cfg.DiskLowWater, Logger: log, Left: left,
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
 			os.Exit(3)

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/diskspace"
+	"tarry/cluster/membership"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// fakeDisks gives every node of a cluster a disk of 1000 MiB with a mark at 100,
+// and the function that sets what is free on one of them.
+func fakeDisks(n int) (tune func(i int, cfg *Config), free []atomic.Uint64) {
+	free = make([]atomic.Uint64, n)
+	for i := range free {
+		free[i].Store(900)
+	}
+	return func(i int, cfg *Config) {
+		cfg.DiskLowWater = diskspace.Bytes(100 << 20)
+		cfg.measureDisk = func(string) (uint64, uint64, error) { return free[i].Load() << 20, 1000 << 20, nil }
+	}, free
+}
+
+func codeOfAdd(n *Node, id string) job.Code {
+	_, err := n.Do(context.Background(), []*jobpb.Op{add(id, "t", 0)})
+	if err == nil {
+		return ""
+	}
+	return job.CodeOf(err)
+}
+
+func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
+	tune, free := fakeDisks(1)
+	c := newTunedCluster(t, 1, tune)
+	c.leader()
+	n := c.nodes[0]
+	do(t, n, add("a", "t", 0), add("b", "t", 0), add("c", "t", 0))
+	require.Empty(t, n.Readiness().Warnings)
+
+	free[0].Store(99)
+	c.eventually(func() bool { return codeOfAdd(n, "d") == job.CodeDiskLow }, "adds are refused")
+	_, err := n.Do(context.Background(), []*jobpb.Op{add("d", "t", 0)})
+	var refusal *job.Error
+	require.ErrorAs(t, err, &refusal)
+	require.NotZero(t, refusal.RetryAfter)
+	r := n.Readiness()
+	require.True(t, r.Ready, "consumers make room, so they must come: %v", r.Reasons)
+	require.Len(t, r.Warnings, 2)
+
+	jobs := reserveOne(t, n, 10*time.Second, "t")
+	require.Len(t, jobs, 1)
+	ref := &jobpb.Ref{Id: jobs[0].Id, Seq: jobs[0].Seq, Generation: jobs[0].Generation}
+	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref}}})
+	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref}}})
+	jobs = reserveOne(t, n, 10*time.Second, "t")
+	require.Len(t, jobs, 1)
+	do(t, n, finish(jobs[0]))
+	do(t, n, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: "c"}}}})
+
+	free[0].Store(200)
+	c.eventually(func() bool { return codeOfAdd(n, "d") == "" }, "adds are taken again, without a restart")
+	require.Empty(t, n.Readiness().Warnings)
+}
+
+func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
+	tune, free := fakeDisks(3)
+	c := newTunedCluster(t, 3, tune)
+	first := c.leader()
+	via := c.nodes[(first+1)%3]
+	do(t, via, add("a", "t", 0), add("b", "t", 0))
+
+	free[(first+2)%3].Store(10)
+	c.eventually(func() bool {
+		h, err := via.Health(context.Background())
+		return err == nil && len(h.Reasons) == 1
+	}, "the low disk is known to the leader")
+	require.Empty(t, codeOfAdd(via, "c"))
+
+	free[(first+1)%3].Store(10)
+	taken := 3 // a, b, c, and what the leader still takes before it knows
+	for i, n := range c.nodes {
+		tried := 0
+		c.eventually(func() bool {
+			tried++
+			code := codeOfAdd(n, fmt.Sprint("d", i, "-", tried))
+			if code == "" {
+				taken++
+			}
+			return code == job.CodeDiskLow
+		}, "adds through every node are refused")
+	}
+	// A follower's finish shares its way to the leader with an add that is refused.
+	jobs := reserveOne(t, via, 10*time.Second, "t")
+	require.Len(t, jobs, 1)
+	added := make(chan job.Code, 20)
+	for i := range cap(added) {
+		go func() { added <- codeOfAdd(via, fmt.Sprint("e", i)) }()
+	}
+	do(t, via, finish(jobs[0]))
+	for range cap(added) {
+		require.Equal(t, job.CodeDiskLow, <-added)
+	}
+
+	free[(first+1)%3].Store(900)
+	c.eventually(func() bool { return codeOfAdd(via, "f") == "" }, "adds are taken again")
+	top, err := via.Topic(context.Background(), "t", false)
+	require.NoError(t, err)
+	require.EqualValues(t, taken, top.Ready, "one was finished, f was added, and what was refused was not")
+}
+
+func TestAFullDiskIsExplained(t *testing.T) {
+	n := &Node{cfg: Config{DataDir: "/somewhere"}}
+	require.NoError(t, n.whenFull(nil))
+	other := errors.New("other")
+	require.Equal(t, other, n.whenFull(other))
+	for _, full := range []error{fmt.Errorf("log: append: %w", syscall.ENOSPC), errors.New("store: write 000012.log: no space left on device")} {
+		require.ErrorContains(t, n.whenFull(full), "the disk of /somewhere is full: free some space")
+		require.ErrorIs(t, n.whenFull(full), full)
+	}
+}
+
+// slowLog is a log on a disk whose syncs take long while delay is set.
+type slowLog struct {
+	raft.LogStore
+	delay *atomic.Int64 // nanoseconds
+}
+
+func (l slowLog) IsMonotonic() bool { return l.LogStore.(raft.MonotonicLogStore).IsMonotonic() }
+
+func (l slowLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+
+func (l slowLog) StoreLogs(es []*raft.Log) error {
+	time.Sleep(time.Duration(l.delay.Load()))
+	return l.LogStore.StoreLogs(es)
+}
+
+// slowDisks gives every node of a cluster a log whose pace can be set.
+func slowDisks(n int) (tune func(i int, cfg *Config), delay []atomic.Int64) {
+	delay = make([]atomic.Int64, n)
+	return func(i int, cfg *Config) {
+		cfg.wrapLog = func(l raft.LogStore) raft.LogStore { return slowLog{l, &delay[i]} }
+		cfg.membership = membership.Timing{Health: 500 * time.Millisecond, Settle: time.Second}
+	}, delay
+}
+
+// TestLeadershipLeavesASlowDiskAndSettles: the leader's disk becomes slow, a voter
+// with a good one takes over, and leadership stays there while that disk is slow
+// and when all are.
+func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
+	tune, delay := slowDisks(3)
+	c := newTunedCluster(t, 3, tune)
+	slow := c.leader()
+	delay[slow].Store(int64(1200 * time.Millisecond))
+	via := c.nodes[slow]
+	i := 0
+	c.eventually(func() bool {
+		i++
+		codeOfAdd(via, fmt.Sprint("a", i))
+		at := -1
+		for j, n := range c.nodes {
+			if n.dispatcher() != nil {
+				at = j
+			}
+		}
+		return at >= 0 && at != slow
+	}, "another node leads")
+
+	// From now on all are as slow. Once that is measured nobody gives way.
+	for j := range delay {
+		delay[j].Store(int64(600 * time.Millisecond))
+	}
+	write := func() {
+		i++
+		codeOfAdd(via, fmt.Sprint("a", i)) // leadership may be lost for other reasons
+	}
+	c.eventually(func() bool {
+		write()
+		for _, n := range c.nodes {
+			if n.stores.WriteTime() < 500*time.Millisecond {
+				return false
+			}
+		}
+		return true
+	}, "all are known to be slow")
+	gaveWay := func() (sum uint64) {
+		for _, n := range c.nodes {
+			sum += n.members.GaveWay()
+		}
+		return sum
+	}
+	before := gaveWay()
+	require.NotZero(t, before)
+	for range 3 { // several looks
+		write()
+	}
+	require.Equal(t, before, gaveWay(), "when all are slow nobody gives way")
+}
