@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"cluster/transport":    {},
 	"cluster/membership":   {"job", "cluster/membership"},
 	"cluster/noderpc":      {"job"},
+	"cluster/diskspace":    {},
 	"cluster/statemachine": {"job", "fsm", "internal/hook"},
 }
 

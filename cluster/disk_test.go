@@ -140,7 +140,7 @@ func (l slowLog) IsMonotonic() bool { return l.LogStore.(raft.MonotonicLogStore)
 func (l slowLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
 
 func (l slowLog) StoreLogs(es []*raft.Log) error {
-	time.Sleep(time.Duration(l.delay.Load()))
+	<-time.After(time.Duration(l.delay.Load()))
 	return l.LogStore.StoreLogs(es)
 }
 
