@@ -180,12 +180,16 @@ const historyFile = "history.jsonl"
 
 // loadOf is the mix of clients.
 func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) workload.Config {
-	var addrs []string
-	for _, n := range c.Nodes() {
-		addrs = append(addrs, n.HTTP)
-	}
 	return workload.Config{
-		Addrs: addrs, Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"},
-		Producers: 4, Consumers: 6, Think: 10 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
+		Nodes: func() []workload.Node {
+			var nodes []workload.Node
+			for _, n := range c.Nodes() {
+				nodes = append(nodes, workload.Node{HTTP: n.HTTP, Beanstalk: n.Beanstalk})
+			}
+			return nodes
+		},
+		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"},
+		Producers: 4, BulkProducers: 3, Consumers: 6, Readers: 2, TubeProducers: 3, TubeConsumers: 8,
+		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

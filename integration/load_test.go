@@ -32,8 +32,12 @@ func startLoad(t *testing.T, addrs []string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("the clients' choices come from seed %d", seed)
+	var nodes []workload.Node
+	for _, addr := range addrs {
+		nodes = append(nodes, workload.Node{HTTP: addr})
+	}
 	l := &load{t: t, stop: cancel, config: workload.Config{
-		Addrs: addrs, Recorder: history.NewRecorder(), Topics: []string{"mail", "bills", "thumbnails"},
+		Nodes: func() []workload.Node { return nodes }, Recorder: history.NewRecorder(), Topics: []string{"mail", "bills", "thumbnails"},
 		Producers: 4, Consumers: 6, Think: 10 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("r%x", seed&0xffff),
 	}}
 	l.from = l.config.Recorder.Now()

@@ -46,11 +46,16 @@ type Report struct {
 	Ops           int                  `json:"operations"`
 	ByKind        [kinds][outcomes]int `json:"-"`
 	Jobs          int                  `json:"jobs"`               // ids of which at least one add was acknowledged
+	Lost          int                  `json:"lost"`               // ids acknowledged and never seen again
+	Unexpected    int                  `json:"unexpected"`         // deliveries of what nobody added
 	Recovered     int                  `json:"recovered"`          // ids delivered though no add was acknowledged
+	Duplicated    int                  `json:"duplicated"`         // ids delivered more than once, as after every time to run that passes
 	Redeliveries  int                  `json:"redeliveries"`       // deliveries of a job after its first
 	WorstWriteGap time.Duration        `json:"worst_write_gap_ns"` // longest stretch without a successful write
 	WorstQuietGap time.Duration        `json:"worst_quiet_gap_ns"` // the same within Options.Quiet
 	WorstLateness time.Duration        `json:"worst_lateness_ns"`  // longest time from due to delivery, first deliveries only
+	Lives         int                  `json:"lives"`              // ids whose calls were searched for an order that explains them
+	OpenLives     int                  `json:"open_lives"`         // those for which the search took too long
 	Violations    []Violation          `json:"violations,omitempty"`
 	Found         map[string]int       `json:"found,omitempty"` // violations by invariant, those not kept included
 }
@@ -120,6 +125,8 @@ func Check(ops []Op, o Options) *Report {
 		s.check()
 	}
 	checkWriteGap(ops, o, r)
+	checkCounts(ops, r)
+	checkLives(jobs, r)
 	return r
 }
 

@@ -184,6 +184,7 @@ func TestEachInvariantCanFail(t *testing.T) {
 		t.Run(c.invariant+" "+c.name, func(t *testing.T) {
 			r := Check(c.spoil(goodHistory()), testOptions)
 			require.NotZero(t, r.Found[c.invariant], "%v", r)
+			delete(r.Found, "life") // TestLivesCanFail is about those
 			require.Len(t, r.Found, 1, "only the invariant that was spoiled may fail:\n%v", r)
 		})
 	}
@@ -220,8 +221,9 @@ func TestUnknownOutcomesStayOpen(t *testing.T) {
 			return ops
 		}},
 		{"kick makes a released job that died ready at once", func(ops []Op) []Op {
+			find(ops, "a", Add, 0).MaxAttempts = 1
 			d := find(ops, "a", Deliver, 1)
-			d.Complete, d.Due = 1300*ms, 1001*ms
+			d.Complete, d.Due, d.Attempts = 1300*ms, 1001*ms, 1
 			find(ops, "a", Finish, 0).Invoke = 1400 * ms
 			return append(ops, Op{Kind: KickTopic, Topic: "t", Invoke: 1200 * ms, Complete: 1210 * ms})
 		}},

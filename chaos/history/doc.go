@@ -3,8 +3,18 @@
 // Every call is one Op with the instants of its start and end and its outcome:
 // ok, fail (certainly not done) or unknown (nobody can tell; it stays open to the
 // end). Check reads a whole history, taken after a full drain, and looks for
-// violations of the invariants I1 to I8. It knows only what clients saw: it
-// imports no room of the server, so a fault there cannot hide here.
+// violations in three ways:
 //
-// Start with Op in op.go, then Check in check.go.
+//   - the rules of the invariants I1 to I8, one by one, which name what is broken
+//     (check.go, story.go, lease.go);
+//   - the counters of topics, I10 (counts.go);
+//   - an order of the calls on each job that explains every answer, searched for
+//     by Porcupine (life.go). What it finds is called "life".
+//
+// That all nodes have one state (I9) is asked of the nodes, and that an
+// acknowledged write is on the disks of a majority (I11) is for the tests of power
+// loss: clients see neither.
+//
+// It knows only what clients saw: it imports no room of the server, so a fault
+// there cannot hide here. Start with Op in op.go, then Check in check.go.
 package history

@@ -78,6 +78,9 @@ func (s *story) checkAttempts() {
 		if limit > 0 && d.Attempts > limit {
 			s.report.Violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
 		}
+		if d.Lease != 0 {
+			continue // beanstalkd does not tell
+		}
 		if d.Attempts < 1 {
 			s.report.Violate("I7", s.id, "delivered with attempt %d", d.Attempts)
 		}
@@ -85,7 +88,7 @@ func (s *story) checkAttempts() {
 			continue
 		}
 		before := s.deliveries[i-1]
-		follows := before.Seq == d.Seq && before.Generation < d.Generation
+		follows := before.Lease == 0 && before.Seq == d.Seq && before.Generation < d.Generation
 		if follows && d.Attempts <= before.Attempts && !s.kickedBetween(before, d) {
 			s.report.Violate("I7", s.id, "attempts went from %d to %d without a kick", before.Attempts, d.Attempts)
 		}

@@ -9,7 +9,8 @@ import (
 type Kind uint8
 
 // The kinds of calls. A reserve is recorded as one Deliver for each job that came
-// back, or as one Deliver without ID when its outcome is unknown.
+// back, or as one Deliver without ID when its outcome is unknown. A beanstalkd
+// delete is a Delete, also by the job's holder.
 const (
 	Add Kind = iota
 	Deliver
@@ -18,16 +19,19 @@ const (
 	Release
 	Touch
 	Bury
+	Kick
 	KickTopic
+	Get   // of a job
+	Count // of a topic's jobs
 	kinds
 )
 
-var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick-topic"}
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count"}
 
 func (k Kind) String() string { return kindNames[k] }
 
 // reads reports whether calls of the kind change nothing.
-func (k Kind) reads() bool { return false }
+func (k Kind) reads() bool { return k == Get || k == Count }
 
 // Outcome is what the client knows of the effect of its call.
 type Outcome uint8
@@ -47,27 +51,49 @@ func (o Outcome) String() string { return [outcomes]string{"ok", "fail", "unknow
 // never jumps.
 type Op struct {
 	Kind     Kind
-	Outcome  Outcome
+	Outcome  Outcome `json:",omitempty"`
+	Code     string  `json:",omitempty"` // why it was refused, in the server's words
 	Client   int
 	Node     string
 	Invoke   int64
 	Complete int64 // when the client had its answer; no bound on the effect when unknown
 
-	ID    string
-	Topic string
-	Seq   uint64 // given by the server; 0 while unknown
+	// ID is the producer's name for the job. Over beanstalkd, where a put has no
+	// id of the client's, it is the first word of the body.
+	ID    string `json:",omitempty"`
+	Topic string `json:",omitempty"` // empty where the client did not learn it
+	Seq   uint64 `json:",omitempty"` // given by the server; 0 while unknown
 
 	// Add: what was asked for. MaxAttempts 0 is without limit.
-	Delay       time.Duration // Release has one too
-	TTR         time.Duration // Touch has one too; Deliver when the reserve set one
-	MaxAttempts int
-	Body        string // Deliver: what came back
+	Delay       time.Duration `json:",omitempty"` // Release has one too
+	TTR         time.Duration `json:",omitempty"` // Touch has one too; Deliver when it is not the job's
+	MaxAttempts int           `json:",omitempty"`
+	Body        string        `json:",omitempty"` // Deliver: what came back
 
-	// Deliver: what came back. Calls with a token carry its Generation.
-	Generation    uint64
-	Attempts      int
-	Due           int64 // microseconds
-	ReservedUntil int64 // microseconds; Touch has one too
+	// Deliver: what came back. Calls with a token carry its Generation. Over
+	// beanstalkd there is none: Lease, the recorder's own number, then tells the
+	// reservations apart, and ReservedUntil is the earliest that it can be.
+	Generation    uint64 `json:",omitempty"`
+	Lease         uint64 `json:",omitempty"`
+	Attempts      int    `json:",omitempty"` // Get has it too
+	Due           int64  `json:",omitempty"` // microseconds; 0 unknown
+	ReservedUntil int64  `json:",omitempty"` // microseconds; Touch has one too
+
+	State  string  `json:",omitempty"` // Get: what the job was
+	Counts *Counts `json:",omitempty"` // Count: what came back
+}
+
+// Gone is the State of a job that is not there.
+const Gone = "gone"
+
+// notFound is the Code of a call on a job that is not there.
+const notFound = "not_found"
+
+// Counts are the counters of a topic that only grow, as one read saw them.
+type Counts struct {
+	Stale                    bool  // the node answered from what it had, not from the latest
+	Conn                     int64 // the client's connection, by number
+	Added, Finished, Deleted uint64
 }
 
 // maybe reports whether the call may have had its effect.

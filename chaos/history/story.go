@@ -14,7 +14,9 @@ type story struct {
 	finishes   []*Op
 	deletes    []*Op
 	fenced     []*Op // every call that carried a token, finishes included
-	kicks      []*Op // of the job's topic
+	jobKicks   []*Op // of this job
+	gets       []*Op
+	kicks      []*Op // of the job's topic, and of this job
 
 	options Options
 	report  *Report
@@ -33,6 +35,10 @@ func (s *story) take(op *Op) {
 		s.fenced = append(s.fenced, op)
 	case Release, Touch, Bury:
 		s.fenced = append(s.fenced, op)
+	case Kick:
+		s.jobKicks = append(s.jobKicks, op)
+	case Get:
+		s.gets = append(s.gets, op)
 	}
 }
 
@@ -47,20 +53,12 @@ func (s *story) topic() string {
 func (s *story) slack() int64 { return s.options.ClockBound.Microseconds() }
 
 func (s *story) check() {
+	s.kicks = append(slices.Clip(s.kicks), s.jobKicks...)
+	s.number()
 	slices.SortFunc(s.deliveries, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Generation, b.Generation))
 	})
-	acked := slices.ContainsFunc(s.adds, func(a *Op) bool { return a.Outcome == OK })
-	if acked {
-		s.report.Jobs++
-	} else if len(s.deliveries) > 0 {
-		s.report.Recovered++
-	}
-	for i, d := range s.deliveries {
-		if i > 0 && s.deliveries[i-1].Seq == d.Seq {
-			s.report.Redeliveries++
-		}
-	}
+	s.count()
 	s.checkLost()
 	s.checkPhantom()
 	s.checkEarly()
@@ -69,6 +67,56 @@ func (s *story) check() {
 	s.checkGone()
 	s.checkAttempts()
 	s.checkDuplicates()
+}
+
+// number gives reservations over beanstalkd their generation. All that a topic's
+// beanstalkd clients made come before those of the drain, which knows its own, so
+// the first is 1. Lease ties the calls of a holder to them.
+func (s *story) number() {
+	var leased []*Op
+	for _, d := range s.deliveries {
+		if d.Lease != 0 {
+			leased = append(leased, d)
+		}
+	}
+	if len(leased) == 0 {
+		return
+	}
+	slices.SortFunc(leased, func(a, b *Op) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Complete, b.Complete)) })
+	generation := map[uint64]uint64{}
+	for i, d := range leased {
+		d.Generation = 1
+		if i > 0 && leased[i-1].Seq == d.Seq {
+			d.Generation = leased[i-1].Generation + 1
+		}
+		generation[d.Lease] = d.Generation
+	}
+	for _, f := range s.fenced {
+		if f.Lease != 0 {
+			f.Generation = generation[f.Lease]
+		}
+	}
+}
+
+// count adds the job to the figures of a queue as a whole.
+func (s *story) count() {
+	delivered := len(s.deliveries) > 0
+	switch {
+	case slices.ContainsFunc(s.adds, func(a *Op) bool { return a.Outcome == OK }):
+		s.report.Jobs++
+	case delivered:
+		s.report.Recovered++
+	}
+	again := false
+	for i, d := range s.deliveries {
+		if i > 0 && s.deliveries[i-1].Seq == d.Seq {
+			s.report.Redeliveries++
+			again = true
+		}
+	}
+	if again {
+		s.report.Duplicated++
+	}
 }
 
 // endOf is the earliest instant at which a life of the job may have ended for
@@ -93,6 +141,7 @@ func (s *story) endOf(seq uint64) int64 {
 func (s *story) checkLost() {
 	for _, a := range s.adds {
 		if a.Outcome == OK && s.endOf(a.Seq) == math.MaxInt64 {
+			s.report.Lost++
 			s.report.Violate("I1", s.id, "add acknowledged by %s with seq %d, never finished or deleted, and not there after the drain", a.Node, a.Seq)
 			return
 		}
@@ -104,11 +153,12 @@ func (s *story) checkPhantom() {
 	for _, d := range s.deliveries {
 		origin := slices.IndexFunc(s.adds, func(a *Op) bool { return a.maybe() && a.Invoke <= d.Complete })
 		if origin < 0 {
+			s.report.Unexpected++
 			s.report.Violate("I2", s.id, "%s delivered it, but no add that may have succeeded came before", d.Node)
 			continue
 		}
 		a := s.adds[origin]
-		if a.Topic != d.Topic || a.Body != d.Body {
+		if (d.Topic != "" && a.Topic != d.Topic) || a.Body != d.Body {
 			s.report.Violate("I2", s.id, "delivered with topic %q and body %.40q, added with topic %q and body %.40q", d.Topic, d.Body, a.Topic, a.Body)
 		}
 	}
@@ -125,17 +175,22 @@ func (s *story) checkEarly() {
 	}
 	for i, d := range s.deliveries {
 		first := i == 0 || s.deliveries[i-1].Seq != d.Seq
-		if first && d.Outcome == OK {
+		if first && d.Outcome == OK && d.Due > 0 {
 			s.report.WorstLateness = max(s.report.WorstLateness, micros(d.Complete-d.Due))
 		}
 		after := max(d.Due, s.releasedUntil(d))
-		if earliest != math.MaxInt64 {
+		if earliest != math.MaxInt64 && !s.hastened(d) {
 			after = max(after, earliest)
 		}
 		if d.Complete < after-s.slack() {
 			s.report.Violate("I3", s.id, "delivered %v before it was due", micros(after-d.Complete))
 		}
 	}
+}
+
+// hastened reports whether a kick may have made the job ready before delivery d.
+func (s *story) hastened(d *Op) bool {
+	return slices.ContainsFunc(s.jobKicks, func(k *Op) bool { return k.maybe() && k.Invoke <= d.Complete })
 }
 
 // releasedUntil is the earliest due instant that acknowledged releases of earlier

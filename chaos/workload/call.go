@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"tarry/chaos/history"
@@ -16,29 +18,39 @@ import (
 
 // callTimeout is how long a client waits for an answer beside the wait it asked
 // for. A paused node keeps connections open, so this is what frees its clients.
-const callTimeout = 5 * time.Second
+const callTimeout = 3 * time.Second
 
 // caller is one client: a connection of its own, and the node it prefers until
 // that node fails it.
 type caller struct {
 	id    int
-	addrs []string
+	nodes func() []Node
 	at    int
 	http  *http.Client
+	conns atomic.Int64 // connections made
 	rec   *history.Recorder
 }
 
 func newCaller(id int, c Config) *caller {
-	return &caller{id: id, addrs: c.Addrs, at: id % len(c.Addrs), http: &http.Client{Transport: &http.Transport{}}, rec: c.Recorder}
+	one := &caller{id: id, nodes: c.Nodes, at: id, rec: c.Recorder}
+	dialer := &net.Dialer{Timeout: callTimeout}
+	one.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		one.conns.Add(1)
+		return dialer.DialContext(ctx, network, addr)
+	}}}
+	return one
 }
 
 func (c *caller) close() { c.http.CloseIdleConnections() }
 
 // node is the address that the next call goes to.
-func (c *caller) node() string { return c.addrs[c.at] }
+func (c *caller) node() string {
+	nodes := c.nodes()
+	return nodes[c.at%len(nodes)].HTTP
+}
 
 // move prefers the next node from now on.
-func (c *caller) move() { c.at = (c.at + 1) % len(c.addrs) }
+func (c *caller) move() { c.at++ }
 
 // answer is what came back for one item of a call.
 type answer struct {
@@ -52,8 +64,13 @@ type answer struct {
 
 	Results []answer    `json:"results"` // of a batch
 	Jobs    []delivered `json:"jobs"`    // of a reserve
+	// Of a job.
+	Topic    string `json:"topic"`
+	State    string `json:"state"`
+	Attempts int    `json:"attempts"`
 	// Counts of a topic.
 	Delayed, Ready, Reserved, Dead uint64
+	Added, Finished, Deleted       uint64
 }
 
 type delivered struct {
@@ -65,6 +82,16 @@ type delivered struct {
 	Attempts      int       `json:"attempts"`
 	DueAt         time.Time `json:"due_at"`
 	ReservedUntil time.Time `json:"reserved_until"`
+}
+
+// name is what the history calls the job: its id or, for one that was put over
+// beanstalkd and has an id of the server's, the first word of its body.
+func (j *delivered) name() string {
+	if strings.HasPrefix(j.ID, "$") {
+		first, _, _ := strings.Cut(j.Body, " ")
+		return first
+	}
+	return j.ID
 }
 
 // call makes one request to the preferred node and judges its outcome: refused

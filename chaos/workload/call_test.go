@@ -19,7 +19,11 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func callerOf(t *testing.T, addrs ...string) *caller {
-	c := newCaller(0, Config{Addrs: addrs, Recorder: history.NewRecorder()})
+	var nodes []Node
+	for _, addr := range addrs {
+		nodes = append(nodes, Node{HTTP: addr})
+	}
+	c := newCaller(0, Config{Nodes: func() []Node { return nodes }, Recorder: history.NewRecorder()})
 	t.Cleanup(c.close)
 	return c
 }

@@ -13,6 +13,7 @@ import (
 	"tarry/chaos/history"
 )
 
+// consumer takes jobs by the handful and does with each what consumers do.
 type consumer struct {
 	*caller
 	config Config
@@ -20,7 +21,7 @@ type consumer struct {
 	kept   []delivered // jobs whose time to run this consumer lets pass
 }
 
-func newConsumer(id int, c Config) *consumer {
+func newConsumer(id int, c Config) client {
 	return &consumer{caller: newCaller(id, c), config: c, rand: random(c, id)}
 }
 
@@ -30,22 +31,23 @@ type reserveRequest struct {
 	Wait   float64  `json:"wait"`
 }
 
+// maxTaken bounds the jobs of one reserve.
+const maxTaken = 64
+
 // maxKept bounds the jobs that one slow consumer holds.
 const maxKept = 20
 
 func (c *consumer) run(ctx context.Context) {
 	defer c.close()
 	for ctx.Err() == nil {
-		request := reserveRequest{Topics: c.config.Topics, Max: 1 + c.rand.IntN(10), Wait: 1}
+		request := reserveRequest{Topics: c.config.Topics, Max: 1 + c.rand.IntN(maxTaken), Wait: 1}
 		patience := callTimeout
 		if c.rand.IntN(20) == 0 {
 			patience = between(c.rand, time.Second/2) + time.Millisecond // hangs up
 		}
 		// ctx ends a long poll, as a consumer that stops would.
 		jobs, outcome := c.reserve(ctx, request, patience)
-		for _, j := range jobs {
-			c.work(context.WithoutCancel(ctx), j)
-		}
+		c.work(context.WithoutCancel(ctx), jobs)
 		c.finishLate(context.WithoutCancel(ctx))
 		if outcome != history.OK && !pause(ctx, retryPause) {
 			return
@@ -64,7 +66,7 @@ func (c *caller) reserve(ctx context.Context, request reserveRequest, patience t
 	for _, j := range a.Jobs {
 		c.rec.Record(history.Op{
 			Kind: history.Deliver, Client: c.id, Node: node, Invoke: invoke, Complete: complete,
-			ID: j.ID, Topic: j.Topic, Seq: j.Seq, Body: j.Body, Generation: generation(j.Token), Attempts: j.Attempts,
+			ID: j.name(), Topic: j.Topic, Seq: j.Seq, Body: j.Body, Generation: generation(j.Token), Attempts: j.Attempts,
 			Due: j.DueAt.UnixMicro(), ReservedUntil: j.ReservedUntil.UnixMicro(),
 		})
 	}
@@ -81,25 +83,37 @@ func generation(token string) uint64 {
 	return n
 }
 
-// work does with a job what consumers do.
-func (c *consumer) work(ctx context.Context, j delivered) {
-	switch dice := c.rand.IntN(100); {
-	case dice < 70:
-		c.settle(ctx, history.Finish, j, request{})
-	case dice < 80 && len(c.kept) < maxKept:
-		c.kept = append(c.kept, j)
-	case dice < 85:
-		c.settle(ctx, history.Touch, j, request{TTR: 2 * jobTTR.Seconds()})
-		c.settle(ctx, history.Finish, j, request{})
-	case dice < 90:
-		c.settle(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
-	case dice < 93:
-		c.settle(ctx, history.Release, j, request{})
-	case dice < 96:
-		c.settle(ctx, history.Bury, j, request{})
-	default:
-		// Forgets it; its time to run will pass.
+// work does with jobs what consumers do: most are finished, in one call.
+func (c *consumer) work(ctx context.Context, jobs []delivered) {
+	var done []delivered
+	for _, j := range jobs {
+		switch dice := c.rand.IntN(100); {
+		case dice < 80:
+			done = append(done, j)
+		case dice < 84 && len(c.kept) < maxKept:
+			c.kept = append(c.kept, j)
+		case dice < 86:
+			c.settle(ctx, history.Touch, j, request{TTR: 2 * jobTTR.Seconds()})
+			done = append(done, j)
+		case dice < 88:
+			c.settle(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
+		case dice < 90:
+			c.settle(ctx, history.Release, j, request{})
+		case dice < 92:
+			c.settle(ctx, history.Bury, j, request{})
+			if c.rand.IntN(2) == 0 {
+				c.kickJob(ctx, j.ID, j.name(), j.Topic)
+			}
+		case dice < 94:
+			c.delete(ctx, j.ID, j.name(), j.Topic)
+		case dice < 96:
+			c.get(ctx, j.ID, j.name(), j.Topic)
+			done = append(done, j)
+		default:
+			// Vanishes with it; its time to run will pass.
+		}
 	}
+	c.finish(ctx, done)
 }
 
 // finishLate tries the tokens of jobs whose time to run has certainly passed.
@@ -144,6 +158,7 @@ func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r req
 	a, outcome := c.call(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/"+kind.String(), r, callTimeout)
 	op := settleOp(kind, outcome, j)
 	op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, c.rec.Now()
+	op.Code = a.Code
 	op.Delay, op.TTR = seconds(r.Delay), seconds(r.TTR)
 	if !a.ReservedUntil.IsZero() {
 		op.ReservedUntil = a.ReservedUntil.UnixMicro()
@@ -153,7 +168,7 @@ func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r req
 }
 
 func settleOp(kind history.Kind, outcome history.Outcome, j delivered) history.Op {
-	return history.Op{Kind: kind, Outcome: outcome, ID: j.ID, Topic: j.Topic, Seq: j.Seq, Generation: generation(j.Token)}
+	return history.Op{Kind: kind, Outcome: outcome, ID: j.name(), Topic: j.Topic, Seq: j.Seq, Generation: generation(j.Token)}
 }
 
 func seconds(s float64) time.Duration {

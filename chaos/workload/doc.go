@@ -3,9 +3,11 @@
 // their time to run, release, touch, bury and hang up. Every call goes into a
 // history.Recorder.
 //
-// It speaks plain HTTP by net/http and shares no code with the server or its Go
-// client, so that a misunderstanding between those two cannot hide here. Run
-// loads until its context ends; Drain then finishes whatever is left.
+// It speaks plain HTTP by net/http, and beanstalkd's protocol by a few lines of its
+// own. It shares no code with the server or its Go client, so that a
+// misunderstanding between those two cannot hide here. Run loads until its context
+// ends; Drain then finishes whatever is left.
 //
-// Start with Run in run.go; call.go turns HTTP answers into outcomes.
+// Start with Run in run.go; call.go turns HTTP answers into outcomes, tube.go
+// beanstalkd's replies.
 package workload

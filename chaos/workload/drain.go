@@ -14,7 +14,7 @@ import (
 // and returns when all counts are zero. When ctx ends first it fails with what
 // is left. All nodes should be up.
 func Drain(ctx context.Context, c Config) error {
-	d := &drainer{caller: newCaller(c.Producers+c.Consumers, c), topics: c.Topics}
+	d := &drainer{caller: newCaller(c.clients(), c), topics: c.topics()}
 	defer d.close()
 	for {
 		left, err := d.round(ctx)
@@ -58,33 +58,4 @@ func (d *drainer) kick(ctx context.Context, topic string) {
 	node, invoke := d.node(), d.rec.Now()
 	_, outcome := d.call(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/kick", map[string]int{"max": 10_000}, callTimeout)
 	d.rec.Record(history.Op{Kind: history.KickTopic, Outcome: outcome, Client: d.id, Node: node, Topic: topic, Invoke: invoke, Complete: d.rec.Now()})
-}
-
-// finish finishes the jobs in one call and, one by one, those it did not.
-func (d *drainer) finish(ctx context.Context, jobs []delivered) {
-	type item struct {
-		ID    string `json:"id"`
-		Token string `json:"token"`
-	}
-	var batch struct {
-		Jobs []item `json:"jobs"`
-	}
-	for _, j := range jobs {
-		batch.Jobs = append(batch.Jobs, item{j.ID, j.Token})
-	}
-	node, invoke := d.node(), d.rec.Now()
-	a, whole := d.call(ctx, http.MethodPost, "/v1/finish", &batch, callTimeout)
-	complete := d.rec.Now()
-	for i, j := range jobs {
-		var one answer
-		if i < len(a.Results) {
-			one = a.Results[i]
-		}
-		op := settleOp(history.Finish, itemOutcome(whole, one), j)
-		op.Client, op.Node, op.Invoke, op.Complete = d.id, node, invoke, complete
-		d.rec.Record(op)
-		if op.Outcome == history.Unknown || whole == history.Fail {
-			d.settle(ctx, history.Finish, j, request{})
-		}
-	}
 }

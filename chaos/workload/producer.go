@@ -5,23 +5,26 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"tarry/chaos/history"
 )
 
+// producer adds jobs, one call for each, and deletes, kicks or reads some.
 type producer struct {
 	*caller
 	config Config
 	rand   *rand.Rand
+	topics []string
 	made   int
 }
 
-func newProducer(id int, c Config) *producer {
-	return &producer{caller: newCaller(id, c), config: c, rand: random(c, id)}
+func makeProducer(id int, c Config, topics []string) *producer {
+	return &producer{caller: newCaller(id, c), config: c, rand: random(c, id), topics: topics}
 }
+
+func newProducer(id int, c Config) client { return makeProducer(id, c, c.topics()) }
 
 // newJob is what a producer asks for.
 type newJob struct {
@@ -39,15 +42,18 @@ func (j *newJob) delay() time.Duration {
 
 func (p *producer) run(ctx context.Context) {
 	defer p.close()
-	for pause(ctx, between(p.rand, 2*p.config.Think)) {
-		switch {
-		case p.rand.IntN(10) == 0:
-			p.addBatch(ctx)
-		default:
-			j := p.make()
-			if p.add(ctx, j) && j.delay() > maxDelay/2 && p.rand.IntN(3) == 0 {
-				p.delete(ctx, j)
-			}
+	for think(ctx, p.config, p.rand) {
+		j := p.make()
+		if !p.add(ctx, j) {
+			return
+		}
+		switch dice := p.rand.IntN(10); {
+		case dice < 2 && j.delay() > maxDelay/2:
+			p.delete(ctx, j)
+		case dice == 2:
+			p.kickJob(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
+		case dice < 5:
+			p.get(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
 		}
 	}
 }
@@ -56,10 +62,10 @@ func (p *producer) make() *newJob {
 	p.made++
 	id := fmt.Sprintf("%s-p%d-%d", p.config.Name, p.id, p.made)
 	j := &newJob{
-		Topic: p.config.Topics[p.rand.IntN(len(p.config.Topics))],
+		Topic: oneOf(p.rand, p.topics),
 		ID:    id,
 		TTR:   jobTTR.Seconds(),
-		Body:  id + " " + strings.Repeat("x", p.rand.IntN(200)),
+		Body:  bodyOf(p.rand, id),
 	}
 	if p.rand.IntN(2) == 0 {
 		j.Delay = between(p.rand, maxDelay).Truncate(time.Millisecond).Seconds()
@@ -69,6 +75,15 @@ func (p *producer) make() *newJob {
 	}
 	return j
 }
+
+// bodyOf is a body that names its job.
+func bodyOf(r *rand.Rand, name string) string {
+	return name + " " + filling[:r.IntN(len(filling))]
+}
+
+var filling = strings.Repeat("x", 200)
+
+func oneOf(r *rand.Rand, topics []string) string { return topics[r.IntN(len(topics))] }
 
 // retryPause lets a cluster breathe between two tries of one call.
 const retryPause = 100 * time.Millisecond
@@ -99,43 +114,10 @@ func (p *producer) addOp(j *newJob, a answer, outcome history.Outcome, node stri
 	}
 }
 
-// addBatch adds some jobs in one call; those without an acknowledgement are then
-// retried one by one.
-func (p *producer) addBatch(ctx context.Context) {
-	var request struct {
-		Jobs []*newJob `json:"jobs"`
-	}
-	for range 2 + p.rand.IntN(20) {
-		request.Jobs = append(request.Jobs, p.make())
-	}
-	node, invoke := p.node(), p.rec.Now()
-	a, whole := p.call(context.WithoutCancel(ctx), http.MethodPost, "/v1/jobs/batch", &request, callTimeout)
-	var again []*newJob
-	for i, j := range request.Jobs {
-		var item answer
-		if i < len(a.Results) {
-			item = a.Results[i]
-		}
-		outcome := itemOutcome(whole, item)
-		p.rec.Record(p.addOp(j, item, outcome, node, invoke))
-		if outcome != history.OK {
-			again = append(again, j)
-		}
-	}
-	for _, j := range again {
-		p.add(ctx, j)
-	}
-}
-
 // delete tries until the job is certainly deleted or gone, or ctx ends.
 func (p *producer) delete(ctx context.Context, j *newJob) {
 	for {
-		node, invoke := p.node(), p.rec.Now()
-		a, outcome := p.call(context.WithoutCancel(ctx), http.MethodDelete, "/v1/jobs/"+url.PathEscape(j.ID), nil, callTimeout)
-		p.rec.Record(history.Op{
-			Kind: history.Delete, Outcome: outcome, Client: p.id, Node: node, Invoke: invoke, Complete: p.rec.Now(),
-			ID: j.ID, Topic: j.Topic,
-		})
+		a, outcome := p.caller.delete(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
 		if outcome == history.OK || a.Code == "not_found" || !pause(ctx, retryPause) {
 			return
 		}

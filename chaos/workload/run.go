@@ -9,22 +9,38 @@ import (
 	"tarry/chaos/history"
 )
 
+// Node is where clients reach a node, host:port. Beanstalk may be empty.
+type Node struct{ HTTP, Beanstalk string }
+
 // Config says how much load of what kind. The zero value of a number means none.
 type Config struct {
-	Addrs     []string // host:port of the nodes' HTTP; some may be down
-	Recorder  *history.Recorder
-	Topics    []string
-	Producers int
-	Consumers int
-	// Think is the mean pause of a producer between two jobs. It bounds the rate.
+	// Nodes are the nodes to speak to, some of which may be down. It is asked
+	// before each call, so the list may change; it is never empty.
+	Nodes    func() []Node
+	Recorder *history.Recorder
+	Topics   []string // of HTTP clients
+	// Tubes are the topics of beanstalkd clients, apart from Topics: their
+	// consumers learn no generation, so they share no job with those that do.
+	Tubes []string
+
+	Producers     int // over HTTP, one job at a time
+	BulkProducers int // over HTTP, a batch at a time
+	Consumers     int // over HTTP
+	Readers       int // over HTTP
+	TubeProducers int // over beanstalkd, pipelined
+	TubeConsumers int // over beanstalkd
+
+	// Think is the mean pause of a client between two calls, but for consumers,
+	// which wait for jobs. It bounds the rate.
 	Think time.Duration
 	Seed  uint64 // of the clients' choices
-	// Name starts every job id, so that runs on one cluster do not meet.
+	// Name starts every job's name, so that runs on one cluster do not meet.
 	Name string
 }
 
 // The times that jobs carry. They are short, so that redeliveries and delays
-// happen many times while faults come and go, and the drain is quick.
+// happen many times while faults come and go, and the drain is quick. Those of
+// beanstalkd are whole seconds.
 const (
 	maxDelay = 2 * time.Second
 	jobTTR   = 2 * time.Second
@@ -32,18 +48,37 @@ const (
 	overrun = 500 * time.Millisecond
 )
 
+// client is one of the load's: it runs until its context ends.
+type client interface{ run(context.Context) }
+
 // Run puts the cluster under load until ctx ends, then waits for the calls in
 // flight, which have their own bound of a few seconds.
 func Run(ctx context.Context, c Config) {
 	var clients sync.WaitGroup
-	for i := range c.Producers {
-		clients.Go(func() { newProducer(i, c).run(ctx) })
+	id := 0
+	start := func(n int, make func(id int, c Config) client) {
+		for range n {
+			one := make(id, c)
+			id++
+			clients.Go(func() { one.run(ctx) })
+		}
 	}
-	for i := range c.Consumers {
-		clients.Go(func() { newConsumer(c.Producers+i, c).run(ctx) })
-	}
+	start(c.Producers, newProducer)
+	start(c.BulkProducers, newBulkProducer)
+	start(c.Consumers, newConsumer)
+	start(c.Readers, newReader)
+	start(c.TubeProducers, newTubeProducer)
+	start(c.TubeConsumers, newTubeConsumer)
 	clients.Wait()
 }
+
+// clients is how many Run starts; the next number is free.
+func (c Config) clients() int {
+	return c.Producers + c.BulkProducers + c.Consumers + c.Readers + c.TubeProducers + c.TubeConsumers
+}
+
+// topics are all that may hold jobs.
+func (c Config) topics() []string { return append(append([]string(nil), c.Topics...), c.Tubes...) }
 
 func random(c Config, client int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(client)))
@@ -52,4 +87,9 @@ func random(c Config, client int) *rand.Rand {
 // between is a random duration in [0, limit).
 func between(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(limit)))
+}
+
+// think is a client's pause between two calls.
+func think(ctx context.Context, c Config, r *rand.Rand) bool {
+	return pause(ctx, between(r, 2*c.Think))
 }

@@ -1,0 +1,38 @@
+package workload
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"tarry/chaos/history"
+)
+
+// The calls on a job that need no token. id is the server's, name the history's.
+
+func (c *caller) delete(ctx context.Context, id, name, topic string) (answer, history.Outcome) {
+	return c.onJob(ctx, http.MethodDelete, id, "", history.Op{Kind: history.Delete, ID: name, Topic: topic})
+}
+
+func (c *caller) kickJob(ctx context.Context, id, name, topic string) (answer, history.Outcome) {
+	return c.onJob(ctx, http.MethodPost, id, "/kick", history.Op{Kind: history.Kick, ID: name, Topic: topic})
+}
+
+// get reads a job; one that is not there has the state gone.
+func (c *caller) get(ctx context.Context, id, name, topic string) (answer, history.Outcome) {
+	return c.onJob(ctx, http.MethodGet, id, "", history.Op{Kind: history.Get, ID: name, Topic: topic})
+}
+
+func (c *caller) onJob(ctx context.Context, method, id, suffix string, op history.Op) (answer, history.Outcome) {
+	op.Client, op.Node, op.Invoke = c.id, c.node(), c.rec.Now()
+	a, outcome := c.call(ctx, method, "/v1/jobs/"+url.PathEscape(id)+suffix, nil, callTimeout)
+	op.Outcome, op.Code, op.Complete = outcome, a.Code, c.rec.Now()
+	if op.Kind == history.Get {
+		op.State, op.Seq, op.Attempts = a.State, a.Seq, a.Attempts
+		if outcome == history.Fail && a.Code == "not_found" {
+			op.Outcome, op.Code, op.State = history.OK, "", history.Gone
+		}
+	}
+	c.rec.Record(op)
+	return a, outcome
+}

@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+
+	"tarry/chaos/history"
+)
+
+// reader reads the counts of topics, half of the time from the node alone.
+type reader struct {
+	*caller
+	config Config
+	rand   *rand.Rand
+}
+
+func newReader(id int, c Config) client {
+	return &reader{caller: newCaller(id, c), config: c, rand: random(c, id)}
+}
+
+func (r *reader) run(ctx context.Context) {
+	defer r.close()
+	for think(ctx, r.config, r.rand) {
+		r.count(context.WithoutCancel(ctx), oneOf(r.rand, r.config.topics()), r.rand.IntN(2) == 0)
+		if r.rand.IntN(50) == 0 {
+			r.move()
+		}
+	}
+}
+
+func (r *reader) count(ctx context.Context, topic string, stale bool) {
+	path := "/v1/topics/" + url.PathEscape(topic)
+	if stale {
+		path += "?consistency=stale"
+	}
+	op := history.Op{Kind: history.Count, Client: r.id, Topic: topic, Node: r.node(), Invoke: r.rec.Now()}
+	a, outcome := r.call(ctx, http.MethodGet, path, nil, callTimeout)
+	op.Outcome, op.Complete = outcome, r.rec.Now()
+	op.Counts = &history.Counts{Stale: stale, Conn: r.conns.Load(), Added: a.Added, Finished: a.Finished, Deleted: a.Deleted}
+	r.rec.Record(op)
+}
