@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/chaos/network"
 )
 
 // Fault is one way to break a cluster.
@@ -73,6 +74,8 @@ type Env struct {
 	// Count adds to a figure of the report, such as refusals seen.
 	Count func(figure string, n int)
 	Taken *Taken // the nodes that injections work on
+
+	Network *network.Network // the lines between the nodes; nil on loopback
 }
 
 // healing bounds what a heal may take before the server has failed it. It is far

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func TestNeedsNameWhatIsMissing(t *testing.T) {
 
 func TestNamesOfFaultsDiffer(t *testing.T) {
 	seen := map[string]bool{}
-	for _, f := range Process() {
+	for _, f := range slices.Concat(Process(), Network()) {
 		require.False(t, seen[f.Name], f.Name)
 		seen[f.Name] = true
 		require.NotNil(t, f.Run)

@@ -1,0 +1,42 @@
+package fault
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// askTimeout bounds one question to one node, which a fault may keep busy.
+const askTimeout = 5 * time.Second
+
+// questions makes a connection a request: nodes come and go.
+var questions = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: askTimeout}
+
+// metric reads one number without labels from a node's /metrics.
+func (e *Env) metric(ctx context.Context, n *localcluster.Node, name string) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := questions.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("ask node %s for its metrics: %w", n.ID, err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return 0, fmt.Errorf("read the metrics of node %s: %w", n.ID, err)
+	}
+	return 0, fmt.Errorf("node %s has no metric %s", n.ID, name)
+}

@@ -1,0 +1,317 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"tarry/bench/localcluster"
+	"tarry/chaos/network"
+)
+
+// Network are the faults of the lines between nodes. Clients reach all nodes all
+// the time, so a node that is cut off from the others is still asked to work.
+func Network() []Fault {
+	faults := []Fault{
+		{Name: "partition-leader", Weight: 4, Overlaps: true, Run: partition((*Env).Leader, aside)},
+		{Name: "partition-follower", Weight: 2, Overlaps: true, Run: partition((*Env).Follower, aside)},
+		{Name: "leader-cannot-send", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, mute)},
+		{Name: "leader-cannot-receive", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, deaf)},
+		{Name: "raft-only-partition", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, clusterPort)},
+		{Name: "flapping-leader", Weight: 2, Overlaps: true, Run: flapping},
+		{Name: "partition-halves", Weight: 2, Run: everywhere(halves)},
+		{Name: "partition-bridge", Weight: 2, Run: everywhere(bridge)},
+		{Name: "gossip-only-partition", Weight: 1, Run: gossipOnly},
+		{Name: "loss", Weight: 2, Run: everywhere(loss)},
+		{Name: "delay", Weight: 2, Run: everywhere(delay)},
+		{Name: "duplication", Weight: 1, Run: everywhere(duplication)},
+		{Name: "reordering", Weight: 1, Run: everywhere(reordering)},
+		{Name: "narrow-lines", Weight: 1, Run: everywhere(narrow)},
+		{Name: "new-addresses", Weight: 1, Run: newAddresses},
+		{Name: "new-addresses-restart", Weight: 1, Run: newAddressesRestart},
+	}
+	for i := range faults {
+		faults[i].Needs |= Namespaces
+	}
+	return faults
+}
+
+// ids are the names of all nodes, running or not.
+func (e *Env) ids() []string {
+	var ids []string
+	for _, n := range e.Cluster.Nodes() {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// ports are one port of every node, such as that of gossip.
+func (e *Env) ports(addr func(*localcluster.Node) string) []int {
+	var ports []int
+	for _, n := range e.Cluster.Nodes() {
+		_, port, err := net.SplitHostPort(addr(n))
+		p, err2 := strconv.Atoi(port)
+		if err != nil || err2 != nil {
+			panic(fmt.Sprintf("node %s has the address %q", n.ID, addr(n)))
+		}
+		ports = append(ports, p)
+	}
+	return ports
+}
+
+func gossipAddr(n *localcluster.Node) string  { return n.Gossip }
+func clusterAddr(n *localcluster.Node) string { return n.Cluster }
+
+// silence drops everything between nodes in one direction.
+func silence(from, to []string, ports ...int) network.Rule {
+	return network.Rule{From: from, To: to, Ports: ports, Loss: 1}
+}
+
+// parted drops everything between two groups.
+func parted(a, b []string, ports ...int) []network.Rule {
+	return []network.Rule{silence(a, b, ports...), silence(b, a, ports...)}
+}
+
+// cut says which lines of a victim break.
+type cut func(e *Env, victim string, others []string) []network.Rule
+
+func aside(_ *Env, victim string, others []string) []network.Rule {
+	return parted([]string{victim}, others)
+}
+
+// mute is a leader whose followers stop hearing it while it hears them.
+func mute(_ *Env, victim string, others []string) []network.Rule {
+	return []network.Rule{silence([]string{victim}, others)}
+}
+
+// deaf is a leader that all follow and that never learns it.
+func deaf(_ *Env, victim string, others []string) []network.Rule {
+	return []network.Rule{silence(others, []string{victim})}
+}
+
+// clusterPort cuts off Raft and forwarding while gossip finds everybody alive.
+func clusterPort(e *Env, victim string, others []string) []network.Rule {
+	return parted([]string{victim}, others, e.ports(clusterAddr)...)
+}
+
+// partition breaks lines of one node for a while.
+func partition(choose choice, which cut) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		victim, err := choose(e, ctx)
+		if err != nil {
+			return err
+		}
+		rules := which(e, victim.ID, e.without(victim))
+		return errors.Join(e.broken(ctx, e.Hold(), rules), e.Return(ctx, victim))
+	}
+}
+
+func (e *Env) without(victim *localcluster.Node) []string {
+	return slices.DeleteFunc(e.ids(), func(id string) bool { return id == victim.ID })
+}
+
+// broken keeps rules in force for a while.
+func (e *Env) broken(ctx context.Context, hold time.Duration, rules []network.Rule) error {
+	for _, r := range rules {
+		e.Log.Info("lines break", "from", r.From, "to", r.To, "loss", r.Loss, "duplicate", r.Duplicate,
+			"delay", r.Delay, "jitter", r.Jitter, "reorder", r.Reorder, "rate", r.Rate, "ports", r.Ports, "for", hold.Round(time.Millisecond))
+	}
+	heal, err := e.Network.Apply(ctx, rules...)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // the run ended before the fault began
+		}
+		return err
+	}
+	Wait(ctx, hold)
+	return heal()
+}
+
+// flapping cuts the leader off again and again, too short for the others to be
+// sure and too long to go unnoticed.
+func flapping(ctx context.Context, e *Env) error {
+	victim, err := e.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	rules := aside(e, victim.ID, e.without(victim))
+	e.Log.Info("lines flap", "node", victim.ID)
+	var errs []error
+	for end := time.Now().Add(e.Hold()); time.Now().Before(end) && ctx.Err() == nil; {
+		heal, err := e.Network.Apply(ctx, rules...)
+		if err != nil {
+			if ctx.Err() == nil {
+				errs = append(errs, err)
+			}
+			break
+		}
+		Wait(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
+		errs = append(errs, heal())
+		Wait(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
+	}
+	return errors.Join(append(errs, e.Return(ctx, victim))...)
+}
+
+// everywhere harms lines of the whole cluster for a while and counts how many
+// terms that costs.
+func everywhere(rules func(*Env, []string) []network.Rule) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		nodes, err := e.All()
+		if err != nil {
+			return err
+		}
+		ids := e.ids()
+		e.Rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		before := e.term(ctx)
+		err = errors.Join(e.broken(ctx, e.Hold(), rules(e, ids)), e.Return(ctx, nodes...))
+		e.countTerms(ctx, before)
+		return err
+	}
+}
+
+// term is the highest Raft term of a running node; 0 when none tells.
+func (e *Env) term(ctx context.Context) float64 {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	highest := 0.0
+	for _, n := range e.Cluster.Nodes() {
+		if t, err := e.metric(ctx, n, "tarry_raft_term"); err == nil {
+			highest = max(highest, t)
+		}
+	}
+	return highest
+}
+
+func (e *Env) countTerms(ctx context.Context, before float64) {
+	if after := e.term(ctx); before > 0 && after > before {
+		e.Count("terms begun under faults of all lines", int(after-before))
+	}
+}
+
+// halves leave one side without a quorum, or both.
+func halves(e *Env, ids []string) []network.Rule {
+	at := 1
+	if len(ids) > 2 {
+		at += e.Rand.IntN(len(ids) - 1)
+	}
+	return parted(ids[:at], ids[at:])
+}
+
+// bridge leaves two halves of which each reaches one node in the middle. With
+// three nodes two cannot see each other and the third sees both.
+func bridge(_ *Env, ids []string) []network.Rule {
+	middle := len(ids) / 2
+	return parted(ids[:middle], ids[middle+1:])
+}
+
+func loss(e *Env, ids []string) []network.Rule {
+	return []network.Rule{{From: ids, To: ids, Loss: 0.01 + 0.29*e.Rand.Float64()}}
+}
+
+func delay(e *Env, ids []string) []network.Rule {
+	d := e.Between(10*time.Millisecond, 500*time.Millisecond)
+	return []network.Rule{{From: ids, To: ids, Delay: d, Jitter: d / 4, Seed: e.Rand.Uint64()}}
+}
+
+func duplication(_ *Env, ids []string) []network.Rule {
+	return []network.Rule{{From: ids, To: ids, Duplicate: 0.5}}
+}
+
+func reordering(e *Env, ids []string) []network.Rule {
+	return []network.Rule{{From: ids, To: ids, Delay: 10 * time.Millisecond, Reorder: 0.3, Seed: e.Rand.Uint64()}}
+}
+
+// narrow lines carry a megabit a second.
+func narrow(e *Env, ids []string) []network.Rule {
+	return []network.Rule{{From: ids, To: ids, Rate: 125_000, Seed: e.Rand.Uint64()}}
+}
+
+// gossipTime is long enough for gossip to take everybody for dead.
+const gossipTime = 15 * time.Second
+
+// gossipOnly cuts gossip between all nodes while Raft goes on. Nobody may lose
+// its place for that.
+func gossipOnly(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	before, err := e.voters(ctx)
+	if err != nil {
+		return err
+	}
+	ids := e.ids()
+	err = e.broken(ctx, gossipTime, []network.Rule{silence(ids, ids, e.ports(gossipAddr)...)})
+	after, err2 := e.voters(ctx)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if !slices.Equal(before, after) {
+		e.Violate("fault", "while only gossip was cut the voters changed from %v to %v", before, after)
+	}
+	return e.Return(ctx, nodes...)
+}
+
+// voters are the ids that the leader names, in order.
+func (e *Env) voters(ctx context.Context) ([]string, error) {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	leader, err := e.currentLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members, err := e.Cluster.Members(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, m := range members {
+		if m.Voter {
+			ids = append(ids, m.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// newAddresses moves all nodes at once under running processes.
+func newAddresses(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	if err := e.move(ctx); err != nil {
+		return err
+	}
+	return e.Return(ctx, nodes...)
+}
+
+// newAddressesRestart is what a platform for containers does when it moves all
+// of them: every process ends and starts again elsewhere.
+func newAddressesRestart(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range nodes {
+		errs = append(errs, n.Kill())
+	}
+	errs = append(errs, e.move(ctx))
+	return errors.Join(append(errs, e.Return(ctx, nodes...))...)
+}
+
+func (e *Env) move(ctx context.Context) error {
+	how, name := network.Fresh, "fresh"
+	if e.Rand.IntN(2) == 0 {
+		how, name = network.Rotate, "each other's"
+	}
+	e.Log.Info("all nodes get new addresses", "which", name)
+	ctx, cancel := Healing(ctx) // not left half done
+	defer cancel()
+	return e.Network.Readdress(ctx, how)
+}
