@@ -117,8 +117,7 @@ func (e *Env) without(victim *localcluster.Node) []string {
 // broken keeps rules in force for a while.
 func (e *Env) broken(ctx context.Context, hold time.Duration, rules []network.Rule) error {
 	for _, r := range rules {
-		e.Log.Info("lines break", "from", r.From, "to", r.To, "loss", r.Loss, "duplicate", r.Duplicate,
-			"delay", r.Delay, "jitter", r.Jitter, "reorder", r.Reorder, "rate", r.Rate, "ports", r.Ports, "for", hold.Round(time.Millisecond))
+		e.Log.Info("lines break", "rule", r.String(), "for", hold.Round(time.Millisecond))
 	}
 	heal, err := e.Network.Apply(ctx, rules...)
 	if err != nil {

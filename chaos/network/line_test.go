@@ -84,6 +84,11 @@ func TestNarrowLineCarriesItsRateAndDropsABacklog(t *testing.T) {
 	require.Equal(t, 1100*time.Millisecond, after[10])
 }
 
+func TestRuleSaysWhatItDoes(t *testing.T) {
+	r := Rule{From: []string{"n1"}, To: []string{"n2", "n3"}, Ports: []int{7302}, Loss: 0.123456, Delay: 250 * time.Millisecond}
+	require.Equal(t, "[n1] to [n2 n3], ports [7302], loss 12%, delay 250ms", r.String())
+}
+
 func TestOneSeedOneChoice(t *testing.T) {
 	r := Rule{Delay: time.Second, Jitter: time.Second, Reorder: 0.5, Seed: 7}
 	a, _, _ := carry(r, 100, time.Millisecond)

@@ -34,6 +34,28 @@ type Rule struct {
 	Seed uint64
 }
 
+// String is the rule for a log: what it does, to whom.
+func (r Rule) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v to %v", r.From, r.To)
+	for _, part := range []struct {
+		there bool
+		name  string
+		value any
+	}{
+		{len(r.Ports) > 0, "ports", r.Ports}, {r.Loss > 0, "loss", percent(r.Loss)}, {r.Duplicate > 0, "duplicate", percent(r.Duplicate)},
+		{r.Delay > 0, "delay", r.Delay.Round(time.Millisecond)}, {r.Jitter > 0, "jitter", r.Jitter.Round(time.Millisecond)}, {r.Reorder > 0, "reorder", percent(r.Reorder)},
+		{r.Rate > 0, "bytes a second", r.Rate},
+	} {
+		if part.there {
+			fmt.Fprintf(&b, ", %s %v", part.name, part.value)
+		}
+	}
+	return b.String()
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
 func (r Rule) check(ids []string) error {
 	for _, id := range r.From {
 		if id != Clients && !slices.Contains(ids, id) {
