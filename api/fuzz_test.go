@@ -3,7 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 
 	"tarry/api/apitest"
@@ -70,6 +73,49 @@ func FuzzBodies(f *testing.F) {
 		var a, b string
 		if json.Unmarshal(sent.Body, &a) != nil || json.Unmarshal(got.Body, &b) != nil || a != b {
 			t.Fatalf("%s came back as %s", sent.Body, got.Body)
+		}
+	})
+}
+
+// FuzzURLs sends any path, query and headers with any method. None may panic or
+// answer 500; what is refused is refused in JSON, and a page of topics is no
+// larger than was asked for.
+func FuzzURLs(f *testing.F) {
+	for _, c := range [][4]string{
+		{"GET", "/v1/jobs/a%2Fb", "consistency=stale", ""},
+		{"DELETE", "/v1/jobs/$0-1", "token=0-1-1", ""},
+		{"GET", "/v1/topics", "after=a&max=1", ""},
+		{"GET", "/v1/topics", "max=9223372036854775808", ""},
+		{"GET", "/v1/topics/%ff", "consistency=", ""},
+		{"HEAD", "/v1/cluster/health", "", ""},
+		{"POST", "/v1/jobs/../jobs/%2e%2e/kick", "%zz", "Content-Encoding: gzip"},
+		{"DELETE", "/v1/cluster/members/n1", "a=1&a=2", "Origin: http://other"},
+		{"POST", "/v1/reserve", "", "Transfer-Encoding: chunked"},
+		{"OPTIONS", "*", "", ""},
+	} {
+		f.Add(c[0], c[1], c[2], c[3])
+	}
+	f.Fuzz(func(t *testing.T, method, path, query, header string) {
+		r, err := http.NewRequest(method, "http://node", strings.NewReader("{}"))
+		if err != nil {
+			return // the server does not let it through either
+		}
+		if r.URL.Path, err = url.PathUnescape(path); err != nil {
+			return
+		}
+		r.URL.RawPath, r.URL.RawQuery = path, query
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			r.Header[http.CanonicalHeaderKey(name)] = []string{value}
+		}
+		q := apitest.New()
+		h := New(Options{Queue: q, Operator: &apitest.Operator{}})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		switch {
+		case w.Code == http.StatusInternalServerError:
+			t.Fatalf("%s %s?%s: %s", method, path, query, w.Body)
+		case w.Code >= 400 && method != http.MethodHead && !json.Valid(w.Body.Bytes()):
+			t.Fatalf("%s %s?%s: %d %s", method, path, query, w.Code, w.Body)
 		}
 	})
 }

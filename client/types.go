@@ -1,6 +1,7 @@
 package client
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -176,11 +177,17 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, d.Seconds(), 'f', -1, 64), nil
 }
 
+// maxSeconds is the longest Duration; a time.Duration holds a little more.
+const maxSeconds = 9e9
+
 // UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(text []byte) error {
 	s, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
 		return err
+	}
+	if math.Abs(s) > maxSeconds {
+		return fmt.Errorf("%g seconds is out of range", s)
 	}
 	// The server counts milliseconds; rounding undoes the binary fraction.
 	d.Duration = time.Duration(math.Round(s*1000)) * time.Millisecond

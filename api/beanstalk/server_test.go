@@ -79,7 +79,11 @@ func startNodes(t testing.TB, n int) (addrs []string, leader int) {
 
 // serve runs a server until the test ends.
 func serve(t testing.TB, o beanstalk.Options) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return serveOn(t, "tcp", "127.0.0.1:0", o)
+}
+
+func serveOn(t testing.TB, network, addr string, o beanstalk.Options) string {
+	l, err := net.Listen(network, addr)
 	require.NoError(t, err)
 	s := beanstalk.New(o)
 	done := make(chan error, 1)

@@ -1,0 +1,68 @@
+package beanstalk_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/beanstalk"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// absent is a scripted queue in which no job is found by its number.
+type absent struct{ *scripted }
+
+func (absent) JobBySeq(context.Context, uint64, bool) (*jobpb.Job, error) {
+	return nil, job.Errorf(job.CodeNotFound, "none")
+}
+
+func (absent) Peek(context.Context, string, jobpb.State, bool) (*jobpb.Job, error) {
+	return nil, job.Errorf(job.CodeNotFound, "none")
+}
+
+// FuzzSession sends any bytes to a server and hangs up. It answers in whole
+// replies, and the session ends.
+func FuzzSession(f *testing.F) {
+	for _, s := range []string{
+		"put 0 0 1 1\r\nx\r\nput 0 0 1 99999\r\n", "use a\r\nput 1 2 3 4\r\nabcdXYput 0 0 1 0\r\n\r\n",
+		"watch job\r\nignore default\r\nreserve-with-timeout 0\r\ntouch 7\r\nrelease 7 0 0\r\ndelete 7\r\n",
+		"stats\r\nstats-job 1\r\nstats-tube default\r\nlist-tubes\r\nlist-tubes-watched\r\npause-tube a 1\r\n",
+		"kick 18446744073709551615\r\npeek-ready\r\npeek 0\r\nquit\r\nput", strings.Repeat("x", 300) + "\r\nlist-tube-used\r\n",
+	} {
+		f.Add([]byte(s))
+	}
+	q := absent{&scripted{}}
+	addr := filepath.Join(f.TempDir(), "s") // a port for every session would use up the ports
+	serveOn(f, "unix", addr, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.DiscardHandler)})
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		text := string(sent)
+		if strings.Contains(strings.ReplaceAll(text, "reserve-with-timeout 0\r\n", ""), "reserve") {
+			t.Skip("a wait would only take time")
+		}
+		c, err := net.Dial("unix", addr)
+		require.NoError(t, err)
+		defer c.Close()
+		// Behind a quit the server reads no more: then both may fail.
+		quits := strings.Contains(text, "quit")
+		if _, err := c.Write(sent); !quits {
+			require.NoError(t, err)
+		}
+		if err := c.(*net.UnixConn).CloseWrite(); !quits {
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+		got, err := io.ReadAll(c)
+		if !quits {
+			require.NoError(t, err, "the session must end")
+			require.True(t, len(got) == 0 || strings.HasSuffix(string(got), "\r\n"), "%q ends within a reply", got)
+		}
+	})
+}

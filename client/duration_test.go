@@ -1,0 +1,31 @@
+package client
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A number of seconds is a duration or is refused; one in whole milliseconds comes
+// out as it went in.
+func FuzzDuration(f *testing.F) {
+	for _, s := range []string{"0", "1.5", "-0.001", "1e9", "1e300", "null", `"1"`, "NaN", "0x10", "9223372036.854775807"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var d, again Duration
+		if json.Unmarshal(text, &d) != nil {
+			return
+		}
+		require.Zero(t, d.Duration%time.Millisecond)
+		out, err := json.Marshal(d)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(out, &again))
+		require.Equal(t, d, again)
+		var seconds float64
+		require.NoError(t, json.Unmarshal(text, &seconds))
+		require.InDelta(t, seconds, d.Seconds(), 0.00051+1e-9*max(seconds, -seconds))
+	})
+}
