@@ -87,7 +87,7 @@ func (o Options) withDefaults() Options {
 // rather than stop while one is behind.
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          manifestFirst{o.FS},
 		CacheSize:                   o.CacheBytes + memTables*int64(o.MemTableBytes), // Pebble counts memtables in
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                o.MemTableBytes,

@@ -23,6 +23,8 @@ type Disk struct {
 	Segments types.VFS        // the log's entries
 	Meta     types.MetaStore  // the log's list of segments
 	Stable   raft.StableStore // term and vote
+	// SegmentBytes is the size of one segment; 0: the log's default, 64 MiB.
+	SegmentBytes int
 }
 
 // close closes what the log does not close by itself.
@@ -53,13 +55,15 @@ func openDisk(dir string) (*Disk, error) {
 	}
 	d := &Disk{Segments: walfs.New(), Meta: new(metadb.BoltMetaDB), Stable: stable}
 	if hook.Mutant(hook.SkipFsync) {
-		d.Segments = unsynced{d.Segments}
+		d.Segments = Unsynced(d.Segments)
 	}
 	return d, nil
 }
 
-// unsynced is a file system that says it has synced and has not. It is the
+// Unsynced is fs, except that it says it has synced and has not. It is the
 // mutant that a simulated power loss must find out.
+func Unsynced(fs types.VFS) types.VFS { return unsynced{fs} }
+
 type unsynced struct{ types.VFS }
 
 func (u unsynced) Create(dir, name string, size uint64) (types.WritableFile, error) {

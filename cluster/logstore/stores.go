@@ -81,8 +81,11 @@ func (s *Stores) open(dir string, o Options) error {
 	}
 	s.closers = append(s.closers, disk.close)
 	walDir := filepath.Join(dir, logDir)
+	if err := mendTail(walDir, disk); err != nil {
+		return fmt.Errorf("open the log in %s: %w", walDir, err)
+	}
 	log, err := wal.Open(walDir, wal.WithLogger(o.Logger),
-		wal.WithMetaStore(disk.Meta), wal.WithSegmentFiler(segment.NewFiler(walDir, disk.Segments)))
+		wal.WithMetaStore(disk.Meta), wal.WithSegmentFiler(segment.NewFiler(walDir, disk.Segments)), wal.WithSegmentSize(disk.SegmentBytes))
 	if err != nil {
 		return fmt.Errorf("open the log in %s: %w", walDir, err)
 	}

@@ -1,0 +1,25 @@
+// Package powerloss holds a test: a Raft group of three nodes in this process,
+// with the log store, the adapter and the state machine that a server has, loses
+// power again and again. It has no other code.
+//
+// Each node has one disk in memory that knows what was synced (disk_test.go). A
+// power loss stops a node before some write and keeps of the rest what a real
+// disk might: every synced byte, and any choice of the blocks and names that were
+// not. One node, two or all three lose power at once, also while they recover.
+//
+// What must hold (ledger_test.go): nodes apply one history; a recovered state is
+// that history up to some entry, proven by digest; every acknowledged write is on
+// a majority of the disks after each loss, and in the state at the end; and every
+// start succeeds by itself.
+//
+// Time is virtual (testing/synctest), so an election costs nothing. A seed sets
+// the schedule; goroutines still interleave as they like, so a seed repeats a
+// schedule and not every step of a run.
+//
+// What it leaves out: the two bbolt files (the votes, and the log's list of
+// segments) are modelled by files that are replaced in one durable step, because
+// bbolt writes to real files only.
+//
+//	go test ./cluster/powerloss -powerloss.rounds 2000
+//	go test ./cluster/powerloss -powerloss.seed 17 -powerloss.rounds 1
+package powerloss

@@ -1,0 +1,197 @@
+package powerloss
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/types"
+
+	"tarry/cluster/logstore"
+	"tarry/cluster/statemachine"
+	"tarry/fsm"
+)
+
+// life is one run of a node: from a start to the next power loss.
+type life struct {
+	id   raft.ServerID
+	s    *simulation
+	disk *disk
+	dead atomic.Bool   // the power is off: what it still does must not be seen
+	over chan struct{} // closed when it is stopped
+	wire *raft.InmemTransport
+
+	stores  *logstore.Stores
+	machine *fsm.Machine
+	adapter *statemachine.Adapter
+	raft    *raft.Raft
+	ready   atomic.Bool // raft is set
+	relays  sync.WaitGroup
+
+	mu   sync.Mutex
+	next *vfs.MemFS // what is left of the disk
+}
+
+// openStores opens log and state, or makes fresh ones.
+func (l *life) openStores() error {
+	const dir, walDir = "raft", "raft/wal"
+	for _, d := range []string{dir, walDir} {
+		if err := errors.Join(l.disk.MkdirAll(d, 0o750), syncDir(l.disk, l.disk.PathDir(d))); err != nil {
+			return err
+		}
+	}
+	stable, err := openStable(cell{l.disk, dir, "stable"})
+	if err != nil {
+		return err
+	}
+	var files types.VFS = segments{l.disk}
+	if l.s.unsynced {
+		files = logstore.Unsynced(files)
+	}
+	if l.stores, err = logstore.Open(dir, logstore.Options{Fatal: l.fatal, Disk: &logstore.Disk{
+		Segments: files, Meta: metaStore{cell{l.disk, walDir, "meta"}}, Stable: stable, SegmentBytes: 64 << 10,
+	}}); err != nil {
+		return err
+	}
+	l.machine, err = fsm.Open("fsm", fsm.Options{FS: l.disk, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, OnFatal: l.fatal})
+	if err != nil {
+		return err
+	}
+	return statemachine.CheckStart(l.machine, l.stores.Log)
+}
+
+// fatal is the end of the process, which nothing but a power loss may bring.
+func (l *life) fatal(err error) {
+	if !l.dead.Load() {
+		l.s.fail(fmt.Errorf("node %s would have ended its process: %w", l.id, err))
+	}
+}
+
+func (l *life) startRaft() error {
+	l.adapter = statemachine.New(l.machine, statemachine.Options{Fatal: l.fatal, Log: l.stores.Log})
+	c := raft.DefaultConfig()
+	c.LocalID = l.id
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 200*time.Millisecond
+	c.CommitTimeout = 20 * time.Millisecond
+	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = 200*time.Millisecond, 16, 8
+	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.BatchApplyCh = true, true, true
+	c.Logger = hclog.NewNullLogger()
+	cache, err := raft.NewLogCache(16, strictLog{l.stores.Log.(raft.MonotonicLogStore), l.stores.Log})
+	if err != nil {
+		return err
+	}
+	l.raft, err = raft.NewRaft(c, recorder{l.adapter, l}, cache, l.stores.Stable, l.adapter.Snapshots(), l.trap())
+	l.ready.Store(err == nil)
+	return err
+}
+
+// stop ends what is left of a life and waits for it.
+func (l *life) stop() error {
+	var errs []error
+	if l.raft != nil {
+		errs = append(errs, l.raft.Shutdown().Error())
+	}
+	close(l.over)
+	l.relays.Wait()
+	if l.machine != nil {
+		errs = append(errs, l.machine.Close())
+	}
+	if l.stores != nil {
+		errs = append(errs, l.stores.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// recorder tells the ledger what Raft applies.
+type recorder struct {
+	*statemachine.Adapter
+	l *life
+}
+
+func (r recorder) Apply(e *raft.Log) any { return r.ApplyBatch([]*raft.Log{e})[0] }
+
+func (r recorder) ApplyBatch(logs []*raft.Log) []any {
+	if !r.l.dead.Load() {
+		r.l.s.ledger.applied(r.l.id, logs)
+	}
+	return r.Adapter.ApplyBatch(logs)
+}
+
+// strictLog does not find what was truncated, so that a follower can be too far
+// behind although segments are kept for a while.
+type strictLog struct {
+	raft.MonotonicLogStore
+	raft.LogStore
+}
+
+func (l strictLog) GetLog(index uint64, entry *raft.Log) error {
+	first, err := l.FirstIndex()
+	if err != nil {
+		return err
+	}
+	if index < first {
+		return raft.ErrLogNotFound
+	}
+	return l.LogStore.GetLog(index, entry)
+}
+
+// trapped is a transport that lets no answer out once the power is off: what the
+// answer is about may not be on the disk that is left.
+type trapped struct {
+	*raft.InmemTransport
+	calls chan raft.RPC
+}
+
+func (t trapped) Consumer() <-chan raft.RPC { return t.calls }
+
+func (l *life) trap() raft.Transport {
+	t := trapped{l.wire, make(chan raft.RPC)}
+	l.relays.Go(func() {
+		for {
+			select {
+			case call := <-l.wire.Consumer():
+				l.relay(t, call)
+			case <-l.over:
+				return
+			}
+		}
+	})
+	return t
+}
+
+func (l *life) relay(t trapped, call raft.RPC) {
+	to, answer := call.RespChan, make(chan raft.RPCResponse, 1)
+	call.RespChan = answer
+	select {
+	case t.calls <- call:
+	case <-l.over:
+		return
+	}
+	l.relays.Go(func() {
+		select {
+		case r := <-answer:
+			if !l.dead.Load() {
+				to <- r
+			}
+		case <-l.over:
+		}
+	})
+}
+
+// holds says whether this node has an entry, in its log or in its state.
+func (l *life) holds(index, term uint64) (bool, error) {
+	if l.machine.Applied().Index >= index {
+		return true, nil
+	}
+	var e raft.Log
+	err := strictLog{l.stores.Log.(raft.MonotonicLogStore), l.stores.Log}.GetLog(index, &e)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return false, nil
+	}
+	return err == nil && e.Term == term, err
+}

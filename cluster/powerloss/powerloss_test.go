@@ -1,0 +1,188 @@
+package powerloss
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+var (
+	seedFlag  = flag.Uint64("powerloss.seed", 1, "first seed")
+	roundFlag = flag.Uint64("powerloss.rounds", 200, "seeds to run")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pass lets virtual time pass.
+func pass(d time.Duration) { time.Sleep(d) }
+
+// run is one simulation. The error is the first promise that was broken.
+func run(seed uint64, unsynced bool) (tally, error) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s := &simulation{rng: rng, unsynced: unsynced, seed: seed << 16, maybe: map[string]bool{}}
+	var err error
+	if s.ledger, err = newLedger(); err != nil {
+		return tally{}, err
+	}
+	var c raft.Configuration
+	for n := range nodes {
+		c.Servers = append(c.Servers, raft.Server{ID: idOf(n), Address: raft.ServerAddress(idOf(n))})
+		if _, err := s.begin(n, vfs.NewCrashableMem(), 0); err != nil {
+			return tally{}, err
+		}
+	}
+	if err := s.lives[0].Load().raft.BootstrapCluster(c).Error(); err != nil {
+		return tally{}, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var clients sync.WaitGroup
+	for i := range 2 {
+		own := rand.New(rand.NewPCG(seed, uint64(i)+2))
+		clients.Go(func() { s.client(ctx, fmt.Sprint("job-", i), own) })
+	}
+	pass(time.Second)
+	for range 3 + rng.IntN(4) {
+		if err = s.trouble(); err != nil || s.failure() != nil || s.ledger.failure() != nil {
+			break
+		}
+		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
+	}
+	cancel()
+	if err == nil && s.failure() == nil && s.ledger.failure() == nil {
+		err = s.settle(&clients)
+	}
+	for n := range nodes {
+		_ = s.lives[n].Load().stop() // a life that lost power may end badly
+	}
+	clients.Wait()
+	s.tally.entries = len(s.ledger.entries)
+	return s.tally, errors.Join(err, s.failure(), s.ledger.failure(), s.ledger.state.Close())
+}
+
+// settle gives all nodes power for good and checks what they come to.
+func (s *simulation) settle(clients *sync.WaitGroup) error {
+	s.calm = true
+	for n := range nodes {
+		s.lives[n].Load().disk.plan(0, nil)
+		if err := s.restart(n); err != nil {
+			return err
+		}
+	}
+	clients.Wait()
+	end := time.Now().Add(patience)
+	for !s.agree() {
+		if time.Now().After(end) {
+			return fmt.Errorf("the nodes do not agree on one state after all have power: %s", s.stand())
+		}
+		pass(100 * time.Millisecond)
+	}
+	for n := range nodes {
+		l := s.lives[n].Load()
+		if err := errors.Join(s.ledger.checkState(l.id, l.machine), s.checkJobs(l)); err != nil {
+			return err
+		}
+	}
+	return s.checkHeld(s.acked)
+}
+
+// checkJobs compares a node's jobs with what clients were told of them.
+func (s *simulation) checkJobs(l *life) error {
+	deleted := map[string]bool{}
+	for _, a := range s.acked {
+		deleted[a.id] = deleted[a.id] || a.deleted
+	}
+	v := l.machine.View()
+	defer v.Close()
+	for id, gone := range deleted {
+		_, found, err := v.Job(id)
+		switch {
+		case err != nil:
+			return err
+		case found && gone:
+			return fmt.Errorf("node %s has job %s, whose delete was acknowledged", l.id, id)
+		case !found && !gone && !s.maybe[id]:
+			return fmt.Errorf("node %s lacks job %s, whose add was acknowledged", l.id, id)
+		}
+	}
+	return nil
+}
+
+// stand says where each node is, for a failure.
+func (s *simulation) stand() string {
+	var b strings.Builder
+	for n := range nodes {
+		l := s.lives[n].Load()
+		st := l.raft.Stats()
+		fmt.Fprintf(&b, "%s: %s, term %s, log to %s, commit %s, applied %d; ", l.id, st["state"], st["term"], st["last_log_index"], st["commit_index"], l.machine.Applied().Index)
+	}
+	return b.String()
+}
+
+// agree says whether there is a leader and all nodes have applied all it has.
+func (s *simulation) agree() bool {
+	for n := range nodes {
+		l := s.lives[n].Load()
+		if l.raft.State() != raft.Leader || l.raft.Barrier(time.Second).Error() != nil {
+			continue
+		}
+		last := l.raft.LastIndex()
+		pass(500 * time.Millisecond) // followers learn of the commit
+		want, err := digest(l.machine)
+		if err != nil {
+			return false
+		}
+		for m := range nodes {
+			other := s.lives[m].Load()
+			if got, err := digest(other.machine); other.raft.AppliedIndex() < last || err != nil || got != want {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func TestNothingAcknowledgedIsLostWithThePower(t *testing.T) {
+	var sum tally
+	for i := range *roundFlag {
+		seed := *seedFlag + i
+		synctest.Test(t, func(t *testing.T) {
+			got, err := run(seed, false)
+			require.NoError(t, err, "repeat: go test ./cluster/powerloss -powerloss.seed %d -powerloss.rounds 1", seed)
+			sum.losses += got.losses
+			sum.whole += got.whole
+			sum.acked += got.acked
+			sum.unknown += got.unknown
+			sum.entries += got.entries
+		})
+	}
+	t.Logf("%d seeds: power lost %d times (%d times by all nodes at once), %d writes acknowledged, %d unknown, %d entries",
+		*roundFlag, sum.losses, sum.whole, sum.acked, sum.unknown, sum.entries)
+	require.NotZero(t, sum.whole)
+	require.Greater(t, sum.acked, sum.unknown)
+}
+
+// A log that does not sync must be found out, or the test above shows nothing.
+func TestUnsyncedLogIsFoundOut(t *testing.T) {
+	caught := 0
+	for seed := range uint64(10) {
+		synctest.Test(t, func(*testing.T) {
+			if _, err := run(seed, true); err != nil {
+				caught++
+			}
+		})
+	}
+	require.GreaterOrEqual(t, caught, 5, "of ten runs")
+}

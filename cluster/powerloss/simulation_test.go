@@ -1,0 +1,257 @@
+package powerloss
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const nodes = 3
+
+// patience bounds, in virtual time, what must come about by itself.
+const patience = time.Minute
+
+// simulation is one run: clients write, nodes lose power.
+type simulation struct {
+	rng      *rand.Rand // of the controller
+	unsynced bool       // the log lies about its syncs
+	calm     bool       // no more losses
+	ledger   *ledger
+	lives    [nodes]atomic.Pointer[life]
+
+	mu    sync.Mutex
+	wrong error
+	acked []ack
+	maybe map[string]bool // jobs with a delete of unknown outcome
+	seed  uint64          // of what is left of a disk, counted on
+	tally tally
+}
+
+// ack is a write that a client was told is done.
+type ack struct {
+	id      string
+	deleted bool
+	index   uint64
+}
+
+// tally is what a run went through.
+type tally struct{ losses, whole, acked, unknown, entries int }
+
+func (s *simulation) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wrong == nil {
+		s.wrong = err
+	}
+}
+
+func (s *simulation) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wrong
+}
+
+func idOf(n int) raft.ServerID { return raft.ServerID(fmt.Sprintf("n%d", n)) }
+
+// begin starts a life of node n on a disk; the power may go while it starts. A
+// life whose power went counts as started.
+func (s *simulation) begin(n int, mem *vfs.MemFS, lossAfter int) (*life, error) {
+	l := &life{id: idOf(n), s: s, disk: newDisk(mem), over: make(chan struct{})}
+	_, l.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(l.id), time.Second)
+	l.disk.plan(lossAfter, func() { s.powerOff(l) })
+	s.lives[n].Store(l)
+	err := l.openStores()
+	if err == nil && !l.dead.Load() {
+		err = s.ledger.checkState(l.id, l.machine)
+	}
+	if err == nil {
+		err = l.startRaft()
+	}
+	if l.dead.Load() {
+		return l, nil
+	}
+	if err != nil {
+		return l, fmt.Errorf("node %s does not start by itself: %w", l.id, err)
+	}
+	s.connect(l)
+	return l, nil
+}
+
+// connect joins a living node to the others.
+func (s *simulation) connect(l *life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.lives {
+		other := s.lives[n].Load()
+		if other == nil || other == l || other.dead.Load() || l.dead.Load() {
+			continue
+		}
+		l.wire.Connect(other.wire.LocalAddr(), other.wire)
+		other.wire.Connect(l.wire.LocalAddr(), l.wire)
+	}
+}
+
+// powerOff ends a life. First nothing comes out of the node any more, then what is
+// left of its disk is fixed: so whatever it told anybody was done before.
+func (s *simulation) powerOff(l *life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.dead.Swap(true) {
+		return
+	}
+	l.wire.DisconnectAll()
+	for n := range s.lives {
+		if other := s.lives[n].Load(); other != nil && other != l {
+			other.wire.Disconnect(l.wire.LocalAddr())
+		}
+	}
+	s.seed++
+	rng := rand.New(rand.NewPCG(s.seed, 1))
+	percent := []int{0, 0, 100, rng.IntN(101), rng.IntN(101)}[rng.IntN(5)]
+	next := l.disk.remains(percent, rng)
+	l.mu.Lock()
+	l.next = next
+	l.mu.Unlock()
+	s.tally.losses++
+}
+
+// restart ends what is left of node n and starts it from what is left of its
+// disk, until it lives.
+func (s *simulation) restart(n int) error {
+	for {
+		old := s.lives[n].Load()
+		if !old.dead.Load() {
+			return nil
+		}
+		_ = old.stop() // what a node without power meets is of no interest
+		old.mu.Lock()
+		mem := old.next
+		old.mu.Unlock()
+		again := 0
+		if !s.calm && s.rng.IntN(4) == 0 {
+			again = 1 + s.rng.IntN(60)
+		}
+		if _, err := s.begin(n, mem, again); err != nil {
+			return err
+		}
+	}
+}
+
+// trouble takes the power from some nodes at a random write of one of them, and
+// gives it back.
+func (s *simulation) trouble() error {
+	order := s.rng.Perm(nodes)
+	victims := order[:[]int{1, 1, 2, 2, 3}[s.rng.IntN(5)]]
+	first := s.lives[victims[0]].Load()
+	gone := make(chan struct{})
+	loss := sync.OnceFunc(func() {
+		for _, v := range victims {
+			s.powerOff(s.lives[v].Load())
+		}
+		close(gone)
+	})
+	first.disk.plan(1+s.rng.IntN(120), loss)
+	select {
+	case <-gone:
+	case <-time.After(2 * time.Second): // it does not write that much
+		loss()
+	}
+	if len(victims) == nodes {
+		s.tally.whole++
+	}
+	acked := s.acknowledged()
+	pass(time.Duration(s.rng.IntN(400)) * time.Millisecond)
+	for _, n := range s.rng.Perm(nodes) {
+		if err := s.restart(n); err != nil {
+			return err
+		}
+	}
+	return s.checkHeld(acked)
+}
+
+func (s *simulation) acknowledged() []ack {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked[:len(s.acked):len(s.acked)]
+}
+
+// checkHeld proves that every acknowledged write is on a majority of the disks.
+func (s *simulation) checkHeld(acked []ack) error {
+	for _, a := range acked {
+		held := 0
+		for n := range s.lives {
+			l := s.lives[n].Load()
+			if l.dead.Load() {
+				held++ // it lost power again and is looked at after its start
+				continue
+			}
+			has, err := l.holds(a.index, s.ledger.term(a.index))
+			if err != nil {
+				return err
+			}
+			if has {
+				held++
+			}
+		}
+		if held <= nodes/2 {
+			return fmt.Errorf("job %s was acknowledged with entry %d, which is on %d of %d disks", a.id, a.index, held, nodes)
+		}
+	}
+	return nil
+}
+
+// client adds jobs, several at a time, and deletes some of them, until ctx ends.
+func (s *simulation) client(ctx context.Context, name string, rng *rand.Rand) {
+	for n := 0; ctx.Err() == nil; n++ {
+		pass(time.Duration(1+rng.IntN(60)) * time.Millisecond)
+		l := s.lives[rng.IntN(nodes)].Load()
+		if l.dead.Load() || !l.ready.Load() || l.raft.State() != raft.Leader {
+			continue
+		}
+		var sent sync.WaitGroup
+		for i := range 1 + rng.IntN(4) {
+			id := fmt.Sprintf("%s-%d-%d", name, n, i)
+			size, deletes := rng.IntN(200), rng.IntN(4) == 0
+			if rng.IntN(6) == 0 {
+				size = rng.IntN(12_000) // over several blocks of the disk
+			}
+			sent.Go(func() {
+				add := &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: id, Topic: "t", TtrMs: 1000, Body: make([]byte, size)}}}
+				if s.propose(l, id, add, false) && deletes {
+					s.propose(l, id, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: id}}}}, true)
+				}
+			})
+		}
+		sent.Wait()
+	}
+}
+
+// propose makes one entry and says whether it was acknowledged.
+func (s *simulation) propose(l *life, id string, op *jobpb.Op, deletes bool) bool {
+	data, err := job.AppendOp(job.AppendEntryHeader(nil, time.Now().UnixMilli()), op)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	f := l.raft.Apply(data, time.Second)
+	err = f.Error()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || l.dead.Load() {
+		s.tally.unknown++
+		s.maybe[id] = s.maybe[id] || deletes
+		return false
+	}
+	s.tally.acked++
+	s.acked = append(s.acked, ack{id: id, deleted: deletes, index: f.Index()})
+	return true
+}
