@@ -98,6 +98,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.IntVar(&c.nodes, "nodes", 3, "nodes of the cluster")
 	f.StringVar(&c.network, "network", "auto", "auto, loopback or namespaces")
 	f.BoolVar(&c.json, "json", false, "print one JSON object")
+	f.DurationVar(&c.drain, "drain", 3*time.Minute, "how long to wait until every job is finished and the nodes' states are compared; then nothing is decided")
 	f.DurationVar(&c.maxGap, "max-gap", defaultMaxGap, "longest time without an acknowledged write after a heal; 0: any")
 	if err := f.Parse(args); err != nil {
 		return c, err

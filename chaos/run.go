@@ -28,6 +28,7 @@ type config struct {
 	nodes    int
 	network  string // auto, loopback or namespaces
 	json     bool
+	drain    time.Duration // longest time for the drain and the comparison of states
 	maxGap   time.Duration // longest accepted time without a write after a heal
 }
 
@@ -41,7 +42,6 @@ const clockBound = 5 * time.Millisecond
 const (
 	buildLimit = 5 * time.Minute
 	startLimit = 90 * time.Second
-	drainLimit = 3 * time.Minute
 )
 
 // run is one run from the build to the verdict.
@@ -146,7 +146,7 @@ func (r *run) loadAndInject(ctx context.Context) error {
 
 // finish drains the cluster and compares the nodes' states.
 func (r *run) finish(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.drain)
 	defer cancel()
 	r.log.Info("draining")
 	if err := workload.Drain(ctx, r.load); err != nil {

@@ -13,15 +13,16 @@ type bulkProducer struct{ *producer }
 
 func newBulkProducer(id int, c Config) client { return bulkProducer{makeProducer(id, c, c.Topics)} }
 
-// The sizes of batches.
+// The sizes of batches, and how much longer the pause between them is.
 const (
-	minBatch = 2
-	maxBatch = 200
+	minBatch  = 2
+	maxBatch  = 200
+	bulkThink = 15
 )
 
 func (p bulkProducer) run(ctx context.Context) {
 	defer p.close()
-	for think(ctx, p.config, p.rand) {
+	for think(ctx, p.config, p.rand, bulkThink) {
 		p.addBatch(ctx)
 	}
 }

@@ -42,7 +42,7 @@ func (j *newJob) delay() time.Duration {
 
 func (p *producer) run(ctx context.Context) {
 	defer p.close()
-	for think(ctx, p.config, p.rand) {
+	for think(ctx, p.config, p.rand, 1) {
 		j := p.make()
 		if !p.add(ctx, j) {
 			return

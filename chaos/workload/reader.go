@@ -22,7 +22,7 @@ func newReader(id int, c Config) client {
 
 func (r *reader) run(ctx context.Context) {
 	defer r.close()
-	for think(ctx, r.config, r.rand) {
+	for think(ctx, r.config, r.rand, 1) {
 		r.count(context.WithoutCancel(ctx), oneOf(r.rand, r.config.topics()), r.rand.IntN(2) == 0)
 		if r.rand.IntN(50) == 0 {
 			r.move()

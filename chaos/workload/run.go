@@ -30,8 +30,10 @@ type Config struct {
 	TubeProducers int // over beanstalkd, pipelined
 	TubeConsumers int // over beanstalkd
 
-	// Think is the mean pause of a client between two calls, but for consumers,
-	// which wait for jobs. It bounds the rate.
+	// Think is the mean pause of a client between two calls, many times that for
+	// those that add many jobs with a call. Consumers wait for jobs instead. It
+	// bounds the rate, which consumers must keep up with: a queue with a backlog
+	// delivers late, and then nothing is ever early.
 	Think time.Duration
 	Seed  uint64 // of the clients' choices
 	// Name starts every job's name, so that runs on one cluster do not meet.
@@ -89,7 +91,8 @@ func between(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(limit)))
 }
 
-// think is a client's pause between two calls.
-func think(ctx context.Context, c Config, r *rand.Rand) bool {
-	return pause(ctx, between(r, 2*c.Think))
+// think is a client's pause between two calls; one that does much with a call
+// takes several times as long.
+func think(ctx context.Context, c Config, r *rand.Rand, times time.Duration) bool {
+	return pause(ctx, between(r, 2*times*c.Think))
 }

@@ -138,12 +138,16 @@ type tubeProducer struct {
 
 func newTubeProducer(id int, c Config) client { return &tubeProducer{tube: newTube(id, c)} }
 
-// maxPipeline bounds the puts of one packet.
-const maxPipeline = 30
+// maxPipeline bounds the puts of one packet; pipelineThink is how much longer the
+// pause between packets is.
+const (
+	maxPipeline   = 30
+	pipelineThink = 10
+)
 
 func (p *tubeProducer) run(ctx context.Context) {
 	defer p.hangUp()
-	for think(ctx, p.config, p.rand) {
+	for think(ctx, p.config, p.rand, pipelineThink) {
 		topic := oneOf(p.rand, p.config.Tubes)
 		if !p.connect() {
 			continue
