@@ -48,5 +48,6 @@ func (n *Node) whenFull(err error) error {
 		return err
 	}
 	return fmt.Errorf("the disk of %s is full: free some space there and start the node again; "+
-		"do not delete files of the directory itself, nothing that was acknowledged is lost: %w", n.cfg.DataDir, err)
+		"delete nothing in the directory but, if it is there, the file "+
+		diskspace.BallastFile+"; nothing that was acknowledged is lost: %w", n.cfg.DataDir, err)
 }

@@ -51,9 +51,12 @@ type Watch struct {
 	o      Options
 	now    atomic.Pointer[State]
 	failed bool // the last look failed; it was logged
+
+	ballasted bool // the ballast is there, or was tried
 }
 
-// New takes a first look, so that State is true from the start.
+// New takes a first look, so that State is true from the start. On a disk that is
+// full it makes the room that the ballast was kept for.
 func New(o Options) *Watch {
 	if o.Measure == nil {
 		o.Measure = measure
@@ -64,6 +67,10 @@ func New(o Options) *Watch {
 	w := &Watch{o: o}
 	w.now.Store(&State{})
 	w.look()
+	if w.dropBallast() {
+		w.look()
+	}
+	w.takeBallast()
 	return w
 }
 
@@ -80,6 +87,7 @@ func (w *Watch) Run(ctx context.Context) {
 			if w.look() {
 				w.o.Changed(w.State())
 			}
+			w.takeBallast()
 		case <-ctx.Done():
 			return
 		}

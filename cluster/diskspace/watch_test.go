@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,7 +65,7 @@ func TestWatchTellsOfAChangeOnce(t *testing.T) {
 		var told []bool
 		var lines strings.Builder
 		w := New(Options{
-			Dir: "d", Mark: Bytes(100), Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+			Dir: t.TempDir(), Mark: Bytes(100), Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 			Changed: func(s State) { told = append(told, s.Low) },
 			Measure: func(string) (uint64, uint64, error) { return free, 10_000, broken },
 		})
@@ -88,6 +90,49 @@ func TestWatchTellsOfAChangeOnce(t *testing.T) {
 		cancel()
 		<-done
 		require.Equal(t, 3, strings.Count(lines.String(), "\n"), "one line a change: %s", lines.String())
+	})
+}
+
+func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, BallastFile)
+		free := uint64(1000)
+		start := func() (stop func()) {
+			w := New(Options{Dir: dir, Mark: Bytes(100), Logger: slog.New(slog.DiscardHandler),
+				Measure: func(string) (uint64, uint64, error) { return free, 10_000, nil }})
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() { w.Run(ctx); close(done) }()
+			return func() { cancel(); <-done }
+		}
+		size := func() int64 {
+			info, err := os.Stat(file)
+			if err != nil {
+				require.ErrorIs(t, err, os.ErrNotExist)
+				return 0
+			}
+			return info.Size()
+		}
+		stop := start()
+		require.EqualValues(t, 50, size())
+		free = 30
+		time.Sleep(3 * lookEvery)
+		require.EqualValues(t, 50, size(), "it is there for a start, not for a full disk")
+		stop()
+		stop = start()
+		require.EqualValues(t, 50, size(), "30 bytes are room enough to start")
+		stop()
+		free = 10
+		stop = start()
+		require.Zero(t, size())
+		free = 174
+		time.Sleep(3 * lookEvery)
+		require.Zero(t, size(), "the ballast itself must not make the disk low")
+		free = 175
+		time.Sleep(3 * lookEvery)
+		require.EqualValues(t, 50, size())
+		stop()
 	})
 }
 

@@ -1,0 +1,66 @@
+package diskspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// BallastFile is the name, below the directory, of a file that only takes up
+// space. It goes when a node starts on a full disk, which needs some room to come
+// up: without it the way out of a full disk would be a larger one. It is made
+// again when the disk has room.
+const BallastFile = "ballast"
+
+// ballastOf is the size for a mark: half of what is kept free anyway.
+func ballastOf(mark uint64) uint64 { return mark / 2 }
+
+func (w *Watch) ballast() string { return filepath.Join(w.o.Dir, BallastFile) }
+
+// dropBallast makes room on a disk that is about full. It reports whether it did.
+func (w *Watch) dropBallast() bool {
+	s := w.State()
+	if s.Free >= ballastOf(s.Mark)/2 {
+		return false
+	}
+	err := os.Remove(w.ballast())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false
+	case err != nil:
+		w.o.Logger.Warn("could not remove the ballast from a full disk", "error", err)
+		return false
+	}
+	w.o.Logger.Warn("removed the ballast, because the disk is full; finish or delete jobs, or free disk space", "file", w.ballast())
+	return true
+}
+
+// takeBallast makes the ballast when there is room for it above the mark.
+func (w *Watch) takeBallast() {
+	s := w.State()
+	size := ballastOf(s.Mark)
+	if w.ballasted || size == 0 || s.Low || s.Free < s.Mark+s.Mark/4+size {
+		return
+	}
+	w.ballasted = true // a failure is not tried again before the next start
+	if info, err := os.Stat(w.ballast()); err == nil && uint64(info.Size()) == size {
+		return
+	}
+	if err := makeBallast(w.ballast(), size); err != nil {
+		w.o.Logger.Warn("could not make the ballast; if the disk is ever full, the node needs free space to start again", "error", err)
+	}
+}
+
+// makeBallast leaves a whole file or none.
+func makeBallast(path string, size uint64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(allocate(f, size), f.Close())
+	if err != nil {
+		return errors.Join(fmt.Errorf("allocate %d bytes for %s: %w", size, path, err), os.Remove(path))
+	}
+	return nil
+}
