@@ -3,7 +3,9 @@ package fsm
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -361,6 +363,32 @@ func TestFailedDiskIsToldToTheOwner(t *testing.T) {
 	require.Eventually(t, func() bool { return failed.Load() != nil }, 30*time.Second, time.Millisecond)
 	require.ErrorContains(t, *failed.Load(), "injected error")
 	toggle.Off()
+	require.NoError(t, m.Close())
+}
+
+// TestAFullDiskIsToldToTheOwner before Pebble panics, which it does when it cannot
+// write its log.
+func TestAFullDiskIsToldToTheOwner(t *testing.T) {
+	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".log") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	var failed atomic.Pointer[error]
+	m, err := Open(rigDir, Options{FS: errorfs.Wrap(vfs.NewMem(), toggle), OnFatal: func(err error) {
+		failed.Store(&err)
+		toggle.Off() // the process would have ended
+	}})
+	require.NoError(t, err)
+	toggle.On()
+	body := make([]byte, 256<<10)
+	for i := uint64(1); failed.Load() == nil && i < 1000; i++ {
+		_, _, err = m.Apply([]Entry{{Index: i, Term: 1, Data: encodeEntry(t, 1, opAdd(&jobpb.Add{Topic: "t", Body: body}))}}, false)
+		require.NoError(t, err)
+	}
+	require.NotNil(t, failed.Load())
+	require.ErrorContains(t, *failed.Load(), "no space left on device")
 	require.NoError(t, m.Close())
 }
 

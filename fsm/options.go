@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -87,7 +88,7 @@ func (o Options) withDefaults() Options {
 // rather than stop while one is behind.
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
-		FS:                          manifestFirst{o.FS},
+		FS:                          manifestFirst{o.tellFull(o.FS)},
 		CacheSize:                   o.CacheBytes + memTables*int64(o.MemTableBytes), // Pebble counts memtables in
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                o.MemTableBytes,
@@ -116,6 +117,12 @@ func (o Options) pebble() *pebble.Options {
 		},
 	}
 	return p
+}
+
+// tellFull tells the owner of a full disk before Pebble meets it: it panics when
+// its write-ahead log cannot be written to, and a stack is no message.
+func (o Options) tellFull(fs vfs.FS) vfs.FS {
+	return vfs.OnDiskFull(fs, func() { o.OnFatal(errors.New("store: write: no space left on device")) })
 }
 
 // storeLogger hands the store's messages on, and its fatal ones to the owner.

@@ -13,8 +13,12 @@ import (
 // again when the disk has room.
 const BallastFile = "ballast"
 
-// ballastOf is the size for a mark: half of what is kept free anyway.
-func ballastOf(mark uint64) uint64 { return mark / 2 }
+// ballastMost is what a start writes at most before it gives anything back: the
+// memtables of the state, four of 32 MiB, from their write-ahead log.
+const ballastMost = 128 << 20
+
+// ballastOf is the size for a mark: at most half of what is kept free anyway.
+func ballastOf(mark uint64) uint64 { return min(mark/2, ballastMost) }
 
 func (w *Watch) ballast() string { return filepath.Join(w.o.Dir, BallastFile) }
 
