@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/chaos/disk"
 	"tarry/chaos/network"
 )
 
@@ -76,6 +77,7 @@ type Env struct {
 	Taken *Taken // the nodes that injections work on
 
 	Network *network.Network // the lines between the nodes; nil on loopback
+	Disks   *disk.Disks      // under the nodes' data; nil without FaultyDisk
 }
 
 // healing bounds what a heal may take before the server has failed it. It is far

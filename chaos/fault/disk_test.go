@@ -1,0 +1,188 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/bench/localcluster"
+	"tarry/chaos/disk"
+)
+
+// serverBinary builds the server once for all tests.
+var serverBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tarry-fault-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "tarry")
+	out, err := exec.Command("go", "build", "-o", path, "tarry/cmd/tarry").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the server: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// onDisks has three real nodes on faulty disks, under a load of adds.
+func onDisks(t *testing.T) *Env {
+	if err := disk.Available(); err != nil {
+		t.Skipf("NOT TESTED on this machine: %v", err)
+	}
+	binary, err := serverBinary()
+	require.NoError(t, err)
+	disks, err := disk.NewDisks(t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, disks.Close()) })
+	c, err := localcluster.New(localcluster.Options{Binary: binary, Dir: t.TempDir(), Nodes: 3, DataDir: disks.DataDir})
+	require.NoError(t, err)
+	require.NoError(t, disks.Err())
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, n := range c.Nodes() {
+				log, _ := os.ReadFile(n.LogPath())
+				t.Logf("log of %s:\n%s", n.ID, tail(log))
+			}
+		}
+		disks.Heal()
+		require.NoError(t, c.Stop())
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(t, c.WaitReady(ctx, c.Nodes()...))
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return &Env{
+		Cluster: c, Disks: disks, Rand: rand.New(rand.NewPCG(seed, 0)), Taken: NewTaken(),
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Hold:    func() time.Duration { return 2 * time.Second },
+		Violate: func(invariant, format string, args ...any) { t.Errorf(invariant+": "+format, args...) },
+		Healed:  func() {},
+		Count:   func(figure string, n int) { t.Logf("%s: %d", figure, n) },
+	}
+}
+
+func tail(log []byte) []byte { return log[max(0, len(log)-4000):] }
+
+// adds are jobs sent by a few clients until they are stopped. It keeps the ids of
+// those that were acknowledged.
+type adds struct {
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+
+	mu  sync.Mutex
+	ids []string
+}
+
+func startAdds(t *testing.T, e *Env, prefix string) *adds {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &adds{stop: cancel}
+	for client := range 6 {
+		a.clients.Go(func() { a.send(ctx, e.Cluster.Nodes()[client%3], fmt.Sprintf("%s-%d", prefix, client)) })
+	}
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.ids) > 200
+	}, time.Minute, 10*time.Millisecond, "the load does not begin")
+	return a
+}
+
+func (a *adds) send(ctx context.Context, n *localcluster.Node, prefix string) {
+	for i := 0; ctx.Err() == nil; i++ {
+		id := fmt.Sprintf("%s-%d", prefix, i)
+		code, err := add(ctx, n, `{"topic":"t","delay":86400,"body":"b","id":"`+id+`"}`)
+		if err != nil || code != "" {
+			Wait(ctx, 10*time.Millisecond)
+			continue
+		}
+		a.mu.Lock()
+		a.ids = append(a.ids, id)
+		a.mu.Unlock()
+	}
+}
+
+// check stops the load and looks for every job that was acknowledged, on the
+// nodes together.
+func (a *adds) check(t *testing.T, e *Env) {
+	a.stop()
+	a.clients.Wait()
+	t.Logf("%d adds acknowledged", len(a.ids))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	leader, err := e.Cluster.Leader(ctx)
+	require.NoError(t, err)
+	for _, id := range a.ids {
+		require.NoError(t, localcluster.Call(ctx, http.MethodGet, leader.HTTP, "/v1/jobs/"+id, nil), "%s was acknowledged", id)
+	}
+	var v struct {
+		Equal   bool
+		Digests []struct{ ID, Error string }
+	}
+	require.NoError(t, localcluster.Until(ctx, func() error {
+		if err := localcluster.Call(ctx, http.MethodPost, leader.HTTP, "/v1/cluster/verify", &v); err != nil {
+			return err
+		}
+		for _, d := range v.Digests {
+			if d.Error != "" {
+				return fmt.Errorf("%s: %s", d.ID, d.Error)
+			}
+		}
+		return nil
+	}))
+	require.True(t, v.Equal, "the nodes' states differ")
+}
+
+func named(t *testing.T, faults []Fault, name string) Fault {
+	for _, f := range faults {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no fault %s", name)
+	return Fault{}
+}
+
+// CHAOS_FAULTS names the faults to try, all of them with "all"; without it the
+// quickest of each kind.
+func chosen(faults []Fault, quick string) []string {
+	list := os.Getenv("CHAOS_FAULTS")
+	if list == "all" {
+		var names []string
+		for _, f := range faults {
+			names = append(names, f.Name)
+		}
+		return names
+	}
+	if list == "" {
+		list = quick
+	}
+	return strings.Split(list, ",")
+}
+
+func TestNodesBehaveOnFaultyDisks(t *testing.T) {
+	e := onDisks(t)
+	for _, name := range chosen(Disk(), "sync-error-leader,torn-write,power-loss-all") {
+		t.Run(name, func(t *testing.T) {
+			load := startAdds(t, e, name)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+			defer cancel()
+			require.NoError(t, named(t, Disk(), name).Run(ctx, e))
+			e.Taken.GiveBack(e)
+			load.check(t, e)
+		})
+	}
+}
