@@ -43,7 +43,7 @@ type dataDir struct {
 // identity. It refuses one that is in use, of another node, of a newer layout,
 // or of a node that has left its cluster.
 func openDataDir(path, nodeID string) (*dataDir, error) {
-	if err := os.MkdirAll(path, 0o750); err != nil {
+	if err := makeDir(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o640)
@@ -147,6 +147,34 @@ func (d *dataDir) markLeft() error {
 }
 
 func (d *dataDir) close() error { return d.lock.Close() }
+
+// makeDir makes a directory and the missing ones above it, durably: whatever is
+// synced below it would else vanish with its name when the power goes.
+func makeDir(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	above := filepath.Dir(path)
+	if above != path {
+		if err := makeDir(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncDir(above)
+}
+
+// syncAbove makes the name of path durable, in case the process that made it
+// ended before it could. A directory above that we may not read is not ours, and
+// nor is the name.
+func syncAbove(path string) error {
+	if err := syncDir(filepath.Dir(path)); !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
+}
 
 func syncDir(path string) error {
 	dir, err := os.Open(path)

@@ -117,6 +117,9 @@ func openShard(cfg shardConfig) (*Shard, error) {
 }
 
 func (s *Shard) openStores() (err error) {
+	if err := errors.Join(makeDir(s.cfg.Dir), syncAbove(s.cfg.Dir)); err != nil {
+		return fmt.Errorf("shard directory: %w", err)
+	}
 	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
 		Fatal: s.cfg.Fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog,
 	}); err != nil {

@@ -267,9 +267,7 @@ func lowDisks(ctx context.Context, e *Env) error {
 		defer d.Heal()
 		d.SetFree(lowSpace)
 	}
-	patience, cancel := Healing(ctx)
-	defer cancel()
-	if !until(patience, healing, func() bool { return e.addAnswers(patience, "disk_low") }) {
+	if !e.awaitAdd(ctx, "disk_low") {
 		e.Violate("fault", "adds are taken with %d MiB free on the disks of %s", lowSpace>>20, Names(low))
 	}
 	Wait(ctx, e.Hold())
@@ -279,16 +277,13 @@ func lowDisks(ctx context.Context, e *Env) error {
 		}
 		e.Disks.Of(n.ID).Heal()
 	}
-	if !until(patience, healing, func() bool { return e.addAnswers(patience, "") }) {
+	if !e.awaitAdd(ctx, "") {
 		e.Violate("I6", "adds are still refused after the disks of %s have room again", Names(low))
 	}
 	if err := e.Return(ctx, low...); err != nil {
 		return err
 	}
-	until(patience, healing, func() bool {
-		return localcluster.Call(patience, http.MethodDelete, low[0].HTTP, "/v1/jobs/"+probeID, nil) == nil
-	})
-	return nil
+	return e.removeProbe(ctx, low[0])
 }
 
 // probe is an add of this fault's own: one job, however often it is sent, in a
@@ -298,18 +293,30 @@ const (
 	probe   = `{"topic":"` + probeID + `","id":"` + probeID + `","delay":86400,"body":"room?"}`
 )
 
-// addAnswers sends the probe to any node and compares the code of the answer; ""
+// awaitAdd sends the probe to every node in turn until an answer has the code; ""
 // stands for success.
-func (e *Env) addAnswers(ctx context.Context, want string) bool {
-	for _, n := range e.Cluster.Nodes() {
-		code, err := add(ctx, n, probe)
-		if err == nil && code == want {
-			return true
+func (e *Env) awaitAdd(ctx context.Context, want string) bool {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	return until(ctx, healing, func() bool {
+		for _, n := range e.Cluster.Nodes() {
+			if code, err := add(ctx, n, probe); err == nil && code == want {
+				return true
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
+func (e *Env) removeProbe(ctx context.Context, n *localcluster.Node) error {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	return localcluster.Until(ctx, func() error {
+		return localcluster.Call(ctx, http.MethodDelete, n.HTTP, "/v1/jobs/"+probeID, nil)
+	})
+}
+
+// add sends a job and returns the code of the answer.
 func add(ctx context.Context, n *localcluster.Node, job string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

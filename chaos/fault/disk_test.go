@@ -186,3 +186,20 @@ func TestNodesBehaveOnFaultyDisks(t *testing.T) {
 		})
 	}
 }
+
+func TestAYoungClusterSurvivesALossOfPower(t *testing.T) {
+	e := onDisks(t)
+	load := startAdds(t, e, "young")
+	for _, n := range e.Cluster.Nodes() {
+		require.NoError(t, n.Kill())
+	}
+	for _, n := range e.Cluster.Nodes() {
+		require.NoError(t, e.Disks.Of(n.ID).PowerLoss(1, 0))
+		_, err := os.Stat(filepath.Join(e.Disks.Of(n.ID).Files(), "node.json"))
+		require.NoError(t, err, "%s was there when it answered", n.ID)
+		_, err = os.Stat(filepath.Join(e.Disks.Of(n.ID).Files(), "shard-0", "raft", "stable.db"))
+		require.NoError(t, err, "%s was there when it answered", n.ID)
+	}
+	require.NoError(t, e.Return(context.Background(), e.Cluster.Nodes()...))
+	load.check(t, e)
+}
