@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"tarry/bench/localcluster"
+	"tarry/chaos/disk"
 	"tarry/chaos/fault"
 	"tarry/chaos/network"
 )
@@ -20,6 +22,7 @@ import (
 type ground struct {
 	have    fault.Needs
 	network *network.Network // nil on loopback
+	disks   *disk.Disks      // nil where there can be none
 }
 
 // newGround looks at the machine and prepares what the configuration asks for.
@@ -40,6 +43,9 @@ func newGround(ctx context.Context, c config, log *slog.Logger) (*ground, error)
 	}
 	if err := g.lay(ctx, c.network, log); err != nil {
 		return nil, err
+	}
+	if err := g.mount(c.dir, log); err != nil {
+		return nil, errors.Join(err, g.close())
 	}
 	log.Info("ground", "offers", g.have.String())
 	return g, nil
@@ -70,6 +76,20 @@ func (g *ground) lay(ctx context.Context, name string, log *slog.Logger) error {
 	return nil
 }
 
+// mount prepares the nodes' disks below dir.
+func (g *ground) mount(dir string, log *slog.Logger) (err error) {
+	if err := disk.Available(); err != nil {
+		log.Warn("no fault of disks is injected", "reason", err)
+		return nil
+	}
+	g.disks, err = disk.NewDisks(dir)
+	if err != nil {
+		return fmt.Errorf("prepare the faulty disks: %w", err)
+	}
+	g.have |= fault.FaultyDisk
+	return nil
+}
+
 // hasHooks reports whether a binary was built with -tags chaos.
 func hasHooks(binary string) (bool, error) {
 	info, err := buildinfo.ReadFile(binary)
@@ -83,21 +103,38 @@ func hasHooks(binary string) (bool, error) {
 
 // options places the nodes of a cluster.
 func (g *ground) options(o localcluster.Options) localcluster.Options {
+	var places []func(id string) error
 	if n := g.network; n != nil {
-		o.Prepare = func(id string) error { return n.Add(context.Background(), id) } // a moment, and not left half done
+		places = append(places, func(id string) error { return n.Add(context.Background(), id) }) // a moment, and not left half done
 		o.Prefix, o.Host = n.Prefix, n.Host
 		o.Name = func(id string) string { return id }
+	}
+	if d := g.disks; d != nil {
+		places = append(places, d.Add)
+		o.DataDir = d.DataDir
+	}
+	o.Prepare = func(id string) error {
+		for _, place := range places {
+			if err := place(id); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return o
 }
 
 // prepare gives a fault what the ground offers.
-func (g *ground) prepare(e *fault.Env) { e.Network = g.network }
+func (g *ground) prepare(e *fault.Env) { e.Network, e.Disks = g.network, g.disks }
 
-// close takes everything down that newGround built.
+// close takes everything down that newGround built. The nodes have ended.
 func (g *ground) close() error {
-	if g.network == nil {
-		return nil
+	var errs []error
+	if g.disks != nil {
+		errs = append(errs, g.disks.Close())
 	}
-	return g.network.Close()
+	if g.network != nil {
+		errs = append(errs, g.network.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -4,20 +4,17 @@ package disk
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 )
 
-// Disks are the disks of a cluster's nodes, one for each, made when it is first
-// asked for.
+// Disks are the disks of a cluster's nodes, one for each.
 type Disks struct {
 	dir string
 
 	mu    sync.Mutex
 	disks map[string]*Disk
-	err   error // of the first disk that could not be made
 }
 
 // NewDisks keeps disks below dir, which exists, and removes mounts of processes
@@ -32,48 +29,39 @@ func NewDisks(dir string) (*Disks, error) {
 	return &Disks{dir: dir, disks: make(map[string]*Disk)}, nil
 }
 
-// Of is the disk of the node with the id; nil when it could not be made, see Err.
-func (s *Disks) Of(id string) *Disk {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if d := s.disks[id]; d != nil || s.err != nil {
-		return d
-	}
+// Add makes the disk of a node.
+func (s *Disks) Add(id string) error {
 	dir := filepath.Join(s.dir, id+"-disk")
-	if s.err = os.MkdirAll(dir, 0o755); s.err != nil {
-		return nil
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
 	}
 	d, err := Mount(dir)
 	if err != nil {
-		s.err = fmt.Errorf("disk of node %s: %w", id, err)
-		return nil
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.disks[id] = d
-	return d
+	return nil
+}
+
+// Of is the disk of the node with the id; nil when it was not added.
+func (s *Disks) Of(id string) *Disk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disks[id]
 }
 
 // dataName is the node's data directory on its disk. It is not the disk itself,
 // so that it can be removed.
 const dataName = "data"
 
-// DataDir is the node's data directory, for localcluster.Options.
-func (s *Disks) DataDir(id string) string {
-	d := s.Of(id)
-	if d == nil {
-		return filepath.Join(s.dir, id+"-disk", "failed", dataName) // Err says why
-	}
-	return filepath.Join(d.Path(), dataName)
-}
+// DataDir is the node's data directory, for localcluster.Options. The node was
+// added.
+func (s *Disks) DataDir(id string) string { return filepath.Join(s.Of(id).Path(), dataName) }
 
 // Files is where the files of the data directory are, below the faults.
 func (d *Disk) Files() string { return filepath.Join(d.Backing(), dataName) }
-
-// Err is why a disk could not be made.
-func (s *Disks) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
 
 // Heal ends the faults of all disks.
 func (s *Disks) Heal() {

@@ -72,7 +72,7 @@ func (e *Env) diskOf(n *localcluster.Node) (*disk.Disk, error) {
 	if d := e.Disks.Of(n.ID); d != nil {
 		return d, nil
 	}
-	return nil, fmt.Errorf("node %s has no disk: %w", n.ID, e.Disks.Err())
+	return nil, fmt.Errorf("node %s has no disk", n.ID)
 }
 
 // struck waits until a call of the node has failed.

@@ -46,9 +46,8 @@ func onDisks(t *testing.T) *Env {
 	disks, err := disk.NewDisks(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, disks.Close()) })
-	c, err := localcluster.New(localcluster.Options{Binary: binary, Dir: t.TempDir(), Nodes: 3, DataDir: disks.DataDir})
+	c, err := localcluster.New(localcluster.Options{Binary: binary, Dir: t.TempDir(), Nodes: 3, Prepare: disks.Add, DataDir: disks.DataDir})
 	require.NoError(t, err)
-	require.NoError(t, disks.Err())
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
 		if t.Failed() {
