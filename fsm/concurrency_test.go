@@ -48,7 +48,10 @@ func TestReadersBesideApply(t *testing.T) {
 		if i%100 == 99 {
 			path := m.options.FS.PathJoin(rigDir, "moved", string(rune('a'+i/100)))
 			require.NoError(t, m.options.FS.MkdirAll(m.options.FS.PathDir(path), 0o755))
-			require.NoError(t, m.store.db.Checkpoint(path, pebble.WithFlushedWAL()))
+			m.writing.Lock() // as a stream does: a Witness may be writing
+			err := m.store.db.Checkpoint(path, pebble.WithFlushedWAL())
+			m.writing.Unlock()
+			require.NoError(t, err)
 			witnessed := m.Applied()
 			require.NoError(t, m.reopen(path))
 			require.GreaterOrEqual(t, witnessed.Index, m.Applied().Index)
