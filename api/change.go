@@ -188,6 +188,7 @@ func (w *writer) changed(r *jobpb.Result) {
 	if r.State == jobpb.State_STATE_NONE {
 		return
 	}
+	w.number("revision", uint64(r.Revision))
 	w.instant("due_at", r.DueMs)
 	w.instant("reserved_until", r.ReservedUntilMs)
 }

@@ -65,7 +65,7 @@ var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`)
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile(docsPath)
 	require.NoError(t, err)
-	h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}})
 	count := 0
 	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
 		count++

@@ -28,11 +28,11 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(uint8(i), []byte(body))
 	}
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
 		if bytes.Contains(body, []byte("wait")) || bytes.Contains(bytes.ToLower(body), []byte("timeout")) {
 			t.Skip("a wait would only take time")
 		}
-		h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", paths[int(path)%len(paths)], bytes.NewReader(body)))
 		if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
@@ -47,8 +47,9 @@ func FuzzBodies(f *testing.F) {
 	for _, body := range []string{`""`, `"a\u0000\ud83d\ude00"`, `{"a": [1.50, null]}`, `null`, `-0`} {
 		f.Add([]byte(body))
 	}
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h := New(Options{Queue: apitest.New(), Operator: &apitest.Operator{}})
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/v1/jobs/a", nil))
 		w := httptest.NewRecorder()
 		request := append(append([]byte(`{"topic":"t","id":"a","body":`), body...), '}')
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/v1/jobs", bytes.NewReader(request)))

@@ -28,7 +28,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
-	r := &rig{t: t, queue: apitest.New(), operator: &apitest.Operator{}}
+	r := &rig{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
 	o := Options{Queue: r.queue, Operator: r.operator}
 	for _, f := range change {
 		f(&o)
@@ -86,7 +86,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"POST", "/v1/jobs//finish", 404, job.CodeNotFound, "nothing", ""},
 		{"GET", "/metrics", 404, job.CodeNotFound, "nothing", ""},
 		{"GET", "/", 405, codeMethod, "POST", "POST"},
-		{"PUT", "/v1/jobs/a", 405, codeMethod, "DELETE or GET", "DELETE, GET"},
+		{"PUT", "/v1/jobs/a", 405, codeMethod, "DELETE or GET or PATCH", "DELETE, GET, PATCH"},
 		{"GET", "/v1/jobs", 405, codeMethod, "POST", "POST"},
 		{"OPTIONS", "/livez", 405, codeMethod, "GET", "GET"},
 		{"GET", "/v1/topics?maximum=3", 400, job.CodeInvalid, `"maximum"`, ""},

@@ -4,7 +4,11 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -15,12 +19,14 @@ type addRequest struct {
 	Topic       opt[string]  `json:"topic"`
 	ID          opt[string]  `json:"id"`
 	Delay       opt[float64] `json:"delay"`
-	DueAt       opt[string]  `json:"due_at"`
+	DueAt       instant      `json:"due_at"`
 	TTR         opt[float64] `json:"ttr"`
 	Priority    opt[int64]   `json:"priority"`
 	MaxAttempts opt[int64]   `json:"max_attempts"`
 	Body        body         `json:"body"`
 	BodyBase64  opt[string]  `json:"body_base64"`
+	IfExists    opt[string]  `json:"if_exists"`
+	condition
 }
 
 // op checks the request and fills in what it leaves out.
@@ -39,7 +45,7 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 		if q.Delay.set {
 			return nil, job.Errorf(job.CodeInvalid, "delay and due_at are both given; give one")
 		}
-		add.DueMs, err = dueMillis("due_at", q.DueAt.v, now)
+		add.DueMs, err = q.DueAt.millis("due_at", now)
 	} else {
 		add.DelayMs, err = job.Millis("delay", q.Delay.v, job.MaxDelay)
 	}
@@ -60,6 +66,9 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 		return nil, err
 	}
 	add.Body, add.BodyKind = b.b, b.kind
+	if err := q.ifExists(add); err != nil {
+		return nil, err
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
 }
 
@@ -70,19 +79,49 @@ func uint32Of(field string, v int64) (uint32, error) {
 	return uint32(v), nil
 }
 
-// dueMillis reads an instant. Fractions of a millisecond round up, so that no
-// job is early. An instant in the past is kept as one: it means now.
-func dueMillis(field, v string, now time.Time) (int64, error) {
-	t, err := time.Parse(time.RFC3339, v)
-	if err != nil {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z", field, v)
+// instant is a member that holds an instant: RFC 3339 text, or a number of
+// milliseconds since 1970. null counts as missing.
+type instant struct {
+	set    bool
+	number bool
+	text   string // as it was sent, without the quotes
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	switch dec.PeekKind() {
+	case 'n':
+		return dec.SkipValue()
+	case '0':
+		raw, err := dec.ReadValue()
+		i.set, i.number, i.text = true, true, string(raw)
+		return err
 	}
-	if t.After(now.Add(job.MaxDelay)) {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s, more than %d s ahead, which is the longest delay", field, v, int64(job.MaxDelay.Seconds()))
+	i.set = true
+	return json.UnmarshalDecode(dec, &i.text)
+}
+
+// millis reads the instant. Fractions of a millisecond round up, so that no job
+// is early. An instant in the past is kept as one: it means now.
+func (i instant) millis(field string, now time.Time) (int64, error) {
+	var ms int64
+	if i.number {
+		var err error
+		if ms, err = strconv.ParseInt(i.text, 10, 64); err != nil {
+			return 0, job.Errorf(job.CodeInvalid, "%s is %.60s; a number must be a whole one, of milliseconds since 1970", field, i.text)
+		}
+	} else {
+		t, err := time.Parse(time.RFC3339, i.text)
+		if err != nil {
+			return 0, job.Errorf(job.CodeInvalid, "%s is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", field, i.text)
+		}
+		ms = t.UnixMilli()
+		if t.Nanosecond()%int(time.Millisecond) != 0 {
+			ms++
+		}
 	}
-	ms := t.UnixMilli()
-	if t.Nanosecond()%int(time.Millisecond) != 0 {
-		ms++
+	if ms > now.Add(job.MaxDelay).UnixMilli() {
+		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s, more than %d s ahead, which is the longest delay", field, i.text, int64(job.MaxDelay.Seconds()))
 	}
 	// 0 would mean that no instant is given.
 	return max(ms, 1), nil
@@ -117,7 +156,14 @@ func (w *writer) added(r *jobpb.Result) {
 	w.number("seq", r.Seq)
 	w.text("state", stateNames[r.State])
 	w.instant("due_at", r.DueMs)
+	w.number("revision", uint64(r.Revision))
 	w.boolean("existing", r.Existing)
+	if r.Replaced {
+		w.boolean("replaced", true)
+	}
+	if r.Postponed {
+		w.boolean("postponed", true)
+	}
 }
 
 // do applies ops and sees to it that each has its result.
@@ -172,6 +218,7 @@ func (w *writer) job(j *jobpb.Job) {
 	w.number("seq", j.Seq)
 	w.text("topic", j.Topic)
 	w.text("state", stateNames[j.State])
+	w.number("revision", uint64(j.Revision))
 	w.number("priority", uint64(j.Priority))
 	w.instant("due_at", j.DueMs)
 	w.seconds("delay", j.DelayMs)
@@ -202,5 +249,9 @@ func (s *server) deleteJob(x *exchange) error {
 			return err
 		}
 	}
-	return s.changed(x, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}})
+	c, err := queryCondition(x.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	return s.changed(x, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref, Condition: c}}})
 }

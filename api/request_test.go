@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"delay":1000000001}`, job.CodeInvalid, "between 0 and 1000000000"},
 		{"/v1/jobs", `{"topic":"t","body":1,"delay":0,"due_at":"2030-01-01T00:00:00Z"}`, job.CodeInvalid, "delay and due_at"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":"2030-01-01"}`, job.CodeInvalid, "due_at"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":1.5}`, job.CodeInvalid, "due_at is 1.5; a number must be a whole one"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":99999999999999}`, job.CodeInvalid, "longest delay"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":[]}`, job.CodeBadJSON, "due_at must be a string"},
+		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_exists":"maybe"}`, job.CodeInvalid, "conflict, keep, replace and postpone"},
+		{"/v1/jobs", `{"topic":"t","body":1,"if_exists":"keep"}`, job.CodeInvalid, "without an id"},
+		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_revision":1}`, job.CodeInvalid, "need if_exists"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":"2030-01-01T00:00:00"}`, job.CodeInvalid, "zone"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":"9999-01-01T00:00:00Z"}`, job.CodeInvalid, "longest delay"},
 		{"/v1/jobs", `{"topic":"t","body":1,"ttr":0}`, job.CodeInvalid, "ttr"},
@@ -148,15 +155,18 @@ func TestDueInstants(t *testing.T) {
 		"1960-01-01T00:00:00Z":           1, // the past; 0 would mean none
 		"1970-01-01T00:00:00Z":           1,
 	} {
-		got, err := dueMillis("due_at", text, now)
+		got, err := instant{text: text}.millis("due_at", now)
 		require.NoError(t, err, text)
 		require.Equal(t, ms, got, text)
 	}
 	limit := now.Add(job.MaxDelay)
-	_, err := dueMillis("due_at", limit.Format(time.RFC3339), now)
+	_, err := instant{text: limit.Format(time.RFC3339)}.millis("due_at", now)
 	require.NoError(t, err)
-	_, err = dueMillis("due_at", limit.Add(time.Second).Format(time.RFC3339), now)
+	_, err = instant{text: limit.Add(time.Second).Format(time.RFC3339)}.millis("due_at", now)
 	require.Error(t, err)
+	ms, err := instant{number: true, text: strconv.FormatInt(limit.UnixMilli(), 10)}.millis("due_at", now)
+	require.NoError(t, err)
+	require.Equal(t, limit.UnixMilli(), ms)
 }
 
 func TestBodiesComeBackAsTheyCame(t *testing.T) {

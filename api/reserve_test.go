@@ -40,7 +40,7 @@ func TestAWaitingReserveGetsTheJob(t *testing.T) {
 }
 
 func TestAClientThatHangsUpEndsTheWait(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	s := httptest.NewServer(New(Options{Queue: q, Operator: &apitest.Operator{}}))
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func (q *lateQueue) Reserve(ctx context.Context, r *jobpb.Reserve, _ time.Durati
 }
 
 func TestJobsOfAClientThatHungUpGoBack(t *testing.T) {
-	q := &lateQueue{apitest.New(), make(chan struct{})}
+	q := &lateQueue{apitest.New(t), make(chan struct{})}
 	addOne(t, q.Queue)
 	h := New(Options{Queue: q, Operator: &apitest.Operator{}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func wentBack(t *testing.T, q *apitest.Queue) {
 	t.Helper()
 	j, err := q.Job(t.Context(), "a", false)
 	require.NoError(t, err)
-	require.Equal(t, []any{jobpb.State_STATE_READY, uint32(0), uint32(1)}, []any{j.State, j.Attempts, j.Reserves})
+	require.Equal(t, []any{jobpb.State_STATE_READY, uint32(0), uint32(0)}, []any{j.State, j.Attempts, j.Reserves})
 }
 
 // brokenWriter is a connection that broke while it was idle.
@@ -110,7 +110,7 @@ func TestJobsOfAnAnswerThatCouldNotBeSentGoBack(t *testing.T) {
 // TestALongPollOutlivesTheServersDeadlines waits longer than the server allows
 // for reading and writing one request.
 func TestALongPollOutlivesTheServersDeadlines(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	s := httptest.NewUnstartedServer(New(Options{Queue: q, Operator: &apitest.Operator{}, Timeout: 50 * time.Millisecond}))
 	s.Config.ReadTimeout, s.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
 	s.Start()
@@ -123,7 +123,7 @@ func TestALongPollOutlivesTheServersDeadlines(t *testing.T) {
 
 // TestAnIdleConnectionStaysUsable outlasts the deadlines that its requests set.
 func TestAnIdleConnectionStaysUsable(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	s := httptest.NewServer(New(Options{
 		Queue: q, Operator: &apitest.Operator{}, Timeout: 30 * time.Millisecond,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }),
@@ -146,7 +146,7 @@ func TestAnIdleConnectionStaysUsable(t *testing.T) {
 }
 
 func TestAClientThatStopsSendingIsLetGo(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	s := httptest.NewServer(New(Options{Queue: q, Operator: &apitest.Operator{}, Timeout: 30 * time.Millisecond}))
 	defer s.Close()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -175,7 +175,7 @@ func (q *drainingQueue) Reserve(context.Context, *jobpb.Reserve, time.Duration) 
 }
 
 func TestReservesOfADrainingNode(t *testing.T) {
-	q := &drainingQueue{Queue: apitest.New()}
+	q := &drainingQueue{Queue: apitest.New(t)}
 	r := newRig(t, func(o *Options) { o.Queue, o.Draining = q, q.draining.Load })
 	require.Empty(t, r.ok("/v1/reserve", `{"topics":["t"],"wait":10}`)["jobs"], "a wait that the drain cut short found nothing")
 	refused(t, r.post("/v1/reserve", `{"topics":["t"],"wait":10}`), 503, job.CodeNotApplied, "stopping")

@@ -26,6 +26,9 @@ func (rt route) allow() string {
 func get(h call) methods  { return methods{http.MethodGet: h} }
 func post(h call) methods { return methods{http.MethodPost: h} }
 
+// jobQuery are the parameters that one of the calls on /v1/jobs/{id} takes.
+var jobQuery = []string{"consistency", "token", "if_revision", "if_state"}
+
 // routes is the whole HTTP surface but /metrics. The router tries paths in this
 // order, so the busy ones come first.
 func (s *server) routes() []route {
@@ -34,11 +37,11 @@ func (s *server) routes() []route {
 		{path: "/v1/reserve", methods: post(s.reserve)},
 		{path: "/v1/jobs/{id}/finish", methods: post(s.changeOne(verbFinish))},
 		// "batch" is also a job's id like any other.
-		{path: "/v1/jobs/{id:batch}", methods: methods{http.MethodPost: s.addBatch, http.MethodGet: s.getJob, http.MethodDelete: s.deleteJob}, query: []string{"consistency", "token"}},
+		{path: "/v1/jobs/{id:batch}", methods: methods{http.MethodPost: s.addBatch, http.MethodGet: s.getJob, http.MethodPatch: s.updateJob, http.MethodDelete: s.deleteJob}, query: jobQuery},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
 		{path: "/", methods: post(s.command)},
 
-		{path: "/v1/jobs/{id}", methods: methods{http.MethodGet: s.getJob, http.MethodDelete: s.deleteJob}, query: []string{"consistency", "token"}},
+		{path: "/v1/jobs/{id}", methods: methods{http.MethodGet: s.getJob, http.MethodPatch: s.updateJob, http.MethodDelete: s.deleteJob}, query: jobQuery},
 		{path: "/v1/jobs/{id}/release", methods: post(s.changeOne(verbRelease))},
 		{path: "/v1/jobs/{id}/touch", methods: post(s.changeOne(verbTouch))},
 		{path: "/v1/jobs/{id}/bury", methods: post(s.changeOne(verbBury))},

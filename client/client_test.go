@@ -49,8 +49,29 @@ func connect(t *testing.T, addrs ...string) *client.Client {
 	return c
 }
 
+func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	added, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), Delay: time.Hour})
+	require.NoError(t, err)
+	u := client.Update{Delay: new(time.Duration), Body: new(client.JSON([]byte(`{"n":1}`))), Condition: client.Condition{IfRevision: added.Revision}}
+	changed, err := c.Update(ctx, "a", u)
+	require.NoError(t, err)
+	require.Equal(t, "ready", changed.State)
+	_, err = c.Update(ctx, "a", u)
+	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+	require.Equal(t, client.CodeConditionFailed, client.CodeOf(c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"dead"}})))
+	j, err := c.Get(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, []any{`{"n":1}`, changed.Revision}, []any{string(j.Value), j.Revision})
+	again, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
+	require.NoError(t, err)
+	require.True(t, again.Replaced)
+	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"ready"}}))
+}
+
 func TestAJobsLife(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	ctx := t.Context()
 
@@ -60,7 +81,10 @@ func TestAJobsLife(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "ready", added.State)
-	again, err := c.Add(ctx, client.Add{ID: added.ID, Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond})
+	again, err := c.Add(ctx, client.Add{
+		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
+		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
+	})
 	require.NoError(t, err)
 	require.True(t, again.Existing)
 
@@ -68,7 +92,7 @@ func TestAJobsLife(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
 	require.Equal(t, "hello", string(jobs[0].Bytes()))
-	require.Equal(t, 1500*time.Millisecond, jobs[0].TTR.Duration)
+	require.Equal(t, time.Hour, jobs[0].TTR.Duration, "of this reservation")
 	require.Zero(t, jobs[0].Priority)
 	ref := jobs[0].Ref()
 
@@ -109,7 +133,7 @@ func TestAJobsLife(t *testing.T) {
 }
 
 func TestBodiesComeBackAsTheyWere(t *testing.T) {
-	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for name, b := range map[string]client.Body{
 		"empty":        client.Text(""),
 		"text":         client.Text("a \"quoted\"\n<line> \u2028 \x00"),
@@ -131,7 +155,7 @@ func TestBodiesComeBackAsTheyWere(t *testing.T) {
 }
 
 func TestBatchesAnswerEachItem(t *testing.T) {
-	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	results, err := c.AddBatch(t.Context(), []client.Add{
 		{Topic: "t", Body: client.Text("1")},
 		{Topic: "", Body: client.Text("2")},
@@ -153,7 +177,7 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 }
 
 func TestTopicsComeInPages(t *testing.T) {
-	c := connect(t, node(t, apitest.New(), &apitest.Operator{}))
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, topic := range []string{"a", "b", "c&d"} {
 		_, err := c.Add(t.Context(), client.Add{Topic: topic, Body: client.Text("")})
 		require.NoError(t, err)
@@ -168,7 +192,7 @@ func TestTopicsComeInPages(t *testing.T) {
 }
 
 func TestCallsGoToTheNodeThatAnswers(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	dead, live := deadAddr(t), node(t, q, &apitest.Operator{})
 	for range 4 { // New starts at a random node
 		c := connect(t, dead, live)
@@ -215,7 +239,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"not what the request itself is at fault": {[]error{job.Errorf(job.CodeTooManyTopics, "full")}, add, "too_many_topics", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := apitest.New()
+			q := apitest.New(t)
 			o := &apitest.Operator{}
 			var calls atomic.Int32
 			h := api.New(api.Options{Queue: q, Operator: o})
@@ -245,7 +269,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 
 // TestLostAnswers drops the connection after the node has done what was asked.
 func TestLostAnswers(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	h := api.New(api.Options{Queue: q, Operator: &apitest.Operator{}})
 	var lose atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -280,7 +304,7 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeIsNotForgotten(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	c, err := client.New([]string{node(t, q, &apitest.Operator{})}, client.WithPatience(10*time.Millisecond))
 	require.NoError(t, err)
 	defer c.Close()
@@ -296,7 +320,7 @@ func TestAnUnknownOutcomeIsNotForgotten(t *testing.T) {
 }
 
 func TestReserveWaits(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	type answer struct {
 		jobs []client.Reserved
@@ -320,7 +344,7 @@ func TestReserveWaits(t *testing.T) {
 }
 
 func TestReserveIsGivenUpWithItsContext(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error, 1)
@@ -337,7 +361,7 @@ func TestReserveIsGivenUpWithItsContext(t *testing.T) {
 // TestAWaitSurvivesANodeThatStops answers early with nothing, as a node does
 // that drains.
 func TestAWaitSurvivesANodeThatStops(t *testing.T) {
-	q := apitest.New()
+	q := apitest.New(t)
 	_, err := q.Do(t.Context(), []*jobpb.Op{{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", TtrMs: 1000}}}})
 	require.NoError(t, err)
 	h := api.New(api.Options{Queue: q, Operator: &apitest.Operator{}})
@@ -357,7 +381,7 @@ func TestAWaitSurvivesANodeThatStops(t *testing.T) {
 
 func TestOperators(t *testing.T) {
 	o := &apitest.Operator{}
-	c := connect(t, node(t, apitest.New(), o))
+	c := connect(t, node(t, apitest.New(t), o))
 	ctx := t.Context()
 	members, err := c.Members(ctx)
 	require.NoError(t, err)

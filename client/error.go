@@ -33,9 +33,13 @@ const (
 	CodeStaleToken  = "stale_token"
 	CodeNotReserved = "not_reserved"
 	CodeNotApplied  = "not_applied"
-	CodeOverloaded  = "overloaded"
-	CodeDiskLow     = "disk_low"
-	CodeUnknown     = "unknown"
+	// A job that is not as the call needs it.
+	CodeAlreadyReserved = "already_reserved"
+	CodeAlreadyDead     = "already_dead"
+	CodeConditionFailed = "condition_failed"
+	CodeOverloaded      = "overloaded"
+	CodeDiskLow         = "disk_low"
+	CodeUnknown         = "unknown"
 )
 
 // CodeOf gives the code of an error that a call returned, "" when it has none.

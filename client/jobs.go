@@ -53,11 +53,13 @@ type wireAdd struct {
 	TTR         *Duration  `json:"ttr,omitzero"`
 	Priority    *uint32    `json:"priority,omitzero"`
 	MaxAttempts *uint32    `json:"max_attempts,omitzero"`
+	IfExists    IfExists   `json:"if_exists,omitzero"`
+	Condition
 	Body
 }
 
 func (a Add) wire() wireAdd {
-	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, Body: a.Body}
+	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Condition: a.Condition, Body: a.Body}
 	if w.ID == "" {
 		w.ID = rand.Text()
 	}
@@ -150,11 +152,53 @@ func (c *Client) Finish(ctx context.Context, ref Ref) error {
 // Delete deletes a job in any state. With a token it does so only while that
 // reservation lasts.
 func (c *Client) Delete(ctx context.Context, ref Ref) error {
-	path := jobPath(ref.ID, "")
+	return c.DeleteIf(ctx, ref, Condition{})
+}
+
+// DeleteIf deletes a job while it is as the condition says: with IfState
+// "delayed" and "ready" it cancels what has not begun.
+func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
+	query := url.Values{}
 	if ref.Token != "" {
-		path += "?token=" + url.QueryEscape(ref.Token)
+		query.Set("token", ref.Token)
+	}
+	if cond.IfRevision != 0 {
+		query.Set("if_revision", strconv.FormatUint(uint64(cond.IfRevision), 10))
+	}
+	if len(cond.IfState) > 0 {
+		query.Set("if_state", strings.Join(cond.IfState, ","))
+	}
+	path := jobPath(ref.ID, "")
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	return c.end(ctx, ref, http.MethodDelete, path, nil)
+}
+
+// Update changes a delayed, ready or dead job in place. Called again after an
+// unknown outcome it does the same once more, unless its condition forbids.
+func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, error) {
+	if id == "" {
+		return Changed{}, errNoID
+	}
+	in := struct {
+		Delay       *Duration  `json:"delay,omitzero"`
+		DueAt       *time.Time `json:"due_at,omitzero"`
+		TTR         *Duration  `json:"ttr,omitzero"`
+		Priority    *uint32    `json:"priority,omitzero"`
+		MaxAttempts *uint32    `json:"max_attempts,omitzero"`
+		*Body
+		Condition
+	}{TTR: seconds(u.TTR), Priority: u.Priority, MaxAttempts: u.MaxAttempts, Body: u.Body, Condition: u.Condition}
+	if u.Delay != nil {
+		in.Delay = &Duration{*u.Delay}
+	}
+	if !u.DueAt.IsZero() {
+		in.DueAt = &u.DueAt
+	}
+	var out Changed
+	_, err := c.call(ctx, request{method: http.MethodPatch, path: jobPath(id, ""), in: in}, &out)
+	return out, err
 }
 
 // end makes a job go away. That the job is not there after an attempt with

@@ -25,16 +25,54 @@ type Add struct {
 	// MaxAttempts is how often the job is handed out before it is dead; 0 means
 	// without limit, nil means 16.
 	MaxAttempts *uint32
+	// IfExists says what to do when ID is taken; empty means Conflict.
+	IfExists IfExists
+	// Condition is asked of the job that Replace or Postpone finds.
+	Condition
+}
+
+// IfExists says what an add does when its id is taken.
+type IfExists string
+
+const (
+	Conflict IfExists = "conflict" // the very same job is Existing, another an error with CodeIDConflict
+	Keep     IfExists = "keep"     // whatever is there is Existing
+	Replace  IfExists = "replace"  // the new job takes its place, unless it is reserved
+	Postpone IfExists = "postpone" // a delayed or ready job gets the new due instant and keeps the rest
+)
+
+// Condition narrows a call to a job that is still as it was seen; otherwise the
+// call fails with CodeConditionFailed and changes nothing. The zero value asks
+// for nothing.
+type Condition struct {
+	IfRevision uint32   `json:"if_revision,omitzero"`
+	IfState    []string `json:"if_state,omitempty"` // any of "delayed", "ready", "reserved", "dead"
+}
+
+// Update is what to change of a job; what is zero or nil stays.
+type Update struct {
+	Delay       *time.Duration // until it is due, from now; 0 is now
+	DueAt       time.Time
+	TTR         time.Duration
+	Priority    *uint32
+	MaxAttempts *uint32
+	Body        *Body
+	Condition
 }
 
 // Added is what became of an add.
 type Added struct {
-	ID    string    `json:"id"`
-	Seq   uint64    `json:"seq"`
-	State string    `json:"state"` // "delayed" or "ready"; anything when Existing
-	DueAt time.Time `json:"due_at"`
-	// Existing is set when the very same job was there already.
+	ID       string    `json:"id"`
+	Seq      uint64    `json:"seq"`
+	State    string    `json:"state"` // "delayed" or "ready"; anything when Existing
+	DueAt    time.Time `json:"due_at"`
+	Revision uint32    `json:"revision"`
+	// Existing is set when no job was made because one was there already.
 	Existing bool `json:"existing"`
+	// Replaced is set when another job gave way, Postponed when the job that
+	// was there got another due instant.
+	Replaced  bool `json:"replaced,omitzero"`
+	Postponed bool `json:"postponed,omitzero"`
 }
 
 // AddResult is one item of AddBatch; Err is nil or an *Error.
@@ -93,6 +131,7 @@ type Changed struct {
 	ID            string    `json:"id"`
 	Seq           uint64    `json:"seq"`
 	State         string    `json:"state"`
+	Revision      uint32    `json:"revision,omitzero"`
 	DueAt         time.Time `json:"due_at,omitzero"`
 	ReservedUntil time.Time `json:"reserved_until,omitzero"`
 }
@@ -103,6 +142,7 @@ type Job struct {
 	Seq           uint64    `json:"seq"`
 	Topic         string    `json:"topic"`
 	State         string    `json:"state"`
+	Revision      uint32    `json:"revision"`
 	Priority      uint32    `json:"priority"`
 	DueAt         time.Time `json:"due_at"`
 	Delay         Duration  `json:"delay"`

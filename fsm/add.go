@@ -19,9 +19,14 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 			return err
 		}
 		if old != nil {
-			return x.addAgain(op, old, r)
+			return x.addTo(op, old, r)
 		}
 	}
+	return x.addNew(op, r)
+}
+
+// addNew creates a job, and its topic if it has to.
+func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t := x.m.topics[op.Topic]
 	if t == nil {
 		if x.topicsAtLimit() {
@@ -33,9 +38,21 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 	t.added++
 	x.create(t, rec, state)
 	if x.replies {
-		r.Seq, r.Id, r.State, r.DueMs = rec.seq, x.name(rec), state, rec.fate.dueMS
+		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.seq, x.name(rec), state, rec.fate.dueMS, rec.revision
 	}
 	return nil
+}
+
+// addTo does what an add asks for when its id is taken.
+func (x *tx) addTo(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	switch op.IfExists {
+	case jobpb.IfExists_IF_EXISTS_REPLACE:
+		return x.replace(op, old, r)
+	case jobpb.IfExists_IF_EXISTS_POSTPONE:
+		return x.postpone(op, old, r)
+	default:
+		return x.addAgain(op, old, r)
+	}
 }
 
 func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.m.options.maxTopics }
@@ -57,15 +74,10 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
 		body: op.Body,
 	}
 	x.m.meta.state.nextSeq++
-	due := op.DueMs
-	if due == 0 {
+	if op.DueMs == 0 {
 		rec.delayMS = op.DelayMs
-		due = now + op.DelayMs
 	}
-	state := jobpb.State_STATE_DELAYED
-	if due <= now {
-		due, state = now, jobpb.State_STATE_READY
-	}
+	state, due := x.waitUntil(op.DueMs, op.DelayMs)
 	rec.origin.dueMS = due
 	rec.fate = freshFate(&rec.origin)
 	return rec, state
@@ -84,7 +96,6 @@ func (x *tx) checkAdd(op *jobpb.Add) error {
 			return err
 		}
 	}
-	const maxDelayMS = int64(job.MaxDelay / 1e6)
 	switch {
 	case op.DueMs < 0:
 		return job.Errorf(job.CodeInvalid, "due_ms is %d; it must not be negative", op.DueMs)
@@ -98,11 +109,16 @@ func (x *tx) checkAdd(op *jobpb.Add) error {
 		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), job.HardMaxBodyBytes)
 	case op.BodyKind != jobpb.BodyKind_BODY_BYTES && op.BodyKind != jobpb.BodyKind_BODY_JSON:
 		return job.Errorf(job.CodeInvalid, "body_kind is %d; this release knows only 0 and 1", op.BodyKind)
+	case op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE:
+		return job.Errorf(job.CodeInvalid, "if_exists is %d; this release knows only 0 to 3", op.IfExists)
 	}
 	return nil
 }
 
-const maxTTRMS = int64(job.MaxTTR / 1e6)
+const (
+	maxTTRMS   = int64(job.MaxTTR / 1e6)
+	maxDelayMS = int64(job.MaxDelay / 1e6)
+)
 
 // addAgain answers an add whose id is taken: by the same job, which makes adds
 // safe to repeat, or by another.
@@ -117,14 +133,14 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if err != nil {
 		return err
 	}
-	if field := difference(op, t.name, old); field != "" {
+	if field := difference(op, t.name, old); field != "" && op.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s", op.Id, field)
 	}
 	state, err := x.stateOf(t, old)
 	if err != nil {
 		return err
 	}
-	r.Seq, r.Id, r.State, r.DueMs, r.Existing = old.seq, x.name(old), state, old.fate.dueMS, true
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = old.seq, x.name(old), state, old.fate.dueMS, old.revision, true
 	return nil
 }
 
@@ -142,9 +158,9 @@ func difference(op *jobpb.Add, topic string, old *record) string {
 		return "body"
 	case op.Priority != old.origin.priority:
 		return "priority"
-	case op.TtrMs != old.ttrMS:
+	case op.TtrMs != old.origin.ttrMS:
 		return "ttr"
-	case op.MaxAttempts != old.maxAttempts:
+	case op.MaxAttempts != old.origin.maxAttempts:
 		return "max_attempts"
 	case op.DueMs != old.dueRequest || delayMS != old.delayMS:
 		return "delay or due instant"

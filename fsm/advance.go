@@ -131,7 +131,7 @@ func (x *tx) timeOut(t *topic, seq uint64) error {
 			f.wait()
 			return
 		}
-		f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.maxAttempts)
+		f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.fate.maxAttempts)
 		t.kill(f)
 	})
 }

@@ -169,6 +169,8 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.kickTopic(k.KickTopic, r)
 	case *jobpb.Op_ReserveJob:
 		return x.reserveJob(k.ReserveJob, r)
+	case *jobpb.Op_Update:
+		return x.update(k.Update, r)
 	case *jobpb.Op_PauseTopic:
 		return x.pauseTopic(k.PauseTopic, r)
 	case *jobpb.Op_Advance:

@@ -92,6 +92,9 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 	if op.SpareReserved && state == jobpb.State_STATE_RESERVED && op.Ref.GetGeneration() == 0 {
 		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; only its holder can delete it", x.name(rec))
 	}
+	if !x.meets(op.Condition, rec, state, r) {
+		return nil
+	}
 	t.deleted++
 	return x.erase(t, rec, state)
 }
@@ -99,7 +102,6 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 // release gives a reserved job back: ready, delayed, or dead when its attempts
 // are used up.
 func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
-	const maxDelayMS = int64(job.MaxDelay / 1e6)
 	if op.DelayMs < 0 || op.DelayMs > maxDelayMS {
 		return x.refuse(r, jobpb.Code_INVALID, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, maxDelayMS)
 	}
@@ -122,7 +124,7 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 		switch to {
 		case jobpb.State_STATE_DEAD:
 			if op.Returned || op.Reason == "" {
-				f.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.attempts, rec.maxAttempts)
+				f.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.attempts, rec.fate.maxAttempts)
 			}
 			t.kill(f)
 		case jobpb.State_STATE_DELAYED:
@@ -132,7 +134,7 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 			f.wait()
 		}
 	})
-	r.State, r.DueMs = to, rec.fate.dueMS
+	r.State, r.DueMs, r.Revision = to, rec.fate.dueMS, rec.revision
 	return err
 }
 
@@ -163,7 +165,7 @@ func releaseWords(op *jobpb.Release) string {
 
 // exhausted says that the job has no attempt left.
 func (rec *record) exhausted() bool {
-	return rec.maxAttempts != 0 && rec.attempts >= rec.maxAttempts
+	return rec.fate.maxAttempts != 0 && rec.attempts >= rec.fate.maxAttempts
 }
 
 // touchJob starts a reservation's time to run again.
@@ -177,12 +179,12 @@ func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
 	}
 	ttr := op.TtrMs
 	if ttr == 0 {
-		ttr = rec.ttrMS
+		ttr = rec.fate.ttrMS
 	}
 	err = x.move(t, rec, jobpb.State_STATE_RESERVED, jobpb.State_STATE_RESERVED, func(f *fate) {
 		f.reservedUntil = x.clock() + ttr
 	})
-	r.State, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.reservedUntil
+	r.State, r.ReservedUntilMs, r.Revision = jobpb.State_STATE_RESERVED, rec.reservedUntil, rec.revision
 	return err
 }
 
@@ -201,7 +203,7 @@ func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
 		f.buries++
 		t.kill(f)
 	})
-	r.State = jobpb.State_STATE_DEAD
+	r.State, r.Revision = jobpb.State_STATE_DEAD, rec.revision
 	return err
 }
 
@@ -223,7 +225,7 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	default:
 		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
 	}
-	r.State, r.DueMs = jobpb.State_STATE_READY, rec.fate.dueMS
+	r.State, r.DueMs, r.Revision = jobpb.State_STATE_READY, rec.fate.dueMS, rec.revision
 	return err
 }
 

@@ -186,8 +186,8 @@ func (c *checker) checkFates() error {
 		if err == nil && rec == nil {
 			err = fmt.Errorf("a state is kept of job %d, which does not exist", seq)
 		}
-		if err == nil && rec.maxAttempts != 0 && rec.attempts > rec.maxAttempts {
-			err = fmt.Errorf("job %d has had %d attempts of %d", seq, rec.attempts, rec.maxAttempts)
+		if err == nil && rec.standing != dead && rec.fate.maxAttempts != 0 && rec.attempts > rec.fate.maxAttempts {
+			err = fmt.Errorf("job %d has had %d attempts of %d", seq, rec.attempts, rec.fate.maxAttempts)
 		}
 		return err
 	})

@@ -70,6 +70,8 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_ForgetMember:
 		m.forgotten[k.ForgetMember.ServerId] = true
 	case *jobpb.Op_Mark:
+	case *jobpb.Op_Update:
+		m.update(k.Update, r)
 	default:
 		m.change(op, r)
 	}
@@ -95,8 +97,7 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		return
 	}
 	if a.Id != "" {
-		if old := m.find(&jobpb.Ref{Id: a.Id}); old != nil {
-			m.addAgain(a, old, r)
+		if old := m.find(&jobpb.Ref{Id: a.Id}); old != nil && !m.addTo(a, old, r) {
 			return
 		}
 	}
@@ -128,8 +129,9 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	if j.DueMs > m.clock {
 		j.State = jobpb.State_STATE_DELAYED
 	}
+	j.Revision = 1
 	m.jobs[j.Seq] = j
-	r.Seq, r.Id, r.State, r.DueMs = j.Seq, j.Id, j.State, j.DueMs
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
 }
 
 func (m *model) newTopic(name string) *modelTopic {
@@ -171,11 +173,11 @@ func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
 		a.Priority == f.Priority && a.TtrMs == f.TtrMs && a.MaxAttempts == f.MaxAttempts &&
 		a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
-	if !same {
+	if !same && a.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		r.Code = jobpb.Code_ID_CONFLICT
 		return
 	}
-	r.Seq, r.Id, r.State, r.DueMs, r.Existing = old.Seq, old.Id, old.State, old.DueMs, true
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = old.Seq, old.Id, old.State, old.DueMs, old.Revision, true
 }
 
 // sorted lists the jobs that match, in the order of less.
@@ -212,6 +214,7 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 
 func (m *model) handOut(j *modelJob, ttr int64) *jobpb.Reserved {
 	j.State = jobpb.State_STATE_RESERVED
+	j.Revision++
 	j.Attempts++
 	j.Reserves++
 	j.generation++
@@ -285,6 +288,10 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			r.Code = jobpb.Code_ALREADY_RESERVED
 			return
 		}
+		if !meets(k.Delete.Condition, j) {
+			r.Code = jobpb.Code_CONDITION_FAILED
+			return
+		}
 		t.Deleted++
 		m.remove(j)
 		return
@@ -301,12 +308,14 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs)))
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Release:
+		j.Revision++
 		if k.Release.Returned {
 			m.giveBack(k.Release, t, j)
 		} else {
 			m.release(k.Release, t, j)
 		}
 	case *jobpb.Op_Touch:
+		j.Revision++
 		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Bury:
@@ -315,6 +324,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		}
 		j.Reason = cmp.Or(k.Bury.Reason, j.Reason)
 		j.Buries++
+		j.Revision++
 		m.die(t, j)
 	case *jobpb.Op_Kick:
 		switch j.State {
@@ -327,7 +337,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			return
 		}
 	}
-	r.State, r.DueMs = j.State, j.DueMs
+	r.State, r.DueMs, r.Revision = j.State, j.DueMs, j.Revision
 }
 
 func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
@@ -386,6 +396,7 @@ func (m *model) revive(j *modelJob) {
 	j.State = jobpb.State_STATE_READY
 	j.Attempts = 0
 	j.Kicks++
+	j.Revision++
 }
 
 func (m *model) remove(j *modelJob) {
@@ -426,6 +437,7 @@ func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
 func (m *model) hasten(j *modelJob) {
 	j.DueMs = m.clock
 	j.Kicks++
+	j.Revision++
 	j.State = jobpb.State_STATE_READY
 }
 
@@ -531,6 +543,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	}
 	t.Timeouts++
 	j.Timeouts++
+	j.Revision++
 	j.ReservedUntilMs = 0
 	j.Reason = "time to run exceeded"
 	if j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	maxDelayMS = int64(1_000_000_000_000)
-	hourMS     = int64(3_600_000)
+	hourMS = int64(3_600_000)
 )
 
 func TestAddRefusesWhatIsOutOfRange(t *testing.T) {

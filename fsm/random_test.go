@@ -163,14 +163,16 @@ func (s *simulation) op() *jobpb.Op {
 	case n < 58:
 		return opFinish(s.ref())
 	case n < 60:
-		return opDelete(s.ref())
+		return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: s.ref(), Condition: s.condition()}}}
 	case n < 62:
 		return opDeleteSparing(s.ref())
 	case n < 64:
 		return opReserveJob(s.ref(), s.pick(0, 0, 5, 300, -1))
 	case n < 66:
 		return opPause(s.topic(), s.pick(0, 1, 30, 700, 700, 4_000_000, -1), s.rng.IntN(4) == 0)
-	case n < 71:
+	case n < 69:
+		return s.updateOp()
+	case n < 72:
 		return opRelease(&jobpb.Release{
 			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
 			SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason,
@@ -197,6 +199,40 @@ func (s *simulation) op() *jobpb.Op {
 	}
 }
 
+// condition is mostly none, else one that often fits.
+func (s *simulation) condition() *jobpb.Condition {
+	switch s.rng.IntN(6) {
+	case 0:
+		return &jobpb.Condition{Revision: uint32(s.pick(0, 1, 1, 2, 3))}
+	case 1:
+		return &jobpb.Condition{States: []jobpb.State{jobpb.State(1 + s.rng.IntN(4)), jobpb.State(1 + s.rng.IntN(4))}}
+	}
+	return nil
+}
+
+func (s *simulation) updateOp() *jobpb.Op {
+	u := &jobpb.Update{Ref: s.ref(), Condition: s.condition()}
+	switch s.rng.IntN(4) {
+	case 0:
+		u.DelayMs = new(s.pick(0, 0, 30, 700, -1))
+	case 1:
+		u.DueMs = new(s.now + s.pick(-10, 10, 300))
+	}
+	if s.rng.IntN(3) == 0 {
+		u.Priority = new(s.priority())
+	}
+	if s.rng.IntN(4) == 0 {
+		u.TtrMs = new(s.pick(0, 1, 300))
+	}
+	if s.rng.IntN(4) == 0 {
+		u.MaxAttempts = new(uint32(s.pick(0, 1, 3)))
+	}
+	if s.rng.IntN(3) == 0 {
+		u.Body, u.BodyKind = []byte(strings.Repeat("u", s.rng.IntN(20))), jobpb.BodyKind(s.rng.IntN(2))
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
+}
+
 func (s *simulation) addOp() *jobpb.Op {
 	a := &jobpb.Add{
 		Topic: s.topic(), Priority: s.priority(), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
@@ -221,6 +257,8 @@ func (s *simulation) addOp() *jobpb.Op {
 		if old := s.model.find(&jobpb.Ref{Id: a.Id}); old != nil && s.rng.IntN(2) == 0 {
 			a = proto.Clone(&old.first).(*jobpb.Add)
 		}
+		a.IfExists = jobpb.IfExists(s.pick(0, 0, 0, 1, 2, 3))
+		a.Condition = s.condition()
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
 }

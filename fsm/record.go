@@ -12,15 +12,15 @@ import (
 // Versions of the records on disk, each the record's first byte.
 const (
 	originVersion = 1
-	fateVersion   = 1
+	fateVersion   = 2
 	topicVersion  = 1
 )
 
 // errShort is returned when a record ends before its last field.
 var errShort = errors.New("record is too short")
 
-// origin is a job as it was added. It is written once and never changed, so
-// that a body is written once, however often the job changes state.
+// origin is a job as it was added. It is written once, however often the job
+// changes state; only an update of the body writes it again.
 type origin struct {
 	id          string // the producer's; empty: the server names the job after its seq
 	topic       uint32
@@ -113,26 +113,48 @@ type fate struct {
 	buries        uint32
 	kicks         uint32
 	reason        string
+	// ttrMS and maxAttempts are those in force; the origin has the first.
+	ttrMS       int64
+	maxAttempts uint32
+	// revision counts the times that this record was written, from 1 on.
+	revision uint32
+	// rewritten says that the origin was written more than once, so that it
+	// cannot be deleted by SingleDelete.
+	rewritten bool
 }
 
 func freshFate(o *origin) fate {
-	return fate{priority: o.priority, dueMS: o.dueMS, lastDelayMS: o.dueMS - o.createdMS}
+	return fate{
+		priority: o.priority, dueMS: o.dueMS, lastDelayMS: o.dueMS - o.createdMS,
+		ttrMS: o.ttrMS, maxAttempts: o.maxAttempts, revision: 1,
+	}
 }
 
-const fateFixed = 1 + 1 + 8*4 + 4*8
+const fateFixed = 1 + 1 + 1 + 10*4 + 5*8
 
-func (f *fate) counters() [8]*uint32 {
-	return [...]*uint32{&f.priority, &f.attempts, &f.generation, &f.reserves, &f.timeouts, &f.releases, &f.buries, &f.kicks}
+func (f *fate) counters() [10]*uint32 {
+	return [...]*uint32{
+		&f.priority, &f.attempts, &f.generation, &f.reserves, &f.timeouts, &f.releases, &f.buries, &f.kicks,
+		&f.maxAttempts, &f.revision,
+	}
+}
+
+func (f *fate) instants() [4]*int64 {
+	return [...]*int64{&f.dueMS, &f.lastDelayMS, &f.reservedUntil, &f.ttrMS}
 }
 
 func (f *fate) append(b []byte) []byte {
-	b = append(b, fateVersion, byte(f.standing))
+	b = append(b, fateVersion, byte(f.standing), 0)
+	if f.rewritten {
+		b[len(b)-1] = 1
+	}
 	for _, p := range f.counters() {
 		b = binary.BigEndian.AppendUint32(b, *p)
 	}
-	for _, v := range [...]uint64{uint64(f.dueMS), uint64(f.lastDelayMS), uint64(f.reservedUntil), f.rank} {
-		b = binary.BigEndian.AppendUint64(b, v)
+	for _, p := range f.instants() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*p))
 	}
+	b = binary.BigEndian.AppendUint64(b, f.rank)
 	return append(b, f.reason...)
 }
 
@@ -147,16 +169,21 @@ func decodeFate(b []byte) (f fate, err error) {
 	if f.standing > dead {
 		return fate{}, fmt.Errorf("job state record has the unknown state %d", b[1])
 	}
-	rest := b[2:]
+	if b[2] > 1 {
+		return fate{}, fmt.Errorf("job state record has the unknown flags %x", b[2])
+	}
+	f.rewritten = b[2] == 1
+	rest := b[3:]
 	for _, p := range f.counters() {
 		*p = binary.BigEndian.Uint32(rest)
 		rest = rest[4:]
 	}
-	f.dueMS = int64(binary.BigEndian.Uint64(rest))
-	f.lastDelayMS = int64(binary.BigEndian.Uint64(rest[8:]))
-	f.reservedUntil = int64(binary.BigEndian.Uint64(rest[16:]))
-	f.rank = binary.BigEndian.Uint64(rest[24:])
-	f.reason = string(rest[32:])
+	for _, p := range f.instants() {
+		*p = int64(binary.BigEndian.Uint64(rest))
+		rest = rest[8:]
+	}
+	f.rank = binary.BigEndian.Uint64(rest)
+	f.reason = string(rest[8:])
 	return f, nil
 }
 

@@ -32,7 +32,7 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
 			break
 		}
-		ttr := cmp.Or(op.TtrMs, rec.ttrMS)
+		ttr := cmp.Or(op.TtrMs, rec.fate.ttrMS)
 		if err := x.handOut(h.topic, rec, jobpb.State_STATE_READY, ttr); err != nil {
 			return err
 		}
@@ -117,12 +117,13 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 			return err
 		}
 	}
-	ttr := cmp.Or(op.TtrMs, rec.ttrMS)
+	ttr := cmp.Or(op.TtrMs, rec.fate.ttrMS)
 	if err := x.handOut(t, rec, from, ttr); err != nil {
 		return err
 	}
 	if x.replies {
 		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.fate.dueMS, rec.reservedUntil
+		r.Revision = rec.revision
 		r.Jobs = append(r.Jobs, x.reserved(t, rec, ttr))
 	}
 	return nil

@@ -112,6 +112,14 @@ func (x *tx) jobByID(id string) (*record, error) {
 	return rec, err
 }
 
+// rewrite gives a job another body. The caller saves the fate.
+func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
+	rec.bodyKind, rec.bodyLen, rec.body, rec.ownBody = kind, len(body), body, false
+	rec.rewritten = true
+	x.value = rec.origin.append(x.value[:0], body)
+	must(x.batch.Set(x.seqKey(spaceOrigin, rec.seq), x.value, nil))
+}
+
 // create writes a new job and puts it into a list.
 func (x *tx) create(t *topic, rec *record, state jobpb.State) {
 	x.jobs[rec.seq] = rec
@@ -130,7 +138,11 @@ func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
 	if err := x.take(t, state, rec.place(state, rec.seq)); err != nil {
 		return err
 	}
-	must(x.batch.SingleDelete(x.seqKey(spaceOrigin, rec.seq), nil))
+	if rec.rewritten {
+		must(x.batch.Delete(x.seqKey(spaceOrigin, rec.seq), nil))
+	} else {
+		must(x.batch.SingleDelete(x.seqKey(spaceOrigin, rec.seq), nil))
+	}
 	must(x.batch.Delete(x.seqKey(spaceFate, rec.seq), nil))
 	if rec.id != "" {
 		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.id), nil))
@@ -142,8 +154,9 @@ func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
 	return nil
 }
 
-// save writes a job's fate.
+// save writes a job's fate, which makes it another revision of the job.
 func (x *tx) save(rec *record) {
+	rec.revision++
 	x.value = rec.fate.append(x.value[:0])
 	must(x.batch.Set(x.seqKey(spaceFate, rec.seq), x.value, nil))
 }

@@ -114,8 +114,8 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	j := &jobpb.Job{
 		Id: rec.name(v.shard, seq), Seq: seq, Topic: name,
 		Body: rec.body, BodyKind: rec.bodyKind, State: state,
-		Priority: rec.fate.priority, DueMs: rec.fate.dueMS, TtrMs: rec.ttrMS,
-		Attempts: rec.attempts, MaxAttempts: rec.maxAttempts,
+		Priority: rec.fate.priority, DueMs: rec.fate.dueMS, TtrMs: rec.fate.ttrMS,
+		Revision: rec.revision, Attempts: rec.attempts, MaxAttempts: rec.fate.maxAttempts,
 		CreatedMs: rec.createdMS, Reason: rec.reason,
 		Reserves: rec.reserves, Timeouts: rec.timeouts, Releases: rec.releases,
 		Buries: rec.buries, Kicks: rec.kicks, DelayMs: rec.lastDelayMS,

@@ -22,6 +22,8 @@ const (
 	CodeNotReserved     Code = "not_reserved"      // the operation needs a reserved job
 	CodeNotKickable     Code = "not_kickable"      // the job is neither dead nor delayed
 	CodeAlreadyReserved Code = "already_reserved"  // the job is in the hands of a consumer
+	CodeAlreadyDead     Code = "already_dead"      // the job is dead; it has no due instant
+	CodeConditionFailed Code = "condition_failed"  // the job is not as the request's condition says
 	CodeTooManyTopics   Code = "too_many_topics"   // the limit on live topics
 	CodeQuorumWouldFail Code = "quorum_would_fail" // a removal that would break the quorum
 	CodeConflict        Code = "conflict"          // the request contradicts the cluster's state
@@ -94,6 +96,8 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_NOT_KICKABLE:     CodeNotKickable,
 	jobpb.Code_INVALID:          CodeInvalid,
 	jobpb.Code_ALREADY_RESERVED: CodeAlreadyReserved,
+	jobpb.Code_ALREADY_DEAD:     CodeAlreadyDead,
+	jobpb.Code_CONDITION_FAILED: CodeConditionFailed,
 	jobpb.Code_TOO_MANY_TOPICS:  CodeTooManyTopics,
 	jobpb.Code_CLUSTER_MISMATCH: CodeConflict,
 }

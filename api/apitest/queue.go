@@ -3,35 +3,42 @@ package apitest
 import (
 	"context"
 	"slices"
-	"sort"
-	"strings"
 	"sync"
+	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // Queue is a queue of one process. The zero value is not usable; see New.
 type Queue struct {
+	t testing.TB
+
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever a job may have become ready
-	jobs    map[uint64]*record
-	topics  map[string]*jobpb.Topic
-	lastSeq uint64
+	machine *fsm.Machine
+	index   uint64 // of the last entry applied
 	fail    []error
 	ops     []*jobpb.Op
 	waiting int
 }
 
-type record struct {
-	jobpb.Job
-	generation uint32
-}
-
-// New makes an empty queue.
-func New() *Queue {
-	return &Queue{changed: make(chan struct{}), jobs: map[uint64]*record{}, topics: map[string]*jobpb.Topic{}}
+// New makes an empty queue that lasts until the end of the test.
+func New(t testing.TB) *Queue {
+	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatalf("open a state machine in memory: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Errorf("close the state machine: %v", err)
+		}
+	})
+	return &Queue{t: t, changed: make(chan struct{}), machine: m}
 }
 
 // FailNext makes the next calls fail with errs, one each, before they do
@@ -42,7 +49,7 @@ func (q *Queue) FailNext(errs ...error) {
 	q.fail = append(q.fail, errs...)
 }
 
-// Ops lists all operations that were applied, in order.
+// Ops lists all operations that were applied by Do, in order.
 func (q *Queue) Ops() []*jobpb.Op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,6 +72,25 @@ func (q *Queue) takeFailure() error {
 	return err
 }
 
+// apply makes ops one entry of the log, behind an advance: what is due by now is
+// ready.
+func (q *Queue) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
+	data := job.AppendEntryHeader(nil, time.Now().UnixMilli())
+	advance := &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
+	for _, op := range append([]*jobpb.Op{advance}, ops...) {
+		var err error
+		if data, err = job.AppendOp(data, op); err != nil {
+			return nil, err
+		}
+	}
+	q.index++
+	results, _, err := q.machine.Apply([]fsm.Entry{{Index: q.index, Term: 1, Data: data}}, true)
+	if err != nil {
+		return nil, err
+	}
+	return results[0][1:], nil
+}
+
 // Do implements api.Queue.
 func (q *Queue) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	q.mu.Lock()
@@ -72,15 +98,11 @@ func (q *Queue) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) 
 	if err := q.takeFailure(); err != nil {
 		return nil, err
 	}
-	results := make([]*jobpb.Result, len(ops))
-	for i, op := range ops {
-		q.advance()
-		q.ops = append(q.ops, op)
-		results[i] = q.apply(op)
-	}
+	q.ops = append(q.ops, ops...)
+	results, err := q.apply(ops...)
 	close(q.changed)
 	q.changed = make(chan struct{})
-	return results, nil
+	return results, err
 }
 
 // Reserve implements api.Queue.
@@ -95,13 +117,15 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 	q.waiting++
 	defer func() { q.waiting-- }()
 	for {
-		q.advance()
-		if jobs := q.take(r); len(jobs) > 0 || wait == 0 {
-			return jobs, nil
+		results, err := q.apply(&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: r}})
+		if err != nil {
+			return nil, err
+		}
+		if err := job.ResultError(results[0]); err != nil || len(results[0].Jobs) > 0 || wait == 0 {
+			return results[0].Jobs, err
 		}
 		changed, due := q.changed, q.untilDue()
 		q.mu.Unlock()
-		var err error
 		over := false
 		select {
 		case <-ctx.Done():
@@ -119,60 +143,55 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 }
 
 func (q *Queue) untilDue() time.Duration {
-	next := time.Now().Add(time.Hour).UnixMilli()
-	for _, j := range q.jobs {
-		switch j.State {
-		case jobpb.State_STATE_DELAYED:
-			next = min(next, j.DueMs)
-		case jobpb.State_STATE_RESERVED:
-			next = min(next, j.ReservedUntilMs)
-		}
+	if next := q.machine.NextDue(); next != 0 {
+		return time.Until(time.UnixMilli(next))
 	}
-	return time.Until(time.UnixMilli(next))
+	return time.Hour
+}
+
+// read runs f over the present state.
+func (q *Queue) read(f func(*fsm.View) error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.takeFailure(); err != nil {
+		return err
+	}
+	if _, err := q.apply(); err != nil {
+		return err
+	}
+	v := q.machine.View()
+	defer func() {
+		if err := v.Close(); err != nil {
+			q.t.Errorf("close a view: %v", err)
+		}
+	}()
+	return f(v)
 }
 
 // Job implements api.Queue.
-func (q *Queue) Job(_ context.Context, id string, _ bool) (*jobpb.Job, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.takeFailure(); err != nil {
-		return nil, err
-	}
-	q.advance()
-	j, refusal := q.find(&jobpb.Ref{Id: id})
-	if refusal != nil {
-		return nil, job.ResultError(refusal)
-	}
-	return j.CloneOf(), nil
+func (q *Queue) Job(_ context.Context, id string, _ bool) (j *jobpb.Job, err error) {
+	err = q.read(func(v *fsm.View) error {
+		var found bool
+		j, found, err = v.Job(id)
+		if err == nil && !found {
+			err = job.Errorf(job.CodeNotFound, "job %.40q does not exist; it may have been finished or deleted", id)
+		}
+		return err
+	})
+	return j, err
 }
 
 // Topics implements api.Queue.
-func (q *Queue) Topics(_ context.Context, after string, max int, _ bool) ([]*jobpb.Topic, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.takeFailure(); err != nil {
-		return nil, err
-	}
-	var names []string
-	for name := range q.topics {
-		if strings.Compare(name, after) > 0 {
-			names = append(names, name)
-		}
-	}
-	sort.Strings(names)
-	var list []*jobpb.Topic
-	for _, name := range names[:min(max, len(names))] {
-		list = append(list, q.count(name))
-	}
-	return list, nil
+func (q *Queue) Topics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
+	err = q.read(func(v *fsm.View) error { list, err = v.Topics(after, max); return err })
+	return list, err
 }
 
 // Topic implements api.Queue.
-func (q *Queue) Topic(_ context.Context, name string, _ bool) (*jobpb.Topic, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.takeFailure(); err != nil {
-		return nil, err
-	}
-	return q.count(name), nil
+func (q *Queue) Topic(_ context.Context, name string, _ bool) (t *jobpb.Topic, err error) {
+	err = q.read(func(v *fsm.View) error {
+		t, err = v.Topic(name)
+		return err
+	})
+	return t, err
 }

@@ -25,7 +25,7 @@ type shell struct {
 }
 
 func newShell(t *testing.T) *shell {
-	s := &shell{t: t, queue: apitest.New(), operator: &apitest.Operator{}}
+	s := &shell{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
 	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator}))
 	t.Cleanup(server.Close)
 	t.Setenv(addrEnv, server.Listener.Addr().String())
@@ -45,6 +45,22 @@ func (s *shell) ok(args ...string) string {
 	code, out, errs := s.run(args...)
 	require.Equal(s.t, exitOK, code, "%v: %s", args, errs)
 	return out
+}
+
+func TestAJobIsChangedFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "--topic", "mail", "hello", "--id", "a", "--delay", "1h")
+	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "a", "--delay", "2h", "--if-exists", "postpone"), "was put off")
+	require.Contains(t, s.ok("add", "--topic", "mail", "other", "--id", "a", "--delay", "1h", "--if-exists", "replace"), "gave way")
+	require.Contains(t, s.ok("update", "a", "--delay", "0", "--body", "new", "--ttr", "5s", "--max-attempts", "2", "--if-revision", "1"), "a is ready")
+	code, _, errs := s.run("update", "a", "--priority", "1", "--if-revision", "1")
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "revision 2")
+	code, _, errs = s.run("delete", "a", "--if-state", "delayed,dead")
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "a\" is ready")
+	require.Contains(t, s.ok("reserve", "--topic", "mail"), "new")
+	require.Contains(t, s.ok("delete", "a"), "gone")
 }
 
 func TestAJobFromTheCommandLine(t *testing.T) {

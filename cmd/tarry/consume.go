@@ -92,6 +92,10 @@ type stepFlags struct {
 	ttr      duration
 	priority number
 	reason   string
+	due      instant
+	attempts number
+	body     *string
+	cond     client.Condition
 }
 
 // step makes a command on one job. takes names the flags that it has.
@@ -111,6 +115,18 @@ func step(name, text, example string, takes string, f func(context.Context, *cli
 				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: as before")
 			case "reason":
 				c.flags.StringVar(&s.reason, "reason", "", "`text` that is kept with the job")
+			case "due":
+				c.flags.Var(&s.delay, "delay", "`time` until the job is due, from now; 0 is now")
+				c.flags.Var(&s.due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")
+			case "ttr-of-job":
+				c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
+			case "attempts":
+				c.flags.Var(&s.attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit")
+			case "body":
+				c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
+			case "if":
+				c.flags.Func("if-revision", "do it only to this revision of the job, a `number`", s.ifRevision)
+				c.flags.Func("if-state", "do it only to a job in one of these `states`, separated by commas", s.ifState)
 			}
 		}
 		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
@@ -146,8 +162,33 @@ func finishStep(ctx context.Context, c *client.Client, ref client.Ref, _ *stepFl
 	return gone(ref, c.Finish(ctx, ref))
 }
 
-func deleteStep(ctx context.Context, c *client.Client, ref client.Ref, _ *stepFlags) (client.Changed, error) {
-	return gone(ref, c.Delete(ctx, ref))
+func deleteStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return gone(ref, c.DeleteIf(ctx, ref, s.cond))
+}
+
+func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	u := client.Update{DueAt: s.due.t, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v, Condition: s.cond}
+	if s.delay.set {
+		u.Delay = &s.delay.d
+	}
+	if s.body != nil {
+		u.Body = new(client.Text(*s.body))
+	}
+	return c.Update(ctx, ref.ID, u)
+}
+
+func (s *stepFlags) ifRevision(text string) error {
+	var n number
+	if err := n.Set(text); err != nil {
+		return err
+	}
+	s.cond.IfRevision = *n.v
+	return nil
+}
+
+func (s *stepFlags) ifState(text string) error {
+	s.cond.IfState = strings.Split(text, ",")
+	return nil
 }
 
 func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {

@@ -173,7 +173,10 @@ func explain(err error) string {
 }
 
 // duration is a flag's value: a Go duration (1h30m, 250ms) or plain seconds.
-type duration struct{ d time.Duration }
+type duration struct {
+	d   time.Duration
+	set bool
+}
 
 func (v *duration) String() string {
 	if v.d == 0 {
@@ -183,6 +186,7 @@ func (v *duration) String() string {
 }
 
 func (v *duration) Set(s string) error {
+	v.set = true
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		if !(n >= 0 && n < 9e9) {
 			return fmt.Errorf("%s seconds is out of range", s)

@@ -24,7 +24,7 @@ func runGet(ctx context.Context, args []string, std streams) int {
 
 func (t *terminal) printJob(j *client.Job) error {
 	rows := [][]string{
-		{"topic", j.Topic}, {"state", j.State}, {"due", when(j.DueAt)}, {"created", when(j.CreatedAt)},
+		{"topic", j.Topic}, {"state", j.State}, {"revision", strconv.Itoa(int(j.Revision))}, {"due", when(j.DueAt)}, {"created", when(j.CreatedAt)},
 	}
 	if !j.ReservedUntil.IsZero() {
 		rows = append(rows, []string{"reserved until", when(j.ReservedUntil)})

@@ -25,6 +25,7 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
 	c.flags.Var(&attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit; default 16")
 	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
+	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		if a.Topic == "" {
 			return usagef("--topic is missing")
@@ -68,8 +69,13 @@ func (t *terminal) printAdded(a client.Added) error {
 		return t.printJSON(a)
 	}
 	note := ""
-	if a.Existing {
+	switch {
+	case a.Postponed:
+		note = " (it was there already and was put off)"
+	case a.Existing:
 		note = " (it was there already)"
+	case a.Replaced:
+		note = " (another job gave way)"
 	}
 	_, err := fmt.Fprintf(t.out, "%s is %s, due %s%s\n", a.ID, a.State, when(a.DueAt), note)
 	return err

@@ -129,34 +129,91 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{1}
 }
 
+// IfExists says what an add does when its id is taken.
+type IfExists int32
+
+const (
+	IfExists_IF_EXISTS_CONFLICT IfExists = 0 // answer "existing" to the same job, refuse another
+	IfExists_IF_EXISTS_KEEP     IfExists = 1 // answer "existing", whatever the job is
+	IfExists_IF_EXISTS_REPLACE  IfExists = 2 // put the new job in its place, unless it is reserved
+	IfExists_IF_EXISTS_POSTPONE IfExists = 3 // give a delayed or ready job the new due instant and leave the rest
+)
+
+// Enum value maps for IfExists.
+var (
+	IfExists_name = map[int32]string{
+		0: "IF_EXISTS_CONFLICT",
+		1: "IF_EXISTS_KEEP",
+		2: "IF_EXISTS_REPLACE",
+		3: "IF_EXISTS_POSTPONE",
+	}
+	IfExists_value = map[string]int32{
+		"IF_EXISTS_CONFLICT": 0,
+		"IF_EXISTS_KEEP":     1,
+		"IF_EXISTS_REPLACE":  2,
+		"IF_EXISTS_POSTPONE": 3,
+	}
+)
+
+func (x IfExists) Enum() *IfExists {
+	p := new(IfExists)
+	*p = x
+	return p
+}
+
+func (x IfExists) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IfExists) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[2].Descriptor()
+}
+
+func (IfExists) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[2]
+}
+
+func (x IfExists) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IfExists.Descriptor instead.
+func (IfExists) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{2}
+}
+
 type Code int32
 
 const (
 	Code_OK               Code = 0
-	Code_NOT_FOUND        Code = 1 // no such job
-	Code_ID_CONFLICT      Code = 2 // the id is taken by a job of other content
-	Code_STALE_TOKEN      Code = 3 // the token's reservation is over
-	Code_NOT_RESERVED     Code = 4 // the operation needs a reserved job
-	Code_NOT_KICKABLE     Code = 5 // the job is neither dead nor delayed
-	Code_INVALID          Code = 6 // an argument the state machine cannot accept
-	Code_TOO_MANY_TOPICS  Code = 7 // the limit on live topics is reached
-	Code_CLUSTER_MISMATCH Code = 8 // the cluster already has another id
-	Code_ALREADY_RESERVED Code = 9 // the job is in the hands of a consumer
+	Code_NOT_FOUND        Code = 1  // no such job
+	Code_ID_CONFLICT      Code = 2  // the id is taken by a job of other content
+	Code_STALE_TOKEN      Code = 3  // the token's reservation is over
+	Code_NOT_RESERVED     Code = 4  // the operation needs a reserved job
+	Code_NOT_KICKABLE     Code = 5  // the job is neither dead nor delayed
+	Code_INVALID          Code = 6  // an argument the state machine cannot accept
+	Code_TOO_MANY_TOPICS  Code = 7  // the limit on live topics is reached
+	Code_CLUSTER_MISMATCH Code = 8  // the cluster already has another id
+	Code_ALREADY_RESERVED Code = 9  // the job is in the hands of a consumer
+	Code_ALREADY_DEAD     Code = 10 // the job is dead; only a kick gives it a due instant
+	Code_CONDITION_FAILED Code = 11 // the job is not as the condition says
 )
 
 // Enum value maps for Code.
 var (
 	Code_name = map[int32]string{
-		0: "OK",
-		1: "NOT_FOUND",
-		2: "ID_CONFLICT",
-		3: "STALE_TOKEN",
-		4: "NOT_RESERVED",
-		5: "NOT_KICKABLE",
-		6: "INVALID",
-		7: "TOO_MANY_TOPICS",
-		8: "CLUSTER_MISMATCH",
-		9: "ALREADY_RESERVED",
+		0:  "OK",
+		1:  "NOT_FOUND",
+		2:  "ID_CONFLICT",
+		3:  "STALE_TOKEN",
+		4:  "NOT_RESERVED",
+		5:  "NOT_KICKABLE",
+		6:  "INVALID",
+		7:  "TOO_MANY_TOPICS",
+		8:  "CLUSTER_MISMATCH",
+		9:  "ALREADY_RESERVED",
+		10: "ALREADY_DEAD",
+		11: "CONDITION_FAILED",
 	}
 	Code_value = map[string]int32{
 		"OK":               0,
@@ -169,6 +226,8 @@ var (
 		"TOO_MANY_TOPICS":  7,
 		"CLUSTER_MISMATCH": 8,
 		"ALREADY_RESERVED": 9,
+		"ALREADY_DEAD":     10,
+		"CONDITION_FAILED": 11,
 	}
 )
 
@@ -183,11 +242,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[2].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[3].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[2]
+	return &file_job_jobpb_command_proto_enumTypes[3]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -196,7 +255,7 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{2}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -272,6 +331,7 @@ type Op struct {
 	//	*Op_ForgetMember
 	//	*Op_ReserveJob
 	//	*Op_PauseTopic
+	//	*Op_Update
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -449,6 +509,15 @@ func (x *Op) GetPauseTopic() *PauseTopic {
 	return nil
 }
 
+func (x *Op) GetUpdate() *Update {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_Update); ok {
+			return x.Update
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -513,6 +582,10 @@ type Op_PauseTopic struct {
 	PauseTopic *PauseTopic `protobuf:"bytes,15,opt,name=pause_topic,json=pauseTopic,proto3,oneof"`
 }
 
+type Op_Update struct {
+	Update *Update `protobuf:"bytes,16,opt,name=update,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -542,6 +615,8 @@ func (*Op_ForgetMember) isOp_Kind() {}
 func (*Op_ReserveJob) isOp_Kind() {}
 
 func (*Op_PauseTopic) isOp_Kind() {}
+
+func (*Op_Update) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -606,6 +681,60 @@ func (x *Ref) GetGeneration() uint32 {
 	return 0
 }
 
+// Condition narrows an operation to a job that is still as its caller saw it;
+// otherwise the operation is refused and changes nothing.
+type Condition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint32                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                        // 0: any
+	States        []State                `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tarry.v1.State" json:"states,omitempty"` // empty: any
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_job_jobpb_command_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Condition) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Condition) GetStates() []State {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
 // Add creates a job. All defaults are filled in by the border that took the
 // request; the state machine has none.
 type Add struct {
@@ -619,13 +748,15 @@ type Add struct {
 	DueMs         int64                  `protobuf:"varint,7,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`       // absolute, Unix milliseconds; 0 means: use delay_ms
 	TtrMs         int64                  `protobuf:"varint,8,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`
 	MaxAttempts   uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: without limit
+	IfExists      IfExists               `protobuf:"varint,10,opt,name=if_exists,json=ifExists,proto3,enum=tarry.v1.IfExists" json:"if_exists,omitempty"`
+	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // of the job that is to be replaced or postponed; ignored when there is none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Add) Reset() {
 	*x = Add{}
-	mi := &file_job_jobpb_command_proto_msgTypes[3]
+	mi := &file_job_jobpb_command_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +768,7 @@ func (x *Add) String() string {
 func (*Add) ProtoMessage() {}
 
 func (x *Add) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[3]
+	mi := &file_job_jobpb_command_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +781,7 @@ func (x *Add) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Add.ProtoReflect.Descriptor instead.
 func (*Add) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Add) GetId() string {
@@ -716,6 +847,131 @@ func (x *Add) GetMaxAttempts() uint32 {
 	return 0
 }
 
+func (x *Add) GetIfExists() IfExists {
+	if x != nil {
+		return x.IfExists
+	}
+	return IfExists_IF_EXISTS_CONFLICT
+}
+
+func (x *Add) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+// Update changes what it names of a delayed, ready or dead job; a dead one has
+// no due instant to change. A reserved job belongs to its consumer and is left
+// alone.
+type Update struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	Condition     *Condition             `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
+	DelayMs       *int64                 `protobuf:"varint,3,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"` // from now; not together with due_ms
+	DueMs         *int64                 `protobuf:"varint,4,opt,name=due_ms,json=dueMs,proto3,oneof" json:"due_ms,omitempty"`       // absolute, Unix milliseconds
+	Priority      *uint32                `protobuf:"varint,5,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	TtrMs         *int64                 `protobuf:"varint,6,opt,name=ttr_ms,json=ttrMs,proto3,oneof" json:"ttr_ms,omitempty"`
+	MaxAttempts   *uint32                `protobuf:"varint,7,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
+	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3,oneof" json:"body,omitempty"`
+	BodyKind      BodyKind               `protobuf:"varint,9,opt,name=body_kind,json=bodyKind,proto3,enum=tarry.v1.BodyKind" json:"body_kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Update) Reset() {
+	*x = Update{}
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Update) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Update) ProtoMessage() {}
+
+func (x *Update) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Update.ProtoReflect.Descriptor instead.
+func (*Update) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Update) GetRef() *Ref {
+	if x != nil {
+		return x.Ref
+	}
+	return nil
+}
+
+func (x *Update) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+func (x *Update) GetDelayMs() int64 {
+	if x != nil && x.DelayMs != nil {
+		return *x.DelayMs
+	}
+	return 0
+}
+
+func (x *Update) GetDueMs() int64 {
+	if x != nil && x.DueMs != nil {
+		return *x.DueMs
+	}
+	return 0
+}
+
+func (x *Update) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
+func (x *Update) GetTtrMs() int64 {
+	if x != nil && x.TtrMs != nil {
+		return *x.TtrMs
+	}
+	return 0
+}
+
+func (x *Update) GetMaxAttempts() uint32 {
+	if x != nil && x.MaxAttempts != nil {
+		return *x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *Update) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Update) GetBodyKind() BodyKind {
+	if x != nil {
+		return x.BodyKind
+	}
+	return BodyKind_BODY_BYTES
+}
+
 // Reserve takes up to max ready jobs, best first over all topics.
 type Reserve struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -729,7 +985,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_job_jobpb_command_proto_msgTypes[4]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +997,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[4]
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +1010,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{4}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Reserve) GetTopics() []string {
@@ -798,7 +1054,7 @@ type ReserveJob struct {
 
 func (x *ReserveJob) Reset() {
 	*x = ReserveJob{}
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +1066,7 @@ func (x *ReserveJob) String() string {
 func (*ReserveJob) ProtoMessage() {}
 
 func (x *ReserveJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +1079,7 @@ func (x *ReserveJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
 func (*ReserveJob) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReserveJob) GetRef() *Ref {
@@ -849,7 +1105,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +1117,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +1130,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -888,13 +1144,14 @@ type Delete struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	SpareReserved bool                   `protobuf:"varint,2,opt,name=spare_reserved,json=spareReserved,proto3" json:"spare_reserved,omitempty"` // refuse when the job is reserved, unless ref names that reservation
+	Condition     *Condition             `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1163,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1176,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -934,6 +1191,13 @@ func (x *Delete) GetSpareReserved() bool {
 		return x.SpareReserved
 	}
 	return false
+}
+
+func (x *Delete) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
 }
 
 // Release gives a reserved job back.
@@ -955,7 +1219,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1231,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1244,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -1042,7 +1306,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1318,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1331,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -1096,7 +1360,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1372,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1385,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -1162,7 +1426,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1438,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1451,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -1209,7 +1473,7 @@ type KickTopic struct {
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1485,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1498,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -1272,7 +1536,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1548,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1561,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -1332,7 +1596,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1608,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1621,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -1377,7 +1641,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1653,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1666,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Mark) GetName() string {
@@ -1422,7 +1686,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1698,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1711,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -1467,7 +1731,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1743,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1756,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -1516,13 +1780,16 @@ type Result struct {
 	Count           uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                                               // kick_topic: kicked; advance: moved
 	More            bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                                                // advance: jobs that are due remain
 	ReservedUntilMs int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"` // touch
+	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`                                        // of the job after the operation; 0 when it is gone
+	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`                                        // add: another job gave way
+	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`                                      // add: the job that was there has a new due instant
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1801,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1814,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Result) GetCode() Code {
@@ -1627,6 +1894,27 @@ func (x *Result) GetReservedUntilMs() int64 {
 	return 0
 }
 
+func (x *Result) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Result) GetReplaced() bool {
+	if x != nil {
+		return x.Replaced
+	}
+	return false
+}
+
+func (x *Result) GetPostponed() bool {
+	if x != nil {
+		return x.Postponed
+	}
+	return false
+}
+
 // Results answers the operations of one request, in their order.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1637,7 +1925,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1937,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1950,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -1691,7 +1979,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1991,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +2004,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Reserved) GetId() string {
@@ -1818,14 +2106,15 @@ type Job struct {
 	Releases        uint32                 `protobuf:"varint,17,opt,name=releases,proto3" json:"releases,omitempty"`
 	Buries          uint32                 `protobuf:"varint,18,opt,name=buries,proto3" json:"buries,omitempty"`
 	Kicks           uint32                 `protobuf:"varint,19,opt,name=kicks,proto3" json:"kicks,omitempty"`
-	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add or release
+	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add, update or release
+	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // grows with every change of the job but falling due; starts with 1
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +2126,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +2139,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Job) GetId() string {
@@ -1993,6 +2282,13 @@ func (x *Job) GetDelayMs() int64 {
 	return 0
 }
 
+func (x *Job) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 // Topic is a topic's counts, as state and as totals since the topic appeared.
 type Topic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2017,7 +2313,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2325,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2338,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Topic) GetName() string {
@@ -2157,7 +2453,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xcf\x05\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xfb\x05\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -2178,14 +2474,18 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vreserve_job\x18\x0e \x01(\v2\x14.tarry.v1.ReserveJobH\x00R\n" +
 	"reserveJob\x127\n" +
 	"\vpause_topic\x18\x0f \x01(\v2\x14.tarry.v1.PauseTopicH\x00R\n" +
-	"pauseTopicB\x06\n" +
+	"pauseTopic\x12*\n" +
+	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06updateB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\rR\n" +
-	"generation\"\xf8\x01\n" +
+	"generation\"P\n" +
+	"\tCondition\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xdc\x02\n" +
 	"\x03Add\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -2195,7 +2495,26 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bdelay_ms\x18\x06 \x01(\x03R\adelayMs\x12\x15\n" +
 	"\x06due_ms\x18\a \x01(\x03R\x05dueMs\x12\x15\n" +
 	"\x06ttr_ms\x18\b \x01(\x03R\x05ttrMs\x12!\n" +
-	"\fmax_attempts\x18\t \x01(\rR\vmaxAttempts\"g\n" +
+	"\fmax_attempts\x18\t \x01(\rR\vmaxAttempts\x12/\n" +
+	"\tif_exists\x18\n" +
+	" \x01(\x0e2\x12.tarry.v1.IfExistsR\bifExists\x121\n" +
+	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\x91\x03\n" +
+	"\x06Update\x12\x1f\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x121\n" +
+	"\tcondition\x18\x02 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12\x1e\n" +
+	"\bdelay_ms\x18\x03 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x1a\n" +
+	"\x06due_ms\x18\x04 \x01(\x03H\x01R\x05dueMs\x88\x01\x01\x12\x1f\n" +
+	"\bpriority\x18\x05 \x01(\rH\x02R\bpriority\x88\x01\x01\x12\x1a\n" +
+	"\x06ttr_ms\x18\x06 \x01(\x03H\x03R\x05ttrMs\x88\x01\x01\x12&\n" +
+	"\fmax_attempts\x18\a \x01(\rH\x04R\vmaxAttempts\x88\x01\x01\x12\x17\n" +
+	"\x04body\x18\b \x01(\fH\x05R\x04body\x88\x01\x01\x12/\n" +
+	"\tbody_kind\x18\t \x01(\x0e2\x12.tarry.v1.BodyKindR\bbodyKindB\v\n" +
+	"\t_delay_msB\t\n" +
+	"\a_due_msB\v\n" +
+	"\t_priorityB\t\n" +
+	"\a_ttr_msB\x0f\n" +
+	"\r_max_attemptsB\a\n" +
+	"\x05_body\"g\n" +
 	"\aReserve\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x15\n" +
@@ -2206,10 +2525,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\")\n" +
 	"\x06Finish\x12\x1f\n" +
-	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"P\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"\x83\x01\n" +
 	"\x06Delete\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12%\n" +
-	"\x0espare_reserved\x18\x02 \x01(\bR\rspareReserved\"\xda\x01\n" +
+	"\x0espare_reserved\x18\x02 \x01(\bR\rspareReserved\x121\n" +
+	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\xda\x01\n" +
 	"\aRelease\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12!\n" +
@@ -2247,7 +2567,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc0\x02\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\x96\x03\n" +
 	"\x06Result\x12\"\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -2260,7 +2580,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05count\x18\t \x01(\rR\x05count\x12\x12\n" +
 	"\x04more\x18\n" +
 	" \x01(\bR\x04more\x12*\n" +
-	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\"5\n" +
+	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12\x1a\n" +
+	"\brevision\x18\f \x01(\rR\brevision\x12\x1a\n" +
+	"\breplaced\x18\r \x01(\bR\breplaced\x12\x1c\n" +
+	"\tpostponed\x18\x0e \x01(\bR\tpostponed\"5\n" +
 	"\aResults\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xb9\x02\n" +
 	"\bReserved\x12\x0e\n" +
@@ -2277,7 +2600,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06due_ms\x18\t \x01(\x03R\x05dueMs\x12*\n" +
 	"\x11reserved_until_ms\x18\n" +
 	" \x01(\x03R\x0freservedUntilMs\x12\x15\n" +
-	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\"\xb2\x04\n" +
+	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\"\xce\x04\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2300,7 +2623,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\breleases\x18\x11 \x01(\rR\breleases\x12\x16\n" +
 	"\x06buries\x18\x12 \x01(\rR\x06buries\x12\x14\n" +
 	"\x05kicks\x18\x13 \x01(\rR\x05kicks\x12\x19\n" +
-	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\"\x8e\x03\n" +
+	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\x12\x1a\n" +
+	"\brevision\x18\x15 \x01(\rR\brevision\"\x8e\x03\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x04R\adelayed\x12\x14\n" +
@@ -2329,7 +2653,12 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vSTATE_READY\x10\x02\x12\x12\n" +
 	"\x0eSTATE_RESERVED\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DEAD\x10\x04*\xb1\x01\n" +
+	"STATE_DEAD\x10\x04*e\n" +
+	"\bIfExists\x12\x16\n" +
+	"\x12IF_EXISTS_CONFLICT\x10\x00\x12\x12\n" +
+	"\x0eIF_EXISTS_KEEP\x10\x01\x12\x15\n" +
+	"\x11IF_EXISTS_REPLACE\x10\x02\x12\x16\n" +
+	"\x12IF_EXISTS_POSTPONE\x10\x03*\xd9\x01\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -2340,7 +2669,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\aINVALID\x10\x06\x12\x13\n" +
 	"\x0fTOO_MANY_TOPICS\x10\a\x12\x14\n" +
 	"\x10CLUSTER_MISMATCH\x10\b\x12\x14\n" +
-	"\x10ALREADY_RESERVED\x10\tB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\x10ALREADY_RESERVED\x10\t\x12\x10\n" +
+	"\fALREADY_DEAD\x10\n" +
+	"\x12\x14\n" +
+	"\x10CONDITION_FAILED\x10\vB\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_command_proto_rawDescOnce sync.Once
@@ -2354,73 +2686,84 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 	return file_job_jobpb_command_proto_rawDescData
 }
 
-var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),        // 0: tarry.v1.BodyKind
 	(State)(0),           // 1: tarry.v1.State
-	(Code)(0),            // 2: tarry.v1.Code
-	(*Entry)(nil),        // 3: tarry.v1.Entry
-	(*Op)(nil),           // 4: tarry.v1.Op
-	(*Ref)(nil),          // 5: tarry.v1.Ref
-	(*Add)(nil),          // 6: tarry.v1.Add
-	(*Reserve)(nil),      // 7: tarry.v1.Reserve
-	(*ReserveJob)(nil),   // 8: tarry.v1.ReserveJob
-	(*Finish)(nil),       // 9: tarry.v1.Finish
-	(*Delete)(nil),       // 10: tarry.v1.Delete
-	(*Release)(nil),      // 11: tarry.v1.Release
-	(*Touch)(nil),        // 12: tarry.v1.Touch
-	(*Bury)(nil),         // 13: tarry.v1.Bury
-	(*Kick)(nil),         // 14: tarry.v1.Kick
-	(*KickTopic)(nil),    // 15: tarry.v1.KickTopic
-	(*PauseTopic)(nil),   // 16: tarry.v1.PauseTopic
-	(*Advance)(nil),      // 17: tarry.v1.Advance
-	(*Mark)(nil),         // 18: tarry.v1.Mark
-	(*SetCluster)(nil),   // 19: tarry.v1.SetCluster
-	(*ForgetMember)(nil), // 20: tarry.v1.ForgetMember
-	(*Result)(nil),       // 21: tarry.v1.Result
-	(*Results)(nil),      // 22: tarry.v1.Results
-	(*Reserved)(nil),     // 23: tarry.v1.Reserved
-	(*Job)(nil),          // 24: tarry.v1.Job
-	(*Topic)(nil),        // 25: tarry.v1.Topic
+	(IfExists)(0),        // 2: tarry.v1.IfExists
+	(Code)(0),            // 3: tarry.v1.Code
+	(*Entry)(nil),        // 4: tarry.v1.Entry
+	(*Op)(nil),           // 5: tarry.v1.Op
+	(*Ref)(nil),          // 6: tarry.v1.Ref
+	(*Condition)(nil),    // 7: tarry.v1.Condition
+	(*Add)(nil),          // 8: tarry.v1.Add
+	(*Update)(nil),       // 9: tarry.v1.Update
+	(*Reserve)(nil),      // 10: tarry.v1.Reserve
+	(*ReserveJob)(nil),   // 11: tarry.v1.ReserveJob
+	(*Finish)(nil),       // 12: tarry.v1.Finish
+	(*Delete)(nil),       // 13: tarry.v1.Delete
+	(*Release)(nil),      // 14: tarry.v1.Release
+	(*Touch)(nil),        // 15: tarry.v1.Touch
+	(*Bury)(nil),         // 16: tarry.v1.Bury
+	(*Kick)(nil),         // 17: tarry.v1.Kick
+	(*KickTopic)(nil),    // 18: tarry.v1.KickTopic
+	(*PauseTopic)(nil),   // 19: tarry.v1.PauseTopic
+	(*Advance)(nil),      // 20: tarry.v1.Advance
+	(*Mark)(nil),         // 21: tarry.v1.Mark
+	(*SetCluster)(nil),   // 22: tarry.v1.SetCluster
+	(*ForgetMember)(nil), // 23: tarry.v1.ForgetMember
+	(*Result)(nil),       // 24: tarry.v1.Result
+	(*Results)(nil),      // 25: tarry.v1.Results
+	(*Reserved)(nil),     // 26: tarry.v1.Reserved
+	(*Job)(nil),          // 27: tarry.v1.Job
+	(*Topic)(nil),        // 28: tarry.v1.Topic
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
-	4,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
-	6,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	7,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	9,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	10, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	11, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	12, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	13, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	14, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	15, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	17, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	18, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	19, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	20, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	8,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	16, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	0,  // 16: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	5,  // 17: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	5,  // 18: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	5,  // 19: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	5,  // 20: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	5,  // 21: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	5,  // 22: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	5,  // 23: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	2,  // 24: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 25: tarry.v1.Result.state:type_name -> tarry.v1.State
-	23, // 26: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	21, // 27: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 28: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	0,  // 29: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 30: tarry.v1.Job.state:type_name -> tarry.v1.State
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	5,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
+	8,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
+	10, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	12, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	13, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	14, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	15, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	16, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	17, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	18, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	20, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	21, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	22, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	23, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	11, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	19, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	9,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	1,  // 17: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 18: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 19: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	7,  // 20: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	6,  // 21: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	7,  // 22: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 23: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	6,  // 24: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	6,  // 25: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	6,  // 26: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	7,  // 27: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	6,  // 28: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	6,  // 29: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	6,  // 30: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	6,  // 31: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	3,  // 32: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 33: tarry.v1.Result.state:type_name -> tarry.v1.State
+	26, // 34: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	24, // 35: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 36: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	0,  // 37: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 38: tarry.v1.Job.state:type_name -> tarry.v1.State
+	39, // [39:39] is the sub-list for method output_type
+	39, // [39:39] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -2444,14 +2787,16 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_ForgetMember)(nil),
 		(*Op_ReserveJob)(nil),
 		(*Op_PauseTopic)(nil),
+		(*Op_Update)(nil),
 	}
+	file_job_jobpb_command_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   23,
+			NumEnums:      4,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// updateRequest names what is to change of a job.
+type updateRequest struct {
+	Delay       opt[float64] `json:"delay"`
+	DueAt       instant      `json:"due_at"`
+	TTR         opt[float64] `json:"ttr"`
+	Priority    opt[int64]   `json:"priority"`
+	MaxAttempts opt[int64]   `json:"max_attempts"`
+	Body        body         `json:"body"`
+	BodyBase64  opt[string]  `json:"body_base64"`
+	condition
+}
+
+// op checks the request.
+func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
+	update := &jobpb.Update{Ref: ref}
+	var err error
+	if update.Condition, err = q.condition.proto(); err != nil {
+		return nil, err
+	}
+	if err := q.setDue(update, now); err != nil {
+		return nil, err
+	}
+	if q.TTR.set {
+		ttr, err := job.TTRMillis("ttr", q.TTR.v)
+		if err != nil {
+			return nil, err
+		}
+		update.TtrMs = &ttr
+	}
+	if q.Priority.set {
+		priority, err := uint32Of("priority", q.Priority.v)
+		if err != nil {
+			return nil, err
+		}
+		update.Priority = &priority
+	}
+	if q.MaxAttempts.set {
+		attempts, err := uint32Of("max_attempts", q.MaxAttempts.v)
+		if err != nil {
+			return nil, err
+		}
+		update.MaxAttempts = &attempts
+	}
+	if q.Body.set || q.BodyBase64.set {
+		b, err := pickBody(q.Body, q.BodyBase64, maxBody)
+		if err != nil {
+			return nil, err
+		}
+		update.Body, update.BodyKind = b.b, b.kind
+	}
+	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil {
+		return nil, job.Errorf(job.CodeInvalid, "nothing is to change; give one of delay, due_at, ttr, priority, max_attempts and body")
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: update}}, nil
+}
+
+func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
+	switch {
+	case q.DueAt.set && q.Delay.set:
+		return job.Errorf(job.CodeInvalid, "delay and due_at are both given; give one")
+	case q.DueAt.set:
+		due, err := q.DueAt.millis("due_at", now)
+		update.DueMs = &due
+		return err
+	case q.Delay.set:
+		delay, err := job.Millis("delay", q.Delay.v, job.MaxDelay)
+		update.DelayMs = &delay
+		return err
+	}
+	return nil
+}
+
+// updateJob handles PATCH /v1/jobs/{id}.
+func (s *server) updateJob(x *exchange) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	var q updateRequest
+	if err := x.decode(s.maxJobRequest(), &q); err != nil {
+		return err
+	}
+	op, err := q.op(&jobpb.Ref{Id: id}, s.MaxBodyBytes, time.Now())
+	if err != nil {
+		return err
+	}
+	return s.changed(x, op)
+}
+
+// condition are the members that narrow a request to a job as its caller last
+// saw it.
+type condition struct {
+	IfRevision opt[int64]    `json:"if_revision"`
+	IfState    opt[[]string] `json:"if_state"`
+}
+
+func (c *condition) proto() (*jobpb.Condition, error) {
+	if !c.IfRevision.set && !c.IfState.set {
+		return nil, nil
+	}
+	made := &jobpb.Condition{}
+	if c.IfRevision.set {
+		revision, err := uint32Of("if_revision", c.IfRevision.v)
+		if err != nil {
+			return nil, err
+		}
+		if revision == 0 {
+			return nil, job.Errorf(job.CodeInvalid, "if_revision is 0; revisions start with 1")
+		}
+		made.Revision = revision
+	}
+	if c.IfState.set && len(c.IfState.v) == 0 {
+		return nil, job.Errorf(job.CodeInvalid, "if_state is empty; it takes a list of delayed, ready, reserved and dead")
+	}
+	for _, name := range c.IfState.v {
+		state, ok := statesByName[name]
+		if !ok {
+			return nil, job.Errorf(job.CodeInvalid, "if_state has %.40q; it takes delayed, ready, reserved and dead", name)
+		}
+		if !slices.Contains(made.States, state) {
+			made.States = append(made.States, state)
+		}
+	}
+	return made, nil
+}
+
+// statesByName are the states that a job can be found in.
+var statesByName = map[string]jobpb.State{
+	"delayed":  jobpb.State_STATE_DELAYED,
+	"ready":    jobpb.State_STATE_READY,
+	"reserved": jobpb.State_STATE_RESERVED,
+	"dead":     jobpb.State_STATE_DEAD,
+}
+
+// queryCondition reads a condition from the query of a DELETE, which has no
+// body. States are separated by commas.
+func queryCondition(query url.Values) (*jobpb.Condition, error) {
+	var c condition
+	if v := query.Get("if_revision"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return nil, job.Errorf(job.CodeInvalid, "if_revision is %.40q; it takes a whole number", v)
+		}
+		c.IfRevision = opt[int64]{set: true, v: n}
+	}
+	if v := query.Get("if_state"); v != "" {
+		c.IfState = opt[[]string]{set: true, v: strings.Split(v, ",")}
+	}
+	return c.proto()
+}
+
+var ifExists = map[string]jobpb.IfExists{
+	"conflict": jobpb.IfExists_IF_EXISTS_CONFLICT,
+	"keep":     jobpb.IfExists_IF_EXISTS_KEEP,
+	"replace":  jobpb.IfExists_IF_EXISTS_REPLACE,
+	"postpone": jobpb.IfExists_IF_EXISTS_POSTPONE,
+}
+
+// ifExists reads what an add is to do when its id is taken.
+func (q *addRequest) ifExists(add *jobpb.Add) error {
+	what, ok := ifExists[q.IfExists.or("conflict")]
+	if !ok {
+		return job.Errorf(job.CodeInvalid, "if_exists is %.40q; it takes conflict, keep, replace and postpone", q.IfExists.v)
+	}
+	if q.IfExists.set && add.Id == "" {
+		return job.Errorf(job.CodeInvalid, "if_exists is given without an id")
+	}
+	c, err := q.condition.proto()
+	if err != nil {
+		return err
+	}
+	if c != nil && what != jobpb.IfExists_IF_EXISTS_REPLACE && what != jobpb.IfExists_IF_EXISTS_POSTPONE {
+		return job.Errorf(job.CodeInvalid, "if_revision and if_state need if_exists to be replace or postpone")
+	}
+	add.IfExists, add.Condition = what, c
+	return nil
+}

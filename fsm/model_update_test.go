@@ -1,0 +1,106 @@
+package fsm
+
+import (
+	"slices"
+
+	"tarry/job/jobpb"
+)
+
+// addTo handles an add whose id is taken, and says whether a job is to be made
+// all the same.
+func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
+	replaces := a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE
+	if !replaces && a.IfExists != jobpb.IfExists_IF_EXISTS_POSTPONE {
+		m.addAgain(a, old, r)
+		return false
+	}
+	switch {
+	case !meets(a.Condition, old):
+		r.Code = jobpb.Code_CONDITION_FAILED
+	case old.State == jobpb.State_STATE_RESERVED:
+		r.Code = jobpb.Code_ALREADY_RESERVED
+	case replaces && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
+		r.Code = jobpb.Code_TOO_MANY_TOPICS
+	case replaces:
+		m.topics[old.Topic].Deleted++
+		m.remove(old)
+		r.Replaced = true
+		return true
+	case old.Topic != a.Topic:
+		r.Code = jobpb.Code_ID_CONFLICT
+	case old.State == jobpb.State_STATE_DEAD:
+		r.Code = jobpb.Code_ALREADY_DEAD
+	default:
+		m.setDue(old, a.DueMs, a.DelayMs)
+		old.Revision++
+		r.Seq, r.Id, r.State, r.DueMs, r.Revision = old.Seq, old.Id, old.State, old.DueMs, old.Revision
+		r.Existing, r.Postponed = true, true
+	}
+	return false
+}
+
+func (m *model) setDue(j *modelJob, due, delay int64) {
+	if due == 0 {
+		due = m.clock + delay
+	}
+	j.DueMs = max(due, m.clock)
+	j.DelayMs = j.DueMs - m.clock
+	j.State = jobpb.State_STATE_READY
+	if j.DelayMs > 0 {
+		j.State = jobpb.State_STATE_DELAYED
+	}
+}
+
+func meets(c *jobpb.Condition, j *modelJob) bool {
+	return c == nil || (c.Revision == 0 || c.Revision == j.Revision) && (len(c.States) == 0 || slices.Contains(c.States, j.State))
+}
+
+func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
+	due, delay := op.GetDueMs(), op.GetDelayMs()
+	bad := op.DueMs != nil && (op.DelayMs != nil || due < 1 || due > m.clock+1_000_000_000_000) ||
+		delay < 0 || delay > 1_000_000_000_000 || op.TtrMs != nil && *op.TtrMs < 1 || op.Ref.Id == "" && op.Ref.Seq == 0
+	if bad {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	j := m.find(op.Ref)
+	if j == nil {
+		r.Code = jobpb.Code_NOT_FOUND
+		return
+	}
+	moves := op.DueMs != nil || op.DelayMs != nil
+	switch {
+	case op.Ref.Generation != 0 && (j.State != jobpb.State_STATE_RESERVED || op.Ref.Generation != j.generation):
+		r.Code = jobpb.Code_STALE_TOKEN
+		return
+	case !meets(op.Condition, j):
+		r.Code = jobpb.Code_CONDITION_FAILED
+		return
+	case j.State == jobpb.State_STATE_RESERVED:
+		r.Code = jobpb.Code_ALREADY_RESERVED
+		return
+	case j.State == jobpb.State_STATE_DEAD && moves:
+		r.Code = jobpb.Code_ALREADY_DEAD
+		return
+	case j.State != jobpb.State_STATE_DEAD && op.GetMaxAttempts() != 0 && *op.MaxAttempts <= j.Attempts:
+		r.Code = jobpb.Code_INVALID
+		return
+	case moves:
+		m.setDue(j, due, delay)
+	}
+	if op.Priority != nil {
+		j.Priority = *op.Priority
+	}
+	if op.TtrMs != nil {
+		j.TtrMs = *op.TtrMs
+	}
+	if op.MaxAttempts != nil {
+		j.MaxAttempts = *op.MaxAttempts
+	}
+	if op.Body != nil {
+		j.Body, j.BodyKind = op.Body, op.BodyKind
+		j.first.Body, j.first.BodyKind = op.Body, op.BodyKind // what an add is compared with
+	}
+	j.Revision++
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
+}
