@@ -96,6 +96,7 @@ func FuzzURLs(f *testing.F) {
 	} {
 		f.Add(c[0], c[1], c[2], c[3])
 	}
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
 	f.Fuzz(func(t *testing.T, method, path, query, header string) {
 		r, err := http.NewRequest(method, "http://node", strings.NewReader("{}"))
 		if err != nil {
@@ -108,8 +109,6 @@ func FuzzURLs(f *testing.F) {
 		if name, value, ok := strings.Cut(header, ": "); ok {
 			r.Header[http.CanonicalHeaderKey(name)] = []string{value}
 		}
-		q := apitest.New()
-		h := New(Options{Queue: q, Operator: &apitest.Operator{}})
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		switch {
