@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type config struct {
 	duration time.Duration
 	seed     uint64
 	faults   string // names with commas; empty: the whole mix; none: no faults
+	trailing int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
 	mutant   string // a defect of the server to switch on, which the judge must find
 	binary   string // empty: build one
 	dir      string // empty: a temporary one
@@ -88,12 +90,15 @@ func (r *run) build(ctx context.Context) error {
 
 // onGround runs where the nodes have their place.
 func (r *run) onGround(ctx context.Context) (err error) {
+	if r.mutant != "" && !r.ground.have.Has(fault.HookBinary) {
+		return errors.New("--mutant needs a server that was built with -tags chaos")
+	}
 	faults, lacking, err := pick(catalogue(), r.faults, r.ground.have)
 	if err != nil {
 		return err
 	}
 	r.report.Lacking = lacking
-	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{Binary: r.binary, Dir: r.dir, Nodes: r.nodes}))
+	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{Binary: r.binary, Dir: r.dir, Nodes: r.nodes, Env: r.hooks()}))
 	if err != nil {
 		return err
 	}
@@ -119,13 +124,22 @@ func (r *run) onGround(ctx context.Context) (err error) {
 func (r *run) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	for _, n := range r.cluster.Nodes() {
-		n.Setenv("TARRY_HOOK_MUTANT", r.mutant)
-	}
 	if err := r.cluster.Start(); err != nil {
 		return err
 	}
 	return r.cluster.WaitReady(ctx, r.cluster.Nodes()...)
+}
+
+// hooks is what the run wants of a server that has hooks.
+func (r *run) hooks() []string {
+	if !r.ground.have.Has(fault.HookBinary) {
+		return nil
+	}
+	env := []string{"TARRY_HOOK_MUTANT=" + r.mutant}
+	if r.trailing > 0 {
+		env = append(env, "TARRY_HOOK_TRAILING="+strconv.Itoa(r.trailing))
+	}
+	return env
 }
 
 // loadAndInject lasts for the run's duration, or until a fault finds a broken

@@ -12,7 +12,12 @@ import (
 
 // catalogue is every fault there is.
 func catalogue() []fault.Fault {
-	return slices.Concat(fault.Process(), fault.Network(), fault.Disk())
+	return slices.Concat(
+		fault.Process(),
+		fault.Membership(),
+		fault.Network(),
+		fault.Disk(),
+	)
 }
 
 // pick chooses from all faults those that a run may inject: the named ones or,

@@ -176,6 +176,9 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.SnapshotInterval = 20 * time.Second
 	c.SnapshotThreshold = 8192
 	c.TrailingLogs = 10240
+	if n := hook.Trailing(); n > 0 { // a harness wants followers to need the whole state
+		c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = time.Second, n, n
+	}
 	c.NoSnapshotRestoreOnStart = true // the state machine is its own newest snapshot
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false

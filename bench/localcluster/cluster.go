@@ -24,6 +24,7 @@ type Options struct {
 	Dir    string   // an existing directory for data and logs; its owner removes it
 	Nodes  int      // nodes of the first start, n1, n2, ...
 	Args   []string // further arguments of every node
+	Env    []string // further environment of every node, KEY=VALUE
 
 	// What follows places nodes elsewhere than on 127.0.0.1 with everything
 	// below Dir. Each may be nil and is asked once for a node, by its id.
@@ -41,8 +42,9 @@ const loopback = "127.0.0.1"
 type Cluster struct {
 	options Options
 
-	mu    sync.Mutex
-	nodes []*Node
+	mu        sync.Mutex
+	nodes     []*Node
+	forgotten []*Node
 }
 
 // New gives every node its ports and directory and starts nothing.
@@ -63,7 +65,7 @@ func New(o Options) (*Cluster, error) {
 
 // place makes a node with its own ports and directory.
 func (c *Cluster) place(id string) (*Node, error) {
-	n := &Node{ID: id, binary: c.options.Binary, dir: filepath.Join(c.options.Dir, id), host: loopback}
+	n := &Node{ID: id, binary: c.options.Binary, common: c.options.Env, dir: filepath.Join(c.options.Dir, id), host: loopback}
 	n.dataDir = filepath.Join(n.dir, "data")
 	if c.options.Prepare != nil {
 		if err := c.options.Prepare(id); err != nil {
@@ -125,10 +127,17 @@ func (n *Node) listen(addr string) string {
 	return net.JoinHostPort("0.0.0.0", port)
 }
 
-// Add makes one more node, which only ever joins, and does not start it.
+// Add makes one more node, which only ever joins, and does not start it. A node
+// that was forgotten comes back to its place, with the files it left there.
 func (c *Cluster) Add(id string) (*Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.forgotten, func(n *Node) bool { return n.ID == id }); i >= 0 {
+		n := c.forgotten[i]
+		c.forgotten = slices.Delete(c.forgotten, i, i+1)
+		c.nodes = append(slices.Clip(c.nodes), n)
+		return n, nil
+	}
 	n, err := c.place(id)
 	if err != nil {
 		return nil, err
@@ -147,6 +156,7 @@ func (c *Cluster) Forget(n *Node) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nodes = slices.DeleteFunc(slices.Clone(c.nodes), func(other *Node) bool { return other == n })
+	c.forgotten = append(c.forgotten, n)
 	return nil
 }
 

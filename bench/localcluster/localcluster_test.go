@@ -62,7 +62,8 @@ func TestKilledNodeStartsAgainWithTheSameCommandLine(t *testing.T) {
 func TestNodesArePlacedWhereOptionsSay(t *testing.T) {
 	data := t.TempDir()
 	c, err := New(Options{
-		Binary: script(t, `echo "$PLACE $TARRY_X"; exit 7`), Dir: t.TempDir(), Nodes: 1,
+		Binary: script(t, `echo "$PLACE $TARRY_X$TARRY_ALL"; exit 7`), Dir: t.TempDir(), Nodes: 1,
+		Env:     []string{"TARRY_ALL=!"},
 		Host:    func(id string) string { return id + ".example" },
 		DataDir: func(string) string { return data },
 		Prefix:  func(id string) []string { return []string{"env", "PLACE=" + id} },
@@ -82,7 +83,7 @@ func TestNodesArePlacedWhereOptionsSay(t *testing.T) {
 		require.Equal(t, 7, code)
 		out, err := n.Output()
 		require.NoError(t, err)
-		require.Equal(t, "n1 "+value+"\n", out, "only what this life printed")
+		require.Equal(t, "n1 "+value+"!\n", out, "only what this life printed")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(data, "state"), nil, 0o644))
 	require.NoError(t, n.Wipe())
@@ -90,6 +91,10 @@ func TestNodesArePlacedWhereOptionsSay(t *testing.T) {
 	require.DirExists(t, data, "the directory may be a mount")
 	require.NoError(t, c.Forget(n))
 	require.Empty(t, c.Nodes())
+	again, err := c.Add("n1")
+	require.NoError(t, err)
+	require.Same(t, n, again, "a place is made once")
+	require.Len(t, c.Nodes(), 1)
 }
 
 func TestNamedNodesListenForOthersEverywhere(t *testing.T) {

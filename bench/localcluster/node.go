@@ -23,8 +23,9 @@ type Node struct {
 	binary  string
 	prefix  []string // runs the binary
 	args    []string
-	host    string // of the addresses for clients
-	name    string // of those for other nodes
+	common  []string // environment that all nodes share
+	host    string   // of the addresses for clients
+	name    string   // of those for other nodes
 	dir     string
 	dataDir string
 
@@ -86,7 +87,7 @@ func (n *Node) Start() error {
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = processAttributes()
-	cmd.Env = environment()
+	cmd.Env = append(environment(), n.common...)
 	for key, value := range n.env {
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}

@@ -42,6 +42,9 @@ const (
 
 var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup"}
 
+// Has reports whether n holds all of what.
+func (n Needs) Has(what Needs) bool { return n&what == what }
+
 // Lacks is what n asks for and have does not hold.
 func (n Needs) Lacks(have Needs) Needs { return n &^ have }
 

@@ -12,6 +12,7 @@
 //	TARRY_HOOK_KILL    "before-apply:40": SIGKILL at the 40th time that point is passed
 //	TARRY_HOOK_CLOCK   a file with milliseconds as text, which are added to the clock
 //	TARRY_HOOK_MUTANT  the name of a mutant
+//	TARRY_HOOK_TRAILING  how many log entries stay behind a snapshot, and lie between two
 //
 // The package imports nothing of the project.
 package hook

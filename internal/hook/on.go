@@ -24,9 +24,10 @@ const clockEvery = 20 * time.Millisecond
 var active = mustRead(os.Getenv)
 
 type hooks struct {
-	mutant string
-	kill   killer
-	clock  offset
+	mutant   string
+	trailing uint64
+	kill     killer
+	clock    offset
 }
 
 // mustRead panics on an environment that is not understood: a harness that
@@ -43,6 +44,13 @@ func read(getenv func(string) string) (*hooks, error) {
 	h := &hooks{mutant: getenv(environment + "MUTANT")}
 	if h.mutant != "" && !slices.Contains(Mutants(), h.mutant) {
 		return nil, fmt.Errorf("%sMUTANT is %q, which is no mutant", environment, h.mutant)
+	}
+	if v := getenv(environment + "TRAILING"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("%sTRAILING is %q, which is no number of entries", environment, v)
+		}
+		h.trailing = n
 	}
 	h.clock.file = getenv(environment + "CLOCK")
 	if at := getenv(environment + "KILL"); at != "" {
@@ -118,3 +126,7 @@ func Clock() time.Duration { return active.clock.get(time.Now()) }
 
 // Mutant says whether this process is the mutant of that name.
 func Mutant(name string) bool { return active.mutant == name }
+
+// Trailing is how many entries of the log stay behind a snapshot, and after how
+// many the next is taken; 0 leaves both to the server.
+func Trailing() uint64 { return active.trailing }

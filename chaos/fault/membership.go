@@ -1,0 +1,248 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Membership are the faults of who belongs to the cluster and who leads it. After
+// each the cluster has the members it had before.
+func Membership() []Fault {
+	return []Fault{
+		{Name: "transfer-storm", Weight: 3, Run: transferStorm},
+		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
+		{Name: "replace-node", Weight: 1, Run: replace},
+		{Name: "wipe-node", Weight: 1, Run: wipeOne},
+		{Name: "far-behind", Weight: 1, Needs: HookBinary, Run: farBehind},
+	}
+}
+
+// transferStorm hands leadership on again and again, faster than an operator
+// would. A transfer that is refused, because one is under way, is fine.
+func transferStorm(ctx context.Context, e *Env) error {
+	if _, err := e.All(); err != nil {
+		return err
+	}
+	end, done := time.Now().Add(e.Between(2*time.Second, 6*time.Second)), 0
+	for time.Now().Before(end) && ctx.Err() == nil {
+		leader, err := e.currentLeader(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Cluster.Call(ctx, http.MethodPost, leader, "/v1/cluster/transfer-leadership", nil) == nil {
+			done++
+		}
+		Wait(ctx, e.Between(100*time.Millisecond, time.Second))
+	}
+	e.Log.Info("leadership was handed on", "times", done)
+	e.Count("transfers", done)
+	return nil
+}
+
+// extraNode is the node that joins for a while.
+const extraNode = "x1"
+
+// joinExtra adds a node to the cluster and waits until it votes.
+func (e *Env) joinExtra(ctx context.Context) (*localcluster.Node, error) {
+	extra, err := e.Cluster.Add(extraNode)
+	if err != nil {
+		return nil, err
+	}
+	if err := extra.Wipe(); err != nil {
+		return nil, err
+	}
+	e.Log.Info("a node joins", "node", extra.ID)
+	if err := extra.Start(); err != nil {
+		return nil, err
+	}
+	e.awaitVoter(ctx, extra)
+	return extra, nil
+}
+
+// awaitVoter waits until the node is ready and a live voter in the eyes of the
+// leader. A node that does not get there breaks I6.
+func (e *Env) awaitVoter(ctx context.Context, n *localcluster.Node) {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	err := e.Cluster.WaitReady(ctx, n)
+	if err == nil {
+		err = e.untilMembers(ctx, func(members []localcluster.Member) error {
+			for _, m := range members {
+				if m.ID == n.ID && m.Voter && m.Alive {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s is no live voter: %+v", n.ID, members)
+		})
+	}
+	if err != nil {
+		e.Violate("I6", "a node that joined: %v", err)
+	}
+}
+
+// untilMembers asks the leader for the members until f is content.
+func (e *Env) untilMembers(ctx context.Context, f func([]localcluster.Member) error) error {
+	return localcluster.Until(ctx, func() error {
+		leader, err := e.Cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		members, err := e.Cluster.Members(ctx, leader)
+		if err != nil {
+			return err
+		}
+		return f(members)
+	})
+}
+
+// remove has a member removed by the leader and waits until it is out. The call
+// is repeated while it is refused or its outcome is open.
+func (e *Env) remove(ctx context.Context, n *localcluster.Node) {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	err := localcluster.Until(ctx, func() error {
+		leader, err := e.Cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		call := e.Cluster.Call(ctx, http.MethodDelete, leader, "/v1/cluster/members/"+n.ID, nil)
+		members, err := e.Cluster.Members(ctx, leader)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if m.ID == n.ID {
+				return errors.Join(call, fmt.Errorf("%s is still a member", n.ID))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		e.Violate("I6", "a node could not be removed: %v", err)
+	}
+}
+
+// dismiss takes the extra node out for good.
+func (e *Env) dismiss(ctx context.Context, extra *localcluster.Node) error {
+	e.remove(ctx, extra)
+	return errors.Join(extra.Kill(), e.Cluster.Forget(extra))
+}
+
+// joinAndLeave lets a node join, stay a while, and leave by itself.
+func joinAndLeave(ctx context.Context, e *Env) error {
+	if _, err := e.All(); err != nil {
+		return err
+	}
+	extra, err := e.joinExtra(ctx)
+	if err != nil {
+		return err
+	}
+	Wait(ctx, e.Hold())
+	e.Log.Info("it leaves", "node", extra.ID)
+	patience, cancel := Healing(ctx)
+	defer cancel()
+	if err := e.Cluster.Call(patience, http.MethodPost, extra, "/v1/cluster/leave", nil); err != nil {
+		// The answer of a node that goes may be lost; the removal goes on.
+		e.Log.Info("the call to leave was not answered well", "error", err)
+	}
+	return e.dismiss(ctx, extra)
+}
+
+// replace puts another node in the place of a member, and then the member, empty,
+// in its old place again.
+func replace(ctx context.Context, e *Env) error {
+	victim, err := e.Node(ctx)
+	if err == nil {
+		_, err = e.All()
+	}
+	if err != nil {
+		return err
+	}
+	extra, err := e.joinExtra(ctx)
+	if err != nil {
+		return err
+	}
+	e.Log.Info("it takes the place of a member", "member", victim.ID)
+	e.remove(ctx, victim)
+	if err := errors.Join(victim.Kill(), victim.Wipe(), victim.Start()); err != nil {
+		return err
+	}
+	e.awaitVoter(ctx, victim)
+	return e.dismiss(ctx, extra)
+}
+
+// wipeOne takes a node's data away: it lost its disk and its votes, and must come
+// back as a new member.
+func wipeOne(ctx context.Context, e *Env) error {
+	victim, err := e.Node(ctx)
+	if err == nil {
+		_, err = e.All()
+	}
+	if err != nil {
+		return err
+	}
+	e.Log.Info("kill -9 and wipe", "node", victim.ID)
+	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
+		return err
+	}
+	Wait(ctx, e.downtime())
+	err = e.Return(ctx, victim)
+	e.awaitVoter(ctx, victim)
+	return err
+}
+
+// behind is how many entries a follower misses at the least before it comes back,
+// more than nodes keep with --trailing 500; behindLimit ends the wait for them.
+const (
+	behind      = 1200
+	behindLimit = 30 * time.Second
+)
+
+// farBehind keeps a follower away until the others have dropped the entries that
+// it misses, so that it needs the whole state.
+func farBehind(ctx context.Context, e *Env) error {
+	victim, err := e.Follower(ctx)
+	if err == nil {
+		_, err = e.All()
+	}
+	if err != nil {
+		return err
+	}
+	if err := victim.Kill(); err != nil {
+		return err
+	}
+	start, err := e.appliedByLeader(ctx)
+	if err != nil {
+		return errors.Join(err, e.Return(ctx, victim))
+	}
+	limited, cancel := context.WithTimeout(ctx, behindLimit)
+	defer cancel()
+	missed := uint64(0)
+	for missed < behind && limited.Err() == nil {
+		Wait(limited, 200*time.Millisecond)
+		if now, err := e.appliedByLeader(limited); err == nil {
+			missed = now - start
+		}
+	}
+	e.Log.Info("a follower comes back", "node", victim.ID, "misses", missed)
+	e.Count("entries-missed-by-followers", int(missed))
+	return e.Return(ctx, victim)
+}
+
+func (e *Env) appliedByLeader(ctx context.Context) (index uint64, err error) {
+	err = e.untilMembers(ctx, func(members []localcluster.Member) error {
+		for _, m := range members {
+			if m.Role == "leader" {
+				index = m.AppliedIndex
+				return nil
+			}
+		}
+		return errors.New("no leader is known")
+	})
+	return index, err
+}
