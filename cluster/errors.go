@@ -2,8 +2,13 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
 	"time"
 
+	"tarry/cluster/logstore"
 	"tarry/job"
 )
 
@@ -25,4 +30,23 @@ func errDiskLow(why string) *job.Error {
 
 func errDraining() *job.Error {
 	return job.NotApplied("this node is about to stop; ask another node")
+}
+
+// withWayOut adds to the failure to open a shard what an operator can do about it,
+// unless the reason lies outside of the data.
+func withWayOut(err error, shardDir string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, logstore.ErrInUse), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EMFILE):
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, wayOut(filepath.Dir(shardDir)))
+}
+
+// wayOut says how a node comes back whose data cannot be used.
+func wayOut(dataDir string) string {
+	return fmt.Sprintf("the node does not serve from it. To bring the node back, move %s away (keep it until the cluster is healthy) "+
+		"and start the node again with --join: it rejoins as a new member and gets everything from the others. "+
+		"A cluster of one node has no others: only a backup helps there", dataDir)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -121,20 +122,7 @@ func (d *dataDir) save() error {
 	if err != nil {
 		return err
 	}
-	tmp := d.file() + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
-	if err != nil {
-		return fmt.Errorf("write the node's identity: %w", err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(tmp, d.file())
-	}
-	if err == nil {
-		err = syncDir(d.path)
-	}
-	if err != nil {
+	if err := writeDurably(d.file(), append(data, '\n')); err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
 	}
 	return nil
@@ -185,3 +173,79 @@ func syncDir(path string) error {
 }
 
 func shardDir(n uint32) string { return fmt.Sprintf("shard-%d", n) }
+
+// ownerFile, in each of a shard's directories, names the server that they belong
+// to, so that parts of two directories are not taken for one.
+const ownerFile = "owner"
+
+// claim checks that log and state of a shard are both there and both of this
+// server, and marks them as its own on the first start. The state is marked
+// first, so a crash in between does not look like a loss.
+func claim(shardDir, serverID string) error {
+	stateDir, logDir := filepath.Join(shardDir, "fsm"), filepath.Join(shardDir, "raft")
+	state, err := ownerOf(stateDir)
+	if err != nil {
+		return err
+	}
+	log, err := ownerOf(logDir)
+	if err != nil {
+		return err
+	}
+	for dir, owner := range map[string]string{stateDir: state, logDir: log} {
+		if owner != "" && owner != serverID {
+			return fmt.Errorf("%s belongs to the incarnation %s, but the data directory to %s: they are parts of two copies", dir, owner, serverID)
+		}
+	}
+	_, err = os.Stat(filepath.Join(stateDir, "CURRENT"))
+	switch {
+	case state == "" && log != "":
+		return fmt.Errorf("the state is missing in %s, and its log is there", stateDir)
+	case state != "" && log == "" && err == nil:
+		return fmt.Errorf("the log is missing in %s, and its state is there", logDir)
+	case state != "" && log != "":
+		return nil
+	}
+	for _, dir := range []string{stateDir, logDir} {
+		if err := writeOwner(dir, serverID); err != nil {
+			return fmt.Errorf("mark %s as this node's: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// ownerOf returns the server that a directory is marked for, else an empty text.
+func ownerOf(dir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read whose directory it is: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func writeOwner(dir, serverID string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	return errors.Join(writeDurably(filepath.Join(dir, ownerFile), []byte(serverID+"\n")), syncDir(filepath.Dir(dir)))
+}
+
+// writeDurably replaces a file, whole or not at all.
+func writeDurably(path string, data []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return err
+}

@@ -117,24 +117,36 @@ func openShard(cfg shardConfig) (*Shard, error) {
 }
 
 func (s *Shard) openStores() (err error) {
+	defer func() { err = withWayOut(err, s.cfg.Dir) }()
 	if err := errors.Join(makeDir(s.cfg.Dir), syncAbove(s.cfg.Dir)); err != nil {
 		return fmt.Errorf("shard directory: %w", err)
 	}
+	if err := claim(s.cfg.Dir, s.cfg.ServerID); err != nil {
+		return err
+	}
 	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
-		Fatal: s.cfg.Fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog,
+		Fatal: s.fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog,
 	}); err != nil {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
-		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.cfg.Fatal, Point: hook.Point,
+		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.fatal, Point: hook.Point,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)
 	}
-	if err := statemachine.CheckStart(s.machine, s.stores.Log); err != nil {
+	if err := statemachine.CheckStart(s.machine, s.stores.Log, s.stores.Stable); err != nil {
 		return err
 	}
-	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.cfg.Fatal, Log: s.stores.Log})
+	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.fatal, Log: s.stores.Log})
 	return nil
+}
+
+// fatal ends the process; for damaged files it says what can be done.
+func (s *Shard) fatal(err error) {
+	if errors.Is(err, logstore.ErrDamaged) || fsm.Damaged(err) {
+		err = withWayOut(err, s.cfg.Dir)
+	}
+	s.cfg.Fatal(err)
 }
 
 // hasState reports whether Raft has ever run on these stores.

@@ -12,6 +12,10 @@ import (
 // installed snapshot. A new View sees what is there now.
 var ErrViewEnded = errors.New("the state under this view was closed or replaced")
 
+// Damaged says whether an error of this package means that files are not what was
+// written.
+func Damaged(err error) bool { return pebble.IsCorruptionError(err) }
+
 // store is one open database and the views that read from it. It can be closed
 // under its views: their owners then get ErrViewEnded, and nobody waits for a
 // view that was forgotten.

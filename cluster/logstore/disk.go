@@ -17,6 +17,9 @@ import (
 	"tarry/internal/hook"
 )
 
+// ErrInUse is wrapped by the error of Open when another process has the files open.
+var ErrInUse = errors.New("it is in use by another process")
+
 // Disk is what the stores keep their data on. The simulation of power losses
 // gives one of its own; everywhere else it is files below a directory.
 type Disk struct {
@@ -42,13 +45,16 @@ func openDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(walDir, 0o750); err != nil {
 		return nil, fmt.Errorf("log directory: %w", err)
 	}
+	if err := checkList(walDir); err != nil {
+		return nil, err
+	}
 	// The stable store goes first: its lock says that dir is in use.
 	stable, err := raftboltdb.New(raftboltdb.Options{
 		Path:        filepath.Join(dir, stableFile),
 		BoltOptions: &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockWait},
 	})
 	if errors.Is(err, bbolt.ErrTimeout) {
-		return nil, fmt.Errorf("stable store in %s is in use by another process", dir)
+		return nil, fmt.Errorf("stable store in %s: %w", dir, ErrInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the stable store in %s: %w", dir, err)
@@ -58,6 +64,20 @@ func openDisk(dir string) (*Disk, error) {
 		d.Segments = Unsynced(d.Segments)
 	}
 	return d, nil
+}
+
+// checkList refuses segments without the list of them: the log would take them for
+// leftovers and remove them.
+func checkList(walDir string) error {
+	_, err := os.Stat(filepath.Join(walDir, metadb.FileName))
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	segments, err := filepath.Glob(filepath.Join(walDir, "*.wal"))
+	if err == nil && len(segments) > 0 {
+		err = fmt.Errorf("%s is missing, the list of segments of the log, and %d segments are there", filepath.Join(walDir, metadb.FileName), len(segments))
+	}
+	return err
 }
 
 // Unsynced is fs, except that it says it has synced and has not. It is the

@@ -125,7 +125,15 @@ func (l *logStore) LastIndex() (index uint64, err error) {
 }
 
 func (l *logStore) GetLog(index uint64, entry *raft.Log) error {
-	return l.read("read entry", func() error { return l.store.GetLog(index, entry) })
+	return l.read("read entry", func() error {
+		if err := l.store.GetLog(index, entry); err != nil {
+			return err
+		}
+		if entry.Index != index {
+			return fmt.Errorf("entry %d: %w: it says that it is entry %d", index, ErrDamaged, entry.Index)
+		}
+		return unseal(entry)
+	})
 }
 
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
@@ -134,7 +142,7 @@ func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	hook.Point(hook.BeforeLogStore)
 	l.latency.begin(time.Now())
 	defer func() { l.latency.end(time.Now()) }()
-	if err := l.write("append", func() error { return l.store.StoreLogs(entries) }); err != nil {
+	if err := l.write("append", func() error { return l.store.StoreLogs(sealed(entries)) }); err != nil {
 		return err
 	}
 	hook.Point(hook.AfterLogStore)

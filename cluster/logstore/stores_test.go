@@ -133,7 +133,7 @@ func (b *broken) do(op string) error {
 
 func (b *broken) FirstIndex() (uint64, error)          { return 1, b.do("first") }
 func (b *broken) LastIndex() (uint64, error)           { return 1, b.do("last") }
-func (b *broken) GetLog(uint64, *raft.Log) error       { return b.do("get-log") }
+func (b *broken) GetLog(i uint64, e *raft.Log) error   { e.Index = i; return b.do("get-log") }
 func (b *broken) StoreLogs([]*raft.Log) error          { return b.do("append") }
 func (b *broken) DeleteRange(uint64, uint64) error     { return b.do("truncate") }
 func (b *broken) Set([]byte, []byte) error             { return b.do("set") }

@@ -62,7 +62,7 @@ func (l *life) openStores() error {
 	if err != nil {
 		return err
 	}
-	return statemachine.CheckStart(l.machine, l.stores.Log)
+	return statemachine.CheckStart(l.machine, l.stores.Log, l.stores.Stable)
 }
 
 // fatal is the end of the process, which nothing but a power loss may bring.

@@ -59,7 +59,7 @@ func (n *node) closeDisks() {
 
 func (n *node) start() {
 	n.open()
-	require.NoError(n.t, CheckStart(n.machine, n.stores.Log))
+	require.NoError(n.t, CheckStart(n.machine, n.stores.Log, n.stores.Stable))
 	n.adapter = New(n.machine, Options{Fatal: n.fatal, Log: n.stores.Log})
 	n.adapter.SetServing(true)
 	c := raft.DefaultConfig()

@@ -37,21 +37,27 @@ func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
 		state       uint64 // 0: fresh
 		stateTerm   uint64 // of its last entry
 		first, last uint64 // of the log; 0: empty
+		votes       uint64 // the term they have come to; 0: lost
 		dropped     bool
 		refused     string
 	}{
 		"fresh":                              {},
-		"fresh, log from its beginning":      {first: 1, last: 9},
-		"fresh, log truncated":               {first: 5, last: 9, refused: "has come to entry 0, but the log begins with entry 5"},
-		"state within the log":               {state: 6, first: 3, last: 9},
-		"state at the log's end":             {state: 9, first: 3, last: 9},
-		"state just before the log":          {state: 2, first: 3, last: 9},
-		"state further behind the log":       {state: 2, first: 4, last: 9, refused: "has come to entry 2, but the log begins with entry 4"},
-		"state alone":                        {state: 9},
-		"state beyond the log":               {state: 12, first: 3, last: 9, dropped: true},
-		"state contradicts the log":          {state: 6, stateTerm: 3, first: 3, last: 9, dropped: true},
-		"state contradicts the log's end":    {state: 9, stateTerm: 3, first: 3, last: 9, dropped: true},
-		"state just before, of another term": {state: 2, stateTerm: 1, first: 3, last: 9},
+		"fresh, log from its beginning":      {first: 1, last: 9, votes: 2},
+		"fresh, log truncated":               {first: 5, last: 9, votes: 3, refused: "has come to entry 0, but the log begins with entry 5"},
+		"state within the log":               {state: 6, first: 3, last: 9, votes: 3},
+		"state at the log's end":             {state: 9, first: 3, last: 9, votes: 3},
+		"state just before the log":          {state: 2, first: 3, last: 9, votes: 3},
+		"state further behind the log":       {state: 2, first: 4, last: 9, votes: 3, refused: "has come to entry 2, but the log begins with entry 4"},
+		"state alone":                        {state: 9, votes: 2},
+		"state beyond the log":               {state: 12, first: 3, last: 9, votes: 3, dropped: true},
+		"state contradicts the log":          {state: 6, stateTerm: 3, first: 3, last: 9, votes: 3, dropped: true},
+		"state contradicts the log's end":    {state: 9, stateTerm: 3, first: 3, last: 9, votes: 3, dropped: true},
+		"state just before, of another term": {state: 2, stateTerm: 1, first: 3, last: 9, votes: 3},
+		"votes lost":                         {state: 6, first: 3, last: 9, refused: "votes have come to term 0"},
+		"votes lost, state alone":            {state: 6, refused: "votes have come to term 0"},
+		"votes older than the log":           {first: 1, last: 9, votes: 1, refused: "votes have come to term 1"},
+		"votes older than the state":         {state: 9, stateTerm: 3, first: 3, last: 9, votes: 2, refused: "hold entries of term 3"},
+		"votes alone":                        {votes: 4},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,10 +73,13 @@ func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
 			}
 			if tt.last > 0 {
 				require.NoError(t, n.stores.Log.StoreLogs(logEntries(t, tt.first, tt.last, term)))
-				require.NoError(t, n.stores.Stable.SetUint64([]byte("CurrentTerm"), 3))
 			}
-			err := CheckStart(n.machine, n.stores.Log)
+			if tt.votes > 0 {
+				require.NoError(t, n.stores.Stable.SetUint64([]byte(keyTerm), tt.votes))
+			}
+			err := CheckStart(n.machine, n.stores.Log, n.stores.Stable)
 			if tt.refused != "" {
+				require.ErrorIs(t, err, ErrDoubtful)
 				require.ErrorContains(t, err, tt.refused)
 				n.closeDisks()
 				return
@@ -105,7 +114,7 @@ func TestStartRefusesAStateWithoutConfiguration(t *testing.T) {
 	n.open()
 	defer n.closeDisks()
 	New(n.machine, Options{Fatal: n.fatal}).ApplyBatch(logEntries(t, 2, 3, 1))
-	require.ErrorContains(t, CheckStart(n.machine, n.stores.Log), "no Raft configuration")
+	require.ErrorContains(t, CheckStart(n.machine, n.stores.Log, n.stores.Stable), "no Raft configuration")
 }
 
 func TestEntryThatCannotBeAppliedIsFatal(t *testing.T) {
@@ -182,7 +191,8 @@ func TestSnapshotThatRaftWouldStumbleOverEndsTheProcess(t *testing.T) {
 			if tt.fatal {
 				require.Len(t, told, 1)
 				require.ErrorContains(t, told[0], "must start again")
-				require.NoError(t, CheckStart(n.machine, n.stores.Log), "which helps")
+				require.NoError(t, n.stores.Stable.SetUint64([]byte(keyTerm), 2))
+				require.NoError(t, CheckStart(n.machine, n.stores.Log, n.stores.Stable), "which helps")
 			} else {
 				require.Empty(t, told)
 				require.Equal(t, 1, changed)

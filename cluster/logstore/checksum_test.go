@@ -1,0 +1,68 @@
+package logstore
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+)
+
+func TestChecksumsTellDamage(t *testing.T) {
+	for name, damage := range map[string]func(e *raft.Log){
+		"data":       func(e *raft.Log) { e.Data[3] ^= 1 },
+		"index":      func(e *raft.Log) { e.Index++ },
+		"term":       func(e *raft.Log) { e.Term ^= 1 << 40 },
+		"type":       func(e *raft.Log) { e.Type++ },
+		"checksum":   func(e *raft.Log) { e.Extensions[2] ^= 8 },
+		"extensions": func(e *raft.Log) { e.Extensions = e.Extensions[:3] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := &raft.Log{Index: 7, Term: 3, Data: []byte("content")}
+			e := sealed([]*raft.Log{given})[0]
+			require.Nil(t, given.Extensions, "not ours to change")
+			read := *e
+			require.NoError(t, unseal(&read))
+			require.Equal(t, given, &read)
+			e.Data = bytes.Clone(e.Data)
+			damage(e)
+			require.ErrorIs(t, unseal(e), ErrDamaged)
+		})
+	}
+	require.NoError(t, unseal(&raft.Log{Index: 1, Data: []byte("of an older release")}))
+}
+
+// A flipped bit in a segment ends the process when the entry is read, instead of
+// going to a follower.
+func TestFlippedBitInASegmentIsNotServed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for i := uint64(1); i <= 40; i++ {
+		require.NoError(t, s.Log.StoreLog(&raft.Log{Index: i, Term: 1, Data: bytes.Repeat([]byte{byte(i)}, 200)}))
+	}
+	require.NoError(t, s.Close())
+	files, err := filepath.Glob(filepath.Join(dir, logDir, "*.wal"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	data, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	at := bytes.Index(data, bytes.Repeat([]byte{20}, 200))
+	require.Positive(t, at)
+	data[at+100] ^= 4
+	require.NoError(t, os.WriteFile(files[0], data, 0o640))
+
+	var told []error
+	// Opening samples the log to learn the size of entries, so it may notice too.
+	s, err = Open(dir, Options{Fatal: func(err error) { told = append(told, err) }})
+	if err != nil {
+		require.ErrorIs(t, err, ErrDamaged)
+		return
+	}
+	defer s.Close()
+	var e raft.Log
+	require.NoError(t, s.Log.GetLog(19, &e))
+	require.ErrorIs(t, s.Log.GetLog(20, &e), ErrDamaged)
+	require.Len(t, told, 1)
+}

@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lastingNode is the configuration of a single node that ran for a while.
+func lastingNode(t *testing.T) Config {
+	c := newTestCluster(t, 1)
+	c.leader()
+	for i := range 50 {
+		do(t, c.nodes[0], add(fmt.Sprint("job-", i), "t", 0))
+	}
+	c.stop(0)
+	cfg := c.cfgs[0]
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	return cfg
+}
+
+// flip changes one bit in the middle of a file's content.
+func flip(t *testing.T, file string) {
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	content := len(bytes.TrimRight(data, "\x00"))
+	data[content/2] ^= 1
+	require.NoError(t, os.WriteFile(file, data, 0o640))
+}
+
+func one(t *testing.T, pattern string) string {
+	files, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, files, pattern)
+	return files[len(files)-1]
+}
+
+// A node does not start on files that are damaged or do not belong together, and
+// says how it can come back.
+func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
+	const shard = "shard-0"
+	cfg := lastingNode(t)
+	for name, tt := range map[string]struct {
+		damage func(t *testing.T, dir string)
+		says   string
+	}{
+		"identity lost": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, "node.json")))
+		}, "node.json is missing"},
+		"identity damaged": {func(t *testing.T, dir string) {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "node.json"), []byte("{"), 0o640))
+		}, "node.json is damaged"},
+		"identity of another copy": {func(t *testing.T, dir string) {
+			file := filepath.Join(dir, "node.json")
+			require.NoError(t, os.Remove(file))
+			other, err := openDataDir(t.TempDir(), "n1")
+			require.NoError(t, err)
+			require.NoError(t, other.close())
+			require.NoError(t, os.Rename(other.file(), file))
+		}, "belongs to the incarnation"},
+		"votes lost": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "stable.db")))
+		}, "votes have come to term 0"},
+		"votes cut off": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Truncate(filepath.Join(dir, shard, "raft", "stable.db"), 5000))
+		}, "stable store"},
+		"list of segments lost": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "wal", "wal-meta.db")))
+		}, "list of segments"},
+		"state lost": {func(t *testing.T, dir string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, shard, "fsm")))
+		}, "the state is missing"},
+		"state without its pointer": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, shard, "fsm", "CURRENT")))
+		}, "CURRENT is missing"},
+		"manifest lost": {func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(one(t, filepath.Join(dir, shard, "fsm", "gen-*", "MANIFEST-*"))))
+		}, "MANIFEST"},
+		"manifest damaged": {func(t *testing.T, dir string) {
+			flip(t, one(t, filepath.Join(dir, shard, "fsm", "gen-*", "MANIFEST-*")))
+		}, "state machine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			dir := t.TempDir()
+			require.NoError(t, os.CopyFS(dir, os.DirFS(cfg.DataDir)))
+			cfg.DataDir = dir
+			tt.damage(t, dir)
+			n, err := Start(cfg)
+			if err == nil {
+				require.NoError(t, n.Stop())
+			}
+			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, "move ")
+			require.ErrorContains(t, err, "rejoin")
+		})
+	}
+}
