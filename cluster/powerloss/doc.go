@@ -20,6 +20,6 @@
 // segments) are modelled by files that are replaced in one durable step, because
 // bbolt writes to real files only.
 //
-//	go test ./cluster/powerloss -powerloss.rounds 2000
+//	go test ./cluster/powerloss -timeout 30m -powerloss.rounds 2000
 //	go test ./cluster/powerloss -powerloss.seed 17 -powerloss.rounds 1
 package powerloss
