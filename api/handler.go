@@ -22,8 +22,9 @@ type Options struct {
 
 	// MaxBodyBytes limits the body of one job; 0 means job.DefaultMaxBodyBytes.
 	MaxBodyBytes int
-	// MaxBufferedBytes limits the requests held in memory at one time, over all
-	// connections. More are answered 429. 0 means 256 MiB.
+	// MaxBufferedBytes limits the requests, and the bodies of jobs in answers,
+	// held in memory at one time, over all connections. More are answered 429.
+	// 0 means 256 MiB.
 	MaxBufferedBytes int64
 	// Timeout bounds each of reading a request, handling it (beyond the wait that
 	// a reserve asks for; when it is over the outcome is unknown), and writing the

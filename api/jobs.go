@@ -202,6 +202,9 @@ func (s *server) getJob(x *exchange) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	j, err := s.Queue.Job(ctx, id, stale)
+	if err == nil {
+		err = x.claim(int64(len(j.Body)) + answerOverhead)
+	}
 	if err != nil {
 		return err
 	}

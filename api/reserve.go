@@ -96,6 +96,10 @@ func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, writ
 		s.giveBack(x, jobs)
 		return x.r.Context().Err()
 	}
+	if err := x.claimAnswer(jobs); err != nil {
+		s.giveBack(x, jobs)
+		return err
+	}
 	write(jobs)
 	if len(jobs) == 0 {
 		return nil
@@ -105,6 +109,19 @@ func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, writ
 	}
 	return nil
 }
+
+// claimAnswer takes room for an answer: until a slow client has read it, it is
+// held beside the requests.
+func (x *exchange) claimAnswer(jobs []*jobpb.Reserved) error {
+	var bytes int64
+	for _, j := range jobs {
+		bytes += int64(len(j.Body)) + answerOverhead
+	}
+	return x.claim(bytes)
+}
+
+// answerOverhead is about what an answer says of a job besides its body.
+const answerOverhead = 512
 
 // await reserves. A wait that began before the node drains, and is cut short by
 // it, found nothing. Later ones fail with not_applied, so that consumers go to

@@ -201,3 +201,18 @@ func TestTheCommandProtocol(t *testing.T) {
 	require.Equal(t, "/w==", a["value_base64"])
 	require.NotContains(t, a, "jobs")
 }
+
+// TestAnswersTakeTheirRoomBesideRequests: what a node may not hold goes back to
+// the queue, and the attempt is not counted.
+func TestAnswersTakeTheirRoomBesideRequests(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxBufferedBytes = 3_000 })
+	for _, id := range []string{"a", "b", "c"} {
+		r.ok("/v1/jobs", `{"topic":"t","id":"`+id+`","body":"`+strings.Repeat("x", 600)+`"}`)
+	}
+	refused(t, r.post("/v1/reserve", `{"topics":["t"],"max":3}`), http.StatusTooManyRequests, job.CodeOverloaded, "may")
+	for range 3 {
+		jobs := r.ok("/v1/reserve", `{"topics":["t"],"max":1}`)["jobs"].([]any)
+		require.Len(t, jobs, 1)
+		require.EqualValues(t, 1, jobs[0].(map[string]any)["attempts"])
+	}
+}

@@ -31,6 +31,9 @@ const (
 	// refused as overload.
 	maxQueuedBytes = 64 << 20
 
+	// maxQueuedRequests bounds what small requests cost beside their bytes.
+	maxQueuedRequests = 1 << 16
+
 	// retryPause keeps the batcher from spinning while a leader that it knows
 	// of does not take its batches.
 	retryPause = 20 * time.Millisecond
@@ -97,7 +100,7 @@ func (b *batcher) submit(r *request, force bool) {
 	switch {
 	case b.closed:
 		err = job.NotApplied("the node is stopping")
-	case !force && b.bytes+len(r.ops) > maxQueuedBytes:
+	case !force && (b.bytes+len(r.ops) > maxQueuedBytes || len(b.queue) >= maxQueuedRequests):
 		err = &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
 			Message: "too much is waiting to be committed on this node; try again later"}
 	default:

@@ -247,4 +247,13 @@ func TestPastTheBoundRequestsAreRefused(t *testing.T) {
 		a := send(1, 1)
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err))
 	})
+	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
+		var first *reply
+		for range maxQueuedRequests {
+			first = send(1, 1)
+		}
+		require.Zero(t, first.calls)
+		a := send(1, 1)
+		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err), "many small ones are too much as well")
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -204,4 +205,72 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 		write()
 	}
 	require.Equal(t, before, gaveWay(), "when all are slow nobody gives way")
+}
+
+// gatedLog is a log whose appends wait while the gate is shut.
+type gatedLog struct {
+	raft.LogStore
+	gate *sync.RWMutex
+}
+
+func (l gatedLog) IsMonotonic() bool { return l.LogStore.(raft.MonotonicLogStore).IsMonotonic() }
+
+func (l gatedLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+
+func (l gatedLog) StoreLogs(es []*raft.Log) error {
+	l.gate.RLock()
+	defer l.gate.RUnlock()
+	return l.LogStore.StoreLogs(es)
+}
+
+// TestALeaderWhoseFollowersStallDoesNotGrow: heartbeats keep such a leader in
+// office, and Raft itself takes in without a bound. Adds come in as fast as they
+// can be made and do not wait for one another.
+func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
+	gates := make([]sync.RWMutex, 3)
+	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
+		cfg.wrapLog = func(l raft.LogStore) raft.LogStore { return gatedLog{l, &gates[i]} }
+	})
+	at := c.leader()
+	leader := c.nodes[at]
+	do(t, leader, add("first", "t", 0))
+	for i := range gates {
+		if i != at {
+			gates[i].Lock()
+		}
+	}
+	const each, count = 64 << 10, 3000 // three times what may wait
+	op := add("", "t", time.Hour)
+	op.GetAdd().Body = make([]byte, each)
+	var taken, refused, other atomic.Int64
+	var settled sync.WaitGroup
+	settled.Add(count)
+	for range count {
+		leader.submit([]*jobpb.Op{op}, false, func(_ []*jobpb.Result, err error) {
+			switch {
+			case err == nil:
+				taken.Add(1)
+			case job.CodeOf(err) == job.CodeOverloaded:
+				refused.Add(1)
+			default:
+				other.Add(1)
+			}
+			settled.Done()
+		})
+	}
+	under := leader.raft.LastIndex() - leader.raft.CommitIndex()
+	leader.batcher.mu.Lock()
+	waiting := leader.batcher.bytes
+	leader.batcher.mu.Unlock()
+	for i := range gates {
+		if i != at {
+			gates[i].Unlock()
+		}
+	}
+	settled.Wait()
+	require.LessOrEqual(t, under, uint64(maxInFlight+1), "entries that Raft has and followers do not")
+	require.LessOrEqual(t, waiting, maxQueuedBytes)
+	require.GreaterOrEqual(t, refused.Load(), int64(count-maxQueuedBytes/each-2*maxInFlight*maxBatchBytes/each), "the rest is refused, at once")
+	require.Equal(t, int64(count), taken.Load()+refused.Load()+other.Load())
+	require.NotZero(t, taken.Load(), "what was taken in is done when the followers go on")
 }

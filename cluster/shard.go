@@ -183,7 +183,9 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	// Followers learn the last commit index by it when nothing else is sent.
 	// Nobody waits for that: reads go to the leader. Shorter costs idle CPU.
 	c.CommitTimeout = 50 * time.Millisecond
-	c.MaxAppendEntries = 256 // above what can be in flight, so that one message carries all
+	// Above what can be in flight, so that one message carries all of it; for a
+	// follower that is behind, a message is so many entries whatever their size.
+	c.MaxAppendEntries = 64
 	c.BatchApplyCh = true
 	c.SnapshotInterval = 20 * time.Second
 	c.SnapshotThreshold = 8192

@@ -16,6 +16,18 @@ var ErrStopped = errors.New("the dispatcher has stopped: leadership moved or the
 // holds the state machine for long.
 const maxOpsPerMatch = 256
 
+const (
+	// answerBytes bounds the bodies of all answers under way, so that many
+	// reserves for many large jobs do not bring them all into memory at once. It
+	// is shared out evenly; each reserve may have one job of any size.
+	answerBytes = 128 << 20
+
+	// placesPerWaiter bounds the topics that the waiters name together, as a
+	// multiple of the bound on waiters: a waiter has a place in the queue of
+	// each topic that it names.
+	placesPerWaiter = 10
+)
+
 // Update is the state of one topic after a batch was applied.
 type Update struct {
 	Topic   string
@@ -45,6 +57,8 @@ type Dispatcher struct {
 	waiters map[*Waiter]struct{} // all that have not ended
 	stopped bool
 	limit   int
+	busy    int // waiters with a Reserve under way
+	places  int // topics named by all waiters together
 }
 
 // New makes a dispatcher that holds at most limit waiters. deliver, when not
@@ -67,7 +81,8 @@ var ErrFull = errors.New("too many reserves are waiting")
 func (d *Dispatcher) Add(w *Waiter) {
 	w.op = &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: w.Reserve}}
 	d.mu.Lock()
-	if d.stopped || len(d.waiters) >= d.limit {
+	full := len(d.waiters) >= d.limit || d.places+len(w.Reserve.Topics) > placesPerWaiter*d.limit
+	if d.stopped || full {
 		err := ErrFull
 		if d.stopped {
 			err = ErrStopped
@@ -80,6 +95,7 @@ func (d *Dispatcher) Add(w *Waiter) {
 	d.arrived++
 	w.number = d.arrived
 	d.waiters[w] = struct{}{}
+	d.places += len(w.Reserve.Topics)
 	d.enqueue(w)
 	ms := d.matchTopics(w.Reserve.Topics)
 	nothing := w.Poll && w.state == waiting
@@ -242,5 +258,6 @@ func (d *Dispatcher) end(w *Waiter) {
 	}
 	w.places = nil
 	w.state = ended
+	d.places -= len(w.Reserve.Topics)
 	delete(d.waiters, w)
 }

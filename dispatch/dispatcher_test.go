@@ -285,3 +285,51 @@ func TestRandomLifeKeepsTheBooks(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswersUnderWayShareTheirBytes(t *testing.T) {
+	s := newShard(1000)
+	s.add("t", 1000)
+	for range 100 {
+		s.d.Add(&Waiter{Reserve: &jobpb.Reserve{Topics: []string{"t"}, Max: 5, MaxBytes: 16 << 20}, Done: func([]*jobpb.Reserved, error) {}})
+	}
+	s.d.Add(&Waiter{Reserve: &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, Done: func([]*jobpb.Reserved, error) {}})
+	asked := func() (shares []int64) {
+		for _, p := range s.pending {
+			for _, op := range p.ops {
+				shares = append(shares, op.GetReserve().MaxBytes)
+			}
+		}
+		return shares
+	}
+	shares := asked()
+	require.Len(t, shares, 101)
+	require.EqualValues(t, 16<<20, shares[0], "few may have what they asked for")
+	require.EqualValues(t, answerBytes/100, shares[99], "many share it")
+	require.Zero(t, shares[100], "one job may have any size")
+	s.settle()
+	s.add("t", 5)
+	s.d.Add(&Waiter{Reserve: &jobpb.Reserve{Topics: []string{"t"}, Max: 5, MaxBytes: 16 << 20}, Done: func([]*jobpb.Reserved, error) {}})
+	require.EqualValues(t, 16<<20, asked()[0], "what has landed counts no more")
+	s.settle()
+}
+
+func TestTopicsThatWaitersNameAreBounded(t *testing.T) {
+	s := newShard(2)
+	many := make([]string, placesPerWaiter*2)
+	for i := range many {
+		many[i] = fmt.Sprint("t", i)
+	}
+	var errs []error
+	wait := func(topics []string) *Waiter {
+		w := &Waiter{Reserve: &jobpb.Reserve{Topics: topics, Max: 1}, Done: func(_ []*jobpb.Reserved, err error) { errs = append(errs, err) }}
+		s.d.Add(w)
+		return w
+	}
+	all := wait(many)
+	wait([]string{"one more"})
+	require.Equal(t, []error{ErrFull}, errs)
+	s.d.Withdraw(all, false)
+	wait([]string{"one more"})
+	require.Equal(t, []error{ErrFull, nil}, errs, "the place of one that went is free")
+	require.Equal(t, 1, s.d.Waiting())
+}

@@ -49,7 +49,8 @@ func (d *Dispatcher) take(w *Waiter, m *match) {
 	d.dequeue(w)
 	w.places = w.places[:0]
 	w.state = busy
-	m.ops = append(m.ops, w.op)
+	d.busy++
+	m.ops = append(m.ops, w.within(int64(answerBytes/d.busy)))
 	m.waiters = append(m.waiters, w)
 }
 
@@ -72,6 +73,7 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	var back []*jobpb.Op
 	var touched []string
 	d.mu.Lock()
+	d.busy -= len(ws)
 	for i, w := range ws {
 		for _, c := range w.asked {
 			c.topic.asked -= c.jobs

@@ -26,6 +26,17 @@ type Waiter struct {
 	gone   bool    // the consumer hung up while a Reserve was under way
 }
 
+// within is the operation of w with at most so many bytes of bodies.
+func (w *Waiter) within(bytes int64) *jobpb.Op {
+	r := w.Reserve
+	if r.Max == 1 || r.MaxBytes > 0 && r.MaxBytes <= bytes {
+		return w.op
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
+		Topics: r.Topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes,
+	}}}
+}
+
 type waiterState int
 
 const (

@@ -36,6 +36,7 @@ type conn struct {
 	used    string
 	watched []string // in the order of watching
 	held    holds
+	claimed int64 // of the server's bytes for bodies
 
 	producer, worker bool
 }
@@ -67,6 +68,7 @@ func (c *conn) serve() {
 // leave takes back everything by which others see the connection.
 func (c *conn) leave() {
 	c.returnJobs()
+	c.unclaim(c.claimed)
 	c.server.tubes.use(c.used, -1)
 	for _, name := range c.watched {
 		c.server.tubes.watch(name, -1)

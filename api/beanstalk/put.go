@@ -18,22 +18,30 @@ const (
 // share one trip to the log; their replies come in their order.
 type run struct {
 	ops   []*jobpb.Op
-	bytes int
+	bytes int // of bodies
+}
+
+// claim takes room for a body until unclaim. Without room it reports false, and
+// nothing is taken.
+func (c *conn) claim(size int) bool {
+	if c.server.bodies.Add(int64(size)) <= c.server.MaxBufferedBytes {
+		c.claimed += int64(size)
+		return true
+	}
+	c.server.bodies.Add(-int64(size))
+	return false
+}
+
+func (c *conn) unclaim(size int64) {
+	c.server.bodies.Add(-size)
+	c.claimed -= size
 }
 
 func (c *conn) put(cmd command) error {
 	c.server.counts.commands[put].Add(1)
 	size := int(cmd.n)
 	if size > c.server.MaxJobSize {
-		c.commit()
-		if err := c.await(int64(size) + 2); err != nil {
-			return err
-		}
-		if err := c.in.skip(int64(size) + 2); err != nil {
-			return err
-		}
-		c.say(jobTooBig)
-		return nil
+		return c.refusePut(size, jobTooBig)
 	}
 	if cmd.trailing {
 		c.say(badFormat)
@@ -43,6 +51,9 @@ func (c *conn) put(cmd command) error {
 		c.producer = true
 		c.server.counts.producers.Add(1)
 	}
+	if !c.claim(size) {
+		return c.refusePut(size, outOfMemory)
+	}
 	if err := c.await(int64(size) + 2); err != nil {
 		return err
 	}
@@ -51,13 +62,28 @@ func (c *conn) put(cmd command) error {
 	case err != nil:
 		return err
 	case !ok:
+		c.unclaim(int64(size))
 		c.say(expectedCRLF)
 	case c.server.Draining():
+		c.unclaim(int64(size))
 		c.say(draining)
 	default:
 		c.add(cmd, body)
 	}
 	return c.flushFull()
+}
+
+// refusePut drops a body that is not taken in and replies.
+func (c *conn) refusePut(size int, word string) error {
+	c.commit()
+	if err := c.await(int64(size) + 2); err != nil {
+		return err
+	}
+	if err := c.in.skip(int64(size) + 2); err != nil {
+		return err
+	}
+	c.say(word)
+	return nil
 }
 
 // await lets what was collected leave before a body that is not here yet.
@@ -85,6 +111,7 @@ func (c *conn) commit() {
 	if len(ops) == 0 {
 		return
 	}
+	defer c.unclaim(int64(c.run.bytes))
 	c.run = run{}
 	results, err := c.server.Queue.Do(c.ctx, ops)
 	for i := range ops {

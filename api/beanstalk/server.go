@@ -29,6 +29,12 @@ type Options struct {
 	// MaxJobSize is the largest body in bytes, inclusive; 0 means
 	// DefaultMaxJobSize.
 	MaxJobSize int
+	// MaxConnections bounds the connections at one time; one too many is told
+	// OUT_OF_MEMORY and closed. 0 means no bound.
+	MaxConnections int
+	// MaxBufferedBytes bounds the bodies of puts held in memory at one time, over
+	// all connections; more are answered OUT_OF_MEMORY. 0 means 256 MiB.
+	MaxBufferedBytes int64
 	// Draining says that puts are refused because this node is about to stop;
 	// nil means never.
 	Draining func() bool
@@ -41,6 +47,7 @@ type Server struct {
 	started time.Time
 	tubes   *tubes
 	counts  counts
+	bodies  atomic.Int64 // bytes of puts that are being taken in
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -63,6 +70,9 @@ type counts struct {
 func New(o Options) *Server {
 	if o.MaxJobSize == 0 {
 		o.MaxJobSize = DefaultMaxJobSize
+	}
+	if o.MaxBufferedBytes == 0 {
+		o.MaxBufferedBytes = 256 << 20
 	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
@@ -88,6 +98,9 @@ const acceptPause = 50 * time.Millisecond
 // it returns ErrClosed. It closes l.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
+	if s.MaxConnections > 0 {
+		l = api.LimitConnections(l, s.MaxConnections, outOfMemory+"\r\n")
+	}
 	if !s.addListener(l) {
 		return ErrClosed
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -143,6 +144,50 @@ func TestPipelinedPutsShareATrip(t *testing.T) {
 	require.Len(t, q.asked(), 2)
 	require.Equal(t, "default", q.asked()[0][19].GetAdd().Topic)
 	require.Equal(t, "a", q.asked()[1][0].GetAdd().Topic)
+}
+
+func TestBodiesThatAreTakenInAreBounded(t *testing.T) {
+	q := &scripted{}
+	o := q.options(t)
+	o.MaxBufferedBytes = 100
+	addr := serve(t, o)
+	body := func(n int) string { return strings.Repeat("x", n) + "\r\n" }
+	// Each put gives back what it took, in whatever way it ends.
+	for range 3 {
+		require.Equal(t, "INSERTED\nOUT_OF_MEMORY\nEXPECTED_CRLF\nINSERTED\n",
+			regexp.MustCompile(` \d+`).ReplaceAllString(strings.ReplaceAll(
+				talk(t, addr, "put 0 0 1 60\r\n"+body(60)+"put 0 0 1 101\r\n"+body(101)+"put 0 0 1 90\r\n"+body(91)[:92]+"put 0 0 1 100\r\n"+body(100)), "\r\n", "\n"), ""))
+	}
+	// A client that announces a body and does not send it holds its room.
+	slow, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer slow.Close()
+	_, err = io.WriteString(slow, "put 0 0 1 80\r\nx")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return talk(t, addr, "put 0 0 1 30\r\n"+body(30)) == "OUT_OF_MEMORY\r\n" }, 10*time.Second, 5*time.Millisecond)
+	require.NoError(t, slow.Close())
+	require.Eventually(t, func() bool { return strings.HasPrefix(talk(t, addr, "put 0 0 1 30\r\n"+body(30)), "INSERTED") }, 10*time.Second, 5*time.Millisecond)
+}
+
+func TestAConnectionTooManyIsToldSo(t *testing.T) {
+	q := &scripted{}
+	o := q.options(t)
+	o.MaxConnections = 1
+	addr := serve(t, o)
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "use a\r\n")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(c).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "USING a\r\n", line)
+	other, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer other.Close()
+	got, err := io.ReadAll(other)
+	require.NoError(t, err)
+	require.Equal(t, "OUT_OF_MEMORY\r\n", string(got))
 }
 
 func TestPutsCarryBeanstalkdsHabits(t *testing.T) {

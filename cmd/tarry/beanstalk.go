@@ -19,6 +19,7 @@ import (
 type beanstalkPort struct {
 	listener net.Listener // nil: the protocol is switched off
 	maxJob   int
+	maxConns int
 	server   *beanstalk.Server
 	log      *slog.Logger
 	failed   chan error // why it stopped by itself
@@ -32,7 +33,7 @@ type beanstalkPort struct {
 // listenBeanstalk takes the port, so that a port in use is told before anything
 // is started.
 func listenBeanstalk(cfg *serverConfig) (*beanstalkPort, error) {
-	p := &beanstalkPort{maxJob: cfg.BeanstalkMaxJob, failed: make(chan error, 1), signals: make(chan os.Signal, 1)}
+	p := &beanstalkPort{maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, failed: make(chan error, 1), signals: make(chan os.Signal, 1)}
 	if cfg.beanstalkAddr() == "" {
 		return p, nil
 	}
@@ -58,7 +59,7 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	}
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
-		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob,
+		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns,
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})
 	notifyRefuse(p.signals)

@@ -35,6 +35,7 @@ type serverConfig struct {
 	MaxBodyBytes    int
 	CacheBytes      int64
 	DiskLowWater    diskspace.Mark
+	MaxConnections  int
 	LogLevel        slog.Level
 	LogFormat       string
 	PprofAddr       string
@@ -71,6 +72,7 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default 1 without --join, with it 0: only ever join")
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
+	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; the limit on open files is another bound")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
 	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
@@ -199,6 +201,9 @@ func (c *serverConfig) check() error {
 	}
 	if c.BeanstalkMaxJob < 1 || c.BeanstalkMaxJob > beanstalk.HardMaxJobSize {
 		return fmt.Errorf("--beanstalk-max-job-size is %d; it must be between 1 and %d", c.BeanstalkMaxJob, beanstalk.HardMaxJobSize)
+	}
+	if c.MaxConnections < 1 {
+		return fmt.Errorf("--max-connections is %d; it must be 1 or more", c.MaxConnections)
 	}
 	if c.CacheBytes < 1<<20 {
 		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)

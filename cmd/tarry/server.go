@@ -31,6 +31,9 @@ const (
 	stopTime  = 4 * time.Second
 )
 
+// maxHeaderBytes bounds what a connection costs before its request is looked at.
+const maxHeaderBytes = 32 << 10
+
 // runServer runs a node until it is told to stop. It returns the exit code.
 func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseServerConfig(args, os.LookupEnv, stderr)
@@ -101,10 +104,13 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() {
+		failed <- server.Serve(api.LimitConnections(listener, cfg.MaxConnections, api.RefusedConnection))
+	}()
 	tubes.serve(node, draining.Load, log)
 	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.addr(), "version", version, "data", cfg.DataDir)
 	select {

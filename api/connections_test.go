@@ -1,0 +1,56 @@
+package api
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
+	real, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := LimitConnections(real, 2, RefusedConnection)
+	accepted := make(chan net.Conn, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", real.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	dial()
+	dial()
+	first, second := <-accepted, <-accepted
+	answer, err := http.ReadResponse(bufio.NewReader(dial()), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"success":false,"code":"overloaded","error":"this node has as many connections as it may","outcome":"not_applied"}`, string(body))
+
+	require.NoError(t, first.Close())
+	first.Close() // a second time frees no second place
+	dial()
+	third := <-accepted
+	_, err = http.ReadResponse(bufio.NewReader(dial()), nil)
+	require.NoError(t, err)
+	second.Close()
+	third.Close()
+	require.NoError(t, l.Close())
+	<-done
+}
