@@ -34,6 +34,9 @@ func newGround(ctx context.Context, c config, log *slog.Logger) (*ground, error)
 	if _, err := exec.LookPath("strace"); err == nil && os.Geteuid() == 0 {
 		g.have |= fault.Strace
 	}
+	if fault.CPUGroups() == nil {
+		g.have |= fault.Cgroup
+	}
 	hooks, err := hasHooks(c.binary)
 	if err != nil {
 		return nil, err

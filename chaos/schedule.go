@@ -15,7 +15,7 @@ func catalogue() []fault.Fault {
 	return slices.Concat(
 		fault.Process(),
 		fault.Membership(),
-		fault.Network(),
+		fault.Network(), fault.Load(),
 		fault.Disk(),
 	)
 }
