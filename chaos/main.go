@@ -95,7 +95,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.IntVar(&c.trailing, "trailing", 500, "`entries` of the Raft log that nodes keep, few enough for followers to need the whole state; 0: as many as the server likes")
 	f.StringVar(&c.mutant, "mutant", "", "switch a defect of the server on, to see it found: drop-add, deliver-early, hand-out-twice, forget-delete")
 	f.StringVar(&c.binary, "binary", "", "`path` of a server; default: build one with -tags chaos")
-	f.StringVar(&c.dir, "dir", "", "`directory` for data and logs, which is kept; default: a temporary one, kept unless nothing was found")
+	f.StringVar(&c.dir, "dir", "", "`directory` for data, logs and the history, which is kept; default: a temporary one, kept unless nothing was found")
 	f.IntVar(&c.nodes, "nodes", 3, "nodes of the cluster")
 	f.StringVar(&c.network, "network", "auto", "auto, loopback or namespaces")
 	f.BoolVar(&c.json, "json", false, "print one JSON object")
@@ -127,6 +127,7 @@ func (c config) again() string {
 // chaos makes one run in its directory.
 func chaos(ctx context.Context, c config, out, notes io.Writer) (int, error) {
 	temporary := c.dir == ""
+	c.keep = !temporary
 	var err error
 	if temporary {
 		c.dir, err = os.MkdirTemp("", "tarry-chaos-")

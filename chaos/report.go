@@ -74,6 +74,9 @@ func (r *report) verify(v *verification, err error) {
 // check judges the history.
 func (r *report) check(ops []history.Op, o history.Options) {
 	r.Report.Add(history.Check(ops, o))
+	if r.OpenLives > 0 {
+		r.undecided("the search for an order of the calls took too long for %d of %d jobs", r.OpenLives, r.Lives)
+	}
 }
 
 func (r *report) total() int {
@@ -120,6 +123,8 @@ func (r *report) text() string {
 	line("operations", "%d (%s)", r.Ops, r.Kinds())
 	line("jobs", "%d acknowledged, %d more came out though their add was never acknowledged", r.Jobs, r.Recovered)
 	line("unknown outcomes", "%d", r.Unknowns())
+	line("queue", "%d lost, %d unexpected, %d delivered more than once", r.Lost, r.Unexpected, r.Duplicated)
+	line("orders", "found for the calls on %d of %d jobs", r.Lives-r.OpenLives-r.Found["life"], r.Lives)
 	line("redeliveries", "%d", r.Redeliveries)
 	line("worst unavailability", "%v without an acknowledged write; %v after a heal", round(r.WorstWriteGap), round(r.WorstQuietGap))
 	line("worst lateness", "%v from due to delivery", round(r.WorstLateness))

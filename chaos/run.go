@@ -27,6 +27,7 @@ type config struct {
 	mutant   string // a defect of the server to switch on, which the judge must find
 	binary   string // empty: build one
 	dir      string // empty: a temporary one
+	keep     bool   // the history also when nothing was found
 	nodes    int
 	network  string // auto, loopback or namespaces
 	json     bool
@@ -182,7 +183,7 @@ func (r *run) judge(_ context.Context, from, to int64) error {
 	}
 	r.log.Info("judging", "operations", len(ops))
 	rep.check(ops, history.Options{ClockBound: clockBound, From: from, To: to, Quiet: in.quiet, MaxQuietGap: r.maxGap})
-	if rep.Verdict() == noViolation {
+	if rep.Verdict() == noViolation && !r.keep {
 		return nil
 	}
 	rep.HistoryFile = filepath.Join(r.dir, historyFile)
