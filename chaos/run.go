@@ -204,7 +204,7 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 			return nodes
 		},
 		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"},
-		Producers: 4, BulkProducers: 3, Consumers: 6, Readers: 2, TubeProducers: 3, TubeConsumers: 8,
+		Producers: 4, BulkProducers: 3, Consumers: 6, Readers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

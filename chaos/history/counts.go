@@ -74,6 +74,7 @@ func acknowledged(ops []Op, topics map[string][]*Op) map[string][]growth {
 func checkConnections(topic string, reads []*Op, r *Report) {
 	type connection struct {
 		client int
+		node   string
 		number int64
 	}
 	last := map[connection]*Op{}
@@ -81,7 +82,7 @@ func checkConnections(topic string, reads []*Op, r *Report) {
 		if !op.Counts.Stale {
 			continue
 		}
-		c := connection{op.Client, op.Counts.Conn}
+		c := connection{op.Client, op.Node, op.Counts.Conn}
 		if before := last[c]; before != nil && less(op.Counts, before.Counts) {
 			r.Violate("I10", "", "client %d read topic %s on one connection to %s and went back from %s to %s", op.Client, topic, op.Node, before.Counts, op.Counts)
 		}

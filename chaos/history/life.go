@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"slices"
@@ -23,6 +24,7 @@ import (
 // life is a state of the model.
 type life struct {
 	phase    phase
+	past     uint64 // the largest seq of the lives before; this one's is larger
 	seq      uint64 // 0: not known, its add was not answered
 	gen      uint64 // of the last reservation that a client saw
 	attempts int    // at the last delivery; 0 unknown
@@ -73,7 +75,7 @@ func steps(from life, c call) []life {
 		return nil
 	case Delete:
 		if from.phase != absent {
-			to = append(to, life{seq: from.seq})
+			to = append(to, from.end())
 		}
 		return to
 	case Kick:
@@ -87,13 +89,19 @@ func steps(from life, c call) []life {
 
 // refusal is 1 when the state explains that the call found no job, else 0.
 func refusal(from life, c call) int {
-	if from.phase == absent || (c.Seq != 0 && from.seq != c.Seq) {
+	if from.phase == absent || (c.Seq != 0 && from.seq != c.Seq) { // by token: of another life
 		return 1
 	}
 	return 0
 }
 
-func (l life) is(seq uint64) bool { return l.seq == 0 || seq == 0 || l.seq == seq }
+// is reports whether the living job can have the number.
+func (l life) is(seq uint64) bool {
+	return seq == 0 || l.seq == seq || (l.seq == 0 && seq > l.past)
+}
+
+// end is what is left of a life.
+func (l life) end() life { return life{past: max(l.past, l.seq)} }
 
 // learn notes a seq that the call tells.
 func (l life) learn(c call) life {
@@ -109,10 +117,10 @@ func (l life) add(c call) []life {
 		return nil // as if nothing was done
 	case l.phase != absent && l.is(c.Seq):
 		return []life{l.learn(c)}
-	case l.phase != absent, c.Seq != 0 && c.Seq <= l.seq:
+	case l.phase != absent, c.Seq != 0 && c.Seq <= l.past:
 		return nil
 	}
-	return []life{{phase: waiting, seq: c.Seq, until: c.Invoke + c.Delay.Microseconds()}}
+	return []life{{phase: waiting, past: l.past, seq: c.Seq, until: c.Invoke + c.Delay.Microseconds()}}
 }
 
 func (l life) deliver(c call) []life {
@@ -120,7 +128,7 @@ func (l life) deliver(c call) []life {
 	if !fits || !l.ready(c) {
 		return nil
 	}
-	return []life{{phase: reserved, seq: c.Seq, gen: c.Generation, attempts: c.Attempts, until: c.ReservedUntil}}
+	return []life{{phase: reserved, past: l.past, seq: c.Seq, gen: c.Generation, attempts: c.Attempts, until: c.ReservedUntil}}
 }
 
 // ready reports whether the job can have been ready when the call was answered.
@@ -138,21 +146,20 @@ func (l life) ready(c call) bool {
 
 // settle ends or extends the reservation whose holder calls.
 func (l life) settle(c call) []life {
-	next := life{phase: waiting, seq: max(l.seq, c.Seq), gen: l.gen, attempts: l.attempts}
+	next := l.learn(c)
+	next.phase, next.until = waiting, 0
 	switch c.Kind {
 	case Finish:
-		return []life{{seq: next.seq}}
+		return []life{next.end()}
 	case Touch:
 		next.phase, next.until = reserved, max(c.ReservedUntil, c.Invoke+c.TTR.Microseconds())
-		if c.Outcome == Unknown {
-			next.until = l.until // it may have been touched with a shorter time to run
-		}
 	case Bury:
 		next.phase, next.until = dead, c.Invoke
 	case Release:
 		next.until = c.Invoke + c.Delay.Microseconds()
 		if c.story.maxAttempts() > 0 && (l.attempts == 0 || c.story.exhausted(l)) {
-			died := life{phase: dead, seq: next.seq, gen: next.gen, attempts: next.attempts, until: c.Invoke}
+			died := next
+			died.phase, died.until = dead, c.Invoke
 			if l.attempts > 0 {
 				return []life{died}
 			}
@@ -167,7 +174,8 @@ func (l life) kick(c call) []life {
 	if l.phase == absent || (l.phase == reserved && !c.by(l.until)) {
 		return nil
 	}
-	return []life{{phase: waiting, seq: max(l.seq, c.Seq), gen: l.gen}}
+	l = l.learn(c)
+	return []life{{phase: waiting, past: l.past, seq: l.seq, gen: l.gen}}
 }
 
 // shows reports whether the state explains what a read found.
@@ -230,20 +238,54 @@ var lifeModel = (&porcupine.NondeterministicModel{
 // calls are the operations that say something about a life.
 func (s *story) calls() []porcupine.Operation {
 	var list []porcupine.Operation
+	lives := s.lives()
+	open := map[Op]int{} // unknown calls by what they would do
 	for _, ops := range [][]*Op{s.adds, s.deliveries, s.fenced, s.deletes, s.jobKicks, s.gets} {
+		slices.SortStableFunc(ops, func(a, b *Op) int { return cmp.Compare(a.Invoke, b.Invoke) })
 		for _, op := range ops {
-			silent := op.Outcome == Fail && op.Code != notFound || op.Outcome == Unknown && op.Kind.reads()
-			if silent {
-				continue
-			}
 			end := op.Complete
-			if op.Outcome == Unknown {
+			switch {
+			case op.Outcome == Fail && op.Code != notFound:
+				continue
+			case op.Outcome == Unknown:
+				if open[op.effect()]++; op.idle() || open[op.effect()] > lives {
+					continue
+				}
 				end = math.MaxInt64
 			}
 			list = append(list, porcupine.Operation{ClientId: op.Client, Input: call{op, s}, Call: op.Invoke, Return: end})
 		}
 	}
 	return list
+}
+
+// lives is how many lives of the id clients can tell apart, and one more. Of
+// calls with the same unknown effect no more than that are worth a thought, the
+// earliest: each can have its effect only once in a life, and what a later one may
+// have done, an earlier one may have done then too. It keeps the search short.
+func (s *story) lives() int {
+	seqs := map[uint64]bool{}
+	for _, ops := range [][]*Op{s.adds, s.deliveries, s.gets} {
+		for _, op := range ops {
+			if op.Outcome == OK && op.Seq != 0 {
+				seqs[op.Seq] = true
+			}
+		}
+	}
+	return len(seqs) + 1
+}
+
+// idle reports whether an unknown call makes no difference to the model: reads,
+// and touches, which only put an end off.
+func (o *Op) idle() bool { return o.Kind.reads() || o.Kind == Touch }
+
+// effect is what a call would do, apart from when and where.
+func (o *Op) effect() Op {
+	e := Op{Kind: o.Kind, Delay: o.Delay, Generation: o.Generation}
+	if o.Generation != 0 {
+		e.Seq = o.Seq
+	}
+	return e
 }
 
 // lifeLimit bounds the search for one id. Almost all take microseconds.

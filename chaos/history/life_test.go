@@ -116,6 +116,29 @@ func TestLivesWithAnExplanation(t *testing.T) {
 	}
 }
 
+// A cluster that is away for long leaves many calls open. They must not make the
+// search long, whether there is an order or not.
+func TestManyUnknownCallsAreSearchedSoon(t *testing.T) {
+	ops := []Op{{Kind: Add, ID: "a", Seq: 1, Invoke: 0, Complete: 1}}
+	for i := range int64(40) {
+		ops = append(ops,
+			Op{Kind: Add, ID: "a", Outcome: Unknown, Invoke: 2 + i, Complete: 50},
+			Op{Kind: Finish, ID: "a", Seq: 1, Generation: 1, Outcome: Unknown, Invoke: 10 + i, Complete: 60},
+			Op{Kind: Touch, ID: "a", Seq: 1, Generation: 1, Outcome: Unknown, Invoke: 10 + i, Complete: 60},
+			Op{Kind: Delete, ID: "a", Outcome: Unknown, Invoke: 20 + i, Complete: 70})
+	}
+	ops = append(ops,
+		Op{Kind: Deliver, ID: "a", Seq: 1, Generation: 1, Attempts: 1, ReservedUntil: sec, Invoke: 5, Complete: 8},
+		Op{Kind: Get, ID: "a", State: Gone, Invoke: 100, Complete: 110},
+		Op{Kind: Get, ID: "a", State: "ready", Seq: 2, Invoke: 120, Complete: 130})
+	r := Check(ops, Options{})
+	require.Empty(t, r.Found["life"], "%v", r)
+	require.Zero(t, r.OpenLives)
+	r = Check(append(ops, Op{Kind: Get, ID: "a", State: "ready", Seq: 1, Invoke: 140, Complete: 150}), Options{})
+	require.Equal(t, 1, r.Found["life"], "%v", r)
+	require.Zero(t, r.OpenLives)
+}
+
 func TestBeanstalkdReservationsAreJudged(t *testing.T) {
 	r := Check([]Op{
 		{Kind: Add, ID: "a", Topic: "t", Seq: 1, TTR: time.Second, Invoke: 0, Complete: 10},
@@ -130,6 +153,8 @@ func TestReadsOfCountsCanFail(t *testing.T) {
 	count := func(at int64, stale bool, conn int64, added uint64) Op {
 		return Op{Kind: Count, Topic: "t", Invoke: at, Complete: at + 5, Counts: &Counts{Stale: stale, Conn: conn, Added: added}}
 	}
+	elsewhere := count(30, true, 1, 1)
+	elsewhere.Node = "n2"
 	add := Op{Kind: Add, ID: "a", Topic: "t", Seq: 1, Invoke: 0, Complete: 10}
 	gone := Op{Kind: Delete, ID: "a", Topic: "t", Invoke: 900, Complete: 910}
 	for _, c := range []struct {
@@ -139,6 +164,7 @@ func TestReadsOfCountsCanFail(t *testing.T) {
 	}{
 		{"stale reads of one connection go back", []Op{add, count(20, true, 1, 2), count(30, true, 1, 1), gone}, 1},
 		{"stale reads of two connections differ", []Op{add, count(20, true, 1, 2), count(30, true, 2, 1), gone}, 0},
+		{"stale reads of two nodes differ", []Op{add, count(20, true, 1, 2), elsewhere, gone}, 0},
 		{"stale read misses an acknowledged add", []Op{add, count(20, true, 1, 0), gone}, 0},
 		{"consistent read misses an acknowledged add", []Op{add, count(20, false, 1, 0), gone}, 1},
 		{"consistent read is behind an earlier one", []Op{add, count(20, false, 1, 2), count(30, false, 2, 1), gone}, 1},
