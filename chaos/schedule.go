@@ -17,6 +17,7 @@ func catalogue() []fault.Fault {
 		fault.Membership(),
 		fault.Network(), fault.Load(),
 		fault.Disk(),
+		fault.Corrupt(),
 	)
 }
 

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math/rand"
+	"math/rand/v2"
 	"os"
 	"slices"
 )

@@ -5,7 +5,7 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"math/rand"
+	"math/rand/v2"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -19,7 +19,7 @@ func (d *Disk) PowerLoss(seed int64, survive float64) error {
 	if err := d.table.idle(); err != nil {
 		return err
 	}
-	r := rand.New(rand.NewSource(seed))
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	if err := d.loseData(keeper(r, survive)); err != nil {
 		return fmt.Errorf("lose the unsynced data: %w", err)
 	}
@@ -30,7 +30,7 @@ func (d *Disk) PowerLoss(seed int64, survive float64) error {
 		case survive >= 1:
 			return total
 		}
-		return r.Intn(total + 1)
+		return r.IntN(total + 1)
 	})
 	if err != nil {
 		return fmt.Errorf("lose the unsynced names: %w", err)

@@ -186,6 +186,20 @@ func TestNodesBehaveOnFaultyDisks(t *testing.T) {
 	}
 }
 
+func TestNodesWithDamagedFilesRefuseOrAreWell(t *testing.T) {
+	e := onDisks(t)
+	for _, name := range chosen(Corrupt(), "corrupt-identity,corrupt-generation,corrupt-manifest") {
+		t.Run(name, func(t *testing.T) {
+			load := startAdds(t, e, name)
+			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+			defer cancel()
+			require.NoError(t, named(t, Corrupt(), name).Run(ctx, e))
+			e.Taken.GiveBack(e)
+			load.check(t, e)
+		})
+	}
+}
+
 func TestAYoungClusterSurvivesALossOfPower(t *testing.T) {
 	e := onDisks(t)
 	load := startAdds(t, e, "young")

@@ -1,0 +1,146 @@
+//go:build linux
+
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+)
+
+// Damage is one way in which a file goes bad.
+type Damage struct {
+	Name string
+	// Do damages the file and says where. Old is what the file held some time
+	// ago. It returns ErrNothingToDamage when the file is too small, or has not
+	// changed since.
+	Do func(path string, old []byte, r *rand.Rand) (string, error)
+}
+
+// ErrNothingToDamage means that the file was left as it is.
+var ErrNothingToDamage = errors.New("there is nothing to damage")
+
+// Damages are all the ways.
+func Damages() []Damage {
+	return []Damage{
+		{"flip", flip}, {"cut", cut}, {"zero", zero}, {"old-chunk", putBack}, {"gone", gone},
+	}
+}
+
+// flip changes one to eight bits of one place.
+func flip(path string, _ []byte, r *rand.Rand) (string, error) {
+	f, end, err := openUsed(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at := r.Int64N(end)
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		return "", err
+	}
+	b[0] ^= byte(1 + r.IntN(255))
+	_, err = f.WriteAt(b[:], at)
+	return fmt.Sprintf("byte %d of %d", at, end), errors.Join(err, f.Sync())
+}
+
+// cut ends the file early.
+func cut(path string, _ []byte, r *rand.Rand) (string, error) {
+	f, end, err := openUsed(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	at := r.Int64N(end)
+	return fmt.Sprintf("at %d of %d", at, end), f.Truncate(at)
+}
+
+// zero makes a sector, or a page, read as zeros.
+func zero(path string, _ []byte, r *rand.Rand) (string, error) {
+	f, end, err := openUsed(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	size := int64(512)
+	if r.IntN(2) == 0 {
+		size = pageSize
+	}
+	at := r.Int64N((end+size-1)/size) * size
+	_, err = f.WriteAt(make([]byte, min(size, end-at)), at)
+	return fmt.Sprintf("%d bytes at %d of %d", min(size, end-at), at, end), err
+}
+
+// putBack makes a part of the file what it was some time ago, as a disk does that
+// lost a write but told of it as done.
+func putBack(path string, old []byte, r *rand.Rand) (string, error) {
+	now, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var changed []int // pages that are there in both and differ
+	for at := 0; at < min(len(old), len(now)); at += pageSize {
+		if !bytes.Equal(page(old, at), page(now, at)) {
+			changed = append(changed, at)
+		}
+	}
+	if len(changed) == 0 {
+		return "", ErrNothingToDamage
+	}
+	at := changed[r.IntN(len(changed))]
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	_, err = f.WriteAt(page(old, at), int64(at))
+	return fmt.Sprintf("page at %d of %d, %d have changed", at, len(now), len(changed)), err
+}
+
+func page(data []byte, at int) []byte { return data[at:min(at+pageSize, len(data))] }
+
+func gone(path string, _ []byte, _ *rand.Rand) (string, error) { return "all of it", os.Remove(path) }
+
+// openUsed opens a file and finds the end of what it holds: files are prepared in
+// advance, and damage to the zeros after the end means nothing.
+func openUsed(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	end, err := usedEnd(f)
+	if err == nil && end == 0 {
+		err = ErrNothingToDamage
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, end, nil
+}
+
+func usedEnd(f *os.File) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	const step = 1 << 20
+	buf := make([]byte, step)
+	for end := info.Size(); end > 0; end -= step {
+		from := max(end-step, 0)
+		n, err := f.ReadAt(buf[:end-from], from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if used := len(bytes.TrimRight(buf[:n], "\x00")); used > 0 {
+			return from + int64(used), nil
+		}
+	}
+	return 0, nil
+}
+
+// DropCache makes the kernel read files of the disk anew. It is needed after the
+// backing files were changed while a process runs.
+func (d *Disk) DropCache() error { return d.dropCache() }
