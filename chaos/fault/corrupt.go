@@ -49,6 +49,19 @@ func Corrupt() []Fault {
 	return append(list, Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: corruptRunning})
 }
 
+// expendable takes all nodes and chooses one that the others can do without: it
+// may lose its data, so they all must vote.
+func (e *Env) expendable(ctx context.Context) (*localcluster.Node, error) {
+	nodes, err := e.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		e.awaitVoter(ctx, n)
+	}
+	return nodes[0], nil
+}
+
 // files is where the files of a node can be reached while it does not run.
 func (e *Env) files(n *localcluster.Node) string {
 	if e.Disks != nil {
@@ -70,7 +83,7 @@ func (e *Env) oneFile(dir string, p part) (string, error) {
 // corrupt damages a file of a node that is not running.
 func corrupt(p part, damages []disk.Damage) func(context.Context, *Env) error {
 	return func(ctx context.Context, e *Env) error {
-		n, err := e.Node(ctx)
+		n, err := e.expendable(ctx)
 		if err != nil {
 			return err
 		}
@@ -170,7 +183,9 @@ func (e *Env) refused(ctx context.Context, n *localcluster.Node, what string, be
 	if err := n.Wipe(); err != nil {
 		return err
 	}
-	return e.Return(ctx, n)
+	err = e.Return(ctx, n)
+	e.awaitVoter(ctx, n)
+	return err
 }
 
 // verified compares the node's state with the others'; true when it is there and
@@ -230,7 +245,7 @@ func lastLines(text string) string {
 // It may never notice, when it does not read that place again: the next start
 // does. So it is killed and started after a while.
 func corruptRunning(ctx context.Context, e *Env) error {
-	n, err := e.Node(ctx)
+	n, err := e.expendable(ctx)
 	if err != nil {
 		return err
 	}
