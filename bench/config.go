@@ -13,14 +13,15 @@ import (
 // Scenario names what is measured.
 type Scenario string
 
-// The scenarios. Failover and Pending need a local cluster, because they kill
-// and restart nodes.
+// The scenarios. Failover, Handover and Pending need a local cluster, because they
+// end and restart nodes.
 const (
 	Add      Scenario = "add"       // one job a request
 	AddBatch Scenario = "add-batch" // Batch jobs a request
 	Cycle    Scenario = "cycle"     // add, reserve and finish one job, one request each
 	Delayed  Scenario = "delayed"   // Rate jobs a second fall due while consumers wait
 	Failover Scenario = "failover"  // kill -9 of the leader until the first acknowledged write
+	Handover Scenario = "handover"  // SIGTERM of the leader: the longest stretch without an acknowledged write
 	Pending  Scenario = "pending"   // memory and restart time of a node with many delayed jobs
 )
 
@@ -45,7 +46,7 @@ const (
 )
 
 // Scenarios is all of them, in the order of the table.
-var Scenarios = []Scenario{AddBatch, Add, Cycle, Delayed, Failover, Pending}
+var Scenarios = []Scenario{AddBatch, Add, Cycle, Delayed, Failover, Handover, Pending}
 
 // Config is one measurement.
 type Config struct {
@@ -63,7 +64,7 @@ type Config struct {
 	Warmup      time.Duration // runs before and is not measured
 	Rate        float64       // Delayed: jobs a second
 	Delay       time.Duration // Delayed: each job's delay; over beanstalkd in whole seconds
-	Rounds      int           // Failover: how often the leader is killed
+	Rounds      int           // Failover, Handover: how often the leader is ended
 	Jobs        int           // Pending: how many delayed jobs
 
 	// Cluster is set when the nodes were started for this measurement. Then
@@ -125,12 +126,18 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("warmup is %v and delay is %v; neither may be negative", c.Warmup, c.Delay)
 	case len(c.Addrs) == 0:
 		return fmt.Errorf("addr names no node")
-	case c.Cluster == nil && (c.Scenario == Failover || c.Scenario == Pending):
-		return fmt.Errorf("scenario %s kills and restarts nodes, so it needs a local cluster: give --start", c.Scenario)
+	case c.Cluster == nil && !c.timed():
+		return fmt.Errorf("scenario %s ends and restarts nodes, so it needs a local cluster: give --start", c.Scenario)
 	case c.Logger == nil:
 		return fmt.Errorf("a logger is missing")
 	}
 	return c.validateProtocol()
+}
+
+// timed reports whether the scenario lasts for Duration; the others last until they
+// have seen what they want, on nodes that they end.
+func (c *Config) timed() bool {
+	return c.Scenario != Failover && c.Scenario != Handover && c.Scenario != Pending
 }
 
 // validateProtocol checks what one protocol has and the other lacks.

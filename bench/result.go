@@ -50,7 +50,7 @@ func (r *Result) Figure() string {
 		return fmt.Sprintf("%s cycles/s", thousands(r.Rate))
 	case Delayed:
 		return fmt.Sprintf("lateness p50 %.1f ms, p99 %.1f ms at %s due/s", r.Lateness.P50, r.Lateness.P99, thousands(r.Rate))
-	case Failover:
+	case Failover, Handover:
 		return fmt.Sprintf("p50 %.2f s, max %.2f s", r.Latency.P50/1000, r.Latency.Max/1000)
 	case Pending:
 		return fmt.Sprintf("%s jobs: RSS %s, restart %.1f s", thousands(float64(r.Jobs)), mebibytes(r.RSSBytes), r.RestartSeconds)

@@ -25,7 +25,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	case Delayed:
 		return runDelayed(ctx, c)
 	case Failover:
-		return runFailover(ctx, c)
+		return runRounds(ctx, c, killOnce)
+	case Handover:
+		return runRounds(ctx, c, terminateOnce)
 	default:
 		return runPending(ctx, c)
 	}

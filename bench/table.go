@@ -28,6 +28,7 @@ func Rows() []Row {
 		row("add, reserve, finish one by one, 64 connections", 3, Cycle),
 		row("lateness at 1,000 due/s with waiting consumers", 3, Delayed),
 		row("leader kill -9 to first acknowledged write", 3, Failover),
+		row("leader SIGTERM: longest time without an acknowledged write", 3, Handover),
 		row("10 million delayed jobs on one node", 1, Pending),
 	}
 }
@@ -87,8 +88,7 @@ func (c *Config) Command(nodes int) string {
 	}
 	add("protocol", c.Protocol, HTTP, false)
 	add("server", c.Server, Tarry, false)
-	timed := c.Scenario != Failover && c.Scenario != Pending
-	add("connections", c.Connections, d.Connections, timed)
+	add("connections", c.Connections, d.Connections, c.timed())
 	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
 	add("pipeline", c.Pipeline, d.Pipeline, false)
 	add("size", c.Size, d.Size, false)
@@ -98,7 +98,7 @@ func (c *Config) Command(nodes int) string {
 	add("delay", c.Delay, d.Delay, false)
 	add("duration", c.Duration, d.Duration, false)
 	add("warmup", c.Warmup, d.Warmup, false)
-	add("rounds", c.Rounds, d.Rounds, c.Scenario == Failover)
+	add("rounds", c.Rounds, d.Rounds, c.Scenario == Failover || c.Scenario == Handover)
 	add("jobs", c.Jobs, d.Jobs, c.Scenario == Pending)
 	return strings.Replace(b.String(), "--ids true", "--ids", 1)
 }

@@ -32,6 +32,8 @@ Scenarios:
   cycle      add, reserve and finish one job, one request each
   delayed    --rate jobs a second fall due while consumers wait for them
   failover   kill -9 the leader --rounds times; time to the next acknowledged write
+  handover   SIGTERM the leader --rounds times; longest time without an acknowledged
+             write, which clients of the other nodes send all the while
   pending    --jobs delayed jobs on one node; memory, disk and restart time
 Over beanstalkd:
   add        put jobs that are ready at once, --pipeline of them before answers are read
@@ -110,7 +112,7 @@ func (f *benchFlags) set(out io.Writer) *flag.FlagSet {
 	fs.DurationVar(&c.Warmup, "warmup", c.Warmup, "`time` of load before that")
 	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` a second (scenario delayed)")
 	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenario delayed)")
-	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is killed (scenario failover)")
+	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is ended (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
 	fs.Usage = func() {
 		fmt.Fprint(out, benchUsage)
