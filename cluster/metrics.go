@@ -37,7 +37,7 @@ func newShardMetrics(r prometheus.Registerer) *shardMetrics {
 			Name: "tarry_delivery_lateness_seconds", Help: "Time from a job's due instant to its first reservation, on this leader.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 20)}),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "tarry_deliveries_total", Help: "Jobs handed to consumers by this leader."}),
+			Name: "tarry_deliveries_total", Help: "Jobs handed to consumers by this leader; those reserved by their id: by the node that was asked."}),
 		elections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tarry_leaderships_total", Help: "Times this node became the leader."}),
 	}

@@ -27,6 +27,7 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, isAdd) {
 		return nil, errDiskLow(why)
 	}
+	asked := ops
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.OpTimeout)
 	defer cancel()
 	var parts []chan doOutcome
@@ -56,7 +57,18 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if failed != nil {
 		return nil, failed
 	}
+	s.countNamed(asked, results)
 	return results, nil
+}
+
+// countNamed measures the deliveries of jobs that were reserved by their name,
+// which do not come by the dispatcher.
+func (s *Shard) countNamed(ops []*jobpb.Op, results []*jobpb.Result) {
+	for i, op := range ops {
+		if _, named := op.Kind.(*jobpb.Op_ReserveJob); named && i < len(results) {
+			s.metrics.handedOut(results[i].Jobs, time.Now())
+		}
+	}
 }
 
 func isAdd(op *jobpb.Op) bool {

@@ -96,7 +96,8 @@ func (c *containers) compose(args ...string) (string, error) {
 	args = append(append(c.command[1:len(c.command):len(c.command)], "-p", composeProject, "-f", "../docker-compose.yml"), args...)
 	cmd := exec.Command(c.command[0], args...)
 	cmd.Env = append(os.Environ(), "TARRY_IMAGE=tarry:integration",
-		"TARRY_PORT_1="+composePorts[0], "TARRY_PORT_2="+composePorts[1], "TARRY_PORT_3="+composePorts[2])
+		"TARRY_PORT_1="+composePorts[0], "TARRY_PORT_2="+composePorts[1], "TARRY_PORT_3="+composePorts[2],
+		"TARRY_BEANSTALK_PORT_1=17301", "TARRY_BEANSTALK_PORT_2=17311", "TARRY_BEANSTALK_PORT_3=17321")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

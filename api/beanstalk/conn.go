@@ -214,6 +214,7 @@ const (
 // say replies with one line, behind the replies to all commands before.
 func (c *conn) say(line string) {
 	c.commit()
+	c.server.failures.count(line)
 	c.out = append(append(c.out, line...), "\r\n"...)
 }
 

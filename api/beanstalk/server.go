@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tarry/api"
 )
 
@@ -35,6 +37,8 @@ type Options struct {
 	// MaxBufferedBytes bounds the bodies of puts held in memory at one time, over
 	// all connections; more are answered OUT_OF_MEMORY. 0 means 256 MiB.
 	MaxBufferedBytes int64
+	// Registry takes the server's metrics; nil: they are not published.
+	Registry prometheus.Registerer
 	// Draining says that puts are refused because this node is about to stop;
 	// nil means never.
 	Draining func() bool
@@ -43,11 +47,12 @@ type Options struct {
 // Server speaks the beanstalkd protocol. See New.
 type Server struct {
 	Options
-	id      string // 16 hexadecimal digits, new in each process
-	started time.Time
-	tubes   *tubes
-	counts  counts
-	bodies  atomic.Int64 // bytes of puts that are being taken in
+	id       string // 16 hexadecimal digits, new in each process
+	started  time.Time
+	tubes    *tubes
+	counts   counts
+	failures failures
+	bodies   atomic.Int64 // bytes of puts that are being taken in
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -84,6 +89,9 @@ func New(o Options) *Server {
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Registry != nil {
+		register(o.Registry, s)
+	}
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/beanstalk"
@@ -188,6 +189,32 @@ func TestAConnectionTooManyIsToldSo(t *testing.T) {
 	got, err := io.ReadAll(other)
 	require.NoError(t, err)
 	require.Equal(t, "OUT_OF_MEMORY\r\n", string(got))
+}
+
+func TestCommandsAndFailuresAreCounted(t *testing.T) {
+	q := &scripted{}
+	o := q.options(t)
+	registry := prometheus.NewRegistry()
+	o.Registry = registry
+	talk(t, serve(t, o), "put 0 0 1 1\r\nx\r\nput 0 0 1 1\r\nxyz\r\nput 0 0 1 x\r\nreserve-job 7\r\nnonsense\r\ndelete 0\r\n")
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	have := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "tarry_beanstalk_")
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetValue()
+			}
+			if v := m.GetCounter().GetValue() + m.GetGauge().GetValue(); v != 0 && name != "connections" {
+				have[name] = v
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{
+		"connections_total": 1, "commands_total put": 2, "commands_total reserve-job": 1, "commands_total delete": 1,
+		"failures_total EXPECTED_CRLF": 1, "failures_total BAD_FORMAT": 1, "failures_total UNKNOWN_COMMAND": 2,
+	}, have)
 }
 
 func TestPutsCarryBeanstalkdsHabits(t *testing.T) {

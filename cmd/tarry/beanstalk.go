@@ -60,6 +60,7 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
 		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns,
+		Registry: node.Metrics(),
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})
 	notifyRefuse(p.signals)
