@@ -25,6 +25,51 @@ func TestBeanstalkdProtocolOfTheBinary(t *testing.T) {
 	c.requireEqualDigests(c.leader(), 3)
 }
 
+// TestLifeOfABeanstalkdNode runs the cases that a real beanstalkd passes when it is
+// drained, limited and killed.
+func TestLifeOfABeanstalkdNode(t *testing.T) {
+	for name, nodes := range map[string]int{"one node": 1, "a follower of three": 3} {
+		t.Run(name, func(t *testing.T) {
+			conformance.RunLife(t, func(t *testing.T, s conformance.Settings) conformance.Server {
+				var args []string
+				if s.MaxJobSize > 0 {
+					args = []string{"--beanstalk-max-job-size", fmt.Sprint(s.MaxJobSize)}
+				}
+				c := startCluster(t, nodes, args...)
+				if nodes == 1 {
+					return ownServer{c, c.leader()}
+				}
+				return ownServer{c, c.follower()}
+			})
+		})
+	}
+}
+
+// ownServer is a cluster seen through one of its nodes.
+type ownServer struct {
+	*cluster
+	node *localcluster.Node
+}
+
+func (s ownServer) Addr() string { return s.node.Beanstalk }
+
+func (s ownServer) Drain() error { return syscall.Kill(s.node.PID(), syscall.SIGUSR1) }
+
+// Restart kills all nodes.
+func (s ownServer) Restart() error {
+	for _, n := range s.Nodes() {
+		if err := n.Kill(); err != nil {
+			return err
+		}
+	}
+	for _, n := range s.Nodes() {
+		if err := n.Start(); err != nil {
+			return err
+		}
+	}
+	return s.WaitReady(s.t.Context(), s.Nodes()...)
+}
+
 // tubeClient speaks the protocol by hand.
 type tubeClient struct {
 	t *testing.T

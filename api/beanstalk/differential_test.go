@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/api/beanstalk/conformance"
 )
 
 var (
@@ -29,7 +29,7 @@ func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
 	}
 	for name, nodes := range map[string]int{"one node": 1, "a follower of three": 3} {
 		t.Run(name, func(t *testing.T) {
-			real := startReal(t)
+			real := conformance.StartReal(t, conformance.Settings{}).Addr()
 			addrs, leader := startNodes(t, nodes)
 			seed := *seedFlag
 			if seed == 0 {
@@ -47,30 +47,6 @@ func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
 			}
 		})
 	}
-}
-
-func startReal(t *testing.T) (addr string) {
-	path, err := exec.LookPath("beanstalkd")
-	if err != nil {
-		t.Skip("SKIPPED: there is no beanstalkd on this machine (apt-get install beanstalkd), so there is nothing to compare with")
-	}
-	addr = freePorts(t, 1)[0]
-	host, port, err := net.SplitHostPort(addr)
-	require.NoError(t, err)
-	cmd := exec.Command(path, "-l", host, "-p", port)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	require.Eventually(t, func() bool {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}, 10*time.Second, 5*time.Millisecond)
-	return addr
 }
 
 const (

@@ -1,11 +1,25 @@
 package conformance
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Cases are all cases.
 func Cases() []Case {
 	return slices.Concat(parsing, jobs, waiting, tubes, statistics)
 }
+
+// everyByte is all 256 values, a CRLF, and the CRLF behind a body, with the escapes
+// of scripts.
+var everyByte = func() string {
+	var text strings.Builder
+	for b := range 256 {
+		fmt.Fprintf(&text, `\x%02x`, b)
+	}
+	return text.String() + `\r\n\r\n`
+}()
 
 // parsing: lines, numbers, names and bodies on the wire.
 var parsing = []Case{
@@ -215,6 +229,12 @@ var parsing = []Case{
 		a> peek {j}
 		a< FOUND {j} 14
 		a<< \x00\x01\r\n\xff\xfe\r\n\x7f\x80abc\x00\r\n`},
+	{Name: "body of every byte", Script: `
+		a>> put 0 0 9 258\r\n` + everyByte + `
+		a< INSERTED {j}
+		a> reserve
+		a< RESERVED {j} 258
+		a<< ` + everyByte},
 	{Name: "tube names", Script: `
 		a> use {n*200}
 		a< USING {n*200}

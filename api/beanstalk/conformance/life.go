@@ -1,0 +1,125 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Server is one that a test may treat as its own: it is drained, killed and
+// started again.
+type Server interface {
+	Addr() string // host:port; the same after a restart
+	// Drain asks it to refuse puts, as SIGUSR1 does. It takes effect soon.
+	Drain() error
+	// Restart kills it and starts it on the same data. It blocks until it serves.
+	Restart() error
+}
+
+// Settings of a server that is started for one case.
+type Settings struct {
+	MaxJobSize int  // 0: 65535
+	Durable    bool // keeps its jobs over a restart
+}
+
+// lifeCase is a story in chapters, with something done to the server in between.
+type lifeCase struct {
+	name     string
+	settings Settings
+	between  func(Server) error
+	chapters [2]string
+}
+
+var lives = []lifeCase{
+	{"drain", Settings{}, Server.Drain, [2]string{`
+		a> put 0 0 9 1
+		a> x
+		a< INSERTED {one}`, `
+		a> stats
+		a<yaml draining: true
+		a> put 0 0 9 1
+		a> x
+		a< DRAINING
+		a>> put 0 0 9 1\r\nxyz
+		a< EXPECTED_CRLF
+		a> reserve
+		a< RESERVED {one} 1
+		a< x
+		a> release {one} 0 0
+		a< RELEASED
+		a> delete {one}
+		a< DELETED`}},
+	{"a limit of ten bytes", Settings{MaxJobSize: 10}, func(Server) error { return nil }, [2]string{`
+		a>> put 0 0 0 11\r\ndelete 9999\r\nput 0 0 0 1\r\nx\r\n
+		a< JOB_TOO_BIG
+		a< INSERTED {one}`, `
+		a> put 0 0 0 10
+		a> 0123456789
+		a< INSERTED {two}`}},
+	{"restart", Settings{Durable: true}, Server.Restart, [2]string{`
+		a> put 1 0 9 5
+		a> ready
+		a< INSERTED {ready}
+		a> put 0 0 9 8
+		a> released
+		a< INSERTED {released}
+		a> reserve
+		a< RESERVED {released} 8
+		a< released
+		a> release {released} 3 1
+		a< RELEASED
+		a> put 0 0 9 6
+		a> buried
+		a< INSERTED {buried}
+		a> reserve
+		a< RESERVED {buried} 6
+		a< buried
+		a> bury {buried} 5
+		a< BURIED
+		a> put 2 1000 9 7
+		a> delayed
+		a< INSERTED {delayed}
+		a> put 0 0 9 7
+		a> deleted
+		a< INSERTED {deleted}
+		a> delete {deleted}
+		a< DELETED`, `
+		b> peek {deleted}
+		b< NOT_FOUND
+		b> stats-job {buried}
+		b<yaml state: buried; pri: 5
+		b> stats-job {delayed}
+		b<yaml state: delayed; pri: 2; delay: 1000
+		b> reserve
+		b< RESERVED {ready} 5
+		b< ready
+		b> reserve
+		b< RESERVED {released} 8
+		b< released
+		b> kick 9
+		b< KICKED 1
+		b> reserve
+		b< RESERVED {buried} 6
+		b< buried
+		b> put 0 0 9 1
+		b> x
+		b< INSERTED {next}
+		b> peek {next}
+		b< FOUND {next} 1
+		b< x`}},
+}
+
+// RunLife runs the cases that need a server of their own.
+func RunLife(t *testing.T, launch func(*testing.T, Settings) Server) {
+	for _, c := range lives {
+		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			server := launch(t, c.settings)
+			s := &script{t: t, addr: server.Addr(), conns: map[string]*wire{}, bound: map[string]string{}}
+			s.run(c.chapters[0])
+			require.NoError(t, c.between(server))
+			s.conns = map[string]*wire{} // a restart has closed them
+			s.run(c.chapters[1])
+		})
+	}
+}
