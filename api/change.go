@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"tarry/job"
@@ -113,6 +114,7 @@ func releaseOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
 		Ref: ref, DelayMs: delay, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
+		Backoff: !q.Delay.set, Entropy: rand.Uint64(),
 	}}}, nil
 }
 

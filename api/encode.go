@@ -77,7 +77,16 @@ func (w *writer) null(name string) {
 // seconds writes milliseconds as seconds.
 func (w *writer) seconds(name string, ms int64) {
 	w.name(name)
+	w.plainSeconds(ms)
+}
+
+func (w *writer) plainSeconds(ms int64) {
 	w.b = strconv.AppendFloat(w.b, float64(ms)/1000, 'f', -1, 64)
+}
+
+func (w *writer) float(name string, v float64) {
+	w.name(name)
+	w.b = strconv.AppendFloat(w.b, v, 'f', -1, 64)
 }
 
 // instantFormat is RFC 3339 in UTC with milliseconds.

@@ -16,16 +16,18 @@ import (
 
 // addRequest is one job to add, alone or in a batch.
 type addRequest struct {
-	Topic       opt[string]  `json:"topic"`
-	ID          opt[string]  `json:"id"`
-	Delay       opt[float64] `json:"delay"`
-	DueAt       instant      `json:"due_at"`
-	TTR         opt[float64] `json:"ttr"`
-	Priority    opt[int64]   `json:"priority"`
-	MaxAttempts opt[int64]   `json:"max_attempts"`
-	Body        body         `json:"body"`
-	BodyBase64  opt[string]  `json:"body_base64"`
-	IfExists    opt[string]  `json:"if_exists"`
+	Topic       opt[string]            `json:"topic"`
+	ID          opt[string]            `json:"id"`
+	Delay       opt[float64]           `json:"delay"`
+	DueAt       instant                `json:"due_at"`
+	TTR         opt[float64]           `json:"ttr"`
+	Priority    opt[int64]             `json:"priority"`
+	MaxAttempts opt[int64]             `json:"max_attempts"`
+	Body        body                   `json:"body"`
+	BodyBase64  opt[string]            `json:"body_base64"`
+	IfExists    opt[string]            `json:"if_exists"`
+	Backoff     backoff                `json:"backoff"`
+	Headers     opt[map[string]string] `json:"headers"`
 	condition
 }
 
@@ -68,6 +70,11 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	add.Body, add.BodyKind = b.b, b.kind
 	if err := q.ifExists(add); err != nil {
 		return nil, err
+	}
+	if q.Backoff.set || q.Headers.set {
+		if add.Extras, err = extrasOf(&q.Backoff, q.Headers); err != nil {
+			return nil, err
+		}
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
 }
@@ -232,12 +239,20 @@ func (w *writer) job(j *jobpb.Job) {
 	if j.State == jobpb.State_STATE_RESERVED {
 		w.instant("reserved_until", j.ReservedUntilMs)
 	}
+	if j.State == jobpb.State_STATE_DEAD {
+		w.instant("died_at", j.DiedMs)
+	}
 	w.text("reason", j.Reason)
+	if j.LastError != "" {
+		w.text("last_error", j.LastError)
+	}
 	w.number("reserves", uint64(j.Reserves))
 	w.number("timeouts", uint64(j.Timeouts))
 	w.number("releases", uint64(j.Releases))
 	w.number("buries", uint64(j.Buries))
 	w.number("kicks", uint64(j.Kicks))
+	w.backoff(j.Extras)
+	w.headers(j.Extras)
 	w.body("body", j.BodyKind, j.Body)
 }
 

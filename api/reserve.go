@@ -82,6 +82,7 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 	w.instant("due_at", j.DueMs)
 	w.instant("reserved_until", j.ReservedUntilMs)
 	w.seconds("ttr", j.TtrMs)
+	w.headers(j.Extras)
 	w.body("body", j.BodyKind, j.Body)
 }
 

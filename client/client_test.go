@@ -70,6 +70,34 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"ready"}}))
 }
 
+func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	_, err := c.Add(ctx, client.Add{
+		ID: "a", Topic: "t", Body: client.Text("x"), Headers: map[string]string{"tenant": "7"},
+		Backoff: &client.Backoff{Base: client.Duration{Duration: time.Minute}, Jitter: 0.5},
+	})
+	require.NoError(t, err)
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"tenant": "7"}, jobs[0].Headers)
+	released, err := c.Release(ctx, jobs[0].Ref(), client.Release{Reason: "no route"})
+	require.NoError(t, err)
+	require.Equal(t, "delayed", released.State)
+	j, err := c.Get(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, client.Backoff{Base: client.Duration{Duration: time.Minute}, Factor: 2, Max: client.Duration{Duration: time.Hour}, Jitter: 0.5}, *j.Backoff)
+	require.Equal(t, "no route", j.LastError)
+
+	_, err = c.Kick(ctx, "a")
+	require.NoError(t, err)
+	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	released, err = c.Release(ctx, jobs[0].Ref(), client.Release{AtOnce: true})
+	require.NoError(t, err)
+	require.Equal(t, "ready", released.State)
+}
+
 func TestAJobsLife(t *testing.T) {
 	q := apitest.New(t)
 	c := connect(t, node(t, q, &apitest.Operator{}))
@@ -305,11 +333,11 @@ func TestLostAnswers(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNotForgotten(t *testing.T) {
 	q := apitest.New(t)
-	c, err := client.New([]string{node(t, q, &apitest.Operator{})}, client.WithPatience(10*time.Millisecond))
+	c, err := client.New([]string{node(t, q, &apitest.Operator{})}, client.WithPatience(300*time.Millisecond))
 	require.NoError(t, err)
 	defer c.Close()
 	q.FailNext(job.Unknown("lost"))
-	for range 20 {
+	for range 1000 {
 		q.FailNext(job.NotApplied("no leader"))
 	}
 	_, err = c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})

@@ -46,20 +46,22 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 
 // wireAdd is an Add as the server reads it.
 type wireAdd struct {
-	Topic       string     `json:"topic"`
-	ID          string     `json:"id"`
-	Delay       *Duration  `json:"delay,omitzero"`
-	DueAt       *time.Time `json:"due_at,omitzero"`
-	TTR         *Duration  `json:"ttr,omitzero"`
-	Priority    *uint32    `json:"priority,omitzero"`
-	MaxAttempts *uint32    `json:"max_attempts,omitzero"`
-	IfExists    IfExists   `json:"if_exists,omitzero"`
+	Topic       string            `json:"topic"`
+	ID          string            `json:"id"`
+	Delay       *Duration         `json:"delay,omitzero"`
+	DueAt       *time.Time        `json:"due_at,omitzero"`
+	TTR         *Duration         `json:"ttr,omitzero"`
+	Priority    *uint32           `json:"priority,omitzero"`
+	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
+	IfExists    IfExists          `json:"if_exists,omitzero"`
+	Backoff     *Backoff          `json:"backoff,omitzero"`
+	Headers     map[string]string `json:"headers,omitempty"`
 	Condition
 	Body
 }
 
 func (a Add) wire() wireAdd {
-	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Condition: a.Condition, Body: a.Body}
+	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Backoff: a.Backoff, Headers: a.Headers, Condition: a.Condition, Body: a.Body}
 	if w.ID == "" {
 		w.ID = rand.Text()
 	}
@@ -240,12 +242,16 @@ func (c *Client) FinishBatch(ctx context.Context, refs []Ref) ([]error, error) {
 
 // Release gives a reserved job back.
 func (c *Client) Release(ctx context.Context, ref Ref, r Release) (Changed, error) {
+	delay := seconds(r.Delay)
+	if r.AtOnce {
+		delay = &Duration{}
+	}
 	return c.change(ctx, ref, "release", false, struct {
 		Token    string    `json:"token,omitzero"`
 		Delay    *Duration `json:"delay,omitzero"`
 		Priority *uint32   `json:"priority,omitzero"`
 		Reason   string    `json:"reason,omitzero"`
-	}{ref.Token, seconds(r.Delay), r.Priority, r.Reason})
+	}{ref.Token, delay, r.Priority, r.Reason})
 }
 
 // Touch prolongs a reservation by ttr from now; 0 means the job's own TTR.

@@ -25,10 +25,28 @@ type Add struct {
 	// MaxAttempts is how often the job is handed out before it is dead; 0 means
 	// without limit, nil means 16.
 	MaxAttempts *uint32
+	// Backoff says how long the job waits after an attempt that failed; nil
+	// means not at all.
+	Backoff *Backoff
+	// Headers come back with each reservation: up to 64 names and 8 KiB.
+	Headers map[string]string
 	// IfExists says what to do when ID is taken; empty means Conflict.
 	IfExists IfExists
 	// Condition is asked of the job that Replace or Postpone finds.
 	Condition
+}
+
+// Backoff says how long a job waits after it was released without a delay or
+// overran its TTR: either Delays, one for each attempt and the last for all
+// later ones; or Base after the first attempt, Factor times more after each
+// further one (0 means 2), up to Max (0 means an hour).
+type Backoff struct {
+	Delays []Duration `json:"delays,omitempty"`
+	Base   Duration   `json:"base,omitzero"`
+	Factor float64    `json:"factor,omitzero"`
+	Max    Duration   `json:"max,omitzero"`
+	// Jitter is the share, 0 to 1, of a wait of which a random part is taken off.
+	Jitter float64 `json:"jitter,omitzero"`
 }
 
 // IfExists says what an add does when its id is taken.
@@ -98,15 +116,16 @@ type Reserve struct {
 
 // Reserved is a job that was handed out to the caller.
 type Reserved struct {
-	ID            string    `json:"id"`
-	Seq           uint64    `json:"seq"`
-	Topic         string    `json:"topic"`
-	Token         string    `json:"token"`
-	Attempts      uint32    `json:"attempts"`
-	Priority      uint32    `json:"priority"`
-	DueAt         time.Time `json:"due_at"`
-	ReservedUntil time.Time `json:"reserved_until"`
-	TTR           Duration  `json:"ttr"`
+	ID            string            `json:"id"`
+	Seq           uint64            `json:"seq"`
+	Topic         string            `json:"topic"`
+	Token         string            `json:"token"`
+	Attempts      uint32            `json:"attempts"`
+	Priority      uint32            `json:"priority"`
+	DueAt         time.Time         `json:"due_at"`
+	ReservedUntil time.Time         `json:"reserved_until"`
+	TTR           Duration          `json:"ttr"`
+	Headers       map[string]string `json:"headers,omitempty"`
 	Body
 }
 
@@ -115,9 +134,12 @@ func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 
 // Release says how a job is given back.
 type Release struct {
-	Delay    time.Duration // until it is due again; 0: at once, in its old place
-	Priority *uint32       // nil: as before
-	Reason   string        // kept with the job
+	// Delay until it is due again; 0: as its backoff says, and without one at
+	// once, in its old place.
+	Delay    time.Duration
+	AtOnce   bool    // whatever its backoff says
+	Priority *uint32 // nil: as before
+	Reason   string  // kept with the job
 }
 
 // Bury says how a job is set aside.
@@ -138,25 +160,29 @@ type Changed struct {
 
 // Job is everything known of a job.
 type Job struct {
-	ID            string    `json:"id"`
-	Seq           uint64    `json:"seq"`
-	Topic         string    `json:"topic"`
-	State         string    `json:"state"`
-	Revision      uint32    `json:"revision"`
-	Priority      uint32    `json:"priority"`
-	DueAt         time.Time `json:"due_at"`
-	Delay         Duration  `json:"delay"`
-	TTR           Duration  `json:"ttr"`
-	Attempts      uint32    `json:"attempts"`
-	MaxAttempts   uint32    `json:"max_attempts"`
-	CreatedAt     time.Time `json:"created_at"`
-	ReservedUntil time.Time `json:"reserved_until,omitzero"`
-	Reason        string    `json:"reason"`
-	Reserves      uint32    `json:"reserves"`
-	Timeouts      uint32    `json:"timeouts"`
-	Releases      uint32    `json:"releases"`
-	Buries        uint32    `json:"buries"`
-	Kicks         uint32    `json:"kicks"`
+	ID            string            `json:"id"`
+	Seq           uint64            `json:"seq"`
+	Topic         string            `json:"topic"`
+	State         string            `json:"state"`
+	Revision      uint32            `json:"revision"`
+	Priority      uint32            `json:"priority"`
+	DueAt         time.Time         `json:"due_at"`
+	Delay         Duration          `json:"delay"`
+	TTR           Duration          `json:"ttr"`
+	Attempts      uint32            `json:"attempts"`
+	MaxAttempts   uint32            `json:"max_attempts"`
+	CreatedAt     time.Time         `json:"created_at"`
+	ReservedUntil time.Time         `json:"reserved_until,omitzero"`
+	DiedAt        time.Time         `json:"died_at,omitzero"`
+	Reason        string            `json:"reason"`
+	LastError     string            `json:"last_error,omitzero"`
+	Reserves      uint32            `json:"reserves"`
+	Timeouts      uint32            `json:"timeouts"`
+	Releases      uint32            `json:"releases"`
+	Buries        uint32            `json:"buries"`
+	Kicks         uint32            `json:"kicks"`
+	Backoff       *Backoff          `json:"backoff,omitzero"`
+	Headers       map[string]string `json:"headers,omitempty"`
 	Body
 }
 

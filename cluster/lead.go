@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (s *Shard) Advance(ctx context.Context) error {
 		return errRetry
 	}
 	reserves, reserved := d.Claim(s.Now().UnixMilli())
-	ops := append([]*jobpb.Op{{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: advanceSlice}}}}, reserves...)
+	ops := append([]*jobpb.Op{{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: advanceSlice, Entropy: rand.Uint64()}}}}, reserves...)
 	done := make(chan error, 1)
 	s.submit(ops, true, func(rs []*jobpb.Result, err error) {
 		if reserved != nil {

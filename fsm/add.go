@@ -34,7 +34,12 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 		}
 		t = x.newTopic(op.Topic)
 	}
+	extras, err := encodeExtras(op.Extras)
+	if err != nil {
+		return err
+	}
 	rec, state := x.newRecord(op, t)
+	rec.extras = extras
 	t.added++
 	x.create(t, rec, state)
 	if x.replies {
@@ -112,7 +117,10 @@ func (x *tx) checkAdd(op *jobpb.Add) error {
 	case op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE:
 		return job.Errorf(job.CodeInvalid, "if_exists is %d; this release knows only 0 to 3", op.IfExists)
 	}
-	return nil
+	if op.Extras == nil {
+		return nil
+	}
+	return job.CheckExtras(op.Extras)
 }
 
 const (
@@ -133,7 +141,11 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if err != nil {
 		return err
 	}
-	if field := difference(op, t.name, old); field != "" && op.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
+	extras, err := encodeExtras(op.Extras)
+	if err != nil {
+		return err
+	}
+	if field := difference(op, extras, t.name, old); field != "" && op.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s", op.Id, field)
 	}
 	state, err := x.stateOf(t, old)
@@ -146,7 +158,7 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 
 // difference names the first field in which an add differs from a job as it was
 // added; empty: none.
-func difference(op *jobpb.Add, topic string, old *record) string {
+func difference(op *jobpb.Add, extras, topic string, old *record) string {
 	delayMS := op.DelayMs
 	if op.DueMs != 0 {
 		delayMS = 0 // it is ignored
@@ -162,6 +174,8 @@ func difference(op *jobpb.Add, topic string, old *record) string {
 		return "ttr"
 	case op.MaxAttempts != old.origin.maxAttempts:
 		return "max_attempts"
+	case extras != old.extras:
+		return "backoff or headers"
 	case op.DueMs != old.dueRequest || delayMS != old.delayMS:
 		return "delay or due instant"
 	}

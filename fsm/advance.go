@@ -38,7 +38,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 		share := max(1, left/uint32(len(due)))
 		still := due[:0]
 		for _, t := range due {
-			n, err := x.advanceTopic(t, min(share, left), &moved)
+			n, err := x.advanceTopic(op, t, min(share, left), &moved)
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 // advanceTopic does up to share of what is due in a topic, in the order of the
 // instants, and says how much. moved counts the jobs among it. The end of a pause
 // comes first: what else is due makes no difference to it.
-func (x *tx) advanceTopic(t *topic, share uint32, moved *uint32) (done uint32, err error) {
+func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
 	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
 		t.resume()
 		done++
@@ -84,7 +84,7 @@ func (x *tx) advanceTopic(t *topic, share uint32, moved *uint32) (done uint32, e
 		case hasDelayed && (!hasOverdue || delayed.instant <= overdue.instant):
 			err = x.fallDue(t, delayed)
 		default:
-			err = x.timeOut(t, overdue.seq)
+			err = x.timeOut(t, overdue.seq, op.Entropy)
 		}
 		if err != nil {
 			return done, err
@@ -110,8 +110,9 @@ func (x *tx) fallDue(t *topic, p place) error {
 	return nil
 }
 
-// timeOut ends a reservation that has lasted too long.
-func (x *tx) timeOut(t *topic, seq uint64) error {
+// timeOut ends a reservation that has lasted too long. The job waits as its
+// backoff says, if it has one.
+func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 	rec, err := x.job(seq, false)
 	if err != nil {
 		return err
@@ -120,18 +121,31 @@ func (x *tx) timeOut(t *topic, seq uint64) error {
 		return missing(seq, t, jobpb.State_STATE_RESERVED)
 	}
 	t.timeouts++
+	wait, err := x.backoff(rec, entropy)
+	if err != nil {
+		return err
+	}
 	to := jobpb.State_STATE_READY
-	if rec.exhausted() {
+	switch {
+	case rec.exhausted():
 		to = jobpb.State_STATE_DEAD
+	case wait > 0:
+		to = jobpb.State_STATE_DELAYED
 	}
 	return x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
 		f.timeouts++
 		f.reason = overrun
-		if to == jobpb.State_STATE_READY {
+		if to != jobpb.State_STATE_DEAD {
 			f.wait()
+		}
+		switch to {
+		case jobpb.State_STATE_DELAYED:
+			f.dueMS, f.lastDelayMS = x.clock()+wait, wait
+			return
+		case jobpb.State_STATE_READY:
 			return
 		}
 		f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.fate.maxAttempts)
-		t.kill(f)
+		x.kill(t, f)
 	})
 }

@@ -112,23 +112,30 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
-	to := jobpb.State_STATE_READY
+	to, delay := jobpb.State_STATE_READY, op.DelayMs
 	switch {
 	case !op.Undelivered && rec.exhausted():
 		to = jobpb.State_STATE_DEAD
 	case op.DelayMs > 0 && !op.Returned:
 		to = jobpb.State_STATE_DELAYED
+	case op.Backoff && !op.Returned && !op.Undelivered:
+		if delay, err = x.backoff(rec, op.Entropy); err != nil {
+			return err
+		}
+		if delay > 0 {
+			to = jobpb.State_STATE_DELAYED
+		}
 	}
 	err = x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
-		f.release(op)
+		f.release(op, delay)
 		switch to {
 		case jobpb.State_STATE_DEAD:
 			if op.Returned || op.Reason == "" {
 				f.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.attempts, rec.fate.maxAttempts)
 			}
-			t.kill(f)
+			x.kill(t, f)
 		case jobpb.State_STATE_DELAYED:
-			f.dueMS = x.clock() + op.DelayMs
+			f.dueMS = x.clock() + delay
 			f.wait()
 		default:
 			f.wait()
@@ -138,8 +145,9 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	return err
 }
 
-// release does to a fate what every release does, wherever the job goes.
-func (f *fate) release(op *jobpb.Release) {
+// release does to a fate what every release does, wherever the job goes. delayMS
+// is the wait that it asked for.
+func (f *fate) release(op *jobpb.Release, delayMS int64) {
 	if op.Undelivered {
 		// As if it had not been handed out. The generation stays ahead.
 		f.attempts--
@@ -153,7 +161,7 @@ func (f *fate) release(op *jobpb.Release) {
 	}
 	f.setPriority(op.SetPriority, op.Priority)
 	f.setReason(op.Reason)
-	f.lastDelayMS = op.DelayMs
+	f.lastDelayMS = delayMS
 }
 
 func releaseWords(op *jobpb.Release) string {
@@ -201,7 +209,7 @@ func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
 		f.setPriority(op.SetPriority, op.Priority)
 		f.setReason(op.Reason)
 		f.buries++
-		t.kill(f)
+		x.kill(t, f)
 	})
 	r.State, r.Revision = jobpb.State_STATE_DEAD, rec.revision
 	return err
@@ -286,8 +294,8 @@ func (f *fate) wait() {
 }
 
 // kill sets a job aside, behind those that died before it.
-func (t *topic) kill(f *fate) {
-	f.standing, f.reservedUntil, f.rank = dead, 0, t.rank
+func (x *tx) kill(t *topic, f *fate) {
+	f.standing, f.reservedUntil, f.rank, f.diedMS = dead, 0, t.rank, x.clock()
 	t.rank++
 	t.died++
 }
@@ -298,9 +306,10 @@ func (f *fate) setPriority(set bool, priority uint32) {
 	}
 }
 
-// setReason keeps the last reason that was given.
+// setReason keeps the last reason that a consumer gave.
 func (f *fate) setReason(reason string) {
 	if reason != "" {
 		f.reason = strings.Clone(reason) // it outlives the entry
+		f.lastError = f.reason
 	}
 }

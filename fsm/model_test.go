@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	"tarry/job/jobpb"
 )
@@ -89,7 +92,7 @@ func (m *model) find(ref *jobpb.Ref) *modelJob {
 
 func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	const maxDelay = int64(1_000_000_000_000)
-	bad := a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
+	bad := badExtras(a.Extras) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
 		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || a.DueMs > m.clock+maxDelay ||
 		(a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
 	if bad {
@@ -113,8 +116,9 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	m.lastSeq++
 	j := &modelJob{ownID: a.Id != "", first: jobpb.Add{
 		Id: a.Id, Topic: a.Topic, Body: a.Body, BodyKind: a.BodyKind, Priority: a.Priority,
-		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts,
+		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Extras: a.Extras,
 	}}
+	j.Extras = a.Extras
 	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
@@ -172,7 +176,7 @@ func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	f := &old.first
 	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
 		a.Priority == f.Priority && a.TtrMs == f.TtrMs && a.MaxAttempts == f.MaxAttempts &&
-		a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
+		proto.Equal(a.Extras, f.Extras) && a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
 	if !same && a.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		r.Code = jobpb.Code_ID_CONFLICT
 		return
@@ -213,7 +217,7 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 }
 
 func (m *model) handOut(j *modelJob, ttr int64) *jobpb.Reserved {
-	j.State = jobpb.State_STATE_RESERVED
+	j.State, j.DiedMs = jobpb.State_STATE_RESERVED, 0
 	j.Revision++
 	j.Attempts++
 	j.Reserves++
@@ -222,7 +226,7 @@ func (m *model) handOut(j *modelJob, ttr int64) *jobpb.Reserved {
 	return &jobpb.Reserved{
 		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
 		Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
-		DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr,
+		DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr, Extras: j.Extras,
 	}
 }
 
@@ -323,6 +327,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			j.Priority = k.Bury.Priority
 		}
 		j.Reason = cmp.Or(k.Bury.Reason, j.Reason)
+		j.LastError = cmp.Or(k.Bury.Reason, j.LastError)
 		j.Buries++
 		j.Revision++
 		m.die(t, j)
@@ -344,7 +349,7 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	if op.SetPriority {
 		j.Priority = op.Priority
 	}
-	j.DelayMs = op.DelayMs
+	delay := op.DelayMs
 	last := j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts
 	if op.Undelivered {
 		j.Attempts--
@@ -353,7 +358,12 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	} else {
 		j.Releases++
 	}
+	if op.Backoff && delay == 0 && !last && !op.Undelivered {
+		delay = modelBackoff(j)
+	}
+	j.DelayMs = delay
 	j.Reason = cmp.Or(op.Reason, j.Reason)
+	j.LastError = cmp.Or(op.Reason, j.LastError)
 	j.ReservedUntilMs = 0
 	switch {
 	case last:
@@ -361,9 +371,9 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 			j.Reason = fmt.Sprintf("released on attempt %d of %d", j.Attempts, j.MaxAttempts)
 		}
 		m.die(t, j)
-	case op.DelayMs > 0:
+	case delay > 0:
 		j.State = jobpb.State_STATE_DELAYED
-		j.DueMs = m.clock + op.DelayMs
+		j.DueMs = m.clock + delay
 	default:
 		j.State = jobpb.State_STATE_READY
 	}
@@ -387,6 +397,7 @@ func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
 func (m *model) die(t *modelTopic, j *modelJob) {
 	j.State = jobpb.State_STATE_DEAD
 	j.ReservedUntilMs = 0
+	j.DiedMs = m.clock
 	t.deaths++
 	t.Died++
 	j.deadRank = t.deaths
@@ -394,6 +405,7 @@ func (m *model) die(t *modelTopic, j *modelJob) {
 
 func (m *model) revive(j *modelJob) {
 	j.State = jobpb.State_STATE_READY
+	j.DiedMs = 0
 	j.Attempts = 0
 	j.Kicks++
 	j.Revision++
@@ -552,6 +564,31 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		return
 	}
 	j.State = jobpb.State_STATE_READY
+	if wait := modelBackoff(j); wait > 0 {
+		j.State, j.DelayMs, j.DueMs = jobpb.State_STATE_DELAYED, wait, m.clock+wait
+	}
+}
+
+// badExtras knows what the random test makes.
+func badExtras(e *jobpb.Extras) bool {
+	b := e.GetBackoff()
+	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0)
+}
+
+// modelBackoff is a job's wait after an attempt that failed, without jitter.
+func modelBackoff(j *modelJob) int64 {
+	b := j.Extras.GetBackoff()
+	switch n := int(j.Attempts); {
+	case b == nil:
+		return 0
+	case n <= len(b.DelaysMs):
+		return b.DelaysMs[max(n, 1)-1]
+	case len(b.DelaysMs) > 0:
+		return b.DelaysMs[len(b.DelaysMs)-1]
+	default:
+		wait := float64(b.BaseMs) * math.Pow(float64(b.FactorPermille)/1000, float64(max(n, 1)-1))
+		return int64(min(wait, float64(b.MaxMs)))
+	}
 }
 
 // describe lists jobs and topics as a View would.

@@ -177,6 +177,7 @@ func (s *simulation) op() *jobpb.Op {
 			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
 			SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason,
 			Undelivered: s.rng.IntN(4) == 0, Returned: s.rng.IntN(4) == 0,
+			Backoff: s.rng.IntN(2) == 0, Entropy: s.rng.Uint64(),
 		})
 	case n < 74:
 		return opTouch(s.ref(), s.pick(0, 1, 50, 1000))
@@ -238,6 +239,15 @@ func (s *simulation) addOp() *jobpb.Op {
 		Topic: s.topic(), Priority: s.priority(), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
 		TtrMs: s.pick(1, 20, 300, 5000), MaxAttempts: uint32(s.pick(0, 1, 2, 3, 16)),
 		Body: []byte(strings.Repeat("b", s.rng.IntN(20))), BodyKind: jobpb.BodyKind(s.rng.IntN(2)),
+	}
+	switch s.rng.IntN(6) {
+	case 0:
+		a.Extras = &jobpb.Extras{Backoff: &jobpb.Backoff{DelaysMs: []int64{5, 0, 300}[:s.rng.IntN(4)]}}
+	case 1:
+		a.Extras = &jobpb.Extras{
+			Backoff: &jobpb.Backoff{BaseMs: 3, FactorPermille: 2000, MaxMs: 500},
+			Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b"}},
+		}
 	}
 	switch s.rng.IntN(20) {
 	case 0:

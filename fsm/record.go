@@ -11,7 +11,7 @@ import (
 
 // Versions of the records on disk, each the record's first byte.
 const (
-	originVersion = 1
+	originVersion = 2
 	fateVersion   = 2
 	topicVersion  = 1
 )
@@ -32,7 +32,8 @@ type origin struct {
 	ttrMS       int64
 	maxAttempts uint32
 	bodyKind    jobpb.BodyKind
-	bodyLen     int // not on disk: what is left of the record
+	extras      string // a jobpb.Extras; mostly none
+	bodyLen     int    // not on disk: what is left of the record
 }
 
 const originFixed = 1 + 1 + 4 + 4 + 5*8 + 4 + 1
@@ -48,6 +49,8 @@ func (o *origin) append(b, body []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, o.maxAttempts)
 	b = append(b, byte(len(o.id)))
 	b = append(b, o.id...)
+	b = binary.AppendUvarint(b, uint64(len(o.extras)))
+	b = append(b, o.extras...)
 	return append(b, body...)
 }
 
@@ -72,7 +75,15 @@ func decodeOrigin(b []byte) (o origin, body []byte, err error) {
 		return origin{}, nil, fmt.Errorf("job record's id: %w", errShort)
 	}
 	o.id = string(rest[:idLen])
-	body = rest[idLen:]
+	rest = rest[idLen:]
+	extrasLen, n := binary.Uvarint(rest)
+	if n <= 0 || extrasLen > uint64(len(rest)-n) {
+		return origin{}, nil, fmt.Errorf("job record's extras: %w", errShort)
+	}
+	if rest = rest[n:]; extrasLen > 0 {
+		o.extras = string(rest[:extrasLen])
+	}
+	body = rest[extrasLen:]
 	o.bodyLen = len(body)
 	return o, body, nil
 }
@@ -118,6 +129,10 @@ type fate struct {
 	maxAttempts uint32
 	// revision counts the times that this record was written, from 1 on.
 	revision uint32
+	// lastError is the last reason that a consumer gave; reason may be newer
+	// and the server's.
+	lastError string
+	diedMS    int64 // when it died; meaningful while it is dead
 	// rewritten says that the origin was written more than once, so that it
 	// cannot be deleted by SingleDelete.
 	rewritten bool
@@ -130,7 +145,7 @@ func freshFate(o *origin) fate {
 	}
 }
 
-const fateFixed = 1 + 1 + 1 + 10*4 + 5*8
+const fateFixed = 1 + 1 + 1 + 10*4 + 6*8 + 2
 
 func (f *fate) counters() [10]*uint32 {
 	return [...]*uint32{
@@ -139,8 +154,8 @@ func (f *fate) counters() [10]*uint32 {
 	}
 }
 
-func (f *fate) instants() [4]*int64 {
-	return [...]*int64{&f.dueMS, &f.lastDelayMS, &f.reservedUntil, &f.ttrMS}
+func (f *fate) instants() [5]*int64 {
+	return [...]*int64{&f.dueMS, &f.lastDelayMS, &f.reservedUntil, &f.ttrMS, &f.diedMS}
 }
 
 func (f *fate) append(b []byte) []byte {
@@ -155,6 +170,8 @@ func (f *fate) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(*p))
 	}
 	b = binary.BigEndian.AppendUint64(b, f.rank)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(f.lastError))) // job.MaxReasonBytes is less
+	b = append(b, f.lastError...)
 	return append(b, f.reason...)
 }
 
@@ -183,7 +200,11 @@ func decodeFate(b []byte) (f fate, err error) {
 		rest = rest[8:]
 	}
 	f.rank = binary.BigEndian.Uint64(rest)
-	f.reason = string(rest[8:])
+	errorLen := int(binary.BigEndian.Uint16(rest[8:]))
+	if rest = rest[10:]; len(rest) < errorLen {
+		return fate{}, fmt.Errorf("job state record's last error: %w", errShort)
+	}
+	f.lastError, f.reason = string(rest[:errorLen]), string(rest[errorLen:])
 	return f, nil
 }
 

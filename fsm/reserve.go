@@ -37,7 +37,11 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 			return err
 		}
 		if x.replies {
-			r.Jobs = append(r.Jobs, x.reserved(h.topic, rec, ttr))
+			given, err := x.reserved(h.topic, rec, ttr)
+			if err != nil {
+				return err
+			}
+			r.Jobs = append(r.Jobs, given)
 		}
 		p, ok, err := x.head(h.topic, jobpb.State_STATE_READY)
 		if err != nil {
@@ -124,7 +128,11 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	if x.replies {
 		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.fate.dueMS, rec.reservedUntil
 		r.Revision = rec.revision
-		r.Jobs = append(r.Jobs, x.reserved(t, rec, ttr))
+		given, err := x.reserved(t, rec, ttr)
+		if err != nil {
+			return err
+		}
+		r.Jobs = append(r.Jobs, given)
 	}
 	return nil
 }
@@ -150,7 +158,11 @@ func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64) error {
 }
 
 // reserved describes a job that was just handed out.
-func (x *tx) reserved(t *topic, rec *record, ttr int64) *jobpb.Reserved {
+func (x *tx) reserved(t *topic, rec *record, ttr int64) (*jobpb.Reserved, error) {
+	extras, err := rec.decodeExtras()
+	if err != nil {
+		return nil, err
+	}
 	body := rec.body
 	if !rec.ownBody {
 		body = bytes.Clone(body)
@@ -160,6 +172,6 @@ func (x *tx) reserved(t *topic, rec *record, ttr int64) *jobpb.Reserved {
 		Body: body, BodyKind: rec.bodyKind,
 		Generation: rec.generation, Attempts: rec.attempts,
 		Priority: rec.fate.priority, DueMs: rec.fate.dueMS,
-		ReservedUntilMs: rec.reservedUntil, TtrMs: ttr,
-	}
+		ReservedUntilMs: rec.reservedUntil, TtrMs: ttr, Extras: extras,
+	}, nil
 }

@@ -111,6 +111,10 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+	extras, err := rec.decodeExtras()
+	if err != nil {
+		return nil, false, err
+	}
 	j := &jobpb.Job{
 		Id: rec.name(v.shard, seq), Seq: seq, Topic: name,
 		Body: rec.body, BodyKind: rec.bodyKind, State: state,
@@ -119,6 +123,10 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 		CreatedMs: rec.createdMS, Reason: rec.reason,
 		Reserves: rec.reserves, Timeouts: rec.timeouts, Releases: rec.releases,
 		Buries: rec.buries, Kicks: rec.kicks, DelayMs: rec.lastDelayMS,
+		Extras: extras, LastError: rec.lastError,
+	}
+	if state == jobpb.State_STATE_DEAD {
+		j.DiedMs = rec.diedMS
 	}
 	if state == jobpb.State_STATE_RESERVED {
 		j.ReservedUntilMs = rec.reservedUntil

@@ -55,6 +55,16 @@ const (
 	// MaxReasonBytes bounds the reason kept with a released or dead job.
 	MaxReasonBytes = 1000
 
+	// MaxHeaders bounds the headers of a job, MaxHeaderBytes their names and
+	// values together.
+	MaxHeaders     = 64
+	MaxHeaderBytes = 8 << 10
+
+	// MaxBackoffDelays bounds the list of a backoff, MaxBackoffFactor the
+	// growth from one wait to the next, in thousandths.
+	MaxBackoffDelays = 100
+	MaxBackoffFactor = 100_000
+
 	// MaxTopics bounds the live topics of a shard: each costs memory on every
 	// node, also when it is empty, until it is dropped.
 	MaxTopics = 100_000

@@ -63,6 +63,19 @@ func TestAJobIsChangedFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("delete", "a"), "gone")
 }
 
+func TestABackoffFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "--topic", "mail", "x", "--id", "a", "--backoff", "2m,1h", "--header", "tenant=7", "--header", "empty=")
+	s.ok("reserve", "--topic", "mail")
+	require.Contains(t, s.ok("release", "a", "--reason", "no route"), "a is delayed until 20")
+	shown := s.ok("get", "a")
+	require.Regexp(t, `(?m)^header tenant +7$`, shown)
+	require.Regexp(t, `(?m)^reason +no route$`, shown)
+	code, _, errs := s.run("add", "--topic", "mail", "x", "--backoff", "2m,soon")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, `"soon" is not a duration`)
+}
+
 func TestAJobFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "m 1 is ready, due 20")

@@ -108,7 +108,7 @@ func step(name, text, example string, takes string, f func(context.Context, *cli
 			case "token":
 				c.flags.StringVar(&s.token, "token", "", "`token` of the reservation; only while that one lasts something is done")
 			case "delay":
-				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: at once")
+				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: as its backoff says, else at once")
 			case "ttr":
 				c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
 			case "priority":
@@ -192,7 +192,7 @@ func (s *stepFlags) ifState(text string) error {
 }
 
 func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
-	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, Priority: s.priority.v, Reason: s.reason})
+	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, AtOnce: s.delay.set && s.delay.d == 0, Priority: s.priority.v, Reason: s.reason})
 }
 
 func touchStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"tarry/client"
@@ -39,8 +41,17 @@ func (t *terminal) printJob(j *client.Job) error {
 		[]string{"time to run", j.TTR.String()},
 		[]string{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
 	)
+	if !j.DiedAt.IsZero() {
+		rows = append(rows, []string{"died", when(j.DiedAt)})
+	}
 	if j.Reason != "" {
 		rows = append(rows, []string{"reason", j.Reason})
+	}
+	if j.LastError != "" && j.LastError != j.Reason {
+		rows = append(rows, []string{"last error", j.LastError})
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Headers)) {
+		rows = append(rows, []string{"header " + name, show([]byte(j.Headers[name]))})
 	}
 	rows = append(rows, []string{"body", show(j.Bytes())})
 	return t.table([]string{"id", j.ID}, rows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"tarry/client"
 	"tarry/job"
@@ -12,7 +13,7 @@ import (
 func runAdd(ctx context.Context, args []string, std streams) int {
 	c := newCommand("add", "BODY", "Adds a job. BODY is its text; - reads it from standard input.",
 		"tarry add --topic mail --delay 30s 'hello'", 1, 1)
-	var a client.Add
+	var a addFlags
 	var delay, ttr duration
 	var due instant
 	var priority, attempts number
@@ -25,6 +26,8 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
 	c.flags.Var(&attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit; default 16")
 	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
+	c.flags.Func("backoff", "`times` to wait after the attempts that failed, separated by commas, such as 2m,10m,1h; the last is for all later ones", a.backoff)
+	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", a.header)
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		if a.Topic == "" {
@@ -41,12 +44,39 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 		if a.Body = client.Bytes(text); asJSON {
 			a.Body = client.JSON(text)
 		}
-		added, err := t.client.Add(ctx, a)
+		added, err := t.client.Add(ctx, a.Add)
 		if err != nil {
 			return err
 		}
 		return t.printAdded(added)
 	})
+}
+
+// addFlags are the flags of add that need reading.
+type addFlags struct{ client.Add }
+
+func (a *addFlags) backoff(text string) error {
+	a.Backoff = &client.Backoff{}
+	for one := range strings.SplitSeq(text, ",") {
+		var wait duration
+		if err := wait.Set(one); err != nil {
+			return err
+		}
+		a.Backoff.Delays = append(a.Backoff.Delays, client.Duration{Duration: wait.d})
+	}
+	return nil
+}
+
+func (a *addFlags) header(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%q is not of the form name=value", text)
+	}
+	if a.Headers == nil {
+		a.Headers = map[string]string{}
+	}
+	a.Headers[name] = value
+	return nil
 }
 
 // bodyText gives the argument, or standard input when it is "-".

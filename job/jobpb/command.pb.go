@@ -750,6 +750,7 @@ type Add struct {
 	MaxAttempts   uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: without limit
 	IfExists      IfExists               `protobuf:"varint,10,opt,name=if_exists,json=ifExists,proto3,enum=tarry.v1.IfExists" json:"if_exists,omitempty"`
 	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // of the job that is to be replaced or postponed; ignored when there is none
+	Extras        *Extras                `protobuf:"bytes,12,opt,name=extras,proto3" json:"extras,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -861,6 +862,199 @@ func (x *Add) GetCondition() *Condition {
 	return nil
 }
 
+func (x *Add) GetExtras() *Extras {
+	if x != nil {
+		return x.Extras
+	}
+	return nil
+}
+
+// Extras is what few jobs have.
+type Extras struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backoff       *Backoff               `protobuf:"bytes,1,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Extras) Reset() {
+	*x = Extras{}
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Extras) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Extras) ProtoMessage() {}
+
+func (x *Extras) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Extras.ProtoReflect.Descriptor instead.
+func (*Extras) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Extras) GetBackoff() *Backoff {
+	if x != nil {
+		return x.Backoff
+	}
+	return nil
+}
+
+func (x *Extras) GetHeaders() []*Header {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+type Header struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Header) Reset() {
+	*x = Header{}
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Header) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Header) ProtoMessage() {}
+
+func (x *Header) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Header.ProtoReflect.Descriptor instead.
+func (*Header) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Header) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Header) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// Backoff says how long a job waits after an attempt that failed: one that was
+// released without a delay, or overran its TTR. Either delays_ms is a list, of
+// which attempt n takes the nth and later ones the last; or the first wait is
+// base_ms and each is factor_permille/1000 of the one before, up to max_ms. Up to
+// jitter_percent of a wait is taken off at random.
+type Backoff struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	DelaysMs       []int64                `protobuf:"varint,1,rep,packed,name=delays_ms,json=delaysMs,proto3" json:"delays_ms,omitempty"`
+	BaseMs         int64                  `protobuf:"varint,2,opt,name=base_ms,json=baseMs,proto3" json:"base_ms,omitempty"`
+	FactorPermille uint32                 `protobuf:"varint,3,opt,name=factor_permille,json=factorPermille,proto3" json:"factor_permille,omitempty"`
+	MaxMs          int64                  `protobuf:"varint,4,opt,name=max_ms,json=maxMs,proto3" json:"max_ms,omitempty"`
+	JitterPercent  uint32                 `protobuf:"varint,5,opt,name=jitter_percent,json=jitterPercent,proto3" json:"jitter_percent,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Backoff) Reset() {
+	*x = Backoff{}
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Backoff) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Backoff) ProtoMessage() {}
+
+func (x *Backoff) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Backoff.ProtoReflect.Descriptor instead.
+func (*Backoff) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Backoff) GetDelaysMs() []int64 {
+	if x != nil {
+		return x.DelaysMs
+	}
+	return nil
+}
+
+func (x *Backoff) GetBaseMs() int64 {
+	if x != nil {
+		return x.BaseMs
+	}
+	return 0
+}
+
+func (x *Backoff) GetFactorPermille() uint32 {
+	if x != nil {
+		return x.FactorPermille
+	}
+	return 0
+}
+
+func (x *Backoff) GetMaxMs() int64 {
+	if x != nil {
+		return x.MaxMs
+	}
+	return 0
+}
+
+func (x *Backoff) GetJitterPercent() uint32 {
+	if x != nil {
+		return x.JitterPercent
+	}
+	return 0
+}
+
 // Update changes what it names of a delayed, ready or dead job; a dead one has
 // no due instant to change. A reserved job belongs to its consumer and is left
 // alone.
@@ -881,7 +1075,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +1087,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[5]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +1100,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Update) GetRef() *Ref {
@@ -985,7 +1179,7 @@ type Reserve struct {
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1191,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[6]
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1204,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Reserve) GetTopics() []string {
@@ -1054,7 +1248,7 @@ type ReserveJob struct {
 
 func (x *ReserveJob) Reset() {
 	*x = ReserveJob{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1260,7 @@ func (x *ReserveJob) String() string {
 func (*ReserveJob) ProtoMessage() {}
 
 func (x *ReserveJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1273,7 @@ func (x *ReserveJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
 func (*ReserveJob) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReserveJob) GetRef() *Ref {
@@ -1105,7 +1299,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1311,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1324,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -1151,7 +1345,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1357,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1370,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -1212,14 +1406,17 @@ type Release struct {
 	// The consumer's connection ended: the job becomes ready with its due instant
 	// and priority as they are, or dead when its attempts are used up. That is
 	// counted nowhere. delay_ms, priority and reason are ignored.
-	Returned      bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
+	Returned bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
+	// Wait as the job's backoff says; without one, as with delay_ms 0.
+	Backoff       bool   `protobuf:"varint,8,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	Entropy       uint64 `protobuf:"fixed64,9,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of the backoff is made of
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1428,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1441,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -1296,6 +1493,20 @@ func (x *Release) GetReturned() bool {
 	return false
 }
 
+func (x *Release) GetBackoff() bool {
+	if x != nil {
+		return x.Backoff
+	}
+	return false
+}
+
+func (x *Release) GetEntropy() uint64 {
+	if x != nil {
+		return x.Entropy
+	}
+	return 0
+}
+
 type Touch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -1306,7 +1517,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1529,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1542,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -1360,7 +1571,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1583,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1596,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -1426,7 +1637,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +1649,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +1662,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -1473,7 +1684,7 @@ type KickTopic struct {
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1696,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1709,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -1536,7 +1747,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +1759,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +1772,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -1590,13 +1801,14 @@ func (x *PauseTopic) GetCreate() bool {
 type Advance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Max           uint32                 `protobuf:"varint,1,opt,name=max,proto3" json:"max,omitempty"`
+	Entropy       uint64                 `protobuf:"fixed64,2,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of backoffs is made of
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1820,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,12 +1833,19 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Advance) GetMax() uint32 {
 	if x != nil {
 		return x.Max
+	}
+	return 0
+}
+
+func (x *Advance) GetEntropy() uint64 {
+	if x != nil {
+		return x.Entropy
 	}
 	return 0
 }
@@ -1641,7 +1860,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1872,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1885,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Mark) GetName() string {
@@ -1686,7 +1905,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1917,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1930,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -1731,7 +1950,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1962,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1975,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -1789,7 +2008,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1801,7 +2020,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1814,7 +2033,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Result) GetCode() Code {
@@ -1925,7 +2144,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2156,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2169,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -1973,13 +2192,14 @@ type Reserved struct {
 	DueMs           int64                  `protobuf:"varint,9,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
 	ReservedUntilMs int64                  `protobuf:"varint,10,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"`
 	TtrMs           int64                  `protobuf:"varint,11,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`
+	Extras          *Extras                `protobuf:"bytes,12,opt,name=extras,proto3" json:"extras,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2211,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2224,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Reserved) GetId() string {
@@ -2084,6 +2304,13 @@ func (x *Reserved) GetTtrMs() int64 {
 	return 0
 }
 
+func (x *Reserved) GetExtras() *Extras {
+	if x != nil {
+		return x.Extras
+	}
+	return nil
+}
+
 // Job is everything known of one job; what GET /v1/jobs/{id} shows.
 type Job struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -2108,13 +2335,16 @@ type Job struct {
 	Kicks           uint32                 `protobuf:"varint,19,opt,name=kicks,proto3" json:"kicks,omitempty"`
 	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add, update or release
 	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // grows with every change of the job but falling due; starts with 1
+	Extras          *Extras                `protobuf:"bytes,22,opt,name=extras,proto3" json:"extras,omitempty"`
+	LastError       string                 `protobuf:"bytes,23,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"` // the last reason that a consumer gave
+	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`         // when it became dead; 0 unless it is
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2356,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2369,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Job) GetId() string {
@@ -2289,6 +2519,27 @@ func (x *Job) GetRevision() uint32 {
 	return 0
 }
 
+func (x *Job) GetExtras() *Extras {
+	if x != nil {
+		return x.Extras
+	}
+	return nil
+}
+
+func (x *Job) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *Job) GetDiedMs() int64 {
+	if x != nil {
+		return x.DiedMs
+	}
+	return 0
+}
+
 // Topic is a topic's counts, as state and as totals since the topic appeared.
 type Topic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2313,7 +2564,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2576,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2589,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Topic) GetName() string {
@@ -2485,7 +2736,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"generation\"P\n" +
 	"\tCondition\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xdc\x02\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\x86\x03\n" +
 	"\x03Add\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -2498,7 +2749,20 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\fmax_attempts\x18\t \x01(\rR\vmaxAttempts\x12/\n" +
 	"\tif_exists\x18\n" +
 	" \x01(\x0e2\x12.tarry.v1.IfExistsR\bifExists\x121\n" +
-	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\x91\x03\n" +
+	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12(\n" +
+	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"a\n" +
+	"\x06Extras\x12+\n" +
+	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
+	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"2\n" +
+	"\x06Header\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xa6\x01\n" +
+	"\aBackoff\x12\x1b\n" +
+	"\tdelays_ms\x18\x01 \x03(\x03R\bdelaysMs\x12\x17\n" +
+	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
+	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
+	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x91\x03\n" +
 	"\x06Update\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12\x1e\n" +
@@ -2529,7 +2793,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06Delete\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12%\n" +
 	"\x0espare_reserved\x18\x02 \x01(\bR\rspareReserved\x121\n" +
-	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\xda\x01\n" +
+	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\x8e\x02\n" +
 	"\aRelease\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12!\n" +
@@ -2537,7 +2801,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12 \n" +
 	"\vundelivered\x18\x06 \x01(\bR\vundelivered\x12\x1a\n" +
-	"\breturned\x18\a \x01(\bR\breturned\"?\n" +
+	"\breturned\x18\a \x01(\bR\breturned\x12\x18\n" +
+	"\abackoff\x18\b \x01(\bR\abackoff\x12\x18\n" +
+	"\aentropy\x18\t \x01(\x06R\aentropy\"?\n" +
 	"\x05Touch\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\"~\n" +
@@ -2557,9 +2823,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"PauseTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\bpause_ms\x18\x02 \x01(\x03R\apauseMs\x12\x16\n" +
-	"\x06create\x18\x03 \x01(\bR\x06create\"\x1b\n" +
+	"\x06create\x18\x03 \x01(\bR\x06create\"5\n" +
 	"\aAdvance\x12\x10\n" +
-	"\x03max\x18\x01 \x01(\rR\x03max\"\x1a\n" +
+	"\x03max\x18\x01 \x01(\rR\x03max\x12\x18\n" +
+	"\aentropy\x18\x02 \x01(\x06R\aentropy\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"+\n" +
 	"\n" +
@@ -2585,7 +2852,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\breplaced\x18\r \x01(\bR\breplaced\x12\x1c\n" +
 	"\tpostponed\x18\x0e \x01(\bR\tpostponed\"5\n" +
 	"\aResults\x12*\n" +
-	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xb9\x02\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe3\x02\n" +
 	"\bReserved\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2600,7 +2867,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06due_ms\x18\t \x01(\x03R\x05dueMs\x12*\n" +
 	"\x11reserved_until_ms\x18\n" +
 	" \x01(\x03R\x0freservedUntilMs\x12\x15\n" +
-	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\"\xce\x04\n" +
+	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\x12(\n" +
+	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"\xb0\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2624,7 +2892,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06buries\x18\x12 \x01(\rR\x06buries\x12\x14\n" +
 	"\x05kicks\x18\x13 \x01(\rR\x05kicks\x12\x19\n" +
 	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\x12\x1a\n" +
-	"\brevision\x18\x15 \x01(\rR\brevision\"\x8e\x03\n" +
+	"\brevision\x18\x15 \x01(\rR\brevision\x12(\n" +
+	"\x06extras\x18\x16 \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\x17 \x01(\tR\tlastError\x12\x17\n" +
+	"\adied_ms\x18\x18 \x01(\x03R\x06diedMs\"\x8e\x03\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x04R\adelayed\x12\x14\n" +
@@ -2687,7 +2959,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),        // 0: tarry.v1.BodyKind
 	(State)(0),           // 1: tarry.v1.State
@@ -2698,72 +2970,80 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Ref)(nil),          // 6: tarry.v1.Ref
 	(*Condition)(nil),    // 7: tarry.v1.Condition
 	(*Add)(nil),          // 8: tarry.v1.Add
-	(*Update)(nil),       // 9: tarry.v1.Update
-	(*Reserve)(nil),      // 10: tarry.v1.Reserve
-	(*ReserveJob)(nil),   // 11: tarry.v1.ReserveJob
-	(*Finish)(nil),       // 12: tarry.v1.Finish
-	(*Delete)(nil),       // 13: tarry.v1.Delete
-	(*Release)(nil),      // 14: tarry.v1.Release
-	(*Touch)(nil),        // 15: tarry.v1.Touch
-	(*Bury)(nil),         // 16: tarry.v1.Bury
-	(*Kick)(nil),         // 17: tarry.v1.Kick
-	(*KickTopic)(nil),    // 18: tarry.v1.KickTopic
-	(*PauseTopic)(nil),   // 19: tarry.v1.PauseTopic
-	(*Advance)(nil),      // 20: tarry.v1.Advance
-	(*Mark)(nil),         // 21: tarry.v1.Mark
-	(*SetCluster)(nil),   // 22: tarry.v1.SetCluster
-	(*ForgetMember)(nil), // 23: tarry.v1.ForgetMember
-	(*Result)(nil),       // 24: tarry.v1.Result
-	(*Results)(nil),      // 25: tarry.v1.Results
-	(*Reserved)(nil),     // 26: tarry.v1.Reserved
-	(*Job)(nil),          // 27: tarry.v1.Job
-	(*Topic)(nil),        // 28: tarry.v1.Topic
+	(*Extras)(nil),       // 9: tarry.v1.Extras
+	(*Header)(nil),       // 10: tarry.v1.Header
+	(*Backoff)(nil),      // 11: tarry.v1.Backoff
+	(*Update)(nil),       // 12: tarry.v1.Update
+	(*Reserve)(nil),      // 13: tarry.v1.Reserve
+	(*ReserveJob)(nil),   // 14: tarry.v1.ReserveJob
+	(*Finish)(nil),       // 15: tarry.v1.Finish
+	(*Delete)(nil),       // 16: tarry.v1.Delete
+	(*Release)(nil),      // 17: tarry.v1.Release
+	(*Touch)(nil),        // 18: tarry.v1.Touch
+	(*Bury)(nil),         // 19: tarry.v1.Bury
+	(*Kick)(nil),         // 20: tarry.v1.Kick
+	(*KickTopic)(nil),    // 21: tarry.v1.KickTopic
+	(*PauseTopic)(nil),   // 22: tarry.v1.PauseTopic
+	(*Advance)(nil),      // 23: tarry.v1.Advance
+	(*Mark)(nil),         // 24: tarry.v1.Mark
+	(*SetCluster)(nil),   // 25: tarry.v1.SetCluster
+	(*ForgetMember)(nil), // 26: tarry.v1.ForgetMember
+	(*Result)(nil),       // 27: tarry.v1.Result
+	(*Results)(nil),      // 28: tarry.v1.Results
+	(*Reserved)(nil),     // 29: tarry.v1.Reserved
+	(*Job)(nil),          // 30: tarry.v1.Job
+	(*Topic)(nil),        // 31: tarry.v1.Topic
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	5,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
 	8,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	10, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	12, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	13, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	14, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	15, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	16, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	17, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	18, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	20, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	21, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	22, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	23, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	11, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	19, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	9,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	13, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	15, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	16, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	17, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	18, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	19, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	20, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	21, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	23, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	24, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	25, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	26, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	14, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	22, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	12, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	1,  // 17: tarry.v1.Condition.states:type_name -> tarry.v1.State
 	0,  // 18: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
 	2,  // 19: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
 	7,  // 20: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	6,  // 21: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	7,  // 22: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 23: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	6,  // 24: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	6,  // 25: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	6,  // 26: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	7,  // 27: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	6,  // 28: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	6,  // 29: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	6,  // 30: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	6,  // 31: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	3,  // 32: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 33: tarry.v1.Result.state:type_name -> tarry.v1.State
-	26, // 34: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	24, // 35: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 36: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	0,  // 37: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 38: tarry.v1.Job.state:type_name -> tarry.v1.State
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	9,  // 21: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	11, // 22: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	10, // 23: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	6,  // 24: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	7,  // 25: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 26: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	6,  // 27: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	6,  // 28: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	6,  // 29: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	7,  // 30: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	6,  // 31: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	6,  // 32: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	6,  // 33: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	6,  // 34: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	3,  // 35: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 36: tarry.v1.Result.state:type_name -> tarry.v1.State
+	29, // 37: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	27, // 38: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 39: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	9,  // 40: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 41: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 42: tarry.v1.Job.state:type_name -> tarry.v1.State
+	9,  // 43: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -2789,14 +3069,14 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PauseTopic)(nil),
 		(*Op_Update)(nil),
 	}
-	file_job_jobpb_command_proto_msgTypes[5].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   25,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,78 @@
+package fsm
+
+import (
+	"fmt"
+
+	"tarry/job/jobpb"
+)
+
+// backoff is how long a job that has just failed an attempt waits, in
+// milliseconds; 0 when it has no backoff. entropy came with the command, so that
+// all nodes take the same jitter off.
+func (x *tx) backoff(rec *record, entropy uint64) (int64, error) {
+	if len(rec.extras) == 0 {
+		return 0, nil
+	}
+	e, err := rec.decodeExtras()
+	if err != nil {
+		return 0, err
+	}
+	b := e.GetBackoff()
+	if b == nil {
+		return 0, nil
+	}
+	wait := backoffWait(b, rec.attempts)
+	off := wait * int64(b.JitterPercent) / 100
+	// 16 bits of randomness: a wait has 40 bits, so the product has 56.
+	return wait - off*int64(mix(entropy^rec.seq)>>48)>>16, nil
+}
+
+// backoffWait is the wait after the attempt of that number, from 1 on, without
+// jitter.
+func backoffWait(b *jobpb.Backoff, attempt uint32) int64 {
+	attempt = max(attempt, 1)
+	if n := uint32(len(b.DelaysMs)); n > 0 {
+		return b.DelaysMs[min(attempt, n)-1]
+	}
+	wait := b.BaseMs
+	for range attempt - 1 {
+		next := wait * int64(b.FactorPermille) / 1000
+		if next >= b.MaxMs {
+			return b.MaxMs
+		}
+		if next == wait {
+			break // rounded down to no growth
+		}
+		wait = next
+	}
+	return wait
+}
+
+// mix spreads the bits of a number over all of it (the finalizer of SplitMix64,
+// by Steele, Lea and Flood).
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// decodeExtras reads what few jobs have; nil when this one has nothing.
+func (o *origin) decodeExtras() (*jobpb.Extras, error) {
+	if len(o.extras) == 0 {
+		return nil, nil
+	}
+	e := new(jobpb.Extras)
+	if err := e.UnmarshalVT([]byte(o.extras)); err != nil {
+		return nil, fmt.Errorf("a job's extras do not decode: %w", err)
+	}
+	return e, nil
+}
+
+// encodeExtras is the form in which they are kept: empty for none.
+func encodeExtras(e *jobpb.Extras) (string, error) {
+	if e.GetBackoff() == nil && len(e.GetHeaders()) == 0 {
+		return "", nil
+	}
+	b, err := e.MarshalVT()
+	return string(b), err
+}
