@@ -42,7 +42,8 @@ var mayImport = map[string][]string{
 	"integration": {"chaos", "bench/localcluster"},
 	"chaos/disk":  {}, // a file system knows nothing of queues
 
-	"internal/freeport": {},
+	"internal/freeport":  {},
+	"internal/smalldisk": {}, // of tests only: it mounts
 
 	// Empty functions, unless a binary is built for the fault harness.
 	"internal/hook": {},

@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -21,6 +23,68 @@ type Server interface {
 type Settings struct {
 	MaxJobSize int  // 0: 65535
 	Durable    bool // keeps its jobs over a restart
+
+	// Dir is where it keeps its jobs; empty: anywhere.
+	Dir string
+}
+
+// putsToFill is how many jobs of a kilobyte fit into the rest of a disk at most.
+const putsToFill = 100_000
+
+// RunFullDisk fills the disk of a server that has just been started, up to the
+// point where it should refuse puts, and frees it again.
+func RunFullDisk(t *testing.T, addr string, fill, free func()) {
+	s := &script{t: t, addr: addr, conns: map[string]*wire{}, bound: map[string]string{}}
+	s.run(`
+		a> put 0 0 9 1
+		a> x
+		a< INSERTED {one}
+		a> put 1 0 9 1
+		a> y
+		a< INSERTED {two}`)
+	fill()
+	s.conns = map[string]*wire{}
+	c, err := s.conn("a")
+	require.NoError(t, err)
+	job := "put 9 0 9 1000\r\n" + strings.Repeat("x", 1000) + "\r\n"
+	reply := "INSERTED"
+	for n := 0; n < putsToFill && strings.HasPrefix(reply, "INSERTED"); n++ {
+		require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+		_, err = io.WriteString(c, job)
+		require.NoError(t, err)
+		reply, err = c.in.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.Equal(t, "OUT_OF_MEMORY\r\n", reply)
+	s.run(`
+		a> put 0 0 9 1001
+		a> {x*1001}
+		a< OUT_OF_MEMORY
+		a> delete {one}
+		a< DELETED
+		a> reserve
+		a< RESERVED {two} 1
+		a< y
+		a> touch {two}
+		a< TOUCHED
+		a> delete {two}
+		a< DELETED`)
+	free()
+	s.conns = map[string]*wire{}
+	require.Eventually(t, func() bool {
+		c, err := dial(addr)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "put 0 0 9 1\r\nz\r\n")
+		require.NoError(t, err)
+		reply, err := c.in.ReadString('\n')
+		require.NoError(t, err)
+		return strings.HasPrefix(reply, "INSERTED ")
+	}, patience, 50*time.Millisecond, "puts are taken again")
+	s.run(`
+		b> reserve
+		b< RESERVED {three} 1
+		b< z`)
 }
 
 // lifeCase is a story in chapters, with something done to the server in between.

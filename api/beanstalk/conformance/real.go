@@ -42,8 +42,11 @@ func StartReal(t *testing.T, s Settings) *Real {
 	if s.MaxJobSize > 0 {
 		r.args = append(r.args, "-z", strconv.Itoa(s.MaxJobSize))
 	}
-	if s.Durable {
-		r.args = append(r.args, "-b", t.TempDir(), "-f", "0")
+	if s.Dir == "" && s.Durable {
+		s.Dir = t.TempDir()
+	}
+	if s.Dir != "" {
+		r.args = append(r.args, "-b", s.Dir, "-f", "0", "-s", strconv.Itoa(1<<20))
 	}
 	t.Cleanup(r.kill)
 	require.NoError(t, r.start())
