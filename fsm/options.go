@@ -110,6 +110,11 @@ func (o Options) pebble() *pebble.Options {
 	}
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) { o.OnFatal(fmt.Errorf("store: %w", err)) },
+		// Without this the store tells of damage as text, which Damaged cannot
+		// know again.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			o.OnFatal(fmt.Errorf("store: the file %s is damaged: %w", info.Path, info.Details))
+		},
 		// SingleDelete on a key that was set twice, or not at all (see doc.go),
 		// is a defect here that could bring deleted jobs back.
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
