@@ -32,7 +32,11 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 		return nil, net.ErrClosed
 	}
 	h.clusterID = m.o.ClusterID()
-	if err := introduce(ctx, raw, h); err != nil {
+	err = introduce(ctx, raw, h)
+	if err == nil && h.kind == kindRPC {
+		err = boundSilence(raw)
+	}
+	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("connect to node %s: %w", address, err)
 	}

@@ -19,6 +19,9 @@ const (
 	// maxHandshakes bounds the connections that have not said yet what they
 	// want. More are closed at once.
 	maxHandshakes = 256
+	// silence is how long a machine at the other end of an RPC connection may
+	// leave what was sent to it unacknowledged. Raft bounds its own.
+	silence = 5 * time.Second
 	// defaultMaxConns is far above what the nodes of one cluster open.
 	defaultMaxConns = 1024
 )
@@ -198,6 +201,9 @@ func (m *Mux) handshake(c *conn) {
 		return
 	}
 	_, err = c.Write(verdict.append(nil))
+	if err == nil && h.kind == kindRPC {
+		err = boundSilence(c.Conn)
+	}
 	if verdict.status != statusOK {
 		linger(c)
 	}

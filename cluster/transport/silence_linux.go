@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// boundSilence ends a connection when what was sent on it is not acknowledged by
+// the other machine for a while, as when that machine is gone or has another
+// address. Without it a request sent there waits for keepalive to notice, three
+// times as long.
+func boundSilence(c net.Conn) error {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("bound the silence of a peer: %w", err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("bound the silence of a peer: %w", err)
+	}
+	return nil
+}
