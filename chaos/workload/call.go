@@ -111,7 +111,7 @@ func (c *caller) call(ctx context.Context, method, path string, body any, limit 
 		return a, history.Unknown
 	case status/100 == 2:
 		return a, history.OK
-	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
+	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests, status == http.StatusInsufficientStorage:
 		c.move()
 		return a, history.Fail
 	case status/100 == 4:

@@ -52,6 +52,7 @@ func TestOutcomeOfAnAnswer(t *testing.T) {
 		{"refused", answers(409, `{"success":false,"code":"stale_token"}`), history.Fail, false},
 		{"overloaded", answers(429, `{"success":false,"code":"overloaded"}`), history.Fail, true},
 		{"not applied", answers(503, `{"success":false,"code":"not_applied"}`), history.Fail, true},
+		{"disk low", answers(507, `{"success":false,"code":"disk_low"}`), history.Fail, true},
 		{"unknown", answers(504, `{"success":false,"code":"unknown"}`), history.Unknown, true},
 		{"defect", answers(500, `{"success":false,"code":"internal"}`), history.Unknown, true},
 		{"answer cut short", answers(200, `{"success":tr`), history.Unknown, true},
