@@ -103,8 +103,10 @@ func (d *Disk) limit(out *fuse.StatfsOut) {
 		return
 	}
 	s.used = d.measure()
+	// The size stays that of the disk below, as if others had filled it: the
+	// server's automatic low-water mark is a share of it.
+	out.Blocks = out.Blocks * uint64(out.Bsize) / dataBlock
 	out.Bsize, out.Frsize = dataBlock, dataBlock
-	out.Blocks = uint64(s.capacity) / dataBlock
 	out.Bfree = uint64(max(s.capacity-s.used, 0)) / dataBlock
 	out.Bavail = out.Bfree
 }
