@@ -37,6 +37,12 @@ check: ## gofmt, go vet, staticcheck, and the race detector where it matters
 	go tool staticcheck ./...
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
 
+chaos: ## break a cluster for ten minutes in every way this machine can, and judge it (as root for all faults)
+	go run ./chaos --duration 10m --seed $(SEED)
+
+chaos-short: ## the same for three minutes
+	go run ./chaos --duration 3m --seed $(SEED)
+
 cluster: image ## start three nodes in containers, HTTP on ports 7300, 7310 and 7320
 	$(COMPOSE) up -d
 	@for port in 7300 7310 7320; do \

@@ -31,7 +31,8 @@ type injector struct {
 	skipped    int            // injections without a victim
 	violations []history.Violation
 	quiet      []history.Window // between the heal of one step and the next step
-	healed     int64            // when the last fault of this step was lifted, in the recorder's microseconds
+	skews      []history.Skew
+	healed     int64 // when the last fault of this step was lifted, in the recorder's microseconds
 	broken     context.CancelCauseFunc
 }
 
@@ -130,12 +131,24 @@ func (in *injector) heal() {
 	in.healed = in.recorder.Now()
 }
 
+// skew notes that clocks are apart from now to the end of the step.
+func (in *injector) skew(by time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.skews = append(in.skews, history.Skew{Window: history.Window{From: in.recorder.Now()}, By: by})
+}
+
 // calm begins the quiet window after a step.
 func (in *injector) calm() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.healed == 0 {
 		in.healed = in.recorder.Now()
+	}
+	for i := range in.skews {
+		if in.skews[i].To == 0 {
+			in.skews[i].To = in.recorder.Now()
+		}
 	}
 	in.quiet = append(in.quiet, history.Window{From: in.healed})
 }
@@ -157,6 +170,7 @@ func (in *injector) env(st step, n int, f fault.Fault) (*fault.Env, error) {
 		Log:     in.log.With("step", st.number, "fault", f.Name),
 		Violate: func(invariant, format string, args ...any) { in.violate(f, invariant, format, args...) },
 		Healed:  in.heal,
+		Skew:    in.skew,
 		Count: func(figure string, n int) {
 			in.mu.Lock()
 			defer in.mu.Unlock()

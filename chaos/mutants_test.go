@@ -49,6 +49,9 @@ type verdict struct {
 
 // chaosRun is the program on its command line.
 func chaosRun(t *testing.T, args ...string) (int, verdict, string) {
+	if testing.Short() {
+		t.Skip("runs a cluster of processes; without -short it does")
+	}
 	var out, notes bytes.Buffer
 	args = append([]string{"--json", "--binary", hooked(t), "--dir", t.TempDir(), "--network", "loopback"}, args...)
 	code := command(t.Context(), args, &out, &notes)

@@ -75,6 +75,9 @@ type Env struct {
 	// from there to the next acknowledged write is measured. Return calls it;
 	// without a call it is the end of Run.
 	Healed func()
+	// Skew says that from now to the end of Run a node's clock is off by as much as
+	// by, so that the judge allows for it.
+	Skew func(by time.Duration)
 	// Count adds to a figure of the report, such as refusals seen.
 	Count func(figure string, n int)
 	Taken *Taken // the nodes that injections work on

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"tarry/bench/localcluster"
@@ -18,6 +21,7 @@ func Membership() []Fault {
 		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
 		{Name: "replace-node", Weight: 1, Run: replace},
 		{Name: "wipe-node", Weight: 1, Run: wipeOne},
+		{Name: "old-copy", Run: oldCopy},
 		{Name: "far-behind", Weight: 1, Needs: HookBinary, Run: farBehind},
 	}
 }
@@ -194,6 +198,69 @@ func wipeOne(ctx context.Context, e *Env) error {
 	err = e.Return(ctx, victim)
 	e.awaitVoter(ctx, victim)
 	return err
+}
+
+// wayBack is in the message of a node that refuses its directory: what to do.
+const wayBack = "rejoin"
+
+// oldCopy puts an earlier copy of a node's directory back, as somebody who
+// restores a backup does. The node has forgotten votes and entries that it had
+// acknowledged; it must refuse to serve and say how it comes back, which is what
+// the harness then does.
+func oldCopy(ctx context.Context, e *Env) error {
+	victim, err := e.Node(ctx)
+	if err == nil {
+		_, err = e.All()
+	}
+	if err != nil {
+		return err
+	}
+	old := filepath.Join(e.Dir, "copy")
+	if err := errors.Join(victim.Kill(), os.CopyFS(old, os.DirFS(victim.DataDir()))); err != nil {
+		return err
+	}
+	if err := e.Return(ctx, victim); err != nil {
+		return err
+	}
+	// Long enough to acknowledge entries that the copy does not have.
+	Wait(ctx, e.Between(2*time.Second, 5*time.Second))
+	e.Log.Info("an old copy of the directory is put back", "node", victim.ID)
+	if err := errors.Join(victim.Kill(), victim.Wipe(), os.CopyFS(victim.DataDir(), os.DirFS(old)), victim.Start()); err != nil {
+		return err
+	}
+	if err := e.awaitRefusal(ctx, victim); err != nil {
+		return err
+	}
+	if err := victim.Wipe(); err != nil {
+		return err
+	}
+	err = e.Return(ctx, victim)
+	e.awaitVoter(ctx, victim)
+	return err
+}
+
+// refusal is how long a node may take to find out that its directory is an old
+// copy: it has to hear from the others.
+const refusal = 30 * time.Second
+
+// awaitRefusal waits until the node has ended by itself, and reads why.
+func (e *Env) awaitRefusal(ctx context.Context, n *localcluster.Node) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusal)
+	defer cancel()
+	code, err := n.Wait(ctx)
+	if err != nil {
+		e.Violate("fault", "node %s did not refuse an old copy of its directory within %v", n.ID, refusal)
+		return n.Kill()
+	}
+	out, err := n.Output()
+	if err != nil {
+		return err
+	}
+	if code == 0 || !strings.Contains(out, wayBack) {
+		e.Violate("fault", "node %s ended with %d on an old copy of its directory and does not say how it comes back: %.300s", n.ID, code, out)
+	}
+	e.Count("old-copies-refused", 1)
+	return nil
 }
 
 // behind is how many entries a follower misses at the least before it comes back,

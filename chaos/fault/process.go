@@ -18,6 +18,7 @@ func Process() []Fault {
 		{Name: "pause-leader", Weight: 3, Overlaps: true, Run: pauseOne((*Env).Leader)},
 		{Name: "pause-follower", Weight: 1, Overlaps: true, Run: pauseOne((*Env).Follower)},
 		{Name: "terminate-leader", Weight: 3, Run: terminateLeader},
+		{Name: "rolling-restart", Weight: 1, Run: rollingRestart},
 	}
 }
 
@@ -90,20 +91,38 @@ func pauseOne(choose choice) func(context.Context, *Env) error {
 	}
 }
 
-// terminateLeader is a rolling restart's step: the leader hands over and exits 0.
+// terminateLeader is SIGTERM: the leader hands over and exits 0.
 func terminateLeader(ctx context.Context, e *Env) error {
 	victim, err := e.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	e.Log.Info("SIGTERM", "node", victim.ID)
-	patience, cancel := Healing(ctx)
-	defer cancel()
-	if err := victim.Terminate(patience); err != nil {
-		e.Violate("fault", "a node that was told to stop: %v", err)
-		if err := victim.Kill(); err != nil {
+	return e.restart(ctx, victim)
+}
+
+// rollingRestart is an upgrade: one node after the other.
+func rollingRestart(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := e.restart(ctx, n); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
-	return e.Return(ctx, victim)
+	return nil
+}
+
+func (e *Env) restart(ctx context.Context, n *localcluster.Node) error {
+	e.Log.Info("SIGTERM", "node", n.ID)
+	patience, cancel := Healing(ctx)
+	defer cancel()
+	if err := n.Terminate(patience); err != nil {
+		e.Violate("fault", "a node that was told to stop: %v", err)
+		if err := n.Kill(); err != nil {
+			return err
+		}
+	}
+	return e.Return(ctx, n)
 }

@@ -13,6 +13,9 @@ type Options struct {
 	// ClockBound is how far the clocks of nodes and clients may be apart,
 	// rounding to milliseconds included.
 	ClockBound time.Duration
+	// Skews are times in which a node's clock was further off, on purpose. Jobs
+	// that were called for in one are judged with that in mind.
+	Skews []Skew
 	// MaxWriteGap is the longest accepted stretch without a successful write
 	// between From and To; 0 measures without judging.
 	MaxWriteGap time.Duration
@@ -28,6 +31,12 @@ type Options struct {
 // Window is a time from an instant to another, in the recorder's microseconds; To
 // 0 means the end of the load.
 type Window struct{ From, To int64 }
+
+// Skew is a Window in which clocks were apart by as much as By.
+type Skew struct {
+	Window
+	By time.Duration
+}
 
 // Violation is one broken invariant.
 type Violation struct {

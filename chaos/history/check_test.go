@@ -190,6 +190,18 @@ func TestEachInvariantCanFail(t *testing.T) {
 	}
 }
 
+func TestJobsOfATimeWithSkewedClocksAreJudgedByIt(t *testing.T) {
+	ops := goodHistory()
+	d := find(ops, "a", Deliver, 0)
+	d.Complete, d.Due = 990*ms, 985*ms // 10 ms early
+	o := testOptions
+	require.Equal(t, 1, Check(ops, o).Found["I3"])
+	o.Skews = []Skew{{Window{1 * ms, 3 * ms}, 20 * time.Millisecond}}
+	require.Zero(t, Check(ops, o).Found["I3"])
+	o.Skews[0].Window = Window{5000 * ms, 6000 * ms}
+	require.Equal(t, 1, Check(ops, o).Found["I3"], "another time")
+}
+
 func TestUnknownOutcomesStayOpen(t *testing.T) {
 	for _, c := range []struct {
 		name  string

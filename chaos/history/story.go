@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // story is everything that clients did to one id.
@@ -19,6 +20,7 @@ type story struct {
 	kicks      []*Op // of the job's topic, and of this job
 
 	options Options
+	bound   int64 // see slack
 	report  *Report
 }
 
@@ -49,12 +51,35 @@ func (s *story) topic() string {
 	return ""
 }
 
-// slack is the clock bound in microseconds.
-func (s *story) slack() int64 { return s.options.ClockBound.Microseconds() }
+// slack is how far clocks may have been apart for this job, in microseconds.
+func (s *story) slack() int64 { return s.bound }
+
+func (s *story) findBound() {
+	by := time.Duration(0)
+	for _, k := range s.options.Skews {
+		if k.By > by && s.calledIn(k.Window) {
+			by = k.By
+		}
+	}
+	s.bound = (s.options.ClockBound + by).Microseconds()
+}
+
+// calledIn reports whether a call that sets an instant was under way in a window.
+func (s *story) calledIn(w Window) bool {
+	for _, ops := range [][]*Op{s.adds, s.deliveries, s.fenced} {
+		for _, op := range ops {
+			if op.Invoke <= w.To && (op.Complete >= w.From || op.Outcome == Unknown) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func (s *story) check() {
 	s.kicks = append(slices.Clip(s.kicks), s.jobKicks...)
 	s.number()
+	s.findBound()
 	slices.SortFunc(s.deliveries, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Generation, b.Generation))
 	})
