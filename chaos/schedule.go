@@ -18,6 +18,7 @@ func catalogue() []fault.Fault {
 		fault.Network(), fault.Load(),
 		fault.Disk(),
 		fault.Corrupt(),
+		fault.Hooks(),
 	)
 }
 

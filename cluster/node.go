@@ -116,9 +116,19 @@ func (n *Node) joinUp(serverID string) error {
 		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
 		Dial: n.peers.get, Condition: n.condition,
+		Doubt:  func(err error) { n.cfg.Fatal(fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))) },
 		Timing: n.cfg.membership,
 	}); err != nil {
 		return err
+	}
+	if hasState {
+		servers, stand, err := n.Shard.stand()
+		if err != nil {
+			return err
+		}
+		if err := n.members.CheckReceipts(n.ctx, servers, stand); err != nil {
+			return fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))
+		}
 	}
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: n.members.Gate(n.mux.Raft(0)), MaxPool: 4, Timeout: 10 * time.Second,

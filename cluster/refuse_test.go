@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/logstore"
 )
 
 // lastingNode is the configuration of a single node that ran for a while.
@@ -100,4 +102,55 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 			require.ErrorContains(t, err, "rejoin")
 		})
 	}
+}
+
+// An old copy of a data directory is sound in itself. The other nodes know better.
+func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
+	c := newTestCluster(t, 3)
+	l := c.leader()
+	do(t, c.nodes[l], add("before", "t", 0))
+	victim := (l + 1) % 3
+	c.stop(victim)
+	copied := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(c.cfgs[victim].DataDir)))
+
+	c.start(victim)
+	for i := range 20 {
+		do(t, c.nodes[c.leader()], add(fmt.Sprint("after-", i), "t", 0))
+	}
+	member := c.nodes[victim].data.id.serverID()
+	old := lastIndexOf(t, copied)
+	c.eventually(func() bool { return c.nodes[victim].raft.LastIndex() >= old+20 }, "the node has it all")
+	// The leader hears of it with its next question.
+	c.eventually(func() bool {
+		n := c.nodes[c.leader()]
+		_, index := n.members.ReceiptOf(member)
+		return index >= old+20
+	}, "the leader knows what the node has")
+
+	c.stop(victim)
+	c.cfgs[victim].DataDir = copied
+	_, err := Start(c.cfgs[victim])
+	require.ErrorContains(t, err, "older copy")
+	require.ErrorContains(t, err, "move "+copied+" away")
+
+	// The way out.
+	c.cfgs[victim].DataDir = t.TempDir()
+	c.start(victim)
+	c.eventually(func() bool {
+		v := c.nodes[victim].machine.View()
+		defer v.Close()
+		_, found, err := v.Job("after-19")
+		return err == nil && found
+	}, "the node has got everything from the others")
+}
+
+// lastIndexOf is where the log in a data directory ends.
+func lastIndexOf(t *testing.T, dataDir string) uint64 {
+	s, err := logstore.Open(filepath.Join(dataDir, shardDir(0), "raft"), logstore.Options{Fatal: func(err error) { t.Error(err) }})
+	require.NoError(t, err)
+	last, err := s.Log.LastIndex()
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	return last
 }

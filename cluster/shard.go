@@ -15,6 +15,7 @@ import (
 
 	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
+	"tarry/cluster/membership"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/statemachine"
 	"tarry/dispatch"
@@ -68,6 +69,7 @@ type Shard struct {
 	leadership *confirmations
 	marks      *marks
 	timer      *timer.Timer
+	clock      clock
 
 	localAddr string // by which other nodes know this one
 
@@ -154,6 +156,25 @@ func (s *Shard) hasState() (bool, error) {
 	return raft.HasExistingState(s.stores.Log, s.stores.Stable, s.adapter.Snapshots())
 }
 
+// stand is where log, votes and state have come to, and the servers of the last
+// configuration in the state. For before Raft starts.
+func (s *Shard) stand() ([]raft.Server, membership.Stand, error) {
+	applied := s.machine.Applied()
+	last, err := s.stores.Log.LastIndex()
+	if err != nil {
+		return nil, membership.Stand{}, fmt.Errorf("read the log: %w", err)
+	}
+	term, err := statemachine.Term(s.stores.Stable)
+	if err != nil {
+		return nil, membership.Stand{}, err
+	}
+	var servers []raft.Server
+	if len(applied.Configuration) > 0 {
+		servers = raft.DecodeConfiguration(applied.Configuration).Servers
+	}
+	return servers, membership.Stand{Term: term, LastIndex: max(last, applied.Index)}, nil
+}
+
 // start starts Raft over t and the shard's own work. It does not wait for a
 // leader.
 func (s *Shard) start(t raft.Transport) error {
@@ -208,14 +229,11 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	return nil
 }
 
-// Now is the shard's clock: this node's wall clock, but never behind the state
-// machine's, which an earlier leader with a faster clock may have set.
+// Now is the shard's clock, for a leader. It is never behind the state machine's.
 func (s *Shard) Now() time.Time {
-	now := wallClock()
-	if clock := time.UnixMilli(s.machine.Applied().ClockMS); clock.After(now) {
-		return clock
-	}
-	return now
+	real := time.Now()
+	floor := time.Duration(s.machine.Applied().ClockMS) * time.Millisecond
+	return s.clock.now(real, sinceEpoch(real.Add(hook.Clock())), floor)
 }
 
 // wallClock is this machine's clock, which a harness may set off.

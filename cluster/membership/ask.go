@@ -35,13 +35,14 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.Status(ctx, &memberpb.StatusRequest{ServerId: m.cfg.ServerID})
+	resp, err := c.Status(ctx, &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Receipts: m.receiptsToTell()})
 	if err != nil {
 		return nil, err
 	}
 	if resp.ServerId != serverID {
 		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
 	}
+	m.hear(resp.Receipts)
 	return resp, nil
 }
 
@@ -73,6 +74,9 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = c.DiskLow, c.DiskFree, c.LogWrite.Microseconds()
 	if asker != "" {
 		resp.AskerForgotten = m.cfg.Forgotten(asker)
+		if has := m.receipts.of(asker); has.term > 0 {
+			resp.Receipts = append(resp.Receipts, &memberpb.Receipt{ServerId: asker, Term: has.term, Index: has.index})
+		}
 	}
 	r := m.raft.Load()
 	if r == nil {
@@ -81,6 +85,7 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	stats := m.localStats(r)
 	resp.LastIndex, resp.LastTerm, resp.LastContactMs = stats.LastIndex, stats.LastTerm, stats.LastContact.Milliseconds()
 	resp.AppliedIndex = r.AppliedIndex()
+	resp.Receipts = append(resp.Receipts, m.receiptsToTell()...)
 	for _, s := range m.configuration().Servers {
 		if asker != "" && string(s.ID) == asker {
 			resp.AskerConfigured = true

@@ -60,6 +60,9 @@ type Config struct {
 	// Condition says how this node's disk is doing. It must not block. nil:
 	// always well.
 	Condition func() Condition
+	// Doubt ends the process: this node has acknowledged more than it has. nil:
+	// nobody is told.
+	Doubt func(error)
 	// Dial gives a pooled connection to a node's RPC port; it is not closed here.
 	Dial func(ctx context.Context, clusterAddr string) (*grpc.ClientConn, error)
 

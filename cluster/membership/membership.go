@@ -35,6 +35,7 @@ type Membership struct {
 	pool   atomic.Pointer[gossip.Pool]
 	epoch  atomic.Uint64
 
+	receipts    receipts
 	affiliation affiliation
 	promise     promise
 	foreign     atomic.Pointer[foreignError] // the last refusal, for Join to report

@@ -17,7 +17,8 @@ type server struct {
 }
 
 func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
-	return s.m.status(req.ServerId), nil
+	s.m.hear(req.GetReceipts())
+	return s.m.status(req.GetServerId()), nil
 }
 
 func (s *server) Promise(_ context.Context, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {

@@ -92,14 +92,23 @@ func checkEntries(logs raft.LogStore, from, last uint64) (term uint64, err error
 
 // checkVotes: Raft makes a term durable before it takes an entry of that term.
 func checkVotes(votes raft.StableStore, state, log uint64) error {
-	term, err := votes.GetUint64([]byte(keyTerm))
-	if err != nil && err.Error() != "not found" { // as Raft does: the stores share no error
-		return fmt.Errorf("read Raft's term: %w", err)
+	term, err := Term(votes)
+	if err != nil {
+		return err
 	}
 	if newest := max(state, log); term < newest {
 		return fmt.Errorf("%w: its votes have come to term %d, but log and state hold entries of term %d: the votes are lost or of an older copy", ErrDoubtful, term, newest)
 	}
 	return nil
+}
+
+// Term is the term that votes have come to; 0 before the first.
+func Term(votes raft.StableStore) (uint64, error) {
+	term, err := votes.GetUint64([]byte(keyTerm))
+	if err != nil && err.Error() != "not found" { // as Raft does: the stores share no error
+		return 0, fmt.Errorf("read Raft's term: %w", err)
+	}
+	return term, nil
 }
 
 func dropLog(logs raft.LogStore, first, last uint64) error {

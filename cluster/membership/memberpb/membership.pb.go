@@ -27,6 +27,7 @@ const (
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
+	Receipts      []*Receipt             `protobuf:"bytes,2,rep,name=receipts,proto3" json:"receipts,omitempty"`                 // that it knows, its own among them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -68,6 +69,74 @@ func (x *StatusRequest) GetServerId() string {
 	return ""
 }
 
+func (x *StatusRequest) GetReceipts() []*Receipt {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
+// Receipt is what a server has told others that it has on disk.
+type Receipt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"` // of its last entry, if that is of this term; else 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Receipt) Reset() {
+	*x = Receipt{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Receipt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Receipt) ProtoMessage() {}
+
+func (x *Receipt) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
+func (*Receipt) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Receipt) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *Receipt) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Receipt) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 type StatusResponse struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	NodeId          string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
@@ -83,13 +152,14 @@ type StatusResponse struct {
 	DiskLow         bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`                        // the free space is below the low-water mark
 	DiskFreeBytes   uint64                 `protobuf:"varint,12,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
+	Receipts        []*Receipt             `protobuf:"bytes,14,rep,name=receipts,proto3" json:"receipts,omitempty"`                          // that the answering node knows, its own and the asker's among them
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -101,7 +171,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -114,7 +184,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{1}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StatusResponse) GetNodeId() string {
@@ -208,6 +278,13 @@ func (x *StatusResponse) GetLogWriteUs() int64 {
 	return 0
 }
 
+func (x *StatusResponse) GetReceipts() []*Receipt {
+	if x != nil {
+		return x.Receipts
+	}
+	return nil
+}
+
 type PromiseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the proposer
@@ -219,7 +296,7 @@ type PromiseRequest struct {
 
 func (x *PromiseRequest) Reset() {
 	*x = PromiseRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[2]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -231,7 +308,7 @@ func (x *PromiseRequest) String() string {
 func (*PromiseRequest) ProtoMessage() {}
 
 func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[2]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -244,7 +321,7 @@ func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
 func (*PromiseRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{2}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PromiseRequest) GetServerId() string {
@@ -278,7 +355,7 @@ type PromiseResponse struct {
 
 func (x *PromiseResponse) Reset() {
 	*x = PromiseResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +367,7 @@ func (x *PromiseResponse) String() string {
 func (*PromiseResponse) ProtoMessage() {}
 
 func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +380,7 @@ func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseResponse.ProtoReflect.Descriptor instead.
 func (*PromiseResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{3}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PromiseResponse) GetGranted() bool {
@@ -331,7 +408,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +420,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +433,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{4}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *InviteRequest) GetServerId() string {
@@ -390,7 +467,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +479,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +492,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{5}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *InviteResponse) GetAccepted() bool {
@@ -440,7 +517,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +529,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +542,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{6}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{7}
 }
 
 type MembersResponse struct {
@@ -477,7 +554,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +566,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +579,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{7}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MembersResponse) GetMembers() []*Member {
@@ -529,7 +606,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -541,7 +618,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -554,7 +631,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Member) GetId() string {
@@ -628,7 +705,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +717,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +730,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
 }
 
 type HealthResponse struct {
@@ -667,7 +744,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +756,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +769,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HealthResponse) GetHealthy() bool {
@@ -725,7 +802,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +814,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +827,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -768,7 +845,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +857,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +870,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
 }
 
 type TransferRequest struct {
@@ -805,7 +882,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +894,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +907,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -848,7 +925,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +937,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +950,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 // Failure travels as the detail of a gRPC status, so that a failure keeps its
@@ -890,7 +967,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +979,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +992,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Failure) GetCode() string {
@@ -950,9 +1027,14 @@ var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescripto
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\",\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"b\n" +
 	"\rStatusRequest\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc4\x03\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x124\n" +
+	"\breceipts\x18\x02 \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\"P\n" +
+	"\aReceipt\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xfa\x03\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -970,7 +1052,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12&\n" +
 	"\x0fdisk_free_bytes\x18\f \x01(\x04R\rdiskFreeBytes\x12 \n" +
 	"\flog_write_us\x18\r \x01(\x03R\n" +
-	"logWriteUs\"_\n" +
+	"logWriteUs\x124\n" +
+	"\breceipts\x18\x0e \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +
@@ -1038,46 +1121,49 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*StatusRequest)(nil),    // 0: tarry.member.v1.StatusRequest
-	(*StatusResponse)(nil),   // 1: tarry.member.v1.StatusResponse
-	(*PromiseRequest)(nil),   // 2: tarry.member.v1.PromiseRequest
-	(*PromiseResponse)(nil),  // 3: tarry.member.v1.PromiseResponse
-	(*InviteRequest)(nil),    // 4: tarry.member.v1.InviteRequest
-	(*InviteResponse)(nil),   // 5: tarry.member.v1.InviteResponse
-	(*MembersRequest)(nil),   // 6: tarry.member.v1.MembersRequest
-	(*MembersResponse)(nil),  // 7: tarry.member.v1.MembersResponse
-	(*Member)(nil),           // 8: tarry.member.v1.Member
-	(*HealthRequest)(nil),    // 9: tarry.member.v1.HealthRequest
-	(*HealthResponse)(nil),   // 10: tarry.member.v1.HealthResponse
-	(*RemoveRequest)(nil),    // 11: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),   // 12: tarry.member.v1.RemoveResponse
-	(*TransferRequest)(nil),  // 13: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil), // 14: tarry.member.v1.TransferResponse
-	(*Failure)(nil),          // 15: tarry.member.v1.Failure
+	(*Receipt)(nil),          // 1: tarry.member.v1.Receipt
+	(*StatusResponse)(nil),   // 2: tarry.member.v1.StatusResponse
+	(*PromiseRequest)(nil),   // 3: tarry.member.v1.PromiseRequest
+	(*PromiseResponse)(nil),  // 4: tarry.member.v1.PromiseResponse
+	(*InviteRequest)(nil),    // 5: tarry.member.v1.InviteRequest
+	(*InviteResponse)(nil),   // 6: tarry.member.v1.InviteResponse
+	(*MembersRequest)(nil),   // 7: tarry.member.v1.MembersRequest
+	(*MembersResponse)(nil),  // 8: tarry.member.v1.MembersResponse
+	(*Member)(nil),           // 9: tarry.member.v1.Member
+	(*HealthRequest)(nil),    // 10: tarry.member.v1.HealthRequest
+	(*HealthResponse)(nil),   // 11: tarry.member.v1.HealthResponse
+	(*RemoveRequest)(nil),    // 12: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),   // 13: tarry.member.v1.RemoveResponse
+	(*TransferRequest)(nil),  // 14: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil), // 15: tarry.member.v1.TransferResponse
+	(*Failure)(nil),          // 16: tarry.member.v1.Failure
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
-	8,  // 0: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	0,  // 1: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	2,  // 2: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	4,  // 3: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	6,  // 4: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	9,  // 5: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	11, // 6: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	13, // 7: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	1,  // 8: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	3,  // 9: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	5,  // 10: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	7,  // 11: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	10, // 12: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	12, // 13: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	14, // 14: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	8,  // [8:15] is the sub-list for method output_type
-	1,  // [1:8] is the sub-list for method input_type
-	1,  // [1:1] is the sub-list for extension type_name
-	1,  // [1:1] is the sub-list for extension extendee
-	0,  // [0:1] is the sub-list for field type_name
+	1,  // 0: tarry.member.v1.StatusRequest.receipts:type_name -> tarry.member.v1.Receipt
+	1,  // 1: tarry.member.v1.StatusResponse.receipts:type_name -> tarry.member.v1.Receipt
+	9,  // 2: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
+	0,  // 3: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	3,  // 4: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	5,  // 5: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	7,  // 6: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	10, // 7: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	12, // 8: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	14, // 9: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	2,  // 10: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	4,  // 11: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	6,  // 12: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	8,  // 13: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	11, // 14: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	13, // 15: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	15, // 16: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	10, // [10:17] is the sub-list for method output_type
+	3,  // [3:10] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -1091,7 +1177,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,163 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/membership/memberpb"
+)
+
+// A receipt is what a server has told others that it has on disk: it has come to
+// a term, and to an entry of that very term, or to none yet. Others count on it: a
+// vote in the term, and the entry as a part of a majority.
+//
+// Nodes remember each other's receipts, so that one whose data directory was
+// replaced by an older copy is found out: it has come to less than it said. It
+// must not vote or acknowledge anything, for it could help a leader win that lacks
+// what was acknowledged. The comparison never takes a sound server for such a
+// one: terms only grow, and an entry of a term is only ever replaced under a
+// later term.
+//
+// Receipts are in memory. They travel with every question of where a node stands,
+// which the leader asks each member every two seconds, so all members know all
+// within that time. What a server acknowledged since, and a server that lost its
+// data while all others were down too, is not found out.
+type receipt struct{ term, index uint64 }
+
+func (r receipt) less(than receipt) bool {
+	return r.term < than.term || r.term == than.term && r.index < than.index
+}
+
+// receipts are those that a node knows.
+type receipts struct {
+	mu    sync.Mutex
+	known map[string]receipt // by server id
+}
+
+// maxReceipts bounds them. There are no more servers than that.
+const maxReceipts = 64
+
+func (r *receipts) merge(from []*memberpb.Receipt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = map[string]receipt{}
+	}
+	for _, p := range from {
+		next := receipt{p.GetTerm(), p.GetIndex()}
+		old, known := r.known[p.GetServerId()]
+		if p.GetServerId() == "" || !old.less(next) || !known && len(r.known) >= maxReceipts {
+			continue
+		}
+		r.known[p.GetServerId()] = next
+	}
+}
+
+func (r *receipts) of(serverID string) receipt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[serverID]
+}
+
+// ReceiptOf is what a server is known to have on disk.
+func (m *Membership) ReceiptOf(serverID string) (term, index uint64) {
+	r := m.receipts.of(serverID)
+	return r.term, r.index
+}
+
+// list gives those of the servers that are wanted.
+func (r *receipts) list(wanted func(serverID string) bool) (list []*memberpb.Receipt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, has := range r.known {
+		if wanted(id) {
+			list = append(list, &memberpb.Receipt{ServerId: id, Term: has.term, Index: has.index})
+		}
+	}
+	return list
+}
+
+// Stand is where a server has come to, on disk.
+type Stand struct {
+	Term      uint64 // Raft's
+	LastIndex uint64 // of the log, or of the state when that has come further
+}
+
+// rolledBack is an error when a server that is at s has given a receipt for more.
+func (s Stand) rolledBack(has receipt) error {
+	switch {
+	case s.Term < has.term:
+		return fmt.Errorf("this node has told the others that it had come to term %d, but its data directory has come to term %d only: it is an older copy, or its disk has lost what it had stored", has.term, s.Term)
+	case s.Term == has.term && s.LastIndex < has.index:
+		return fmt.Errorf("this node has told the others that it had stored entry %d of term %d, but its data directory ends with entry %d: it is an older copy, or its disk has lost what it had stored", has.index, has.term, s.LastIndex)
+	}
+	return nil
+}
+
+// standOf reads where a running Raft has come to. The last entry counts only when
+// it is of the present term.
+func (m *Membership) standOf(r *raft.Raft) (Stand, receipt) {
+	term := r.CurrentTerm()
+	lastTerm := m.localStats(r).LastTerm
+	last := r.LastIndex()
+	now := receipt{term: term}
+	if lastTerm == term && r.CurrentTerm() == term {
+		now.index = last
+	}
+	return Stand{Term: term, LastIndex: last}, now
+}
+
+// receiptsToTell are those of the members that this node knows, and its own.
+func (m *Membership) receiptsToTell() []*memberpb.Receipt {
+	r := m.raft.Load()
+	if r == nil {
+		return nil
+	}
+	list := m.receipts.list(func(id string) bool { return id != m.cfg.ServerID && m.configured(id) })
+	if _, own := m.standOf(r); own.term > 0 {
+		list = append(list, &memberpb.Receipt{ServerId: m.cfg.ServerID, Term: own.term, Index: own.index})
+	}
+	return list
+}
+
+// hear takes in what another node knows, and ends this one when its own receipt
+// is for more than it has.
+func (m *Membership) hear(list []*memberpb.Receipt) {
+	m.receipts.merge(list)
+	r := m.raft.Load()
+	if r == nil || m.cfg.Doubt == nil {
+		return
+	}
+	now, _ := m.standOf(r)
+	if err := now.rolledBack(m.receipts.of(m.cfg.ServerID)); err != nil {
+		m.cfg.Doubt(err)
+	}
+}
+
+// CheckReceipts asks the other servers of a configuration, before Raft starts,
+// what this node has told them, and is an error when it has told more than it
+// has. It waits two seconds at most for those that do not answer; they are heard
+// later.
+func (m *Membership) CheckReceipts(ctx context.Context, servers []raft.Server, now Stand) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range servers {
+		if string(s.ID) == m.cfg.ServerID {
+			continue
+		}
+		wg.Go(func() {
+			resp, err := m.ask(ctx, string(s.ID), string(s.Address))
+			if err != nil {
+				m.cfg.Logger.Debug("no answer to what this node has acknowledged", "server", s.ID, "error", err)
+				return
+			}
+			m.receipts.merge(resp.Receipts)
+		})
+	}
+	wg.Wait()
+	return now.rolledBack(m.receipts.of(m.cfg.ServerID))
+}

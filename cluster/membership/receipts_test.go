@@ -1,0 +1,54 @@
+package membership
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/membership/memberpb"
+)
+
+func TestStandIsComparedWithTheReceipt(t *testing.T) {
+	for name, c := range map[string]struct {
+		has  receipt
+		now  Stand
+		says string
+	}{
+		"nothing was told":              {receipt{}, Stand{}, ""},
+		"all is there":                  {receipt{3, 90}, Stand{3, 90}, ""},
+		"more is there":                 {receipt{3, 90}, Stand{3, 95}, ""},
+		"only the term was told":        {receipt{3, 0}, Stand{3, 10}, ""},
+		"a later leader took some back": {receipt{3, 90}, Stand{4, 70}, ""},
+		"the log is older":              {receipt{3, 90}, Stand{3, 89}, "entry 90 of term 3"},
+		"the votes are older":           {receipt{3, 90}, Stand{2, 95}, "term 3"},
+		"everything is lost":            {receipt{3, 90}, Stand{}, "term 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.now.rolledBack(c.has)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+func TestReceiptsOnlyGrow(t *testing.T) {
+	var r receipts
+	tell := func(term, index uint64) {
+		r.merge([]*memberpb.Receipt{{ServerId: "a.1", Term: term, Index: index}, nil, {Term: 9}})
+	}
+	tell(2, 10)
+	tell(2, 9)
+	require.Equal(t, receipt{2, 10}, r.of("a.1"))
+	tell(3, 0)
+	tell(2, 11)
+	require.Equal(t, receipt{3, 0}, r.of("a.1"))
+	require.Empty(t, r.list(func(string) bool { return false }))
+	require.Len(t, r.list(func(string) bool { return true }), 1, "only those with a name")
+	for i := range 2 * maxReceipts {
+		r.merge([]*memberpb.Receipt{{ServerId: string(rune('A' + i)), Term: 1}})
+	}
+	require.Len(t, r.known, maxReceipts)
+}
