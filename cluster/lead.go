@@ -50,7 +50,11 @@ func (s *Shard) startLeading() (stop func()) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for ctx.Err() == nil {
-			if err := s.establish(ctx); err != nil {
+			err := s.establish(ctx)
+			if stuck := s.transfers.saw(err, time.Now()); stuck != nil {
+				s.fatal(stuck)
+			}
+			if err != nil {
 				s.log.Warn("not yet an established leader, trying again", "error", err)
 				pause(ctx, time.Second, nil)
 				continue

@@ -130,14 +130,13 @@ func (s *Shard) route() (route, <-chan struct{}) {
 
 // proposeHere makes the batch one entry of this node's log.
 func (s *Shard) proposeHere(b *batch, settle func([]*jobpb.Result, error)) {
-	now := s.Now()
-	data := job.AppendEntryHeader(make([]byte, 0, b.bytes+16), now.UnixMilli())
+	data := job.AppendEntryHeader(make([]byte, 0, b.bytes+16), s.Now().UnixMilli())
 	for _, r := range b.requests {
 		data = append(data, r.ops...)
 	}
 	f := s.raft.Apply(data, enqueueTimeout)
 	// The channel has a place for each batch that may be in flight.
-	s.commits <- commit{future: f, start: now, settle: settle}
+	s.commits <- commit{future: f, start: time.Now(), settle: settle}
 }
 
 // commit is a batch of which Raft has not said the outcome yet.
@@ -151,6 +150,9 @@ type commit struct {
 func (s *Shard) settleCommits() {
 	for c := range s.commits {
 		rs, err := applyOutcome(c.future)
+		if stuck := s.transfers.saw(c.future.Error(), time.Now()); stuck != nil {
+			s.fatal(stuck)
+		}
 		s.metrics.commit(time.Since(c.start), err)
 		c.settle(rs, err)
 	}

@@ -70,6 +70,7 @@ type Shard struct {
 	marks      *marks
 	timer      *timer.Timer
 	clock      clock
+	transfers  transfers
 
 	localAddr string // by which other nodes know this one
 

@@ -43,7 +43,7 @@ func New(m *fsm.Machine, o Options) *Adapter {
 	if o.OnChanges == nil {
 		o.OnChanges = func(fsm.Changes) {}
 	}
-	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m}, mutant: newMutant()}
+	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m, fatal: o.Fatal}, mutant: newMutant()}
 }
 
 // Snapshots is the store to give to Raft with this FSM.

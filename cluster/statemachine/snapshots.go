@@ -17,6 +17,7 @@ const stateID = "state"
 // snapshots is the raft.SnapshotStore over a machine.
 type snapshots struct {
 	machine *fsm.Machine
+	fatal   func(error)
 
 	mu       sync.Mutex
 	count    uint64
@@ -73,6 +74,11 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	stream, err := s.machine.OpenStream()
 	if err != nil {
+		// Raft tries again for ever. A full disk may get room; damage stays, and
+		// another leader can send what this one cannot.
+		if fsm.Damaged(err) {
+			s.fatal(err)
+		}
 		return nil, nil, err
 	}
 	meta, err := metaOf(stream.Applied)

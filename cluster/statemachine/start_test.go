@@ -1,10 +1,13 @@
 package statemachine
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
@@ -252,4 +255,35 @@ func TestFailedWitnessIsFatal(t *testing.T) {
 	require.Error(t, err)
 	require.Len(t, told, 1)
 	require.True(t, errors.Is(told[0], err))
+}
+
+// A leader that cannot read its own state cannot help a follower that needs it,
+// and Raft would try for ever.
+func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
+	n := newNode(t, "n0")
+	n.open()
+	var told []error
+	a := New(n.machine, Options{Fatal: func(err error) { told = append(told, err) }})
+	a.ApplyBatch(logEntries(t, 1, 8, 2))
+	_, body, err := a.Snapshots().Open(stateID)
+	require.NoError(t, err)
+	require.NoError(t, body.Close())
+	names, err := n.fs.List("state/gen-000001")
+	require.NoError(t, err)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "MANIFEST-") {
+			continue
+		}
+		// In place: the store goes on with the file that it has open.
+		f, err := n.fs.OpenReadWrite("state/gen-000001/"+name, vfs.WriteCategoryUnspecified)
+		require.NoError(t, err)
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, 3), 30)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	_, _, err = a.Snapshots().Open(stateID)
+	require.Error(t, err)
+	require.Len(t, told, 1, "%v", err)
+	require.True(t, fsm.Damaged(told[0]), "%v", told[0])
+	n.closeDisks()
 }
