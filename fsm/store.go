@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+	wal "github.com/cockroachdb/pebble/v2/record"
 )
 
 // ErrViewEnded is returned by a View whose state was closed or replaced by an
@@ -14,7 +15,15 @@ var ErrViewEnded = errors.New("the state under this view was closed or replaced"
 
 // Damaged says whether an error of this package means that files are not what was
 // written.
-func Damaged(err error) bool { return pebble.IsCorruptionError(err) }
+func Damaged(err error) bool {
+	// The store's own logs have other words for it.
+	for _, damage := range []error{wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return pebble.IsCorruptionError(err)
+}
 
 // store is one open database and the views that read from it. It can be closed
 // under its views: their owners then get ErrViewEnded, and nobody waits for a
