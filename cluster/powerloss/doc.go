@@ -21,5 +21,5 @@
 // bbolt writes to real files only.
 //
 //	go test ./cluster/powerloss -timeout 30m -powerloss.rounds 2000
-//	go test ./cluster/powerloss -powerloss.seed 17 -powerloss.rounds 1
+//	go test ./cluster/powerloss -run Nothing -powerloss.seed 17 -powerloss.rounds 1
 package powerloss

@@ -46,6 +46,14 @@ type ack struct {
 // tally is what a run went through.
 type tally struct{ losses, whole, acked, unknown, entries int }
 
+func (t *tally) add(o tally) {
+	t.losses += o.losses
+	t.whole += o.whole
+	t.acked += o.acked
+	t.unknown += o.unknown
+	t.entries += o.entries
+}
+
 func (s *simulation) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
