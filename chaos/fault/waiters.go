@@ -154,13 +154,17 @@ func (e *Env) park(ctx context.Context, host *localcluster.Node, topic string, c
 	poll := fmt.Sprintf(`{"topics":[%q],"wait":%d}`, topic, waitTime)
 	request := fmt.Sprintf("POST /v1/reserve HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host.HTTP, len(poll), poll)
 	commands := fmt.Sprintf("watch %s\r\nignore default\r\nreserve\r\n", topic)
-	var d net.Dialer
+	// A dial is not cut short by the run's end: that would look like a failure.
+	d := net.Dialer{Timeout: healing}
 	for i := range count {
+		if ctx.Err() != nil {
+			return c, ctx.Err()
+		}
 		addr, text, sign := host.HTTP, request, "HTTP/1.1 200"
 		if i%2 == 0 {
 			addr, text, sign = host.Beanstalk, commands, "RESERVED"
 		}
-		conn, err := d.DialContext(ctx, "tcp", addr)
+		conn, err := d.DialContext(context.WithoutCancel(ctx), "tcp", addr)
 		if err != nil {
 			return c, fmt.Errorf("connect consumer %d: %w", i, err)
 		}
