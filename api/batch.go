@@ -22,7 +22,10 @@ func (b *batch[T]) check() error {
 }
 
 func (s *server) addBatch(x *exchange) error {
-	var q batch[addRequest]
+	var q struct {
+		batch[addRequest]
+		Atomic opt[bool] `json:"atomic"`
+	}
 	if err := x.decode(maxBatchRequest, &q); err != nil {
 		return err
 	}
@@ -31,6 +34,9 @@ func (s *server) addBatch(x *exchange) error {
 	}
 	now := time.Now()
 	items := q.Jobs.v
+	if q.Atomic.v {
+		return s.compose(x, nil, items)
+	}
 	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
 		return items[i].op(s.MaxBodyBytes, now)
 	}, (*writer).added)

@@ -75,6 +75,15 @@ func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 	return v.op(q, ref)
 }
 
+// inPath is make for a job whose id is in the path.
+func (v verb) inPath(q *changeRequest, id string) (*jobpb.Op, error) {
+	if q.ID.set && q.ID.v != id {
+		return nil, job.Errorf(job.CodeInvalid, "id %.40q in the request differs from %.40q in the path", q.ID.v, id)
+	}
+	q.ID = opt[string]{set: true, v: id}
+	return v.make(q)
+}
+
 // theShard is the number of the one Raft group that a cluster has now.
 const theShard = 0
 
@@ -157,11 +166,7 @@ func (s *server) changeOne(v verb) call {
 		if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 			return err
 		}
-		if q.ID.set && q.ID.v != id {
-			return job.Errorf(job.CodeInvalid, "id %.40q in the request differs from %.40q in the path", q.ID.v, id)
-		}
-		q.ID = opt[string]{set: true, v: id}
-		op, err := v.make(&q)
+		op, err := v.inPath(&q, id)
 		if err != nil {
 			return err
 		}

@@ -85,6 +85,10 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"priority":4294967296}`, job.CodeInvalid, "4294967295"},
 		{"/v1/jobs", `{"topic":"t","body":1,"max_attempts":-1}`, job.CodeInvalid, "max_attempts"},
 
+		{"/v1/jobs/batch", `{"atomic":true,"jobs":[{"topic":"t","body":1},{"topic":"t"}]}`, job.CodeInvalid, "jobs[1]: body is missing"},
+		{"/v1/jobs/batch", `{"atomic":true,"jobs":[{"topic":"t","id":"a","body":1,"if_exists":"replace"}]}`, job.CodeInvalid, "jobs[0]: if_exists must be conflict or keep"},
+		{"/v1/jobs/a/finish", `{"then":[]}`, job.CodeInvalid, "jobs has 0 items"},
+		{"/v1/jobs/a/finish", `{"then":[{"topic":"t"}]}`, job.CodeInvalid, "jobs[0]: body is missing"},
 		{"/v1/jobs/batch", `{}`, job.CodeInvalid, "jobs has 0 items"},
 		{"/v1/jobs/batch", `{"jobs":[]}`, job.CodeInvalid, "1 to 1000"},
 		{"/v1/jobs/batch", `{"jobs":[` + strings.Repeat(`{},`, 1000) + `{}]}`, job.CodeInvalid, "1001 items"},
@@ -242,7 +246,7 @@ func TestRequestsOverTheirLimit(t *testing.T) {
 	refused(t, r.post("/v1/jobs", big), 413, job.CodeTooLarge, "the request has more than")
 	refused(t, r.post("/v1/reserve", big), 413, job.CodeTooLarge, "the request has more than")
 	// Without a length the limit is met while reading.
-	for _, path := range []string{"/v1/jobs", "/v1/jobs/a/finish"} {
+	for _, path := range []string{"/v1/jobs", "/v1/jobs/a/release"} {
 		q := httptest.NewRequest("POST", path, io.MultiReader(strings.NewReader(big)))
 		q.ContentLength = -1
 		w := httptest.NewRecorder()

@@ -35,7 +35,7 @@ func (s *server) routes() []route {
 	return []route{
 		{path: "/v1/jobs", methods: post(s.add)},
 		{path: "/v1/reserve", methods: post(s.reserve)},
-		{path: "/v1/jobs/{id}/finish", methods: post(s.changeOne(verbFinish))},
+		{path: "/v1/jobs/{id}/finish", methods: post(s.finish)},
 		// "batch" is also a job's id like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{http.MethodPost: s.addBatch, http.MethodGet: s.getJob, http.MethodPatch: s.updateJob, http.MethodDelete: s.deleteJob}, query: jobQuery},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},

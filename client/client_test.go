@@ -98,6 +98,26 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	require.Equal(t, "ready", released.State)
 }
 
+func TestAFinishAndItsAddsAreOneStep(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	_, err := c.AddAll(ctx, []client.Add{{ID: "a", Topic: "t", Body: client.Text("1")}, {ID: "b", Topic: "t", Body: client.Text("2"), Delay: time.Hour}})
+	require.NoError(t, err)
+	_, err = c.AddAll(ctx, []client.Add{{ID: "c", Topic: "t", Body: client.Text("3")}, {ID: "b", Topic: "t", Body: client.Text("other")}})
+	require.Equal(t, client.CodeIDConflict, client.CodeOf(err))
+	_, err = c.Get(ctx, "c")
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "all or nothing")
+
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	next := []client.Add{{ID: "a", Topic: "t", Body: client.Text("again"), Delay: time.Hour}}
+	added, err := c.FinishThen(ctx, jobs[0].Ref(), next)
+	require.NoError(t, err)
+	require.Equal(t, "delayed", added[0].State)
+	_, err = c.FinishThen(ctx, jobs[0].Ref(), next)
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "the token names the job that is gone")
+}
+
 func TestAJobsLife(t *testing.T) {
 	q := apitest.New(t)
 	c := connect(t, node(t, q, &apitest.Operator{}))

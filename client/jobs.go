@@ -26,10 +26,7 @@ func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
 func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) {
 	in := struct {
 		Jobs []wireAdd `json:"jobs"`
-	}{make([]wireAdd, len(jobs))}
-	for i, a := range jobs {
-		in.Jobs[i] = a.wire()
-	}
+	}{wires(jobs)}
 	var out results[Added]
 	if _, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true}, &out); err != nil {
 		return nil, err
@@ -42,6 +39,47 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 		list[i] = AddResult{Added: out.Results[i].Answer, Err: out.Results[i].err()}
 	}
 	return list, nil
+}
+
+// AddAll adds up to 1000 jobs, all of them or none: an error means that none was
+// added, unless its outcome is unknown.
+func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
+	in := struct {
+		Jobs   []wireAdd `json:"jobs"`
+		Atomic bool      `json:"atomic"`
+	}{wires(jobs), true}
+	var out results[Added]
+	if _, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true}, &out); err != nil {
+		return nil, err
+	}
+	return out.all(len(jobs))
+}
+
+// FinishThen ends a job that was worked on and adds jobs in the same step: all of
+// it happens or nothing. One of them may have the id of the job that is finished.
+// It is not sent again after an unknown outcome: not_found would not tell whether
+// the jobs were added.
+func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []Add) ([]Added, error) {
+	if ref.ID == "" {
+		return nil, errNoID
+	}
+	in := struct {
+		Token string    `json:"token,omitzero"`
+		Then  []wireAdd `json:"then"`
+	}{ref.Token, wires(jobs)}
+	var out results[Added]
+	if _, err := c.call(ctx, request{method: http.MethodPost, path: jobPath(ref.ID, "finish"), in: in}, &out); err != nil {
+		return nil, err
+	}
+	return out.all(len(jobs))
+}
+
+func wires(jobs []Add) []wireAdd {
+	made := make([]wireAdd, len(jobs))
+	for i, a := range jobs {
+		made[i] = a.wire()
+	}
+	return made
 }
 
 // wireAdd is an Add as the server reads it.
@@ -105,6 +143,21 @@ func (r *results[T]) check(n int) error {
 		return errorf(CodeUnknown, "%d items were answered by %d results", n, len(r.Results))
 	}
 	return nil
+}
+
+// all gives the answers of a batch that was done as a whole.
+func (r *results[T]) all(n int) ([]T, error) {
+	if err := r.check(n); err != nil {
+		return nil, err
+	}
+	list := make([]T, n)
+	for i := range list {
+		if err := r.Results[i].err(); err != nil {
+			return nil, err
+		}
+		list[i] = r.Results[i].Answer
+	}
+	return list, nil
 }
 
 // Reserve waits up to r.Wait for jobs and reserves up to r.Max of them. No job

@@ -72,8 +72,11 @@ func (s *Shard) countNamed(ops []*jobpb.Op, results []*jobpb.Result) {
 }
 
 func isAdd(op *jobpb.Op) bool {
-	_, add := op.Kind.(*jobpb.Op_Add)
-	return add
+	switch op.Kind.(type) {
+	case *jobpb.Op_Add, *jobpb.Op_Compose:
+		return true
+	}
+	return false
 }
 
 type doOutcome struct {

@@ -134,18 +134,15 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if !x.replies {
 		return nil // nothing changes
 	}
-	if _, err := x.job(old.seq, true); err != nil { // for the body
+	field, err := x.conflict(op, old)
+	if err != nil {
 		return err
 	}
 	t, err := x.topicOf(old)
 	if err != nil {
 		return err
 	}
-	extras, err := encodeExtras(op.Extras)
-	if err != nil {
-		return err
-	}
-	if field := difference(op, extras, t.name, old); field != "" && op.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
+	if field != "" {
 		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s", op.Id, field)
 	}
 	state, err := x.stateOf(t, old)
@@ -154,6 +151,26 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	}
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = old.seq, x.name(old), state, old.fate.dueMS, old.revision, true
 	return nil
+}
+
+// conflict names the first field in which an add differs from the job that has
+// its id, if it minds; empty: none.
+func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
+	if op.IfExists == jobpb.IfExists_IF_EXISTS_KEEP {
+		return "", nil
+	}
+	if _, err := x.job(old.seq, true); err != nil { // for the body
+		return "", err
+	}
+	t, err := x.topicOf(old)
+	if err != nil {
+		return "", err
+	}
+	extras, err := encodeExtras(op.Extras)
+	if err != nil {
+		return "", err
+	}
+	return difference(op, extras, t.name, old), nil
 }
 
 // difference names the first field in which an add differs from a job as it was

@@ -171,6 +171,8 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.reserveJob(k.ReserveJob, r)
 	case *jobpb.Op_Update:
 		return x.update(k.Update, r)
+	case *jobpb.Op_Compose:
+		return x.compose(k.Compose, r)
 	case *jobpb.Op_PauseTopic:
 		return x.pauseTopic(k.PauseTopic, r)
 	case *jobpb.Op_Advance:

@@ -73,6 +73,8 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_ForgetMember:
 		m.forgotten[k.ForgetMember.ServerId] = true
 	case *jobpb.Op_Mark:
+	case *jobpb.Op_Compose:
+		m.compose(k.Compose, r)
 	case *jobpb.Op_Update:
 		m.update(k.Update, r)
 	default:

@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"tarry/job/jobpb"
 )
 
@@ -103,4 +105,52 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	}
 	j.Revision++
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
+}
+
+// compose tries it on a copy, which becomes the model when all went well.
+func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
+	trial := m.clone()
+	if op.Finish != nil {
+		trial.change(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: op.Finish}}, r)
+		if r.Code != jobpb.Code_OK {
+			return
+		}
+	}
+	ids := map[string]bool{}
+	if len(op.Adds) == 0 {
+		r.Code = jobpb.Code_INVALID
+	}
+	for _, a := range op.Adds {
+		part := &jobpb.Result{}
+		if a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id] {
+			part.Code = jobpb.Code_INVALID
+		} else {
+			trial.add(a, part)
+		}
+		if ids[a.Id] = true; part.Code != jobpb.Code_OK {
+			r.Code = part.Code
+			return
+		}
+		r.Parts = append(r.Parts, part)
+	}
+	if r.Code == jobpb.Code_OK {
+		*m = *trial
+	}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.jobs, c.topics = map[uint64]*modelJob{}, map[string]*modelTopic{}
+	for seq, j := range m.jobs {
+		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank}
+		proto.Merge(&k.Job, &j.Job)
+		proto.Merge(&k.first, &j.first)
+		c.jobs[seq] = k
+	}
+	for name, t := range m.topics {
+		u := &modelTopic{number: t.number, emptySince: t.emptySince, deaths: t.deaths}
+		proto.Merge(&u.Topic, &t.Topic)
+		c.topics[name] = u
+	}
+	return &c
 }

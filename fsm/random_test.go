@@ -160,8 +160,17 @@ func (s *simulation) op() *jobpb.Op {
 			Topics: topics, Max: uint32(s.pick(0, 1, 1, 2, 5, 30, 1000)),
 			TtrMs: s.pick(0, 0, 5, 300, -1), MaxBytes: s.pick(0, 0, 1, 30),
 		}}}
-	case n < 58:
+	case n < 57:
 		return opFinish(s.ref())
+	case n < 58:
+		c := &jobpb.Compose{}
+		if s.rng.IntN(3) > 0 {
+			c.Finish = &jobpb.Finish{Ref: s.ref()}
+		}
+		for range s.rng.IntN(4) {
+			c.Adds = append(c.Adds, s.addOp().GetAdd())
+		}
+		return &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}}
 	case n < 60:
 		return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: s.ref(), Condition: s.condition()}}}
 	case n < 62:

@@ -19,7 +19,10 @@ const (
 	tagNow = 1 << 3   // field 1, a varint
 	tagOp  = 2<<3 | 2 // field 2, length-delimited
 
-	tagAdd = 1<<3 | 2 // of jobpb.Op: field 1, length-delimited
+	// Of jobpb.Op, length-delimited: field 1, and the two bytes of field 17.
+	tagAdd      = 1<<3 | 2
+	tagCompose  = (17<<3|2)&0x7f | 0x80
+	tagCompose2 = (17<<3 | 2) >> 7
 )
 
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
@@ -68,15 +71,15 @@ func CheckOps(run []byte) (int, error) {
 	return count, nil
 }
 
-// HasAdd reports whether a run that AppendOp made holds an add. It does not
-// decode: the first byte of an operation names its kind.
+// HasAdd reports whether a run that AppendOp made holds an add, alone or
+// composed. It does not decode: the first bytes of an operation name its kind.
 func HasAdd(run []byte) bool {
 	for len(run) > 1 {
 		n, w := binary.Uvarint(run[1:])
 		if w <= 0 || n > uint64(len(run)-1-w) {
 			return false // not a run; whoever takes it in says so
 		}
-		if n > 0 && run[1+w] == tagAdd {
+		if op := run[1+w : 1+w+int(n)]; n > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2) {
 			return true
 		}
 		run = run[1+w+int(n):]

@@ -332,6 +332,7 @@ type Op struct {
 	//	*Op_ReserveJob
 	//	*Op_PauseTopic
 	//	*Op_Update
+	//	*Op_Compose
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -518,6 +519,15 @@ func (x *Op) GetUpdate() *Update {
 	return nil
 }
 
+func (x *Op) GetCompose() *Compose {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_Compose); ok {
+			return x.Compose
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -586,6 +596,10 @@ type Op_Update struct {
 	Update *Update `protobuf:"bytes,16,opt,name=update,proto3,oneof"`
 }
 
+type Op_Compose struct {
+	Compose *Compose `protobuf:"bytes,17,opt,name=compose,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -617,6 +631,8 @@ func (*Op_ReserveJob) isOp_Kind() {}
 func (*Op_PauseTopic) isOp_Kind() {}
 
 func (*Op_Update) isOp_Kind() {}
+
+func (*Op_Compose) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -1507,6 +1523,61 @@ func (x *Release) GetEntropy() uint64 {
 	return 0
 }
 
+// Compose ends a reserved job, if it names one, and adds jobs: all of it or
+// nothing. The adds may only conflict or keep, and name an id once; one may take
+// the id of the job that is finished.
+type Compose struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Finish        *Finish                `protobuf:"bytes,1,opt,name=finish,proto3" json:"finish,omitempty"`
+	Adds          []*Add                 `protobuf:"bytes,2,rep,name=adds,proto3" json:"adds,omitempty"` // at least one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Compose) Reset() {
+	*x = Compose{}
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Compose) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Compose) ProtoMessage() {}
+
+func (x *Compose) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Compose.ProtoReflect.Descriptor instead.
+func (*Compose) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Compose) GetFinish() *Finish {
+	if x != nil {
+		return x.Finish
+	}
+	return nil
+}
+
+func (x *Compose) GetAdds() []*Add {
+	if x != nil {
+		return x.Adds
+	}
+	return nil
+}
+
 type Touch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -1517,7 +1588,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1600,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1613,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -1571,7 +1642,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1654,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1667,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -1637,7 +1708,7 @@ type Kick struct {
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1720,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1733,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -1684,7 +1755,7 @@ type KickTopic struct {
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1767,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1780,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -1747,7 +1818,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1830,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1843,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -1808,7 +1879,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1891,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1904,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -1860,7 +1931,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1943,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1956,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Mark) GetName() string {
@@ -1905,7 +1976,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +1988,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2001,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -1950,7 +2021,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2033,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2046,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -2002,13 +2073,14 @@ type Result struct {
 	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`                                        // of the job after the operation; 0 when it is gone
 	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`                                        // add: another job gave way
 	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`                                      // add: the job that was there has a new due instant
+	Parts           []*Result              `protobuf:"bytes,15,rep,name=parts,proto3" json:"parts,omitempty"`                                               // compose: one for each add
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2092,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2105,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Result) GetCode() Code {
@@ -2134,6 +2206,13 @@ func (x *Result) GetPostponed() bool {
 	return false
 }
 
+func (x *Result) GetParts() []*Result {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
 // Results answers the operations of one request, in their order.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2144,7 +2223,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2235,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2248,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -2199,7 +2278,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2290,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2303,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reserved) GetId() string {
@@ -2344,7 +2423,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2435,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2448,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Job) GetId() string {
@@ -2564,7 +2643,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2655,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2668,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Topic) GetName() string {
@@ -2704,7 +2783,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xfb\x05\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xaa\x06\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -2726,7 +2805,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"reserveJob\x127\n" +
 	"\vpause_topic\x18\x0f \x01(\v2\x14.tarry.v1.PauseTopicH\x00R\n" +
 	"pauseTopic\x12*\n" +
-	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06updateB\x06\n" +
+	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06update\x12-\n" +
+	"\acompose\x18\x11 \x01(\v2\x11.tarry.v1.ComposeH\x00R\acomposeB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -2803,7 +2883,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vundelivered\x18\x06 \x01(\bR\vundelivered\x12\x1a\n" +
 	"\breturned\x18\a \x01(\bR\breturned\x12\x18\n" +
 	"\abackoff\x18\b \x01(\bR\abackoff\x12\x18\n" +
-	"\aentropy\x18\t \x01(\x06R\aentropy\"?\n" +
+	"\aentropy\x18\t \x01(\x06R\aentropy\"V\n" +
+	"\aCompose\x12(\n" +
+	"\x06finish\x18\x01 \x01(\v2\x10.tarry.v1.FinishR\x06finish\x12!\n" +
+	"\x04adds\x18\x02 \x03(\v2\r.tarry.v1.AddR\x04adds\"?\n" +
 	"\x05Touch\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\"~\n" +
@@ -2834,7 +2917,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\x96\x03\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xbe\x03\n" +
 	"\x06Result\x12\"\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -2850,7 +2933,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12\x1a\n" +
 	"\brevision\x18\f \x01(\rR\brevision\x12\x1a\n" +
 	"\breplaced\x18\r \x01(\bR\breplaced\x12\x1c\n" +
-	"\tpostponed\x18\x0e \x01(\bR\tpostponed\"5\n" +
+	"\tpostponed\x18\x0e \x01(\bR\tpostponed\x12&\n" +
+	"\x05parts\x18\x0f \x03(\v2\x10.tarry.v1.ResultR\x05parts\"5\n" +
 	"\aResults\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe3\x02\n" +
 	"\bReserved\x12\x0e\n" +
@@ -2959,7 +3043,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),        // 0: tarry.v1.BodyKind
 	(State)(0),           // 1: tarry.v1.State
@@ -2979,20 +3063,21 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Finish)(nil),       // 15: tarry.v1.Finish
 	(*Delete)(nil),       // 16: tarry.v1.Delete
 	(*Release)(nil),      // 17: tarry.v1.Release
-	(*Touch)(nil),        // 18: tarry.v1.Touch
-	(*Bury)(nil),         // 19: tarry.v1.Bury
-	(*Kick)(nil),         // 20: tarry.v1.Kick
-	(*KickTopic)(nil),    // 21: tarry.v1.KickTopic
-	(*PauseTopic)(nil),   // 22: tarry.v1.PauseTopic
-	(*Advance)(nil),      // 23: tarry.v1.Advance
-	(*Mark)(nil),         // 24: tarry.v1.Mark
-	(*SetCluster)(nil),   // 25: tarry.v1.SetCluster
-	(*ForgetMember)(nil), // 26: tarry.v1.ForgetMember
-	(*Result)(nil),       // 27: tarry.v1.Result
-	(*Results)(nil),      // 28: tarry.v1.Results
-	(*Reserved)(nil),     // 29: tarry.v1.Reserved
-	(*Job)(nil),          // 30: tarry.v1.Job
-	(*Topic)(nil),        // 31: tarry.v1.Topic
+	(*Compose)(nil),      // 18: tarry.v1.Compose
+	(*Touch)(nil),        // 19: tarry.v1.Touch
+	(*Bury)(nil),         // 20: tarry.v1.Bury
+	(*Kick)(nil),         // 21: tarry.v1.Kick
+	(*KickTopic)(nil),    // 22: tarry.v1.KickTopic
+	(*PauseTopic)(nil),   // 23: tarry.v1.PauseTopic
+	(*Advance)(nil),      // 24: tarry.v1.Advance
+	(*Mark)(nil),         // 25: tarry.v1.Mark
+	(*SetCluster)(nil),   // 26: tarry.v1.SetCluster
+	(*ForgetMember)(nil), // 27: tarry.v1.ForgetMember
+	(*Result)(nil),       // 28: tarry.v1.Result
+	(*Results)(nil),      // 29: tarry.v1.Results
+	(*Reserved)(nil),     // 30: tarry.v1.Reserved
+	(*Job)(nil),          // 31: tarry.v1.Job
+	(*Topic)(nil),        // 32: tarry.v1.Topic
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	5,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -3001,49 +3086,53 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	15, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
 	16, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
 	17, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	18, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	19, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	20, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	21, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	23, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	24, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	25, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	26, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	19, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	20, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	21, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	22, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	24, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	25, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	26, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	27, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	14, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	22, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	23, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	12, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	1,  // 17: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 18: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 19: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	7,  // 20: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	9,  // 21: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	11, // 22: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	10, // 23: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	6,  // 24: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	7,  // 25: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 26: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	6,  // 27: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	6,  // 28: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	6,  // 29: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	7,  // 30: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	6,  // 31: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	6,  // 32: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	6,  // 33: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	6,  // 34: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	3,  // 35: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 36: tarry.v1.Result.state:type_name -> tarry.v1.State
-	29, // 37: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	27, // 38: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 39: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	9,  // 40: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 41: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 42: tarry.v1.Job.state:type_name -> tarry.v1.State
-	9,  // 43: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	18, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
+	1,  // 18: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 19: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 20: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	7,  // 21: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	9,  // 22: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	11, // 23: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	10, // 24: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	6,  // 25: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	7,  // 26: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 27: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	6,  // 28: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	6,  // 29: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	6,  // 30: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	7,  // 31: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	6,  // 32: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	15, // 33: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	8,  // 34: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	6,  // 35: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	6,  // 36: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	6,  // 37: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	3,  // 38: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 39: tarry.v1.Result.state:type_name -> tarry.v1.State
+	30, // 40: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	28, // 41: tarry.v1.Result.parts:type_name -> tarry.v1.Result
+	28, // 42: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 43: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	9,  // 44: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 45: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 46: tarry.v1.Job.state:type_name -> tarry.v1.State
+	9,  // 47: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -3068,6 +3157,7 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_ReserveJob)(nil),
 		(*Op_PauseTopic)(nil),
 		(*Op_Update)(nil),
+		(*Op_Compose)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
@@ -3076,7 +3166,7 @@ func file_job_jobpb_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,95 @@
+package fsm
+
+import (
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// compose finishes a job and adds others, all of it or nothing. Everything that
+// could be refused is looked at before the first change.
+func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
+	var done *record
+	var t *topic
+	if op.Finish != nil {
+		var err error
+		if done, t, err = x.findReserved(op.Finish.Ref, r); done == nil || err != nil {
+			return err
+		}
+	}
+	if ok, err := x.composable(op.Adds, done, r); !ok || err != nil {
+		return err
+	}
+	if done != nil {
+		t.finished++
+		if err := x.erase(t, done, jobpb.State_STATE_RESERVED); err != nil {
+			return err
+		}
+	}
+	for _, add := range op.Adds {
+		var part jobpb.Result
+		if err := x.add(add, &part); err != nil {
+			return err
+		}
+		if x.replies {
+			r.Parts = append(r.Parts, &part)
+		}
+	}
+	return nil
+}
+
+// composable says whether all the adds would succeed after done, if not nil, is
+// gone. If not, r says why.
+func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool, error) {
+	if len(adds) == 0 || len(adds) > job.MaxBatch {
+		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), job.MaxBatch)
+	}
+	ids, topics, bodies := map[string]bool{}, map[string]bool{}, 0
+	for i, add := range adds {
+		if err := x.checkAdd(add); err != nil {
+			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: %s", i, err)
+		}
+		if bodies += len(add.Body); bodies > job.MaxComposeBytes {
+			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: the bodies have more than %d bytes together, which is the limit", i, job.MaxComposeBytes)
+		}
+		if add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP {
+			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: if_exists must be conflict or keep in a request that is done as a whole", i)
+		}
+		if add.Id != "" && ids[add.Id] {
+			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: id %.40q is given twice", i, add.Id)
+		}
+		ids[add.Id] = true
+		old, err := x.inTheWay(add, done)
+		if err != nil {
+			return false, err
+		}
+		if old != nil {
+			field, err := x.conflict(add, old)
+			if err != nil {
+				return false, err
+			}
+			if field != "" {
+				return false, x.refuse(r, jobpb.Code_ID_CONFLICT, "jobs[%d]: id %.40q is taken by a job with another %s", i, add.Id, field)
+			}
+			continue
+		}
+		if x.m.topics[add.Topic] == nil {
+			if topics[add.Topic] = true; len(x.m.topics)+len(topics) > x.m.options.maxTopics {
+				return false, x.refuseTopic(add.Topic, r)
+			}
+		}
+	}
+	return true, nil
+}
+
+// inTheWay is the job that has an add's id and will still have it when done is
+// gone; nil: there is none.
+func (x *tx) inTheWay(add *jobpb.Add, done *record) (*record, error) {
+	if add.Id == "" {
+		return nil, nil
+	}
+	old, err := x.jobByID(add.Id)
+	if old != nil && done != nil && old.seq == done.seq {
+		return nil, err
+	}
+	return old, err
+}
