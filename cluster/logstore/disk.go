@@ -49,6 +49,11 @@ func openDisk(dir string) (*Disk, error) {
 		return nil, err
 	}
 	// The stable store goes first: its lock says that dir is in use.
+	for _, path := range []string{filepath.Join(dir, stableFile), filepath.Join(dir, logDir, metadb.FileName)} {
+		if err := checkBolt(path); err != nil {
+			return nil, err
+		}
+	}
 	stable, err := raftboltdb.New(raftboltdb.Options{
 		Path:        filepath.Join(dir, stableFile),
 		BoltOptions: &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType, Timeout: lockWait},
