@@ -46,6 +46,9 @@ func CheckStart(m *fsm.Machine, logs raft.LogStore, votes raft.StableStore) erro
 	if last > 0 && first > a.Index+1 {
 		return fmt.Errorf("%w: the state has come to entry %d, but the log begins with entry %d: what lies between is lost", ErrDoubtful, a.Index, first)
 	}
+	if last < first {
+		return fmt.Errorf("%w: the log ends with entry %d, before its first, %d: its end is lost", ErrDoubtful, last, first)
+	}
 	ends, err := checkEntries(logs, max(first, a.Index+1), last)
 	if err != nil {
 		return err
@@ -80,7 +83,7 @@ func checkEntries(logs raft.LogStore, from, last uint64) (term uint64, err error
 	for i := min(from, last); i <= last; i++ {
 		var e raft.Log
 		if err := logs.GetLog(i, &e); err != nil {
-			return 0, fmt.Errorf("%w: check the log, entries %d to %d: %w", ErrDoubtful, from, last, err)
+			return 0, fmt.Errorf("%w: check the log up to entry %d: %w", ErrDoubtful, last, err)
 		}
 		if e.Term < term {
 			return 0, fmt.Errorf("%w: entry %d of the log has term %d, after one of term %d", ErrDoubtful, i, e.Term, term)

@@ -287,3 +287,19 @@ func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 	require.True(t, fsm.Damaged(told[0]), "%v", told[0])
 	n.closeDisks()
 }
+
+// cutLog is a log whose file was cut off before what is left of its start.
+type cutLog struct{ raft.LogStore }
+
+func (cutLog) FirstIndex() (uint64, error) { return 7, nil }
+func (cutLog) LastIndex() (uint64, error)  { return 3, nil }
+
+func TestStartRefusesALogWithoutItsEnd(t *testing.T) {
+	n := newNode(t, "n0")
+	n.open()
+	defer n.closeDisks()
+	New(n.machine, Options{Fatal: n.fatal}).ApplyBatch(logEntries(t, 1, 8, 1))
+	err := CheckStart(n.machine, cutLog{n.stores.Log}, n.stores.Stable)
+	require.ErrorIs(t, err, ErrDoubtful)
+	require.ErrorContains(t, err, "its end is lost")
+}
