@@ -22,27 +22,19 @@ import (
 	"tarry/chaos/disk"
 )
 
-// serverBinary builds the server once for all tests.
-var serverBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tarry-fault-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "tarry")
+func serverBinary(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "tarry")
 	out, err := exec.Command("go", "build", "-o", path, "tarry/cmd/tarry").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the server: %w: %s", err, out)
-	}
-	return path, nil
-})
+	require.NoError(t, err, "build the server: %s", out)
+	return path
+}
 
 // onDisks has three real nodes on faulty disks, under a load of adds.
 func onDisks(t *testing.T) *Env {
 	if err := disk.Available(); err != nil {
 		t.Skipf("NOT TESTED on this machine: %v", err)
 	}
-	binary, err := serverBinary()
-	require.NoError(t, err)
+	binary := serverBinary(t)
 	disks, err := disk.NewDisks(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, disks.Close()) })
