@@ -44,7 +44,7 @@ type request struct {
 	ops     []byte // framed by job.AppendOp
 	count   int
 	adds    bool      // there is an add among them
-	expires time.Time // when to give up if no leader has taken it
+	expires time.Time // when to give up if it has not left by then
 	// done is called once, on any goroutine, and must not block.
 	done func([]*jobpb.Result, error)
 }
@@ -101,8 +101,7 @@ func (b *batcher) submit(r *request, force bool) {
 	case b.closed:
 		err = job.NotApplied("the node is stopping")
 	case !force && (b.bytes+len(r.ops) > maxQueuedBytes || len(b.queue) >= maxQueuedRequests):
-		err = &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
-			Message: "too much is waiting to be committed on this node; try again later"}
+		err = errBusy()
 	default:
 		b.queue = append(b.queue, r)
 		b.bytes += len(r.ops)
@@ -165,6 +164,11 @@ func (b *batcher) sendOne(ctx context.Context) bool {
 	if way.send == nil {
 		return b.awaitLeader(ctx, changed)
 	}
+	if b.overdue(time.Now()) {
+		// Its client has probably given up: committing it would only make those
+		// behind it late as well.
+		b.expire(time.Now(), errBusy())
+	}
 	next := b.take(way.forwards)
 	if next == nil {
 		return true
@@ -194,21 +198,28 @@ func (b *batcher) landed() {
 // awaitLeader waits for a change of leadership, and answers the requests whose
 // time runs out meanwhile.
 func (b *batcher) awaitLeader(ctx context.Context, changed <-chan struct{}) bool {
-	alarm := time.NewTimer(b.expire(time.Now()))
+	alarm := time.NewTimer(b.expire(time.Now(), errNoLeader()))
 	defer alarm.Stop()
 	select {
 	case <-changed:
 	case <-alarm.C:
-		b.expire(time.Now())
+		b.expire(time.Now(), errNoLeader())
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// expire answers the requests that have waited too long and returns how long
-// the next one still has.
-func (b *batcher) expire(now time.Time) time.Duration {
+// overdue reports whether the oldest request has waited too long.
+func (b *batcher) overdue(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue) > 0 && !b.queue[0].expires.After(now)
+}
+
+// expire answers the requests that have waited too long with why and returns how
+// long the next one still has.
+func (b *batcher) expire(now time.Time, why *job.Error) time.Duration {
 	b.mu.Lock()
 	var late []*request
 	kept := b.queue[:0]
@@ -226,7 +237,7 @@ func (b *batcher) expire(now time.Time) time.Duration {
 	b.queue = kept
 	b.mu.Unlock()
 	for _, r := range late {
-		r.done(nil, errNoLeader())
+		r.done(nil, why)
 	}
 	return next
 }
@@ -314,7 +325,7 @@ func (b *batcher) requeue(bt *batch) {
 			}
 			return
 		}
-		b.expire(time.Now())
+		b.expire(time.Now(), errNoLeader())
 		b.signal()
 	})
 }

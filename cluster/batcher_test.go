@@ -257,3 +257,21 @@ func TestPastTheBoundRequestsAreRefused(t *testing.T) {
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err), "many small ones are too much as well")
 	})
 }
+
+// TestWhatHasWaitedTooLongIsRefused: under overload a request may come to the
+// front when its client has given up.
+func TestWhatHasWaitedTooLongIsRefused(t *testing.T) {
+	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
+		send(1, 10)
+		old := send(1, 10)
+		time.Sleep(4 * time.Second)
+		young := send(1, 10)
+		time.Sleep(2 * time.Second)
+		f.pop(t).settle(results(0, 1), nil)
+		synctest.Wait()
+		require.Equal(t, 1, old.calls)
+		require.Equal(t, job.CodeOverloaded, job.CodeOf(old.err))
+		require.Equal(t, 1, f.pop(t).b.count, "the young one leaves alone")
+		require.Zero(t, young.calls)
+	})
+}

@@ -16,6 +16,11 @@ import (
 // another leader may take. It never leaves this package.
 var errRetry = errors.New("not the leader any more")
 
+func errBusy() *job.Error {
+	return &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
+		Message: "too much is waiting to be committed on this node; try again later"}
+}
+
 func errNoLeader() *job.Error {
 	e := job.NotApplied("there is no leader: fewer than a majority of the nodes can reach each other, or an election is under way")
 	e.RetryAfter = time.Second
