@@ -129,6 +129,7 @@ func clock(choose choice, off course) func(context.Context, *Env) error {
 		}
 		far := []time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour}[e.Rand.IntN(4)]
 		hold := e.Hold()
+		e.Skew(max(off(far, 0).Abs(), off(far, hold).Abs()))
 		e.Log.Info("clock off", "node", n.ID, "at_first", off(far, 0), "at_last", off(far, hold))
 		for began := time.Now(); time.Since(began) < hold && ctx.Err() == nil; Wait(ctx, clockEvery) {
 			if err := setClock(file, off(far, time.Since(began))); err != nil {

@@ -21,7 +21,7 @@ func Membership() []Fault {
 		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
 		{Name: "replace-node", Weight: 1, Run: replace},
 		{Name: "wipe-node", Weight: 1, Run: wipeOne},
-		{Name: "old-copy", Run: oldCopy},
+		{Name: "old-copy", Weight: 1, Run: oldCopy},
 		{Name: "far-behind", Weight: 1, Needs: HookBinary, Run: farBehind},
 	}
 }

@@ -316,6 +316,10 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 	if p == nil {
 		return job.NotApplied("this node is not gossiping: it is starting or stopping")
 	}
+	if m.hasState() && m.ClusterID() == "" {
+		// Without an id of its own it could not tell a foreign cluster.
+		return job.NotApplied("this node's cluster has no id yet; its leader is about to give it one")
+	}
 	m.foreign.Store(nil)
 	n, err := p.Join(ctx, addrs)
 	if n > 0 {
