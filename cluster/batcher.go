@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +45,8 @@ type request struct {
 	ops     []byte // framed by job.AppendOp
 	count   int
 	adds    bool      // there is an add among them
-	expires time.Time // when to give up if it has not left by then
+	expires time.Time // when to give up if no leader has taken it
+	late    time.Time // when it is too late to take it
 	// done is called once, on any goroutine, and must not block.
 	done func([]*jobpb.Result, error)
 }
@@ -164,11 +166,7 @@ func (b *batcher) sendOne(ctx context.Context) bool {
 	if way.send == nil {
 		return b.awaitLeader(ctx, changed)
 	}
-	if b.overdue(time.Now()) {
-		// Its client has probably given up: committing it would only make those
-		// behind it late as well.
-		b.expire(time.Now(), errBusy())
-	}
+	b.dropLate(time.Now())
 	next := b.take(way.forwards)
 	if next == nil {
 		return true
@@ -198,28 +196,39 @@ func (b *batcher) landed() {
 // awaitLeader waits for a change of leadership, and answers the requests whose
 // time runs out meanwhile.
 func (b *batcher) awaitLeader(ctx context.Context, changed <-chan struct{}) bool {
-	alarm := time.NewTimer(b.expire(time.Now(), errNoLeader()))
+	alarm := time.NewTimer(b.expire(time.Now()))
 	defer alarm.Stop()
 	select {
 	case <-changed:
 	case <-alarm.C:
-		b.expire(time.Now(), errNoLeader())
+		b.expire(time.Now())
 	case <-ctx.Done():
 		return false
 	}
 	return true
 }
 
-// overdue reports whether the oldest request has waited too long.
-func (b *batcher) overdue(now time.Time) bool {
+// dropLate refuses the requests at the front that have waited for their turn for
+// so long that their clients have probably given up: to commit them would only
+// make those behind them late as well.
+func (b *batcher) dropLate(now time.Time) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.queue) > 0 && !b.queue[0].expires.After(now)
+	n := 0
+	for n < len(b.queue) && !b.queue[n].late.After(now) {
+		b.bytes -= len(b.queue[n].ops)
+		n++
+	}
+	late := slices.Clone(b.queue[:n])
+	b.queue = slices.Delete(b.queue, 0, n)
+	b.mu.Unlock()
+	for _, r := range late {
+		r.done(nil, errBusy())
+	}
 }
 
-// expire answers the requests that have waited too long with why and returns how
-// long the next one still has.
-func (b *batcher) expire(now time.Time, why *job.Error) time.Duration {
+// expire answers the requests that have waited too long for a leader and returns
+// how long the next one still has.
+func (b *batcher) expire(now time.Time) time.Duration {
 	b.mu.Lock()
 	var late []*request
 	kept := b.queue[:0]
@@ -237,7 +246,7 @@ func (b *batcher) expire(now time.Time, why *job.Error) time.Duration {
 	b.queue = kept
 	b.mu.Unlock()
 	for _, r := range late {
-		r.done(nil, why)
+		r.done(nil, errNoLeader())
 	}
 	return next
 }
@@ -325,7 +334,7 @@ func (b *batcher) requeue(bt *batch) {
 			}
 			return
 		}
-		b.expire(time.Now(), errNoLeader())
+		b.expire(time.Now())
 		b.signal()
 	})
 }

@@ -93,7 +93,7 @@ func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, s
 		go func() { b.run(ctx); close(done) }()
 		send := func(ops, size int) *reply {
 			a := &reply{}
-			b.submit(&request{ops: make([]byte, size), count: ops, expires: time.Now().Add(5 * time.Second),
+			b.submit(&request{ops: make([]byte, size), count: ops, expires: time.Now().Add(5 * time.Second), late: time.Now().Add(5 * time.Second),
 				done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
 			synctest.Wait()
 			return a
@@ -219,7 +219,7 @@ func TestWhenAddsAreRefusedTheirCompanyIsSentAgain(t *testing.T) {
 		go func() { b.run(ctx); close(done) }()
 		send := func(adds bool, count int) *reply {
 			a := &reply{}
-			b.submit(&request{ops: make([]byte, 10), count: count, adds: adds, expires: time.Now().Add(5 * time.Second),
+			b.submit(&request{ops: make([]byte, 10), count: count, adds: adds, expires: time.Now().Add(5 * time.Second), late: time.Now().Add(5 * time.Second),
 				done: func(rs []*jobpb.Result, err error) { a.calls++; a.rs, a.err = rs, err }}, false)
 			return a
 		}

@@ -111,7 +111,8 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 		}
 	}
 	s.batcher.submit(&request{
-		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), expires: time.Now().Add(s.cfg.HoldTime), done: done,
+		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), done: done,
+		expires: time.Now().Add(s.cfg.HoldTime), late: time.Now().Add(s.cfg.HoldTime),
 	}, force)
 }
 

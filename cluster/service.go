@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -43,9 +44,10 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	out := make(chan doOutcome, 1)
 	// A request that expires at once is not held when leadership moves: its
 	// own node holds it.
-	s.batcher.submit(&request{ops: req.Ops, count: int(req.Count), done: func(rs []*jobpb.Result, err error) {
-		out <- doOutcome{rs, err}
-	}}, false)
+	s.batcher.submit(&request{
+		ops: req.Ops, count: int(req.Count), late: time.Now().Add(s.cfg.HoldTime),
+		done: func(rs []*jobpb.Result, err error) { out <- doOutcome{rs, err} },
+	}, false)
 	select {
 	case o := <-out:
 		return proposeResponse(o)
