@@ -136,9 +136,10 @@ func (c *tubeConsumer) touch(h held) {
 	c.record(h, history.Op{Kind: history.Touch, Lease: h.lease, TTR: jobTTR}, fmt.Sprintf("touch %d", h.seq), "TOUCHED")
 }
 
-// end settles a reservation; while the outcome is open the connection holds it.
+// end settles a reservation. After any other answer the server may still hold it for
+// the connection, and give it back when that ends.
 func (c *tubeConsumer) end(h held, op history.Op, command string, done ...string) {
-	if c.record(h, op, command, done...) == history.Unknown {
+	if c.record(h, op, command, done...) != history.OK {
 		return
 	}
 	for i := range c.held {
