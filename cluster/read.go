@@ -10,9 +10,9 @@ import (
 )
 
 // A read is linearizable unless it is asked to be stale. Linearizable reads are
-// answered by the leader: what it has applied holds everything that was
-// acknowledged (answers leave after the leader has applied), and it checks with
-// a majority that it still leads. Stale reads are answered by the node that is
+// answered by the leader, once it has applied all that was committed when the read
+// began (what was acknowledged, and what a follower may have shown to a stale
+// read), and has checked with a majority that it still leads. Stale reads are answered by the node that is
 // asked; its state never goes back, so neither do its answers.
 
 // Job implements api.Queue.
@@ -149,7 +149,11 @@ func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (answe
 	if s.dispatcher() == nil {
 		return answer{}, errRetry // what earlier leaders acknowledged may not be applied yet
 	}
+	committed := s.raft.CommitIndex()
 	if err := s.leadership.confirm(ctx); err != nil {
+		return answer{}, errRetry
+	}
+	if err := s.progress.reach(ctx, committed); err != nil {
 		return answer{}, errRetry
 	}
 	return s.look(r)

@@ -67,6 +67,7 @@ type Shard struct {
 	commits chan commit
 	// leadership confirms, for reads, that this node still leads.
 	leadership *confirmations
+	progress   *progress
 	marks      *marks
 	timer      *timer.Timer
 	clock      clock
@@ -140,6 +141,7 @@ func (s *Shard) openStores() (err error) {
 	if err := statemachine.CheckStart(s.machine, s.stores.Log, s.stores.Stable); err != nil {
 		return err
 	}
+	s.progress = &progress{applied: func() uint64 { return s.machine.Applied().Index }, entry: s.stores.Log.GetLog}
 	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.fatal, Log: s.stores.Log})
 	return nil
 }
@@ -246,6 +248,7 @@ func (s *Shard) NextDue() int64 { return s.machine.NextDue() }
 // changed takes in what a batch of the log changed. It runs on the state machine's
 // goroutine and must not block.
 func (s *Shard) changed(c fsm.Changes) {
+	s.progress.came()
 	for _, m := range c.Marks {
 		s.digestMark(m)
 	}
