@@ -3,6 +3,7 @@
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
 IMAGE   ?= tarry:local
 FUZZTIME ?= 20s
+SEED    ?= 7
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -37,7 +38,7 @@ check: ## gofmt, go vet, staticcheck, and the race detector where it matters
 	go tool staticcheck ./...
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
 
-chaos: ## break a cluster for ten minutes in every way this machine can, and judge it (as root for all faults)
+chaos: ## break a cluster for ten minutes in every way this machine can, and judge it (as root for all faults; SEED=)
 	go run ./chaos --duration 10m --seed $(SEED)
 
 chaos-short: ## the same for three minutes

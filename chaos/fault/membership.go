@@ -17,7 +17,7 @@ import (
 // each the cluster has the members it had before.
 func Membership() []Fault {
 	return []Fault{
-		{Name: "transfer-storm", Weight: 3, Run: transferStorm},
+		{Name: "transfer-storm", Weight: 6, Run: transferStorm},
 		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
 		{Name: "replace-node", Weight: 1, Run: replace},
 		{Name: "wipe-node", Weight: 1, Run: wipeOne},

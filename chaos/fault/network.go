@@ -17,7 +17,7 @@ import (
 // the time, so a node that is cut off from the others is still asked to work.
 func Network() []Fault {
 	faults := []Fault{
-		{Name: "partition-leader", Weight: 4, Overlaps: true, Run: partition((*Env).Leader, aside)},
+		{Name: "partition-leader", Weight: 8, Overlaps: true, Run: partition((*Env).Leader, aside)},
 		{Name: "partition-follower", Weight: 2, Overlaps: true, Run: partition((*Env).Follower, aside)},
 		{Name: "leader-cannot-send", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, mute)},
 		{Name: "leader-cannot-receive", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, deaf)},

@@ -11,13 +11,13 @@ import (
 // Process are the faults of processes: they die, stand still, or are asked to go.
 func Process() []Fault {
 	return []Fault{
-		{Name: "kill-leader", Weight: 6, Overlaps: true, Run: killOne((*Env).Leader)},
+		{Name: "kill-leader", Weight: 20, Overlaps: true, Run: killOne((*Env).Leader)},
 		{Name: "kill-follower", Weight: 2, Overlaps: true, Run: killOne((*Env).Follower)},
 		{Name: "kill-majority", Weight: 1, Run: killMajority},
 		{Name: "kill-all", Weight: 1, Run: killAll},
-		{Name: "pause-leader", Weight: 3, Overlaps: true, Run: pauseOne((*Env).Leader)},
+		{Name: "pause-leader", Weight: 6, Overlaps: true, Run: pauseOne((*Env).Leader)},
 		{Name: "pause-follower", Weight: 1, Overlaps: true, Run: pauseOne((*Env).Follower)},
-		{Name: "terminate-leader", Weight: 3, Run: terminateLeader},
+		{Name: "terminate-leader", Weight: 8, Run: terminateLeader},
 		{Name: "rolling-restart", Weight: 1, Run: rollingRestart},
 	}
 }
