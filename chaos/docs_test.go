@@ -44,7 +44,7 @@ func matches(t *testing.T, patterns []string, name string) bool {
 func TestTheLinesOfTheGuaranteesNameTests(t *testing.T) {
 	text, err := os.ReadFile(guarantees)
 	require.NoError(t, err)
-	lines := regexp.MustCompile("go test (\\./[a-z/]+) -run ([A-Za-z]+)").FindAllStringSubmatch(string(text), -1)
+	lines := regexp.MustCompile(`go test (\./[a-z/]+) -run ([A-Za-z]+)`).FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(lines), 10)
 	for _, line := range lines {
 		files, err := filepath.Glob(filepath.Join("..", line[1], "*_test.go"))
