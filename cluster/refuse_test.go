@@ -70,7 +70,7 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 		}, "votes have come to term 0"},
 		"votes cut off": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Truncate(filepath.Join(dir, shard, "raft", "stable.db"), 5000))
-		}, "stable store"},
+		}, "stable.db"},
 		"list of segments lost": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "wal", "wal-meta.db")))
 		}, "list of segments"},

@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,14 +63,33 @@ func TestMarkInWords(t *testing.T) {
 // TestWatchTellsOfAChangeOnce runs on a fake clock.
 func TestWatchTellsOfAChangeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the test changes what the watch reads
 		var free uint64 = 1000
 		var broken error
 		var told []bool
+		set := func(bytes uint64, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			free, broken = bytes, err
+		}
+		heard := func() []bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(told)
+		}
 		var lines strings.Builder
 		w := New(Options{
 			Dir: t.TempDir(), Mark: Bytes(100), Logger: slog.New(slog.NewTextHandler(&lines, nil)),
-			Changed: func(s State) { told = append(told, s.Low) },
-			Measure: func(string) (uint64, uint64, error) { return free, 10_000, broken },
+			Changed: func(s State) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, s.Low)
+			},
+			Measure: func(string) (uint64, uint64, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return free, 10_000, broken
+			},
 		})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
@@ -77,16 +99,16 @@ func TestWatchTellsOfAChangeOnce(t *testing.T) {
 			synctest.Wait()
 		}
 		pass()
-		require.Empty(t, told)
-		free = 50
+		require.Empty(t, heard())
+		set(50, nil)
 		pass()
-		require.Equal(t, []bool{true}, told)
-		broken = errors.New("no")
+		require.Equal(t, []bool{true}, heard())
+		set(50, errors.New("no"))
 		pass()
 		require.True(t, w.State().Low, "a look that fails changes nothing")
-		broken, free = nil, 5000
+		set(5000, nil)
 		pass()
-		require.Equal(t, []bool{true, false}, told)
+		require.Equal(t, []bool{true, false}, heard())
 		cancel()
 		<-done
 		require.Equal(t, 3, strings.Count(lines.String(), "\n"), "one line a change: %s", lines.String())
@@ -97,10 +119,11 @@ func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, BallastFile)
-		free := uint64(1000)
+		var free atomic.Uint64
+		free.Store(1000)
 		start := func() (stop func()) {
 			w := New(Options{Dir: dir, Mark: Bytes(100), Logger: slog.New(slog.DiscardHandler),
-				Measure: func(string) (uint64, uint64, error) { return free, 10_000, nil }})
+				Measure: func(string) (uint64, uint64, error) { return free.Load(), 10_000, nil }})
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() { w.Run(ctx); close(done) }()
@@ -116,20 +139,20 @@ func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
 		}
 		stop := start()
 		require.EqualValues(t, 50, size())
-		free = 30
+		free.Store(30)
 		time.Sleep(3 * lookEvery)
 		require.EqualValues(t, 50, size(), "it is there for a start, not for a full disk")
 		stop()
 		stop = start()
 		require.EqualValues(t, 50, size(), "30 bytes are room enough to start")
 		stop()
-		free = 10
+		free.Store(10)
 		stop = start()
 		require.Zero(t, size())
-		free = 174
+		free.Store(174)
 		time.Sleep(3 * lookEvery)
 		require.Zero(t, size(), "the ballast itself must not make the disk low")
-		free = 175
+		free.Store(175)
 		time.Sleep(3 * lookEvery)
 		require.EqualValues(t, 50, size())
 		stop()
