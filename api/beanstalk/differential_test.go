@@ -192,6 +192,7 @@ func (d *duel) reconnect(i int) {
 		d.conns[i][side].Close()
 	}
 	d.dial(i)
+	d.exchange(i, "list-tube-used\r\n") // both have taken the new one in
 }
 
 // waitForJob lets a connection wait at a tube that has nothing ready, mostly, for
