@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
 )
 
 // flipInTables damages a block of every table below dir.
@@ -63,4 +65,33 @@ func TestATableFoundDamagedEndsTheMachineAsDamage(t *testing.T) {
 	require.NotEmpty(t, fatal)
 	require.True(t, Damaged(fatal[0]), "%v", fatal[0])
 	require.Contains(t, fatal[0].Error(), ".sst")
+}
+
+// TestAStoreWithoutItsMarkerIsRefused: Pebble takes it for one that is new, and
+// replays into it the logs that lie there.
+func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
+	r := newRig(t, Options{FS: vfs.NewMem()})
+	r.do(opAdd(&jobpb.Add{Topic: "t"}))
+	live, err := currentGeneration(r.fs, rigDir)
+	require.NoError(t, err)
+	require.NoError(t, r.m.Close())
+	names, err := r.fs.List(live)
+	require.NoError(t, err)
+	var gone []string
+	for _, n := range names {
+		if strings.HasPrefix(n, "marker.manifest.") {
+			gone = append(gone, n)
+			require.NoError(t, r.fs.Remove(path.Join(live, n)))
+		}
+	}
+	require.NotEmpty(t, gone)
+	_, err = Open(rigDir, r.o)
+	require.ErrorIs(t, err, errNoMarker)
+	require.True(t, Damaged(err))
+	for _, n := range gone {
+		f, err := r.fs.Create(path.Join(live, n), vfsCategory)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	r.open()
 }

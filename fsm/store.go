@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,7 +18,7 @@ var ErrViewEnded = errors.New("the state under this view was closed or replaced"
 // written.
 func Damaged(err error) bool {
 	// The store's own logs have other words for it.
-	for _, damage := range []error{wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+	for _, damage := range []error{errNoMarker, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
 			return true
 		}
@@ -36,7 +37,43 @@ type store struct {
 	views map[*View]struct{} // nil once the store is closed
 }
 
+// errNoMarker is the failure of a store that has lost the file which names its
+// manifest. Pebble would begin an empty store there, and replay into it whatever
+// logs it finds: a state with a hole.
+var errNoMarker = errors.New("the file that names the store's manifest (marker.manifest.*) is missing, but the store holds data")
+
+// checkMarker refuses a store that holds data and has no marker. A store whose
+// making broke off before its marker was there holds none.
+func checkMarker(path string, o Options) error {
+	names, err := o.FS.List(path)
+	if err != nil {
+		return nil // not made yet
+	}
+	holds := false
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "marker.manifest."):
+			return nil
+		case strings.HasSuffix(name, ".sst"):
+			holds = true
+		case strings.HasSuffix(name, ".log"):
+			info, err := o.FS.Stat(o.FS.PathJoin(path, name))
+			if err != nil {
+				return fmt.Errorf("look at %s: %w", name, err)
+			}
+			holds = holds || info.Size() > 0
+		}
+	}
+	if holds {
+		return fmt.Errorf("open the store in %s: %w", path, errNoMarker)
+	}
+	return nil
+}
+
 func openStore(path string, o Options) (*store, error) {
+	if err := checkMarker(path, o); err != nil {
+		return nil, err
+	}
 	db, err := pebble.Open(path, o.pebble())
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", path, err)
