@@ -33,8 +33,8 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 	}
 	h.clusterID = m.o.ClusterID()
 	err = introduce(ctx, raw, h)
-	if err == nil && h.kind == kindRPC {
-		err = boundSilence(raw)
+	if err == nil {
+		err = boundSilence(raw, h.kind.silence())
 	}
 	if err != nil {
 		c.Close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // The wire format. All integers are big-endian.
@@ -29,6 +30,14 @@ const (
 	kindRaft kind = 1
 	kindRPC  kind = 2
 )
+
+// silence is how long the other end may leave something unacknowledged.
+func (k kind) silence() time.Duration {
+	if k == kindRaft {
+		return raftSilence
+	}
+	return silence
+}
 
 func (k kind) String() string {
 	switch k {

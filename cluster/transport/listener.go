@@ -104,7 +104,36 @@ type raftLayer struct {
 
 // Dial resolves the address anew and connects to the same group there.
 func (r raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	return r.mux.dialWithin(string(address), header{kind: kindRaft, shard: r.shard}, timeout)
+	c, err := r.mux.dialWithin(string(address), header{kind: kindRaft, shard: r.shard}, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &raftConn{Conn: c, limit: raftSilence}, nil
+}
+
+// RaftTimeout is what Raft's transport must give its requests. It gives more to
+// the one that carries a large snapshot, which is how we know it.
+const RaftTimeout = 10 * time.Second
+
+// raftConn is a connection that Raft's transport has made. It belongs to one
+// goroutine at a time as far as deadlines go.
+type raftConn struct {
+	net.Conn
+	limit time.Duration // of silence, as set
+}
+
+func (c *raftConn) SetDeadline(t time.Time) error {
+	limit := raftSilence
+	if time.Until(t) > RaftTimeout {
+		limit = snapshotSilence
+	}
+	if limit != c.limit {
+		if err := boundSilence(c.Conn.(*conn).Conn, limit); err != nil {
+			return err
+		}
+		c.limit = limit
+	}
+	return c.Conn.SetDeadline(t)
 }
 
 // conn is a connection that its Mux closes if nobody else does.

@@ -19,9 +19,13 @@ const (
 	// maxHandshakes bounds the connections that have not said yet what they
 	// want. More are closed at once.
 	maxHandshakes = 256
-	// silence is how long a machine at the other end of an RPC connection may
-	// leave what was sent to it unacknowledged. Raft bounds its own.
-	silence = 5 * time.Second
+	// silence is how long a machine at the other end of a connection may leave
+	// what was sent to it unacknowledged. Raft's is shorter: a leader whose lines
+	// lead nowhere commits nothing. But a follower that takes a snapshot may have
+	// to write for a while before it can take more, so that has its own.
+	silence         = 5 * time.Second
+	raftSilence     = 1500 * time.Millisecond
+	snapshotSilence = 30 * time.Second
 	// defaultMaxConns is far above what the nodes of one cluster open.
 	defaultMaxConns = 1024
 )
@@ -194,6 +198,10 @@ func (m *Mux) handshake(c *conn) {
 		to, verdict.status, verdict.reason = m.judge(h, verdict.clusterID)
 	} else if unknown, ok := errors.AsType[versionError](err); ok {
 		verdict.status, verdict.reason = statusVersion, unknown.Error()
+	} else if errors.Is(err, io.EOF) {
+		<-m.slots
+		c.Close() // somebody looked whether the port is open
+		return
 	} else {
 		<-m.slots
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", err)
@@ -201,8 +209,8 @@ func (m *Mux) handshake(c *conn) {
 		return
 	}
 	_, err = c.Write(verdict.append(nil))
-	if err == nil && h.kind == kindRPC {
-		err = boundSilence(c.Conn)
+	if err == nil {
+		err = boundSilence(c.Conn, h.kind.silence())
 	}
 	if verdict.status != statusOK {
 		linger(c)

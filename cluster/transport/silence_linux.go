@@ -3,15 +3,16 @@ package transport
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // boundSilence ends a connection when what was sent on it is not acknowledged by
 // the other machine for a while, as when that machine is gone or has another
-// address. Without it a request sent there waits for keepalive to notice, three
-// times as long.
-func boundSilence(c net.Conn) error {
+// address, or when its process takes nothing more. Without it a request sent there
+// waits for keepalive to notice, or for its own deadline.
+func boundSilence(c net.Conn, limit time.Duration) error {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return nil
@@ -22,7 +23,7 @@ func boundSilence(c net.Conn) error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 	})
 	if err == nil {
 		err = failed

@@ -3,7 +3,9 @@ package transport
 import (
 	"net"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -25,14 +27,45 @@ func TestRPCConnectionsDoNotWaitForASilentMachine(t *testing.T) {
 	there := <-accepted
 	require.NotNil(t, there)
 	defer there.Close()
-	for side, c := range map[string]net.Conn{"dialed": dialed, "accepted": there} {
-		raw, err := c.(*conn).Conn.(*net.TCPConn).SyscallConn()
-		require.NoError(t, err)
-		var millis int
-		require.NoError(t, raw.Control(func(fd uintptr) {
-			millis, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
-		}))
-		require.NoError(t, err)
-		require.Equal(t, silence.Milliseconds(), int64(millis), side)
+	require.Equal(t, silence, silenceOf(t, dialed))
+	require.Equal(t, silence, silenceOf(t, there))
+}
+
+// What a leader sends into nothing must not hold it up until Raft's deadline; but
+// who takes a large snapshot may be busy with it for a while.
+func TestRaftConnectionsWaitForASilentMachineOnlyWithASnapshot(t *testing.T) {
+	m := listen(t, Options{ClusterID: cluster("c")})
+	layer := m.Raft(0)
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		if c, err := layer.Accept(); err == nil {
+			accepted <- c
+		}
+		close(accepted)
+	}()
+	dialed, err := layer.Dial(raft.ServerAddress(m.Addr().String()), patience)
+	require.NoError(t, err)
+	defer dialed.Close()
+	there := <-accepted
+	require.NotNil(t, there)
+	defer there.Close()
+	require.Equal(t, raftSilence, silenceOf(t, there))
+	raw := dialed.(*raftConn)
+	for _, step := range []struct{ deadline, silence time.Duration }{
+		{RaftTimeout, raftSilence}, {5 * RaftTimeout, snapshotSilence}, {RaftTimeout, raftSilence},
+	} {
+		require.NoError(t, dialed.SetDeadline(time.Now().Add(step.deadline)))
+		require.Equal(t, step.silence, silenceOf(t, raw.Conn))
 	}
+}
+
+func silenceOf(t *testing.T, c net.Conn) time.Duration {
+	raw, err := c.(*conn).Conn.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	var millis int
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		millis, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+	}))
+	require.NoError(t, err)
+	return time.Duration(millis) * time.Millisecond
 }

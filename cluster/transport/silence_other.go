@@ -2,7 +2,10 @@
 
 package transport
 
-import "net"
+import (
+	"net"
+	"time"
+)
 
 // boundSilence leaves it to keepalive to notice a peer that is gone.
-func boundSilence(net.Conn) error { return nil }
+func boundSilence(net.Conn, time.Duration) error { return nil }
