@@ -150,6 +150,7 @@ func TestWritesFailOrAreTorn(t *testing.T) {
 	_, err = f.WriteAt([]byte("abcdefgh"), 0)
 	require.ErrorIs(t, err, syscall.EIO)
 	require.Equal(t, "abcd", content(t, path))
+	d.Heal()
 	_, err = f.WriteAt([]byte("abcdefgh"), 0)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
@@ -206,4 +207,21 @@ func TestAFullDiskRefusesAndTakesAgainWhenFreed(t *testing.T) {
 	_, err = f.Write(big)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
+}
+
+// The kernel cuts a large write into several calls. When one behind the first
+// fails the caller hears of a short write and tries the rest again, so only a
+// failure that lasts is heard of.
+func TestAWriteThatFailedFailsAgainAtItsPlace(t *testing.T) {
+	d := mount(t)
+	f, err := os.Create(filepath.Join(d.Path(), "file"))
+	require.NoError(t, err)
+	defer f.Close()
+	at := func(offset int64) error { _, err := f.WriteAt([]byte("x"), offset); return err }
+	d.Inject(disk.Faults{WriteErrors: 1})
+	require.ErrorIs(t, at(100), syscall.EIO)
+	require.ErrorIs(t, at(100), syscall.EIO)
+	require.NoError(t, at(200))
+	d.Heal()
+	require.NoError(t, at(100))
 }

@@ -55,8 +55,18 @@ func (d *Disk) Counts() Counts {
 // verdicts decide what happens to each call.
 type verdicts struct {
 	mu      sync.Mutex
+	struck  string // see Struck
 	faults  Faults
 	changed chan struct{} // closed when faults are replaced; nil when nobody waits
+	// failed are the places where a write has failed under these faults. It fails
+	// there again: the kernel cuts a large write into several calls and tells the
+	// caller of a failure behind the first only when that cannot be done again.
+	failed map[failedWrite]struct{}
+}
+
+type failedWrite struct {
+	path   string
+	offset int64
 }
 
 // Inject replaces the faults. Calls that wait or hang go on under the new ones.
@@ -64,7 +74,7 @@ func (d *Disk) Inject(f Faults) {
 	v := &d.verdicts
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.faults = f
+	v.faults, v.failed = f, nil
 	if v.changed != nil {
 		close(v.changed)
 		v.changed = nil
@@ -97,7 +107,15 @@ func (v *verdicts) spend(path string, count func(*Faults) *int) bool {
 	if *n > 0 {
 		*n--
 	}
+	v.struck = path
 	return true
+}
+
+// Struck is the file of the last call that a fault has made fail.
+func (d *Disk) Struck() string {
+	d.verdicts.mu.Lock()
+	defer d.verdicts.mu.Unlock()
+	return d.verdicts.struck
 }
 
 // beforeSync waits as long as the disk is slow or hangs, and says how the sync
@@ -131,10 +149,36 @@ func (d *Disk) beforeSync(path string) syscall.Errno {
 	return 0
 }
 
+// fail notes that a write fails at a place.
+func (v *verdicts) fail(w failedWrite) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.failed == nil {
+		v.failed = map[failedWrite]struct{}{}
+	}
+	v.failed[w] = struct{}{}
+}
+
+func (v *verdicts) hasFailed(w failedWrite) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, failed := v.failed[w]
+	return failed
+}
+
 // beforeWrite says how many of the bytes reach the file, and how the write fails
 // after that; 0: it does not.
-func (d *Disk) beforeWrite(path string, size int) (reach int, failure syscall.Errno) {
+func (d *Disk) beforeWrite(path string, offset int64, size int) (reach int, failure syscall.Errno) {
 	d.counters.writes.Add(1)
+	at := failedWrite{path, offset}
+	if d.verdicts.hasFailed(at) {
+		return 0, syscall.EIO
+	}
+	defer func() {
+		if failure != 0 {
+			d.verdicts.fail(at)
+		}
+	}()
 	if d.verdicts.spend(path, func(f *Faults) *int { return &f.WriteErrors }) {
 		d.counters.writeErrors.Add(1)
 		return 0, syscall.EIO

@@ -147,7 +147,7 @@ func (f *file) Read(ctx context.Context, buf []byte, off int64) (fuse.ReadResult
 }
 
 func (f *file) Write(_ context.Context, data []byte, off int64) (uint32, syscall.Errno) {
-	reach, failure := f.disk.beforeWrite(f.path, len(data))
+	reach, failure := f.disk.beforeWrite(f.path, off, len(data))
 	if reach == 0 && failure != 0 {
 		return 0, failure
 	}
