@@ -61,6 +61,9 @@ func TTRMillis(field string, seconds float64) (int64, error) {
 
 func plainSeconds(d time.Duration) string { return fmt.Sprintf("%d", int64(d.Seconds())) }
 
+// Instant writes Unix milliseconds for people.
+func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
 // CheckReason checks the reason of a release or bury.
 func CheckReason(field, reason string) error {
 	if len(reason) > MaxReasonBytes {
@@ -85,5 +88,16 @@ func CheckReserve(op *jobpb.Reserve) error {
 	case op.MaxBytes < 0:
 		return Errorf(CodeInvalid, "max_bytes is %d; it must not be negative", op.MaxBytes)
 	}
-	return nil
+	return CheckConsumer("consumer", op.Consumer)
+}
+
+// CheckConsumer checks the name that a consumer gives of itself; it may be empty.
+func CheckConsumer(field, name string) error {
+	if len(name) > MaxConsumerBytes {
+		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(name), MaxConsumerBytes)
+	}
+	if name == "" {
+		return nil
+	}
+	return checkName(field, name)
 }

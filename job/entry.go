@@ -19,10 +19,12 @@ const (
 	tagNow = 1 << 3   // field 1, a varint
 	tagOp  = 2<<3 | 2 // field 2, length-delimited
 
-	// Of jobpb.Op, length-delimited: field 1, and the two bytes of field 17.
+	// Of jobpb.Op, length-delimited: field 1, and the two bytes of fields 17 and 23.
 	tagAdd      = 1<<3 | 2
 	tagCompose  = (17<<3|2)&0x7f | 0x80
 	tagCompose2 = (17<<3 | 2) >> 7
+	tagFire     = (23<<3|2)&0x7f | 0x80
+	tagFire2    = (23<<3 | 2) >> 7
 )
 
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
@@ -71,15 +73,15 @@ func CheckOps(run []byte) (int, error) {
 	return count, nil
 }
 
-// HasAdd reports whether a run that AppendOp made holds an add, alone or
-// composed. It does not decode: the first bytes of an operation name its kind.
+// HasAdd reports whether a run that AppendOp made holds an add, alone, composed
+// or scheduled. It does not decode: the first bytes of an operation name its kind.
 func HasAdd(run []byte) bool {
 	for len(run) > 1 {
 		n, w := binary.Uvarint(run[1:])
 		if w <= 0 || n > uint64(len(run)-1-w) {
 			return false // not a run; whoever takes it in says so
 		}
-		if op := run[1+w : 1+w+int(n)]; n > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2) {
+		if op := run[1+w : 1+w+int(n)]; n > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2 || op[0] == tagFire && op[1] == tagFire2) {
 			return true
 		}
 		run = run[1+w+int(n):]

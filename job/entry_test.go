@@ -60,6 +60,12 @@ func TestAnAddIsFoundInARun(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, HasAdd(run), "at the end")
 	require.False(t, HasAdd(run[:len(run)-1]), "a run that is cut short is not one")
+	fire, err := AppendOp(nil, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "s"}}})
+	require.NoError(t, err)
+	require.True(t, HasAdd(fire), "a run of a schedule adds a job")
+	put, err := AppendOp(nil, &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: "s"}}})
+	require.NoError(t, err)
+	require.False(t, HasAdd(put))
 }
 
 func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {

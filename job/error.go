@@ -13,25 +13,28 @@ type Code string
 
 const (
 	// The request is at fault; repeating it unchanged cannot help.
-	CodeInvalid         Code = "invalid_argument"  // a field is malformed or out of range
-	CodeBadJSON         Code = "bad_json"          // the request is not the JSON asked for
-	CodeTooLarge        Code = "too_large"         // a body or request over its limit
-	CodeNotFound        Code = "not_found"         // no such job, member or path
-	CodeIDConflict      Code = "id_conflict"       // the id is taken by a job of other content
-	CodeStaleToken      Code = "stale_token"       // the token's reservation is over
-	CodeNotReserved     Code = "not_reserved"      // the operation needs a reserved job
-	CodeNotKickable     Code = "not_kickable"      // the job is neither dead nor delayed
-	CodeAlreadyReserved Code = "already_reserved"  // the job is in the hands of a consumer
-	CodeAlreadyDead     Code = "already_dead"      // the job is dead; it has no due instant
-	CodeConditionFailed Code = "condition_failed"  // the job is not as the request's condition says
-	CodeTooManyTopics   Code = "too_many_topics"   // the limit on live topics
-	CodeQuorumWouldFail Code = "quorum_would_fail" // a removal that would break the quorum
-	CodeConflict        Code = "conflict"          // the request contradicts the cluster's state
+	CodeInvalid          Code = "invalid_argument"   // a field is malformed or out of range
+	CodeBadJSON          Code = "bad_json"           // the request is not the JSON asked for
+	CodeTooLarge         Code = "too_large"          // a body or request over its limit
+	CodeNotFound         Code = "not_found"          // no such job, member or path
+	CodeIDConflict       Code = "id_conflict"        // the id is taken by a job of other content
+	CodeStaleToken       Code = "stale_token"        // the token's reservation is over
+	CodeNotReserved      Code = "not_reserved"       // the operation needs a reserved job
+	CodeNotKickable      Code = "not_kickable"       // the job is neither dead nor delayed
+	CodeAlreadyReserved  Code = "already_reserved"   // the job is in the hands of a consumer
+	CodeAlreadyDead      Code = "already_dead"       // the job is dead; it has no due instant
+	CodeConditionFailed  Code = "condition_failed"   // the job is not as the request's condition says
+	CodeTooManyTopics    Code = "too_many_topics"    // the limit on live topics
+	CodeTooManySchedules Code = "too_many_schedules" // the limit on schedules
+	CodeQuorumWouldFail  Code = "quorum_would_fail"  // a removal that would break the quorum
+	CodeConflict         Code = "conflict"           // the request contradicts the cluster's state
 
 	// The request is fine, the cluster could not take it. Nothing was done.
-	CodeNotApplied Code = "not_applied" // no leader, transfer in progress, node draining
-	CodeOverloaded Code = "overloaded"  // a bound on waiting work is reached
-	CodeDiskLow    Code = "disk_low"    // adds are refused until disks have room again
+	CodeNotApplied   Code = "not_applied"   // no leader, transfer in progress, node draining
+	CodeTopicFull    Code = "topic_full"    // the topic's limit on waiting jobs
+	CodeTopicLimited Code = "topic_limited" // the topic's limit on reserved jobs, or its rate
+	CodeOverloaded   Code = "overloaded"    // a bound on waiting work is reached
+	CodeDiskLow      Code = "disk_low"      // adds are refused until disks have room again
 
 	// Nobody can say whether it was done.
 	CodeUnknown Code = "unknown"
@@ -89,15 +92,21 @@ func ResultError(r *jobpb.Result) error {
 }
 
 var resultCodes = map[jobpb.Code]Code{
-	jobpb.Code_NOT_FOUND:        CodeNotFound,
-	jobpb.Code_ID_CONFLICT:      CodeIDConflict,
-	jobpb.Code_STALE_TOKEN:      CodeStaleToken,
-	jobpb.Code_NOT_RESERVED:     CodeNotReserved,
-	jobpb.Code_NOT_KICKABLE:     CodeNotKickable,
-	jobpb.Code_INVALID:          CodeInvalid,
-	jobpb.Code_ALREADY_RESERVED: CodeAlreadyReserved,
-	jobpb.Code_ALREADY_DEAD:     CodeAlreadyDead,
-	jobpb.Code_CONDITION_FAILED: CodeConditionFailed,
-	jobpb.Code_TOO_MANY_TOPICS:  CodeTooManyTopics,
-	jobpb.Code_CLUSTER_MISMATCH: CodeConflict,
+	jobpb.Code_NOT_FOUND:          CodeNotFound,
+	jobpb.Code_ID_CONFLICT:        CodeIDConflict,
+	jobpb.Code_STALE_TOKEN:        CodeStaleToken,
+	jobpb.Code_NOT_RESERVED:       CodeNotReserved,
+	jobpb.Code_NOT_KICKABLE:       CodeNotKickable,
+	jobpb.Code_INVALID:            CodeInvalid,
+	jobpb.Code_ALREADY_RESERVED:   CodeAlreadyReserved,
+	jobpb.Code_ALREADY_DEAD:       CodeAlreadyDead,
+	jobpb.Code_CONDITION_FAILED:   CodeConditionFailed,
+	jobpb.Code_TOO_MANY_TOPICS:    CodeTooManyTopics,
+	jobpb.Code_TOPIC_FULL:         CodeTopicFull,
+	jobpb.Code_CLUSTER_MISMATCH:   CodeConflict,
+	jobpb.Code_TOO_MANY_SCHEDULES: CodeTooManySchedules,
+	jobpb.Code_TOPIC_LIMITED:      CodeTopicLimited,
 }
+
+// CodeOfResult is the word for the code of a refusal; empty for OK.
+func CodeOfResult(c jobpb.Code) Code { return resultCodes[c] }

@@ -70,7 +70,7 @@ type message interface {
 // messages are all that travel in encoded form, one of each.
 var messages = []message{
 	(*jobpb.Entry)(nil), (*jobpb.Op)(nil), (*jobpb.Reserve)(nil), (*jobpb.Result)(nil),
-	(*jobpb.Results)(nil), (*jobpb.Job)(nil), (*jobpb.Topic)(nil),
+	(*jobpb.Results)(nil), (*jobpb.Job)(nil), (*jobpb.Topic)(nil), (*jobpb.ScheduleInfo)(nil),
 }
 
 func fresh(i uint8) message {
@@ -88,6 +88,7 @@ func FuzzMessages(f *testing.F) {
 		&jobpb.Results{Results: []*jobpb.Result{{}, {Existing: true}}},
 		&jobpb.Job{Id: "i", State: jobpb.State_STATE_DEAD, Reason: "r", Kicks: 1},
 		&jobpb.Topic{Name: "t", Ready: math.MaxUint64, PauseMs: 1},
+		&jobpb.ScheduleInfo{Name: "s", Schedule: &jobpb.Schedule{Spec: "* * * * *", Job: &jobpb.Add{Topic: "t"}}, State: &jobpb.ScheduleState{NextMs: -1, Past: []*jobpb.PastRun{{}}}},
 	} {
 		b, err := m.MarshalVT()
 		require.NoError(f, err)

@@ -42,6 +42,13 @@ const (
 	// MaxPause is the longest pause of a topic: what beanstalkd's clients can say.
 	MaxPause = (1<<32 - 1) * time.Second
 
+	// MaxSpread is the longest window over which a topic's jobs are spread.
+	MaxSpread = 7 * 24 * time.Hour
+
+	// NeverMS is the instant of what does not end by itself, in the place of
+	// Unix milliseconds. It lies behind every other.
+	NeverMS = 1<<63 - 1
+
 	// MaxWait is the longest long poll.
 	MaxWait = 5 * time.Minute
 
@@ -56,6 +63,13 @@ const (
 	// entry never holds the state machine for long.
 	MaxKick = 10_000
 
+	// MaxList bounds the jobs of one page of a listing, MaxListBytes what it
+	// says of them together, MaxListScan the entries that are looked at to find
+	// them: then the page ends short.
+	MaxList      = 1000
+	MaxListBytes = 4 << 20
+	MaxListScan  = 10_000
+
 	// MaxReasonBytes bounds the reason kept with a released or dead job.
 	MaxReasonBytes = 1000
 
@@ -69,7 +83,48 @@ const (
 	MaxBackoffDelays = 100
 	MaxBackoffFactor = 100_000
 
+	// MaxRateMilli bounds a topic's rate, in thousandths of a job a second, and
+	// MaxBurst the jobs that it may hand out at once. Beyond a million a second a
+	// limit means nothing.
+	MaxRateMilli = 1_000_000_000
+	MaxBurst     = 1_000_000
+
+	// MaxConsumerBytes bounds the name that a consumer gives of itself.
+	MaxConsumerBytes = 64
+
+	// MaxRetention is how long a topic can retain finished and deleted jobs.
+	MaxRetention = 365 * 24 * time.Hour
+
+	// MaxRetained bounds the finished and deleted jobs that one topic retains;
+	// past it the one whose retention ends first is forgotten.
+	MaxRetained = 1_000_000
+
+	// MaxHistory bounds the events in a job's history: its add and the latest
+	// others. MaxHistoryText is what each keeps of a reason.
+	MaxHistory     = 32
+	MaxHistoryText = 256
+
 	// MaxTopics bounds the live topics of a shard: each costs memory on every
 	// node, also when it is empty, until it is dropped.
 	MaxTopics = 100_000
+
+	// MaxSchedules bounds the schedules, each of which the leader looks after;
+	// the others the parts of one. A schedule of a longer body would make the log
+	// grow by it with every change.
+	MaxSchedules         = 10_000
+	MaxScheduleNameBytes = 150
+	MaxScheduleBodyBytes = 64 << 10
+	MaxSpecBytes         = 200
+	MaxScheduleListBytes = 4 << 20 // a page of them ends past it
+
+	// MaxScheduleRuns bounds the missed runs that are made good at once, and the
+	// runs that one operation starts; PastRuns those that are remembered.
+	MaxScheduleRuns = 1000
+	PastRuns        = 20
+
+	// MaxJitter is the most by which a run's job is put off at random,
+	// MaxMissedAfter and DefaultMissedAfter how late a run may be started.
+	MaxJitter          = 24 * time.Hour
+	MaxMissedAfter     = 24 * time.Hour
+	DefaultMissedAfter = 30 * time.Second
 )

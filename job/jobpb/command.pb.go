@@ -82,6 +82,10 @@ const (
 	State_STATE_READY    State = 2
 	State_STATE_RESERVED State = 3
 	State_STATE_DEAD     State = 4
+	// Done, and retained: readers see the job and an add of its id finds it; no
+	// other operation does.
+	State_STATE_FINISHED State = 5
+	State_STATE_DELETED  State = 6
 )
 
 // Enum value maps for State.
@@ -92,6 +96,8 @@ var (
 		2: "STATE_READY",
 		3: "STATE_RESERVED",
 		4: "STATE_DEAD",
+		5: "STATE_FINISHED",
+		6: "STATE_DELETED",
 	}
 	State_value = map[string]int32{
 		"STATE_NONE":     0,
@@ -99,6 +105,8 @@ var (
 		"STATE_READY":    2,
 		"STATE_RESERVED": 3,
 		"STATE_DEAD":     4,
+		"STATE_FINISHED": 5,
+		"STATE_DELETED":  6,
 	}
 )
 
@@ -182,21 +190,71 @@ func (IfExists) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{2}
 }
 
+// Expiry is what becomes of a job that nobody took in time.
+type Expiry int32
+
+const (
+	Expiry_EXPIRY_DROP Expiry = 0
+	Expiry_EXPIRY_DEAD Expiry = 1
+)
+
+// Enum value maps for Expiry.
+var (
+	Expiry_name = map[int32]string{
+		0: "EXPIRY_DROP",
+		1: "EXPIRY_DEAD",
+	}
+	Expiry_value = map[string]int32{
+		"EXPIRY_DROP": 0,
+		"EXPIRY_DEAD": 1,
+	}
+)
+
+func (x Expiry) Enum() *Expiry {
+	p := new(Expiry)
+	*p = x
+	return p
+}
+
+func (x Expiry) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Expiry) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[3].Descriptor()
+}
+
+func (Expiry) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[3]
+}
+
+func (x Expiry) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Expiry.Descriptor instead.
+func (Expiry) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
+}
+
 type Code int32
 
 const (
-	Code_OK               Code = 0
-	Code_NOT_FOUND        Code = 1  // no such job
-	Code_ID_CONFLICT      Code = 2  // the id is taken by a job of other content
-	Code_STALE_TOKEN      Code = 3  // the token's reservation is over
-	Code_NOT_RESERVED     Code = 4  // the operation needs a reserved job
-	Code_NOT_KICKABLE     Code = 5  // the job is neither dead nor delayed
-	Code_INVALID          Code = 6  // an argument the state machine cannot accept
-	Code_TOO_MANY_TOPICS  Code = 7  // the limit on live topics is reached
-	Code_CLUSTER_MISMATCH Code = 8  // the cluster already has another id
-	Code_ALREADY_RESERVED Code = 9  // the job is in the hands of a consumer
-	Code_ALREADY_DEAD     Code = 10 // the job is dead; only a kick gives it a due instant
-	Code_CONDITION_FAILED Code = 11 // the job is not as the condition says
+	Code_OK                 Code = 0
+	Code_NOT_FOUND          Code = 1  // no such job
+	Code_ID_CONFLICT        Code = 2  // the id is taken by a job of other content
+	Code_STALE_TOKEN        Code = 3  // the token's reservation is over
+	Code_NOT_RESERVED       Code = 4  // the operation needs a reserved job
+	Code_NOT_KICKABLE       Code = 5  // the job is neither dead nor delayed
+	Code_INVALID            Code = 6  // an argument the state machine cannot accept
+	Code_TOO_MANY_TOPICS    Code = 7  // the limit on live topics is reached
+	Code_CLUSTER_MISMATCH   Code = 8  // the cluster already has another id
+	Code_ALREADY_RESERVED   Code = 9  // the job is in the hands of a consumer
+	Code_ALREADY_DEAD       Code = 10 // the job is dead; only a kick gives it a due instant
+	Code_CONDITION_FAILED   Code = 11 // the job is not as the condition says
+	Code_TOPIC_FULL         Code = 13 // the topic has as many waiting jobs as its settings allow
+	Code_TOO_MANY_SCHEDULES Code = 14 // the limit on schedules is reached
+	Code_TOPIC_LIMITED      Code = 19 // the topic's limit on reserved jobs, or its rate, is reached
 )
 
 // Enum value maps for Code.
@@ -214,20 +272,26 @@ var (
 		9:  "ALREADY_RESERVED",
 		10: "ALREADY_DEAD",
 		11: "CONDITION_FAILED",
+		13: "TOPIC_FULL",
+		14: "TOO_MANY_SCHEDULES",
+		19: "TOPIC_LIMITED",
 	}
 	Code_value = map[string]int32{
-		"OK":               0,
-		"NOT_FOUND":        1,
-		"ID_CONFLICT":      2,
-		"STALE_TOKEN":      3,
-		"NOT_RESERVED":     4,
-		"NOT_KICKABLE":     5,
-		"INVALID":          6,
-		"TOO_MANY_TOPICS":  7,
-		"CLUSTER_MISMATCH": 8,
-		"ALREADY_RESERVED": 9,
-		"ALREADY_DEAD":     10,
-		"CONDITION_FAILED": 11,
+		"OK":                 0,
+		"NOT_FOUND":          1,
+		"ID_CONFLICT":        2,
+		"STALE_TOKEN":        3,
+		"NOT_RESERVED":       4,
+		"NOT_KICKABLE":       5,
+		"INVALID":            6,
+		"TOO_MANY_TOPICS":    7,
+		"CLUSTER_MISMATCH":   8,
+		"ALREADY_RESERVED":   9,
+		"ALREADY_DEAD":       10,
+		"CONDITION_FAILED":   11,
+		"TOPIC_FULL":         13,
+		"TOO_MANY_SCHEDULES": 14,
+		"TOPIC_LIMITED":      19,
 	}
 )
 
@@ -242,11 +306,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[3].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[4].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[3]
+	return &file_job_jobpb_command_proto_enumTypes[4]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -255,7 +319,236 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{4}
+}
+
+// Overlap says what becomes of a run while the job of the last run is neither
+// gone nor dead.
+type Overlap int32
+
+const (
+	Overlap_OVERLAP_ALLOW Overlap = 0
+	Overlap_OVERLAP_SKIP  Overlap = 1
+)
+
+// Enum value maps for Overlap.
+var (
+	Overlap_name = map[int32]string{
+		0: "OVERLAP_ALLOW",
+		1: "OVERLAP_SKIP",
+	}
+	Overlap_value = map[string]int32{
+		"OVERLAP_ALLOW": 0,
+		"OVERLAP_SKIP":  1,
+	}
+)
+
+func (x Overlap) Enum() *Overlap {
+	p := new(Overlap)
+	*p = x
+	return p
+}
+
+func (x Overlap) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Overlap) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[5].Descriptor()
+}
+
+func (Overlap) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[5]
+}
+
+func (x Overlap) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Overlap.Descriptor instead.
+func (Overlap) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+}
+
+// Missed says what becomes of runs that nobody could start in time.
+type Missed int32
+
+const (
+	Missed_MISSED_SKIP Missed = 0 // nothing
+	Missed_MISSED_ONE  Missed = 1 // the latest of them is made good
+	Missed_MISSED_ALL  Missed = 2 // the latest missed_max of them are
+)
+
+// Enum value maps for Missed.
+var (
+	Missed_name = map[int32]string{
+		0: "MISSED_SKIP",
+		1: "MISSED_ONE",
+		2: "MISSED_ALL",
+	}
+	Missed_value = map[string]int32{
+		"MISSED_SKIP": 0,
+		"MISSED_ONE":  1,
+		"MISSED_ALL":  2,
+	}
+)
+
+func (x Missed) Enum() *Missed {
+	p := new(Missed)
+	*p = x
+	return p
+}
+
+func (x Missed) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Missed) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[6].Descriptor()
+}
+
+func (Missed) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[6]
+}
+
+func (x Missed) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Missed.Descriptor instead.
+func (Missed) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+}
+
+type RunOutcome int32
+
+const (
+	RunOutcome_RUN_STARTED RunOutcome = 0
+	RunOutcome_RUN_SKIPPED RunOutcome = 1 // the job of the last run was not done
+	RunOutcome_RUN_MISSED  RunOutcome = 2 // nobody could start it in time
+	RunOutcome_RUN_REFUSED RunOutcome = 3 // no job could be made; the code says why
+)
+
+// Enum value maps for RunOutcome.
+var (
+	RunOutcome_name = map[int32]string{
+		0: "RUN_STARTED",
+		1: "RUN_SKIPPED",
+		2: "RUN_MISSED",
+		3: "RUN_REFUSED",
+	}
+	RunOutcome_value = map[string]int32{
+		"RUN_STARTED": 0,
+		"RUN_SKIPPED": 1,
+		"RUN_MISSED":  2,
+		"RUN_REFUSED": 3,
+	}
+)
+
+func (x RunOutcome) Enum() *RunOutcome {
+	p := new(RunOutcome)
+	*p = x
+	return p
+}
+
+func (x RunOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RunOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[7].Descriptor()
+}
+
+func (RunOutcome) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[7]
+}
+
+func (x RunOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RunOutcome.Descriptor instead.
+func (RunOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+}
+
+type Event_Kind int32
+
+const (
+	Event_NONE      Event_Kind = 0
+	Event_ADDED     Event_Kind = 1
+	Event_RESERVED  Event_Kind = 2
+	Event_RELEASED  Event_Kind = 3
+	Event_TIMED_OUT Event_Kind = 4
+	Event_BURIED    Event_Kind = 5
+	Event_KICKED    Event_Kind = 6
+	Event_UPDATED   Event_Kind = 7
+	Event_POSTPONED Event_Kind = 8
+	Event_MOVED     Event_Kind = 9 // to another topic
+	Event_FINISHED  Event_Kind = 10
+	Event_DELETED   Event_Kind = 11
+	Event_EXPIRED   Event_Kind = 12
+)
+
+// Enum value maps for Event_Kind.
+var (
+	Event_Kind_name = map[int32]string{
+		0:  "NONE",
+		1:  "ADDED",
+		2:  "RESERVED",
+		3:  "RELEASED",
+		4:  "TIMED_OUT",
+		5:  "BURIED",
+		6:  "KICKED",
+		7:  "UPDATED",
+		8:  "POSTPONED",
+		9:  "MOVED",
+		10: "FINISHED",
+		11: "DELETED",
+		12: "EXPIRED",
+	}
+	Event_Kind_value = map[string]int32{
+		"NONE":      0,
+		"ADDED":     1,
+		"RESERVED":  2,
+		"RELEASED":  3,
+		"TIMED_OUT": 4,
+		"BURIED":    5,
+		"KICKED":    6,
+		"UPDATED":   7,
+		"POSTPONED": 8,
+		"MOVED":     9,
+		"FINISHED":  10,
+		"DELETED":   11,
+		"EXPIRED":   12,
+	}
+)
+
+func (x Event_Kind) Enum() *Event_Kind {
+	p := new(Event_Kind)
+	*p = x
+	return p
+}
+
+func (x Event_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Event_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[8].Descriptor()
+}
+
+func (Event_Kind) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[8]
+}
+
+func (x Event_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Event_Kind.Descriptor instead.
+func (Event_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -333,6 +626,12 @@ type Op struct {
 	//	*Op_PauseTopic
 	//	*Op_Update
 	//	*Op_Compose
+	//	*Op_SetTopic
+	//	*Op_PutSchedule
+	//	*Op_DeleteSchedule
+	//	*Op_FireSchedule
+	//	*Op_Purge
+	//	*Op_MoveJobs
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -528,6 +827,60 @@ func (x *Op) GetCompose() *Compose {
 	return nil
 }
 
+func (x *Op) GetSetTopic() *SetTopic {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_SetTopic); ok {
+			return x.SetTopic
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPutSchedule() *PutSchedule {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PutSchedule); ok {
+			return x.PutSchedule
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDeleteSchedule() *DeleteSchedule {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_DeleteSchedule); ok {
+			return x.DeleteSchedule
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetFireSchedule() *FireSchedule {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_FireSchedule); ok {
+			return x.FireSchedule
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPurge() *Purge {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_Purge); ok {
+			return x.Purge
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetMoveJobs() *MoveJobs {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_MoveJobs); ok {
+			return x.MoveJobs
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -600,6 +953,30 @@ type Op_Compose struct {
 	Compose *Compose `protobuf:"bytes,17,opt,name=compose,proto3,oneof"`
 }
 
+type Op_SetTopic struct {
+	SetTopic *SetTopic `protobuf:"bytes,18,opt,name=set_topic,json=setTopic,proto3,oneof"`
+}
+
+type Op_PutSchedule struct {
+	PutSchedule *PutSchedule `protobuf:"bytes,21,opt,name=put_schedule,json=putSchedule,proto3,oneof"`
+}
+
+type Op_DeleteSchedule struct {
+	DeleteSchedule *DeleteSchedule `protobuf:"bytes,22,opt,name=delete_schedule,json=deleteSchedule,proto3,oneof"`
+}
+
+type Op_FireSchedule struct {
+	FireSchedule *FireSchedule `protobuf:"bytes,23,opt,name=fire_schedule,json=fireSchedule,proto3,oneof"`
+}
+
+type Op_Purge struct {
+	Purge *Purge `protobuf:"bytes,19,opt,name=purge,proto3,oneof"`
+}
+
+type Op_MoveJobs struct {
+	MoveJobs *MoveJobs `protobuf:"bytes,20,opt,name=move_jobs,json=moveJobs,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -633,6 +1010,18 @@ func (*Op_PauseTopic) isOp_Kind() {}
 func (*Op_Update) isOp_Kind() {}
 
 func (*Op_Compose) isOp_Kind() {}
+
+func (*Op_SetTopic) isOp_Kind() {}
+
+func (*Op_PutSchedule) isOp_Kind() {}
+
+func (*Op_DeleteSchedule) isOp_Kind() {}
+
+func (*Op_FireSchedule) isOp_Kind() {}
+
+func (*Op_Purge) isOp_Kind() {}
+
+func (*Op_MoveJobs) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -751,8 +1140,8 @@ func (x *Condition) GetStates() []State {
 	return nil
 }
 
-// Add creates a job. All defaults are filled in by the border that took the
-// request; the state machine has none.
+// Add creates a job. The border that took the request fills in what it leaves
+// out, and says where the settings of the topic, if there are any, come first.
 type Add struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: the state machine names the job after its seq
@@ -767,6 +1156,8 @@ type Add struct {
 	IfExists      IfExists               `protobuf:"varint,10,opt,name=if_exists,json=ifExists,proto3,enum=tarry.v1.IfExists" json:"if_exists,omitempty"`
 	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // of the job that is to be replaced or postponed; ignored when there is none
 	Extras        *Extras                `protobuf:"bytes,12,opt,name=extras,proto3" json:"extras,omitempty"`
+	TopicTtr      bool                   `protobuf:"varint,13,opt,name=topic_ttr,json=topicTtr,proto3" json:"topic_ttr,omitempty"`                // the topic's ttr_ms comes before the one here
+	TopicAttempts bool                   `protobuf:"varint,14,opt,name=topic_attempts,json=topicAttempts,proto3" json:"topic_attempts,omitempty"` // the topic's max_attempts comes before the one here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -885,6 +1276,20 @@ func (x *Add) GetExtras() *Extras {
 	return nil
 }
 
+func (x *Add) GetTopicTtr() bool {
+	if x != nil {
+		return x.TopicTtr
+	}
+	return false
+}
+
+func (x *Add) GetTopicAttempts() bool {
+	if x != nil {
+		return x.TopicAttempts
+	}
+	return false
+}
+
 // Extras is what few jobs have.
 type Extras struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -990,6 +1395,51 @@ func (x *Header) GetValue() string {
 	return ""
 }
 
+// Headers are the whole set of a job: an update replaces them together.
+type Headers struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	List          []*Header              `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Headers) Reset() {
+	*x = Headers{}
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Headers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Headers) ProtoMessage() {}
+
+func (x *Headers) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Headers.ProtoReflect.Descriptor instead.
+func (*Headers) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Headers) GetList() []*Header {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
 // Backoff says how long a job waits after an attempt that failed: one that was
 // released without a delay, or overran its TTR. Either delays_ms is a list, of
 // which attempt n takes the nth and later ones the last; or the first wait is
@@ -1008,7 +1458,7 @@ type Backoff struct {
 
 func (x *Backoff) Reset() {
 	*x = Backoff{}
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1470,7 @@ func (x *Backoff) String() string {
 func (*Backoff) ProtoMessage() {}
 
 func (x *Backoff) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[7]
+	mi := &file_job_jobpb_command_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1483,7 @@ func (x *Backoff) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backoff.ProtoReflect.Descriptor instead.
 func (*Backoff) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Backoff) GetDelaysMs() []int64 {
@@ -1071,6 +1521,280 @@ func (x *Backoff) GetJitterPercent() uint32 {
 	return 0
 }
 
+// TopicSettings is how the jobs of a topic are treated. What is absent or 0 is
+// treated as if there were no settings.
+type TopicSettings struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Revision    uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                                // grows with each change; the state machine sets it
+	TtrMs       *int64                 `protobuf:"varint,2,opt,name=ttr_ms,json=ttrMs,proto3,oneof" json:"ttr_ms,omitempty"`                   // of adds that leave it to the topic
+	MaxAttempts *uint32                `protobuf:"varint,3,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"` // of adds that leave it to the topic; 0: without limit
+	Backoff     *Backoff               `protobuf:"bytes,4,opt,name=backoff,proto3" json:"backoff,omitempty"`                                   // of jobs that have none
+	MaxPending  *uint64                `protobuf:"varint,5,opt,name=max_pending,json=maxPending,proto3,oneof" json:"max_pending,omitempty"`    // most delayed and ready jobs after an add
+	MaxReserved *uint64                `protobuf:"varint,6,opt,name=max_reserved,json=maxReserved,proto3,oneof" json:"max_reserved,omitempty"` // most reserved jobs after a reserve
+	RateMilli   uint64                 `protobuf:"varint,7,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"`             // jobs handed out in 1000 s, on average
+	Burst       uint32                 `protobuf:"varint,8,opt,name=burst,proto3" json:"burst,omitempty"`                                      // of them at once after a quiet time; 0: one second's
+	ExpireMs    int64                  `protobuf:"varint,9,opt,name=expire_ms,json=expireMs,proto3" json:"expire_ms,omitempty"`                // how long a job may be ready after its due instant
+	Expiry      Expiry                 `protobuf:"varint,10,opt,name=expiry,proto3,enum=tarry.v1.Expiry" json:"expiry,omitempty"`              // what becomes of it then
+	RetainMs    int64                  `protobuf:"varint,11,opt,name=retain_ms,json=retainMs,proto3" json:"retain_ms,omitempty"`               // how long gone jobs are remembered
+	SpreadMs    int64                  `protobuf:"varint,12,opt,name=spread_ms,json=spreadMs,proto3" json:"spread_ms,omitempty"`               // jobs are due up to so much later than asked
+	// 13: a topic for dead jobs
+	Push          *PushTarget `protobuf:"bytes,14,opt,name=push,proto3" json:"push,omitempty"` // where the leader posts the jobs to; absent: nowhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TopicSettings) Reset() {
+	*x = TopicSettings{}
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TopicSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TopicSettings) ProtoMessage() {}
+
+func (x *TopicSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TopicSettings.ProtoReflect.Descriptor instead.
+func (*TopicSettings) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *TopicSettings) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetTtrMs() int64 {
+	if x != nil && x.TtrMs != nil {
+		return *x.TtrMs
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetMaxAttempts() uint32 {
+	if x != nil && x.MaxAttempts != nil {
+		return *x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetBackoff() *Backoff {
+	if x != nil {
+		return x.Backoff
+	}
+	return nil
+}
+
+func (x *TopicSettings) GetMaxPending() uint64 {
+	if x != nil && x.MaxPending != nil {
+		return *x.MaxPending
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetMaxReserved() uint64 {
+	if x != nil && x.MaxReserved != nil {
+		return *x.MaxReserved
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetRateMilli() uint64 {
+	if x != nil {
+		return x.RateMilli
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetBurst() uint32 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetExpireMs() int64 {
+	if x != nil {
+		return x.ExpireMs
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetExpiry() Expiry {
+	if x != nil {
+		return x.Expiry
+	}
+	return Expiry_EXPIRY_DROP
+}
+
+func (x *TopicSettings) GetRetainMs() int64 {
+	if x != nil {
+		return x.RetainMs
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetSpreadMs() int64 {
+	if x != nil {
+		return x.SpreadMs
+	}
+	return 0
+}
+
+func (x *TopicSettings) GetPush() *PushTarget {
+	if x != nil {
+		return x.Push
+	}
+	return nil
+}
+
+// PushTarget is an HTTP server that is posted each job.
+type PushTarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; it is never shown
+	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the answer; 0: the default
+	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // posts at once; 0: the default
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PushTarget) Reset() {
+	*x = PushTarget{}
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PushTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PushTarget) ProtoMessage() {}
+
+func (x *PushTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PushTarget.ProtoReflect.Descriptor instead.
+func (*PushTarget) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PushTarget) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PushTarget) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *PushTarget) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *PushTarget) GetConcurrency() uint32 {
+	if x != nil {
+		return x.Concurrency
+	}
+	return 0
+}
+
+// SetTopic replaces the settings of a topic as a whole, whether it has jobs or
+// not. Settings that say nothing are none. The result has the settings.
+type SetTopic struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Settings      *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                              // its revision is ignored
+	IfRevision    *uint64                `protobuf:"varint,3,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // refused unless the settings have it; 0: there are none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetTopic) Reset() {
+	*x = SetTopic{}
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetTopic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetTopic) ProtoMessage() {}
+
+func (x *SetTopic) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetTopic.ProtoReflect.Descriptor instead.
+func (*SetTopic) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SetTopic) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *SetTopic) GetSettings() *TopicSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *SetTopic) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
 // Update changes what it names of a delayed, ready or dead job; a dead one has
 // no due instant to change. A reserved job belongs to its consumer and is left
 // alone.
@@ -1085,13 +1809,15 @@ type Update struct {
 	MaxAttempts   *uint32                `protobuf:"varint,7,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3,oneof" json:"body,omitempty"`
 	BodyKind      BodyKind               `protobuf:"varint,9,opt,name=body_kind,json=bodyKind,proto3,enum=tarry.v1.BodyKind" json:"body_kind,omitempty"`
+	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"` // one that says nothing: none from now on
+	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"` // an empty set: none from now on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1829,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[8]
+	mi := &file_job_jobpb_command_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1842,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Update) GetRef() *Ref {
@@ -1182,6 +1908,220 @@ func (x *Update) GetBodyKind() BodyKind {
 	return BodyKind_BODY_BYTES
 }
 
+func (x *Update) GetBackoff() *Backoff {
+	if x != nil {
+		return x.Backoff
+	}
+	return nil
+}
+
+func (x *Update) GetHeaders() *Headers {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// JobQuery asks for a page of jobs: with an id prefix in its filter those whose
+// own id starts so, by id, of one topic or of all; else those of a topic, list by
+// list in the order of the states, each in its own order.
+type JobQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	State         State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // STATE_NONE: any
+	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	Max           uint32                 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
+	Body          bool                   `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`  // with the bodies
+	After         *JobMark               `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"` // next of the page before; absent: the first page
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobQuery) Reset() {
+	*x = JobQuery{}
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobQuery) ProtoMessage() {}
+
+func (x *JobQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobQuery.ProtoReflect.Descriptor instead.
+func (*JobQuery) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *JobQuery) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *JobQuery) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *JobQuery) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *JobQuery) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *JobQuery) GetBody() bool {
+	if x != nil {
+		return x.Body
+	}
+	return false
+}
+
+func (x *JobQuery) GetAfter() *JobMark {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+// JobMark is where a page ended.
+type JobMark struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         State                  `protobuf:"varint,1,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the list
+	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
+	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"` // instead, when jobs are listed by id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobMark) Reset() {
+	*x = JobMark{}
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobMark) ProtoMessage() {}
+
+func (x *JobMark) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobMark.ProtoReflect.Descriptor instead.
+func (*JobMark) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *JobMark) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *JobMark) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *JobMark) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type JobPage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Next          *JobMark               `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"` // absent: there are no more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobPage) Reset() {
+	*x = JobPage{}
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobPage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobPage) ProtoMessage() {}
+
+func (x *JobPage) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobPage.ProtoReflect.Descriptor instead.
+func (*JobPage) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *JobPage) GetJobs() []*Job {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *JobPage) GetNext() *JobMark {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
 // Reserve takes up to max ready jobs, best first over all topics.
 type Reserve struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1189,13 +2129,14 @@ type Reserve struct {
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	TtrMs         int64                  `protobuf:"varint,3,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`          // 0: each job's own
 	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // stop before the bodies exceed this, but give at least one; 0: no limit
+	Consumer      string                 `protobuf:"bytes,5,opt,name=consumer,proto3" json:"consumer,omitempty"`                  // who asks, for the history of the jobs; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reserve) Reset() {
 	*x = Reserve{}
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +2148,7 @@ func (x *Reserve) String() string {
 func (*Reserve) ProtoMessage() {}
 
 func (x *Reserve) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[9]
+	mi := &file_job_jobpb_command_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +2161,7 @@ func (x *Reserve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserve.ProtoReflect.Descriptor instead.
 func (*Reserve) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{9}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Reserve) GetTopics() []string {
@@ -1251,6 +2192,13 @@ func (x *Reserve) GetMaxBytes() int64 {
 	return 0
 }
 
+func (x *Reserve) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
 // ReserveJob reserves one job, whatever its topic, and also while that topic is
 // paused: a ready, a delayed or a dead one. A dead job counts its attempts from
 // the start again. The job is in the result's jobs.
@@ -1258,13 +2206,14 @@ type ReserveJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	TtrMs         int64                  `protobuf:"varint,2,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"` // 0: the job's own
+	Consumer      string                 `protobuf:"bytes,3,opt,name=consumer,proto3" json:"consumer,omitempty"`         // who asks, for the history of the job; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReserveJob) Reset() {
 	*x = ReserveJob{}
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +2225,7 @@ func (x *ReserveJob) String() string {
 func (*ReserveJob) ProtoMessage() {}
 
 func (x *ReserveJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[10]
+	mi := &file_job_jobpb_command_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +2238,7 @@ func (x *ReserveJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReserveJob.ProtoReflect.Descriptor instead.
 func (*ReserveJob) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{10}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReserveJob) GetRef() *Ref {
@@ -1306,6 +2255,13 @@ func (x *ReserveJob) GetTtrMs() int64 {
 	return 0
 }
 
+func (x *ReserveJob) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
 type Finish struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -1315,7 +2271,7 @@ type Finish struct {
 
 func (x *Finish) Reset() {
 	*x = Finish{}
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +2283,7 @@ func (x *Finish) String() string {
 func (*Finish) ProtoMessage() {}
 
 func (x *Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[11]
+	mi := &file_job_jobpb_command_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +2296,7 @@ func (x *Finish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finish.ProtoReflect.Descriptor instead.
 func (*Finish) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{11}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Finish) GetRef() *Ref {
@@ -1361,7 +2317,7 @@ type Delete struct {
 
 func (x *Delete) Reset() {
 	*x = Delete{}
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +2329,7 @@ func (x *Delete) String() string {
 func (*Delete) ProtoMessage() {}
 
 func (x *Delete) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[12]
+	mi := &file_job_jobpb_command_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +2342,7 @@ func (x *Delete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delete.ProtoReflect.Descriptor instead.
 func (*Delete) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{12}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Delete) GetRef() *Ref {
@@ -1424,15 +2380,18 @@ type Release struct {
 	// counted nowhere. delay_ms, priority and reason are ignored.
 	Returned bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
 	// Wait as the job's backoff says; without one, as with delay_ms 0.
-	Backoff       bool   `protobuf:"varint,8,opt,name=backoff,proto3" json:"backoff,omitempty"`
-	Entropy       uint64 `protobuf:"fixed64,9,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of the backoff is made of
+	Backoff bool   `protobuf:"varint,8,opt,name=backoff,proto3" json:"backoff,omitempty"`
+	Entropy uint64 `protobuf:"fixed64,9,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of the backoff is made of
+	// With undelivered: when the job was handed out. It pays for what its topic's
+	// rate gets back; 0: nothing.
+	ReservedMs    int64 `protobuf:"varint,12,opt,name=reserved_ms,json=reservedMs,proto3" json:"reserved_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +2403,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[13]
+	mi := &file_job_jobpb_command_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +2416,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{13}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Release) GetRef() *Ref {
@@ -1523,6 +2482,13 @@ func (x *Release) GetEntropy() uint64 {
 	return 0
 }
 
+func (x *Release) GetReservedMs() int64 {
+	if x != nil {
+		return x.ReservedMs
+	}
+	return 0
+}
+
 // Compose ends a reserved job, if it names one, and adds jobs: all of it or
 // nothing. The adds may only conflict or keep, and name an id once; one may take
 // the id of the job that is finished.
@@ -1536,7 +2502,7 @@ type Compose struct {
 
 func (x *Compose) Reset() {
 	*x = Compose{}
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1548,7 +2514,7 @@ func (x *Compose) String() string {
 func (*Compose) ProtoMessage() {}
 
 func (x *Compose) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[14]
+	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1561,7 +2527,7 @@ func (x *Compose) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Compose.ProtoReflect.Descriptor instead.
 func (*Compose) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{14}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Compose) GetFinish() *Finish {
@@ -1588,7 +2554,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +2566,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[15]
+	mi := &file_job_jobpb_command_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +2579,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{15}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Touch) GetRef() *Ref {
@@ -1642,7 +2608,7 @@ type Bury struct {
 
 func (x *Bury) Reset() {
 	*x = Bury{}
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +2620,7 @@ func (x *Bury) String() string {
 func (*Bury) ProtoMessage() {}
 
 func (x *Bury) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[16]
+	mi := &file_job_jobpb_command_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +2633,7 @@ func (x *Bury) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bury.ProtoReflect.Descriptor instead.
 func (*Bury) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{16}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Bury) GetRef() *Ref {
@@ -1698,17 +2664,18 @@ func (x *Bury) GetReason() string {
 	return ""
 }
 
-// Kick makes a dead or delayed job ready.
+// Kick makes a dead or delayed job ready, in its topic or in another.
 type Kick struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	ToTopic       string                 `protobuf:"bytes,2,opt,name=to_topic,json=toTopic,proto3" json:"to_topic,omitempty"` // empty: its own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Kick) Reset() {
 	*x = Kick{}
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +2687,7 @@ func (x *Kick) String() string {
 func (*Kick) ProtoMessage() {}
 
 func (x *Kick) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[17]
+	mi := &file_job_jobpb_command_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +2700,7 @@ func (x *Kick) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kick.ProtoReflect.Descriptor instead.
 func (*Kick) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{17}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Kick) GetRef() *Ref {
@@ -1743,19 +2710,33 @@ func (x *Kick) GetRef() *Ref {
 	return nil
 }
 
-// KickTopic makes up to max dead jobs of a topic ready, oldest dead first.
+func (x *Kick) GetToTopic() string {
+	if x != nil {
+		return x.ToTopic
+	}
+	return ""
+}
+
+// KickTopic makes up to max dead jobs of a topic ready, oldest dead first. With
+// a sweep it passes over the jobs that do not fit, and over those that died after
+// the sweep began.
 type KickTopic struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	OrDelayed     bool                   `protobuf:"varint,3,opt,name=or_delayed,json=orDelayed,proto3" json:"or_delayed,omitempty"` // when the topic has no dead job: delayed ones, earliest due first
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Max       uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	OrDelayed bool                   `protobuf:"varint,3,opt,name=or_delayed,json=orDelayed,proto3" json:"or_delayed,omitempty"` // when the topic has no dead job: delayed ones, earliest due first; not with a sweep
+	Sweep     *Sweep                 `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
+	// Jobs in a thousand seconds: the jobs of the whole sweep become due one after
+	// the other, from its beginning on. 0: all at once. Only with a sweep.
+	RateMilli     uint32 `protobuf:"varint,5,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"`
+	ToTopic       string `protobuf:"bytes,6,opt,name=to_topic,json=toTopic,proto3" json:"to_topic,omitempty"` // where they are then; empty: where they were. Only with a sweep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *KickTopic) Reset() {
 	*x = KickTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +2748,7 @@ func (x *KickTopic) String() string {
 func (*KickTopic) ProtoMessage() {}
 
 func (x *KickTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[18]
+	mi := &file_job_jobpb_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +2761,7 @@ func (x *KickTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KickTopic.ProtoReflect.Descriptor instead.
 func (*KickTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{18}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KickTopic) GetTopic() string {
@@ -1804,21 +2785,480 @@ func (x *KickTopic) GetOrDelayed() bool {
 	return false
 }
 
-// PauseTopic hides a topic's ready jobs from Reserve for a while; ReserveJob
-// still finds them. It replaces a running pause; 0 ends it. A paused topic is
-// kept, also without jobs.
+func (x *KickTopic) GetSweep() *Sweep {
+	if x != nil {
+		return x.Sweep
+	}
+	return nil
+}
+
+func (x *KickTopic) GetRateMilli() uint32 {
+	if x != nil {
+		return x.RateMilli
+	}
+	return 0
+}
+
+func (x *KickTopic) GetToTopic() string {
+	if x != nil {
+		return x.ToTopic
+	}
+	return ""
+}
+
+// Sweep walks over one list of a topic, in the order of the list, a piece with
+// each command.
+type Sweep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	Scan          uint32                 `protobuf:"varint,2,opt,name=scan,proto3" json:"scan,omitempty"` // jobs to look at, at most, in this command
+	From          *Progress              `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`  // next of the last result; absent: begin
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sweep) Reset() {
+	*x = Sweep{}
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sweep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sweep) ProtoMessage() {}
+
+func (x *Sweep) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sweep.ProtoReflect.Descriptor instead.
+func (*Sweep) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Sweep) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *Sweep) GetScan() uint32 {
+	if x != nil {
+		return x.Scan
+	}
+	return 0
+}
+
+func (x *Sweep) GetFrom() *Progress {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+// Progress is how far a sweep has come.
+type Progress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         *Place                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                     // the last place that was looked at
+	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`                    // the jobs that are dead from this rank on are not part of the sweep
+	StartMs       int64                  `protobuf:"varint,3,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"` // clock at the beginning
+	Done          uint64                 `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`                      // jobs changed so far
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Progress) GetAfter() *Place {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *Progress) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Progress) GetStartMs() int64 {
+	if x != nil {
+		return x.StartMs
+	}
+	return 0
+}
+
+func (x *Progress) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+// Place is where a job stands in a list: what that is ordered by.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Priority      uint32                 `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
+	Instant       int64                  `protobuf:"varint,2,opt,name=instant,proto3" json:"instant,omitempty"`
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Place) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Place) GetInstant() int64 {
+	if x != nil {
+		return x.Instant
+	}
+	return 0
+}
+
+func (x *Place) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+// Filter says which jobs are meant: those that fit all that it names. Ranges of
+// instants, in Unix milliseconds, do not include their end; 0 is open.
+type Filter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	IdPrefix      string                 `protobuf:"bytes,1,opt,name=id_prefix,json=idPrefix,proto3" json:"id_prefix,omitempty"` // of the producer's id
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`                     // a part of the reason or of the last error
+	DueFromMs     int64                  `protobuf:"varint,3,opt,name=due_from_ms,json=dueFromMs,proto3" json:"due_from_ms,omitempty"`
+	DueToMs       int64                  `protobuf:"varint,4,opt,name=due_to_ms,json=dueToMs,proto3" json:"due_to_ms,omitempty"`
+	DiedFromMs    int64                  `protobuf:"varint,5,opt,name=died_from_ms,json=diedFromMs,proto3" json:"died_from_ms,omitempty"` // a range here fits only dead jobs
+	DiedToMs      int64                  `protobuf:"varint,6,opt,name=died_to_ms,json=diedToMs,proto3" json:"died_to_ms,omitempty"`
+	Headers       []*Header              `protobuf:"bytes,7,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Filter) Reset() {
+	*x = Filter{}
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Filter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Filter) ProtoMessage() {}
+
+func (x *Filter) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Filter.ProtoReflect.Descriptor instead.
+func (*Filter) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Filter) GetIdPrefix() string {
+	if x != nil {
+		return x.IdPrefix
+	}
+	return ""
+}
+
+func (x *Filter) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Filter) GetDueFromMs() int64 {
+	if x != nil {
+		return x.DueFromMs
+	}
+	return 0
+}
+
+func (x *Filter) GetDueToMs() int64 {
+	if x != nil {
+		return x.DueToMs
+	}
+	return 0
+}
+
+func (x *Filter) GetDiedFromMs() int64 {
+	if x != nil {
+		return x.DiedFromMs
+	}
+	return 0
+}
+
+func (x *Filter) GetDiedToMs() int64 {
+	if x != nil {
+		return x.DiedToMs
+	}
+	return 0
+}
+
+func (x *Filter) GetHeaders() []*Header {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+// Purge deletes up to max jobs of one list of a topic: delayed, ready or dead.
+type Purge struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	State         State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	Sweep         *Sweep                 `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"` // required
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Purge) Reset() {
+	*x = Purge{}
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Purge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Purge) ProtoMessage() {}
+
+func (x *Purge) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Purge.ProtoReflect.Descriptor instead.
+func (*Purge) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Purge) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Purge) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *Purge) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *Purge) GetSweep() *Sweep {
+	if x != nil {
+		return x.Sweep
+	}
+	return nil
+}
+
+// MoveJobs puts jobs into another topic, each in the state in which it is. A
+// reserved one stays with its consumer.
+type MoveJobs struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`                               // where they are; ignored with ref
+	To     string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`                                     // made if it is not there
+	States []State                `protobuf:"varint,3,rep,packed,name=states,proto3,enum=tarry.v1.State" json:"states,omitempty"` // which jobs; empty: all
+	// How many at most. All the jobs of a topic that move to one without jobs do
+	// so at once, however many they are.
+	Max           uint32 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
+	Ref           *Ref   `protobuf:"bytes,5,opt,name=ref,proto3" json:"ref,omitempty"` // one job instead of a topic's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveJobs) Reset() {
+	*x = MoveJobs{}
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveJobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveJobs) ProtoMessage() {}
+
+func (x *MoveJobs) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveJobs.ProtoReflect.Descriptor instead.
+func (*MoveJobs) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *MoveJobs) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *MoveJobs) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *MoveJobs) GetStates() []State {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *MoveJobs) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *MoveJobs) GetRef() *Ref {
+	if x != nil {
+		return x.Ref
+	}
+	return nil
+}
+
+// PauseTopic hides a topic's ready jobs from Reserve: for a while, until an
+// instant, or until it is resumed; ReserveJob still finds them. It replaces a
+// running pause; with none of the three it ends it. A paused topic is kept, also
+// without jobs. The result's due_ms is the end of the pause, 0 when there is none.
 type PauseTopic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	PauseMs       int64                  `protobuf:"varint,2,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
-	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"` // make the topic if it is not there; without: not_found
+	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"`                  // make the topic if it is not there; without: not_found
+	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // absolute, Unix milliseconds; not together with pause_ms
+	Endless       bool                   `protobuf:"varint,5,opt,name=endless,proto3" json:"endless,omitempty"`                // not together with the others; the end is job.NeverMS
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +3270,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[19]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +3283,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{19}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -1867,6 +3307,20 @@ func (x *PauseTopic) GetCreate() bool {
 	return false
 }
 
+func (x *PauseTopic) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *PauseTopic) GetEndless() bool {
+	if x != nil {
+		return x.Endless
+	}
+	return false
+}
+
 // Advance moves up to max jobs whose instant has come: delayed ones become
 // ready, overrun reservations end.
 type Advance struct {
@@ -1879,7 +3333,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +3345,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[20]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +3358,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{20}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -1931,7 +3385,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +3397,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[21]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +3410,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Mark) GetName() string {
@@ -1976,7 +3430,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +3442,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[22]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +3455,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{22}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -2021,7 +3475,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +3487,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[23]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +3500,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{23}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -2058,29 +3512,32 @@ func (x *ForgetMember) GetServerId() string {
 
 // Result answers one Op, in the order of the entry.
 type Result struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Code            Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"`
-	Message         string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // when code is not OK: a sentence that names the field and the limit
-	Seq             uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	Id              string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	State           State                  `protobuf:"varint,5,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the operation
-	DueMs           int64                  `protobuf:"varint,6,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
-	Existing        bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"` // add: the same job was there already
-	Jobs            []*Reserved            `protobuf:"bytes,8,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Count           uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                                               // kick_topic: kicked; advance: moved
-	More            bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                                                // advance: jobs that are due remain
-	ReservedUntilMs int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"` // touch
-	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`                                        // of the job after the operation; 0 when it is gone
-	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`                                        // add: another job gave way
-	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`                                      // add: the job that was there has a new due instant
-	Parts           []*Result              `protobuf:"bytes,15,rep,name=parts,proto3" json:"parts,omitempty"`                                               // compose: one for each add
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Code             Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"`
+	Message          string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // when code is not OK: a sentence that names the field and the limit
+	Seq              uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Id               string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	State            State                  `protobuf:"varint,5,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the operation
+	DueMs            int64                  `protobuf:"varint,6,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
+	Existing         bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"` // add: the same job was there already
+	Jobs             []*Reserved            `protobuf:"bytes,8,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Count            uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                                                // kick_topic: kicked; purge: deleted; advance, move_jobs: moved
+	More             bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                                                 // advance: jobs that are due remain; move_jobs: jobs to move remain
+	ReservedUntilMs  int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"`  // touch
+	Revision         uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`                                         // of the job after the operation; 0 when it is gone
+	Replaced         bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`                                         // add: another job gave way
+	Postponed        bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`                                       // add: the job that was there has a new due instant
+	Parts            []*Result              `protobuf:"bytes,15,rep,name=parts,proto3" json:"parts,omitempty"`                                                // compose: one for each add
+	Settings         *TopicSettings         `protobuf:"bytes,16,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: as they are now; absent: none
+	ScheduleRevision uint64                 `protobuf:"varint,20,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule: of the schedule after the operation
+	Next             *Progress              `protobuf:"bytes,18,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to go on; absent: the end was reached
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +3549,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[24]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +3562,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{24}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Result) GetCode() Code {
@@ -2213,6 +3670,27 @@ func (x *Result) GetParts() []*Result {
 	return nil
 }
 
+func (x *Result) GetSettings() *TopicSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *Result) GetScheduleRevision() uint64 {
+	if x != nil {
+		return x.ScheduleRevision
+	}
+	return 0
+}
+
+func (x *Result) GetNext() *Progress {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
 // Results answers the operations of one request, in their order.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2223,7 +3701,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2235,7 +3713,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[25]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +3726,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{25}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -2278,7 +3756,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +3768,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[26]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +3781,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{26}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Reserved) GetId() string {
@@ -2415,15 +3893,20 @@ type Job struct {
 	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add, update or release
 	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // grows with every change of the job but falling due; starts with 1
 	Extras          *Extras                `protobuf:"bytes,22,opt,name=extras,proto3" json:"extras,omitempty"`
-	LastError       string                 `protobuf:"bytes,23,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"` // the last reason that a consumer gave
-	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`         // when it became dead; 0 unless it is
+	LastError       string                 `protobuf:"bytes,23,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`                      // the last reason that a consumer gave
+	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`                              // when it became dead; 0 unless it is
+	ExpiresMs       int64                  `protobuf:"varint,25,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                     // when it expires if it is still waiting then; 0: never
+	EndedMs         int64                  `protobuf:"varint,30,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`                           // when it was finished or deleted; 0 unless it was
+	RetainedUntilMs int64                  `protobuf:"varint,31,opt,name=retained_until_ms,json=retainedUntilMs,proto3" json:"retained_until_ms,omitempty"` // from when on it may be forgotten; 0 unless it was
+	History         []*Event               `protobuf:"bytes,32,rep,name=history,proto3" json:"history,omitempty"`                                           // its add first, then the latest events, in order
+	HistoryDropped  uint32                 `protobuf:"varint,33,opt,name=history_dropped,json=historyDropped,proto3" json:"history_dropped,omitempty"`      // events between the add and the others that were forgotten
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +3918,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[27]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +3931,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{27}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Job) GetId() string {
@@ -2619,31 +4102,163 @@ func (x *Job) GetDiedMs() int64 {
 	return 0
 }
 
-// Topic is a topic's counts, as state and as totals since the topic appeared.
-type Topic struct {
+func (x *Job) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+func (x *Job) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
+func (x *Job) GetRetainedUntilMs() int64 {
+	if x != nil {
+		return x.RetainedUntilMs
+	}
+	return 0
+}
+
+func (x *Job) GetHistory() []*Event {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+func (x *Job) GetHistoryDropped() uint32 {
+	if x != nil {
+		return x.HistoryDropped
+	}
+	return 0
+}
+
+// Event is one thing that happened to a job.
+type Event struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Delayed       uint64                 `protobuf:"varint,2,opt,name=delayed,proto3" json:"delayed,omitempty"`
-	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
-	Reserved      uint64                 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
-	Dead          uint64                 `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
-	OldestDueMs   int64                  `protobuf:"varint,6,opt,name=oldest_due_ms,json=oldestDueMs,proto3" json:"oldest_due_ms,omitempty"` // smallest due instant of a delayed or ready job; 0: none
-	Added         uint64                 `protobuf:"varint,7,opt,name=added,proto3" json:"added,omitempty"`
-	Finished      uint64                 `protobuf:"varint,8,opt,name=finished,proto3" json:"finished,omitempty"`
-	Deleted       uint64                 `protobuf:"varint,9,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	Timeouts      uint64                 `protobuf:"varint,10,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
-	Died          uint64                 `protobuf:"varint,11,opt,name=died,proto3" json:"died,omitempty"`
-	Urgent        uint64                 `protobuf:"varint,12,opt,name=urgent,proto3" json:"urgent,omitempty"`                                      // ready jobs with a priority below 1024
-	PausedUntilMs int64                  `protobuf:"varint,13,opt,name=paused_until_ms,json=pausedUntilMs,proto3" json:"paused_until_ms,omitempty"` // 0: not paused
-	PauseMs       int64                  `protobuf:"varint,14,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`                     // length of the running pause; 0: not paused
-	Pauses        uint64                 `protobuf:"varint,15,opt,name=pauses,proto3" json:"pauses,omitempty"`                                      // PauseTopic operations since the topic appeared
+	Kind          Event_Kind             `protobuf:"varint,1,opt,name=kind,proto3,enum=tarry.v1.Event_Kind" json:"kind,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	State         State                  `protobuf:"varint,3,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the event
+	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`                 // of the job at the event
+	DueMs         int64                  `protobuf:"varint,5,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`        // of a job that waits after the event; otherwise 0
+	Consumer      string                 `protobuf:"bytes,6,opt,name=consumer,proto3" json:"consumer,omitempty"`                // who reserved it, if it said
+	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Event) GetKind() Event_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Event_NONE
+}
+
+func (x *Event) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *Event) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *Event) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Event) GetDueMs() int64 {
+	if x != nil {
+		return x.DueMs
+	}
+	return 0
+}
+
+func (x *Event) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
+func (x *Event) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Topic is a topic's counts, as state and as totals since the topic appeared.
+type Topic struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Delayed          uint64                 `protobuf:"varint,2,opt,name=delayed,proto3" json:"delayed,omitempty"`
+	Ready            uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Reserved         uint64                 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Dead             uint64                 `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
+	OldestDueMs      int64                  `protobuf:"varint,6,opt,name=oldest_due_ms,json=oldestDueMs,proto3" json:"oldest_due_ms,omitempty"` // smallest due instant of a delayed or ready job; 0: none
+	Added            uint64                 `protobuf:"varint,7,opt,name=added,proto3" json:"added,omitempty"`
+	Finished         uint64                 `protobuf:"varint,8,opt,name=finished,proto3" json:"finished,omitempty"`
+	Deleted          uint64                 `protobuf:"varint,9,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	Timeouts         uint64                 `protobuf:"varint,10,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	Died             uint64                 `protobuf:"varint,11,opt,name=died,proto3" json:"died,omitempty"`
+	Urgent           uint64                 `protobuf:"varint,12,opt,name=urgent,proto3" json:"urgent,omitempty"`                                               // ready jobs with a priority below 1024
+	PausedUntilMs    int64                  `protobuf:"varint,13,opt,name=paused_until_ms,json=pausedUntilMs,proto3" json:"paused_until_ms,omitempty"`          // 0: not paused; job.NeverMS: without an end
+	PauseMs          int64                  `protobuf:"varint,14,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`                              // length of the running pause; 0: not paused
+	Pauses           uint64                 `protobuf:"varint,15,opt,name=pauses,proto3" json:"pauses,omitempty"`                                               // PauseTopic operations since the topic appeared
+	Settings         *TopicSettings         `protobuf:"bytes,16,opt,name=settings,proto3" json:"settings,omitempty"`                                            // absent: none
+	Expired          uint64                 `protobuf:"varint,17,opt,name=expired,proto3" json:"expired,omitempty"`                                             // jobs that nobody took in time, dropped or dead
+	ThrottledUntilMs int64                  `protobuf:"varint,25,opt,name=throttled_until_ms,json=throttledUntilMs,proto3" json:"throttled_until_ms,omitempty"` // when the rate allows the next job; 0: it allowed one when last looked at
+	Retained         uint64                 `protobuf:"varint,30,opt,name=retained,proto3" json:"retained,omitempty"`                                           // finished and deleted jobs that are retained
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +4270,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[28]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +4283,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{28}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Topic) GetName() string {
@@ -2776,6 +4391,757 @@ func (x *Topic) GetPauses() uint64 {
 	return 0
 }
 
+func (x *Topic) GetSettings() *TopicSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *Topic) GetExpired() uint64 {
+	if x != nil {
+		return x.Expired
+	}
+	return 0
+}
+
+func (x *Topic) GetThrottledUntilMs() int64 {
+	if x != nil {
+		return x.ThrottledUntilMs
+	}
+	return 0
+}
+
+func (x *Topic) GetRetained() uint64 {
+	if x != nil {
+		return x.Retained
+	}
+	return 0
+}
+
+// Schedule is a recurring job as its owner describes it. The state machine reads
+// neither spec nor zone: the leader works out the instants.
+type Schedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          string                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`                          // a cron expression, or "@every 90s"
+	Zone          string                 `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`                          // IANA name of the time zone
+	StartMs       int64                  `protobuf:"varint,3,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"`    // no run is planned before; 0: from now on
+	EndMs         int64                  `protobuf:"varint,4,opt,name=end_ms,json=endMs,proto3" json:"end_ms,omitempty"`          // no run is planned after; 0: without end
+	JitterMs      int64                  `protobuf:"varint,5,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"` // each job is due up to that much after its planned instant
+	Overlap       Overlap                `protobuf:"varint,6,opt,name=overlap,proto3,enum=tarry.v1.Overlap" json:"overlap,omitempty"`
+	Missed        Missed                 `protobuf:"varint,7,opt,name=missed,proto3,enum=tarry.v1.Missed" json:"missed,omitempty"`
+	MissedMax     uint32                 `protobuf:"varint,8,opt,name=missed_max,json=missedMax,proto3" json:"missed_max,omitempty"`               // with MISSED_ALL: how many at most, the latest
+	MissedAfterMs int64                  `protobuf:"varint,9,opt,name=missed_after_ms,json=missedAfterMs,proto3" json:"missed_after_ms,omitempty"` // a run that cannot be started for so long is missed
+	Job           *Add                   `protobuf:"bytes,10,opt,name=job,proto3" json:"job,omitempty"`                                            // of a run; without id, delay, due instant, if_exists and condition
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Schedule) Reset() {
+	*x = Schedule{}
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Schedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Schedule) ProtoMessage() {}
+
+func (x *Schedule) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
+func (*Schedule) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Schedule) GetSpec() string {
+	if x != nil {
+		return x.Spec
+	}
+	return ""
+}
+
+func (x *Schedule) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Schedule) GetStartMs() int64 {
+	if x != nil {
+		return x.StartMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetEndMs() int64 {
+	if x != nil {
+		return x.EndMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetJitterMs() int64 {
+	if x != nil {
+		return x.JitterMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetOverlap() Overlap {
+	if x != nil {
+		return x.Overlap
+	}
+	return Overlap_OVERLAP_ALLOW
+}
+
+func (x *Schedule) GetMissed() Missed {
+	if x != nil {
+		return x.Missed
+	}
+	return Missed_MISSED_SKIP
+}
+
+func (x *Schedule) GetMissedMax() uint32 {
+	if x != nil {
+		return x.MissedMax
+	}
+	return 0
+}
+
+func (x *Schedule) GetMissedAfterMs() int64 {
+	if x != nil {
+		return x.MissedAfterMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetJob() *Add {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// PutSchedule makes or replaces a schedule, or (without schedule) only pauses or
+// resumes it. Putting what is there already changes nothing.
+type PutSchedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Schedule      *Schedule              `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Paused        *bool                  `protobuf:"varint,3,opt,name=paused,proto3,oneof" json:"paused,omitempty"`                     // absent: as it is; a new one is not paused
+	IfRevision    uint64                 `protobuf:"varint,4,opt,name=if_revision,json=ifRevision,proto3" json:"if_revision,omitempty"` // 0: any
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSchedule) Reset() {
+	*x = PutSchedule{}
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSchedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSchedule) ProtoMessage() {}
+
+func (x *PutSchedule) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
+func (*PutSchedule) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *PutSchedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutSchedule) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+func (x *PutSchedule) GetPaused() bool {
+	if x != nil && x.Paused != nil {
+		return *x.Paused
+	}
+	return false
+}
+
+func (x *PutSchedule) GetIfRevision() uint64 {
+	if x != nil {
+		return x.IfRevision
+	}
+	return 0
+}
+
+// DeleteSchedule removes a schedule. The jobs of its runs stay.
+type DeleteSchedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	IfRevision    uint64                 `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3" json:"if_revision,omitempty"` // 0: any
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSchedule) Reset() {
+	*x = DeleteSchedule{}
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSchedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSchedule) ProtoMessage() {}
+
+func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
+func (*DeleteSchedule) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *DeleteSchedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteSchedule) GetIfRevision() uint64 {
+	if x != nil {
+		return x.IfRevision
+	}
+	return 0
+}
+
+// FireSchedule starts the runs that the leader found to be due, and says which
+// instant comes next. It is refused unless the schedule is still as the leader
+// saw it, so each run is started once, whoever leads and however often it asks.
+type FireSchedule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                               // what the leader saw
+	ExpectNextMs  int64                  `protobuf:"varint,3,opt,name=expect_next_ms,json=expectNextMs,proto3" json:"expect_next_ms,omitempty"` // what the leader saw; 0: the first instant was not worked out yet
+	Runs          []*ScheduledRun        `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`                                        // oldest first
+	Missed        uint64                 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                                   // instants passed over, or a lower bound of them
+	LastMissedMs  int64                  `protobuf:"varint,6,opt,name=last_missed_ms,json=lastMissedMs,proto3" json:"last_missed_ms,omitempty"` // the latest of them
+	NextMs        int64                  `protobuf:"varint,7,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // the next planned instant; 0: there is none
+	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                         // one run out of turn, planned for this moment; of it only offset_s counts
+	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`                                  // why the leader cannot work out the instants: pause the schedule
+	Entropy       uint64                 `protobuf:"fixed64,10,opt,name=entropy,proto3" json:"entropy,omitempty"`                               // random; what the jitter is made of
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FireSchedule) Reset() {
+	*x = FireSchedule{}
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FireSchedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FireSchedule) ProtoMessage() {}
+
+func (x *FireSchedule) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
+func (*FireSchedule) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *FireSchedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FireSchedule) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *FireSchedule) GetExpectNextMs() int64 {
+	if x != nil {
+		return x.ExpectNextMs
+	}
+	return 0
+}
+
+func (x *FireSchedule) GetRuns() []*ScheduledRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *FireSchedule) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *FireSchedule) GetLastMissedMs() int64 {
+	if x != nil {
+		return x.LastMissedMs
+	}
+	return 0
+}
+
+func (x *FireSchedule) GetNextMs() int64 {
+	if x != nil {
+		return x.NextMs
+	}
+	return 0
+}
+
+func (x *FireSchedule) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
+}
+
+func (x *FireSchedule) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *FireSchedule) GetEntropy() uint64 {
+	if x != nil {
+		return x.Entropy
+	}
+	return 0
+}
+
+// ScheduledRun is one run to start.
+type ScheduledRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PlannedMs     int64                  `protobuf:"varint,1,opt,name=planned_ms,json=plannedMs,proto3" json:"planned_ms,omitempty"`
+	OffsetS       int32                  `protobuf:"varint,2,opt,name=offset_s,json=offsetS,proto3" json:"offset_s,omitempty"` // of the schedule's zone from UTC at that instant
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduledRun) Reset() {
+	*x = ScheduledRun{}
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduledRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduledRun) ProtoMessage() {}
+
+func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
+func (*ScheduledRun) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ScheduledRun) GetPlannedMs() int64 {
+	if x != nil {
+		return x.PlannedMs
+	}
+	return 0
+}
+
+func (x *ScheduledRun) GetOffsetS() int32 {
+	if x != nil {
+		return x.OffsetS
+	}
+	return 0
+}
+
+// ScheduleState is what became of a schedule.
+type ScheduleState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"` // another with every change but a run, and no other schedule's
+	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
+	Trouble       string                 `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"` // why the leader paused it; empty: it did not
+	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	ChangedMs     int64                  `protobuf:"varint,5,opt,name=changed_ms,json=changedMs,proto3" json:"changed_ms,omitempty"` // the instants are worked out from here on
+	AnchorMs      int64                  `protobuf:"varint,6,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`    // what @every counts from
+	Unplanned     bool                   `protobuf:"varint,7,opt,name=unplanned,proto3" json:"unplanned,omitempty"`                  // the leader has yet to work out next_ms
+	NextMs        int64                  `protobuf:"varint,8,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`          // 0: none
+	Runs          uint64                 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`                            // started so far, out of turn too
+	Skipped       uint64                 `protobuf:"varint,10,opt,name=skipped,proto3" json:"skipped,omitempty"`                     // not started because the last job was not done
+	Missed        uint64                 `protobuf:"varint,11,opt,name=missed,proto3" json:"missed,omitempty"`
+	Refused       uint64                 `protobuf:"varint,12,opt,name=refused,proto3" json:"refused,omitempty"`                // no job could be made
+	LastSeq       uint64                 `protobuf:"varint,13,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"` // the job of the last run; 0: none
+	Past          []*PastRun             `protobuf:"bytes,14,rep,name=past,proto3" json:"past,omitempty"`                       // the latest, oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleState) Reset() {
+	*x = ScheduleState{}
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleState) ProtoMessage() {}
+
+func (x *ScheduleState) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
+func (*ScheduleState) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ScheduleState) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *ScheduleState) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
+func (x *ScheduleState) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetChangedMs() int64 {
+	if x != nil {
+		return x.ChangedMs
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetAnchorMs() int64 {
+	if x != nil {
+		return x.AnchorMs
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetUnplanned() bool {
+	if x != nil {
+		return x.Unplanned
+	}
+	return false
+}
+
+func (x *ScheduleState) GetNextMs() int64 {
+	if x != nil {
+		return x.NextMs
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetRuns() uint64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetSkipped() uint64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetLastSeq() uint64 {
+	if x != nil {
+		return x.LastSeq
+	}
+	return 0
+}
+
+func (x *ScheduleState) GetPast() []*PastRun {
+	if x != nil {
+		return x.Past
+	}
+	return nil
+}
+
+type PastRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PlannedMs     int64                  `protobuf:"varint,1,opt,name=planned_ms,json=plannedMs,proto3" json:"planned_ms,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when this was decided
+	Outcome       RunOutcome             `protobuf:"varint,3,opt,name=outcome,proto3,enum=tarry.v1.RunOutcome" json:"outcome,omitempty"`
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`                      // of the job
+	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`                         // of the job
+	Code          Code                   `protobuf:"varint,6,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"` // with RUN_REFUSED: why
+	Count         uint64                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`                  // with RUN_MISSED: so many instants, of which planned_ms is the latest
+	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                      // out of turn
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastRun) Reset() {
+	*x = PastRun{}
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastRun) ProtoMessage() {}
+
+func (x *PastRun) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
+func (*PastRun) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *PastRun) GetPlannedMs() int64 {
+	if x != nil {
+		return x.PlannedMs
+	}
+	return 0
+}
+
+func (x *PastRun) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *PastRun) GetOutcome() RunOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return RunOutcome_RUN_STARTED
+}
+
+func (x *PastRun) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *PastRun) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PastRun) GetCode() Code {
+	if x != nil {
+		return x.Code
+	}
+	return Code_OK
+}
+
+func (x *PastRun) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PastRun) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
+}
+
+// ScheduleInfo is everything known of one schedule; what GET shows.
+type ScheduleInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Schedule      *Schedule              `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	State         *ScheduleState         `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleInfo) Reset() {
+	*x = ScheduleInfo{}
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleInfo) ProtoMessage() {}
+
+func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
+func (*ScheduleInfo) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ScheduleInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScheduleInfo) GetSchedule() *Schedule {
+	if x != nil {
+		return x.Schedule
+	}
+	return nil
+}
+
+func (x *ScheduleInfo) GetState() *ScheduleState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
 var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
@@ -2783,7 +5149,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xaa\x06\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xf9\b\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -2806,7 +5172,13 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vpause_topic\x18\x0f \x01(\v2\x14.tarry.v1.PauseTopicH\x00R\n" +
 	"pauseTopic\x12*\n" +
 	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06update\x12-\n" +
-	"\acompose\x18\x11 \x01(\v2\x11.tarry.v1.ComposeH\x00R\acomposeB\x06\n" +
+	"\acompose\x18\x11 \x01(\v2\x11.tarry.v1.ComposeH\x00R\acompose\x121\n" +
+	"\tset_topic\x18\x12 \x01(\v2\x12.tarry.v1.SetTopicH\x00R\bsetTopic\x12:\n" +
+	"\fput_schedule\x18\x15 \x01(\v2\x15.tarry.v1.PutScheduleH\x00R\vputSchedule\x12C\n" +
+	"\x0fdelete_schedule\x18\x16 \x01(\v2\x18.tarry.v1.DeleteScheduleH\x00R\x0edeleteSchedule\x12=\n" +
+	"\rfire_schedule\x18\x17 \x01(\v2\x16.tarry.v1.FireScheduleH\x00R\ffireSchedule\x12'\n" +
+	"\x05purge\x18\x13 \x01(\v2\x0f.tarry.v1.PurgeH\x00R\x05purge\x121\n" +
+	"\tmove_jobs\x18\x14 \x01(\v2\x12.tarry.v1.MoveJobsH\x00R\bmoveJobsB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -2816,7 +5188,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"generation\"P\n" +
 	"\tCondition\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\x86\x03\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xca\x03\n" +
 	"\x03Add\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -2830,19 +5202,57 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tif_exists\x18\n" +
 	" \x01(\x0e2\x12.tarry.v1.IfExistsR\bifExists\x121\n" +
 	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12(\n" +
-	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"a\n" +
+	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\x12\x1b\n" +
+	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"a\n" +
 	"\x06Extras\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
 	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xa6\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"/\n" +
+	"\aHeaders\x12$\n" +
+	"\x04list\x18\x01 \x03(\v2\x10.tarry.v1.HeaderR\x04list\"\xa6\x01\n" +
 	"\aBackoff\x12\x1b\n" +
 	"\tdelays_ms\x18\x01 \x03(\x03R\bdelaysMs\x12\x17\n" +
 	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
 	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
 	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
-	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x91\x03\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x87\x04\n" +
+	"\rTopicSettings\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1a\n" +
+	"\x06ttr_ms\x18\x02 \x01(\x03H\x00R\x05ttrMs\x88\x01\x01\x12&\n" +
+	"\fmax_attempts\x18\x03 \x01(\rH\x01R\vmaxAttempts\x88\x01\x01\x12+\n" +
+	"\abackoff\x18\x04 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12$\n" +
+	"\vmax_pending\x18\x05 \x01(\x04H\x02R\n" +
+	"maxPending\x88\x01\x01\x12&\n" +
+	"\fmax_reserved\x18\x06 \x01(\x04H\x03R\vmaxReserved\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"rate_milli\x18\a \x01(\x04R\trateMilli\x12\x14\n" +
+	"\x05burst\x18\b \x01(\rR\x05burst\x12\x1b\n" +
+	"\texpire_ms\x18\t \x01(\x03R\bexpireMs\x12(\n" +
+	"\x06expiry\x18\n" +
+	" \x01(\x0e2\x10.tarry.v1.ExpiryR\x06expiry\x12\x1b\n" +
+	"\tretain_ms\x18\v \x01(\x03R\bretainMs\x12\x1b\n" +
+	"\tspread_ms\x18\f \x01(\x03R\bspreadMs\x12(\n" +
+	"\x04push\x18\x0e \x01(\v2\x14.tarry.v1.PushTargetR\x04pushB\t\n" +
+	"\a_ttr_msB\x0f\n" +
+	"\r_max_attemptsB\x0e\n" +
+	"\f_max_pendingB\x0f\n" +
+	"\r_max_reserved\"w\n" +
+	"\n" +
+	"PushTarget\x12\x10\n" +
+	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12 \n" +
+	"\vconcurrency\x18\x04 \x01(\rR\vconcurrency\"\x8b\x01\n" +
+	"\bSetTopic\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x123\n" +
+	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12$\n" +
+	"\vif_revision\x18\x03 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01B\x0e\n" +
+	"\f_if_revision\"\xeb\x03\n" +
 	"\x06Update\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12\x1e\n" +
@@ -2852,28 +5262,47 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06ttr_ms\x18\x06 \x01(\x03H\x03R\x05ttrMs\x88\x01\x01\x12&\n" +
 	"\fmax_attempts\x18\a \x01(\rH\x04R\vmaxAttempts\x88\x01\x01\x12\x17\n" +
 	"\x04body\x18\b \x01(\fH\x05R\x04body\x88\x01\x01\x12/\n" +
-	"\tbody_kind\x18\t \x01(\x0e2\x12.tarry.v1.BodyKindR\bbodyKindB\v\n" +
+	"\tbody_kind\x18\t \x01(\x0e2\x12.tarry.v1.BodyKindR\bbodyKind\x12+\n" +
+	"\abackoff\x18\n" +
+	" \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12+\n" +
+	"\aheaders\x18\v \x01(\v2\x11.tarry.v1.HeadersR\aheadersB\v\n" +
 	"\t_delay_msB\t\n" +
 	"\a_due_msB\v\n" +
 	"\t_priorityB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\a\n" +
-	"\x05_body\"g\n" +
+	"\x05_body\"\xc0\x01\n" +
+	"\bJobQuery\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12(\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.tarry.v1.FilterR\x06filter\x12\x10\n" +
+	"\x03max\x18\x04 \x01(\rR\x03max\x12\x12\n" +
+	"\x04body\x18\x05 \x01(\bR\x04body\x12'\n" +
+	"\x05after\x18\x06 \x01(\v2\x11.tarry.v1.JobMarkR\x05after\"g\n" +
+	"\aJobMark\x12%\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12%\n" +
+	"\x05place\x18\x02 \x01(\v2\x0f.tarry.v1.PlaceR\x05place\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"S\n" +
+	"\aJobPage\x12!\n" +
+	"\x04jobs\x18\x01 \x03(\v2\r.tarry.v1.JobR\x04jobs\x12%\n" +
+	"\x04next\x18\x02 \x01(\v2\x11.tarry.v1.JobMarkR\x04next\"\x83\x01\n" +
 	"\aReserve\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x15\n" +
 	"\x06ttr_ms\x18\x03 \x01(\x03R\x05ttrMs\x12\x1b\n" +
-	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"D\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x12\x1a\n" +
+	"\bconsumer\x18\x05 \x01(\tR\bconsumer\"`\n" +
 	"\n" +
 	"ReserveJob\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
-	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\")\n" +
+	"\x06ttr_ms\x18\x02 \x01(\x03R\x05ttrMs\x12\x1a\n" +
+	"\bconsumer\x18\x03 \x01(\tR\bconsumer\")\n" +
 	"\x06Finish\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"\x83\x01\n" +
 	"\x06Delete\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12%\n" +
 	"\x0espare_reserved\x18\x02 \x01(\bR\rspareReserved\x121\n" +
-	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\x8e\x02\n" +
+	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\xaf\x02\n" +
 	"\aRelease\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12!\n" +
@@ -2883,7 +5312,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vundelivered\x18\x06 \x01(\bR\vundelivered\x12\x1a\n" +
 	"\breturned\x18\a \x01(\bR\breturned\x12\x18\n" +
 	"\abackoff\x18\b \x01(\bR\abackoff\x12\x18\n" +
-	"\aentropy\x18\t \x01(\x06R\aentropy\"V\n" +
+	"\aentropy\x18\t \x01(\x06R\aentropy\x12\x1f\n" +
+	"\vreserved_ms\x18\f \x01(\x03R\n" +
+	"reservedMs\"V\n" +
 	"\aCompose\x12(\n" +
 	"\x06finish\x18\x01 \x01(\v2\x10.tarry.v1.FinishR\x06finish\x12!\n" +
 	"\x04adds\x18\x02 \x03(\v2\r.tarry.v1.AddR\x04adds\"?\n" +
@@ -2894,19 +5325,60 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12!\n" +
 	"\fset_priority\x18\x02 \x01(\bR\vsetPriority\x12\x1a\n" +
 	"\bpriority\x18\x03 \x01(\rR\bpriority\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"'\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"B\n" +
 	"\x04Kick\x12\x1f\n" +
-	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\"R\n" +
+	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
+	"\bto_topic\x18\x02 \x01(\tR\atoTopic\"\xb3\x01\n" +
 	"\tKickTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1d\n" +
 	"\n" +
-	"or_delayed\x18\x03 \x01(\bR\torDelayed\"U\n" +
+	"or_delayed\x18\x03 \x01(\bR\torDelayed\x12%\n" +
+	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\x12\x1d\n" +
+	"\n" +
+	"rate_milli\x18\x05 \x01(\rR\trateMilli\x12\x19\n" +
+	"\bto_topic\x18\x06 \x01(\tR\atoTopic\"m\n" +
+	"\x05Sweep\x12(\n" +
+	"\x06filter\x18\x01 \x01(\v2\x10.tarry.v1.FilterR\x06filter\x12\x12\n" +
+	"\x04scan\x18\x02 \x01(\rR\x04scan\x12&\n" +
+	"\x04from\x18\x03 \x01(\v2\x12.tarry.v1.ProgressR\x04from\"v\n" +
+	"\bProgress\x12%\n" +
+	"\x05after\x18\x01 \x01(\v2\x0f.tarry.v1.PlaceR\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x04R\x05limit\x12\x19\n" +
+	"\bstart_ms\x18\x03 \x01(\x03R\astartMs\x12\x12\n" +
+	"\x04done\x18\x04 \x01(\x04R\x04done\"O\n" +
+	"\x05Place\x12\x1a\n" +
+	"\bpriority\x18\x01 \x01(\rR\bpriority\x12\x18\n" +
+	"\ainstant\x18\x02 \x01(\x03R\ainstant\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\xe5\x01\n" +
+	"\x06Filter\x12\x1b\n" +
+	"\tid_prefix\x18\x01 \x01(\tR\bidPrefix\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1e\n" +
+	"\vdue_from_ms\x18\x03 \x01(\x03R\tdueFromMs\x12\x1a\n" +
+	"\tdue_to_ms\x18\x04 \x01(\x03R\adueToMs\x12 \n" +
+	"\fdied_from_ms\x18\x05 \x01(\x03R\n" +
+	"diedFromMs\x12\x1c\n" +
+	"\n" +
+	"died_to_ms\x18\x06 \x01(\x03R\bdiedToMs\x12*\n" +
+	"\aheaders\x18\a \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"}\n" +
+	"\x05Purge\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\x12%\n" +
+	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\"\x8c\x01\n" +
+	"\bMoveJobs\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12'\n" +
+	"\x06states\x18\x03 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\x12\x10\n" +
+	"\x03max\x18\x04 \x01(\rR\x03max\x12\x1f\n" +
+	"\x03ref\x18\x05 \x01(\v2\r.tarry.v1.RefR\x03ref\"\x8a\x01\n" +
 	"\n" +
 	"PauseTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x19\n" +
 	"\bpause_ms\x18\x02 \x01(\x03R\apauseMs\x12\x16\n" +
-	"\x06create\x18\x03 \x01(\bR\x06create\"5\n" +
+	"\x06create\x18\x03 \x01(\bR\x06create\x12\x19\n" +
+	"\buntil_ms\x18\x04 \x01(\x03R\auntilMs\x12\x18\n" +
+	"\aendless\x18\x05 \x01(\bR\aendless\"5\n" +
 	"\aAdvance\x12\x10\n" +
 	"\x03max\x18\x01 \x01(\rR\x03max\x12\x18\n" +
 	"\aentropy\x18\x02 \x01(\x06R\aentropy\"\x1a\n" +
@@ -2917,7 +5389,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xbe\x03\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc8\x04\n" +
 	"\x06Result\x12\"\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
@@ -2934,7 +5406,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\brevision\x18\f \x01(\rR\brevision\x12\x1a\n" +
 	"\breplaced\x18\r \x01(\bR\breplaced\x12\x1c\n" +
 	"\tpostponed\x18\x0e \x01(\bR\tpostponed\x12&\n" +
-	"\x05parts\x18\x0f \x03(\v2\x10.tarry.v1.ResultR\x05parts\"5\n" +
+	"\x05parts\x18\x0f \x03(\v2\x10.tarry.v1.ResultR\x05parts\x123\n" +
+	"\bsettings\x18\x10 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12+\n" +
+	"\x11schedule_revision\x18\x14 \x01(\x04R\x10scheduleRevision\x12&\n" +
+	"\x04next\x18\x12 \x01(\v2\x12.tarry.v1.ProgressR\x04next\"5\n" +
 	"\aResults\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe3\x02\n" +
 	"\bReserved\x12\x0e\n" +
@@ -2952,7 +5427,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x11reserved_until_ms\x18\n" +
 	" \x01(\x03R\x0freservedUntilMs\x12\x15\n" +
 	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\x12(\n" +
-	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"\xb0\x05\n" +
+	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"\xea\x06\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -2980,7 +5455,38 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06extras\x18\x16 \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\x17 \x01(\tR\tlastError\x12\x17\n" +
-	"\adied_ms\x18\x18 \x01(\x03R\x06diedMs\"\x8e\x03\n" +
+	"\adied_ms\x18\x18 \x01(\x03R\x06diedMs\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x19 \x01(\x03R\texpiresMs\x12\x19\n" +
+	"\bended_ms\x18\x1e \x01(\x03R\aendedMs\x12*\n" +
+	"\x11retained_until_ms\x18\x1f \x01(\x03R\x0fretainedUntilMs\x12)\n" +
+	"\ahistory\x18  \x03(\v2\x0f.tarry.v1.EventR\ahistory\x12'\n" +
+	"\x0fhistory_dropped\x18! \x01(\rR\x0ehistoryDropped\"\x82\x03\n" +
+	"\x05Event\x12(\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x14.tarry.v1.Event.KindR\x04kind\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12%\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\rR\aattempt\x12\x15\n" +
+	"\x06due_ms\x18\x05 \x01(\x03R\x05dueMs\x12\x1a\n" +
+	"\bconsumer\x18\x06 \x01(\tR\bconsumer\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\xad\x01\n" +
+	"\x04Kind\x12\b\n" +
+	"\x04NONE\x10\x00\x12\t\n" +
+	"\x05ADDED\x10\x01\x12\f\n" +
+	"\bRESERVED\x10\x02\x12\f\n" +
+	"\bRELEASED\x10\x03\x12\r\n" +
+	"\tTIMED_OUT\x10\x04\x12\n" +
+	"\n" +
+	"\x06BURIED\x10\x05\x12\n" +
+	"\n" +
+	"\x06KICKED\x10\x06\x12\v\n" +
+	"\aUPDATED\x10\a\x12\r\n" +
+	"\tPOSTPONED\x10\b\x12\t\n" +
+	"\x05MOVED\x10\t\x12\f\n" +
+	"\bFINISHED\x10\n" +
+	"\x12\v\n" +
+	"\aDELETED\x10\v\x12\v\n" +
+	"\aEXPIRED\x10\f\"\xa7\x04\n" +
 	"\x05Topic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\adelayed\x18\x02 \x01(\x04R\adelayed\x12\x14\n" +
@@ -2997,11 +5503,87 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06urgent\x18\f \x01(\x04R\x06urgent\x12&\n" +
 	"\x0fpaused_until_ms\x18\r \x01(\x03R\rpausedUntilMs\x12\x19\n" +
 	"\bpause_ms\x18\x0e \x01(\x03R\apauseMs\x12\x16\n" +
-	"\x06pauses\x18\x0f \x01(\x04R\x06pauses*)\n" +
+	"\x06pauses\x18\x0f \x01(\x04R\x06pauses\x123\n" +
+	"\bsettings\x18\x10 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12\x18\n" +
+	"\aexpired\x18\x11 \x01(\x04R\aexpired\x12,\n" +
+	"\x12throttled_until_ms\x18\x19 \x01(\x03R\x10throttledUntilMs\x12\x1a\n" +
+	"\bretained\x18\x1e \x01(\x04R\bretained\"\xc0\x02\n" +
+	"\bSchedule\x12\x12\n" +
+	"\x04spec\x18\x01 \x01(\tR\x04spec\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\tR\x04zone\x12\x19\n" +
+	"\bstart_ms\x18\x03 \x01(\x03R\astartMs\x12\x15\n" +
+	"\x06end_ms\x18\x04 \x01(\x03R\x05endMs\x12\x1b\n" +
+	"\tjitter_ms\x18\x05 \x01(\x03R\bjitterMs\x12+\n" +
+	"\aoverlap\x18\x06 \x01(\x0e2\x11.tarry.v1.OverlapR\aoverlap\x12(\n" +
+	"\x06missed\x18\a \x01(\x0e2\x10.tarry.v1.MissedR\x06missed\x12\x1d\n" +
+	"\n" +
+	"missed_max\x18\b \x01(\rR\tmissedMax\x12&\n" +
+	"\x0fmissed_after_ms\x18\t \x01(\x03R\rmissedAfterMs\x12\x1f\n" +
+	"\x03job\x18\n" +
+	" \x01(\v2\r.tarry.v1.AddR\x03job\"\x9a\x01\n" +
+	"\vPutSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
+	"\bschedule\x18\x02 \x01(\v2\x12.tarry.v1.ScheduleR\bschedule\x12\x1b\n" +
+	"\x06paused\x18\x03 \x01(\bH\x00R\x06paused\x88\x01\x01\x12\x1f\n" +
+	"\vif_revision\x18\x04 \x01(\x04R\n" +
+	"ifRevisionB\t\n" +
+	"\a_paused\"E\n" +
+	"\x0eDeleteSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vif_revision\x18\x02 \x01(\x04R\n" +
+	"ifRevision\"\xad\x02\n" +
+	"\fFireSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12$\n" +
+	"\x0eexpect_next_ms\x18\x03 \x01(\x03R\fexpectNextMs\x12*\n" +
+	"\x04runs\x18\x04 \x03(\v2\x16.tarry.v1.ScheduledRunR\x04runs\x12\x16\n" +
+	"\x06missed\x18\x05 \x01(\x04R\x06missed\x12$\n" +
+	"\x0elast_missed_ms\x18\x06 \x01(\x03R\flastMissedMs\x12\x17\n" +
+	"\anext_ms\x18\a \x01(\x03R\x06nextMs\x12\x10\n" +
+	"\x03now\x18\b \x01(\bR\x03now\x12\x18\n" +
+	"\atrouble\x18\t \x01(\tR\atrouble\x12\x18\n" +
+	"\aentropy\x18\n" +
+	" \x01(\x06R\aentropy\"H\n" +
+	"\fScheduledRun\x12\x1d\n" +
+	"\n" +
+	"planned_ms\x18\x01 \x01(\x03R\tplannedMs\x12\x19\n" +
+	"\boffset_s\x18\x02 \x01(\x05R\aoffsetS\"\x91\x03\n" +
+	"\rScheduleState\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x18\n" +
+	"\atrouble\x18\x03 \x01(\tR\atrouble\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"changed_ms\x18\x05 \x01(\x03R\tchangedMs\x12\x1b\n" +
+	"\tanchor_ms\x18\x06 \x01(\x03R\banchorMs\x12\x1c\n" +
+	"\tunplanned\x18\a \x01(\bR\tunplanned\x12\x17\n" +
+	"\anext_ms\x18\b \x01(\x03R\x06nextMs\x12\x12\n" +
+	"\x04runs\x18\t \x01(\x04R\x04runs\x12\x18\n" +
+	"\askipped\x18\n" +
+	" \x01(\x04R\askipped\x12\x16\n" +
+	"\x06missed\x18\v \x01(\x04R\x06missed\x12\x18\n" +
+	"\arefused\x18\f \x01(\x04R\arefused\x12\x19\n" +
+	"\blast_seq\x18\r \x01(\x04R\alastSeq\x12%\n" +
+	"\x04past\x18\x0e \x03(\v2\x11.tarry.v1.PastRunR\x04past\"\xdb\x01\n" +
+	"\aPastRun\x12\x1d\n" +
+	"\n" +
+	"planned_ms\x18\x01 \x01(\x03R\tplannedMs\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12.\n" +
+	"\aoutcome\x18\x03 \x01(\x0e2\x14.tarry.v1.RunOutcomeR\aoutcome\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12\"\n" +
+	"\x04code\x18\x06 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12\x14\n" +
+	"\x05count\x18\a \x01(\x04R\x05count\x12\x10\n" +
+	"\x03now\x18\b \x01(\bR\x03now\"\x81\x01\n" +
+	"\fScheduleInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
+	"\bschedule\x18\x02 \x01(\v2\x12.tarry.v1.ScheduleR\bschedule\x12-\n" +
+	"\x05state\x18\x03 \x01(\v2\x17.tarry.v1.ScheduleStateR\x05state*)\n" +
 	"\bBodyKind\x12\x0e\n" +
 	"\n" +
 	"BODY_BYTES\x10\x00\x12\r\n" +
-	"\tBODY_JSON\x10\x01*_\n" +
+	"\tBODY_JSON\x10\x01*\x86\x01\n" +
 	"\x05State\x12\x0e\n" +
 	"\n" +
 	"STATE_NONE\x10\x00\x12\x11\n" +
@@ -3009,12 +5591,17 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vSTATE_READY\x10\x02\x12\x12\n" +
 	"\x0eSTATE_RESERVED\x10\x03\x12\x0e\n" +
 	"\n" +
-	"STATE_DEAD\x10\x04*e\n" +
+	"STATE_DEAD\x10\x04\x12\x12\n" +
+	"\x0eSTATE_FINISHED\x10\x05\x12\x11\n" +
+	"\rSTATE_DELETED\x10\x06*e\n" +
 	"\bIfExists\x12\x16\n" +
 	"\x12IF_EXISTS_CONFLICT\x10\x00\x12\x12\n" +
 	"\x0eIF_EXISTS_KEEP\x10\x01\x12\x15\n" +
 	"\x11IF_EXISTS_REPLACE\x10\x02\x12\x16\n" +
-	"\x12IF_EXISTS_POSTPONE\x10\x03*\xd9\x01\n" +
+	"\x12IF_EXISTS_POSTPONE\x10\x03**\n" +
+	"\x06Expiry\x12\x0f\n" +
+	"\vEXPIRY_DROP\x10\x00\x12\x0f\n" +
+	"\vEXPIRY_DEAD\x10\x01*\x94\x02\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -3028,7 +5615,27 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x10ALREADY_RESERVED\x10\t\x12\x10\n" +
 	"\fALREADY_DEAD\x10\n" +
 	"\x12\x14\n" +
-	"\x10CONDITION_FAILED\x10\vB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\x10CONDITION_FAILED\x10\v\x12\x0e\n" +
+	"\n" +
+	"TOPIC_FULL\x10\r\x12\x16\n" +
+	"\x12TOO_MANY_SCHEDULES\x10\x0e\x12\x11\n" +
+	"\rTOPIC_LIMITED\x10\x13*.\n" +
+	"\aOverlap\x12\x11\n" +
+	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
+	"\fOVERLAP_SKIP\x10\x01*9\n" +
+	"\x06Missed\x12\x0f\n" +
+	"\vMISSED_SKIP\x10\x00\x12\x0e\n" +
+	"\n" +
+	"MISSED_ONE\x10\x01\x12\x0e\n" +
+	"\n" +
+	"MISSED_ALL\x10\x02*O\n" +
+	"\n" +
+	"RunOutcome\x12\x0f\n" +
+	"\vRUN_STARTED\x10\x00\x12\x0f\n" +
+	"\vRUN_SKIPPED\x10\x01\x12\x0e\n" +
+	"\n" +
+	"RUN_MISSED\x10\x02\x12\x0f\n" +
+	"\vRUN_REFUSED\x10\x03B\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_command_proto_rawDescOnce sync.Once
@@ -3042,97 +5649,169 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 	return file_job_jobpb_command_proto_rawDescData
 }
 
-var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_job_jobpb_command_proto_goTypes = []any{
-	(BodyKind)(0),        // 0: tarry.v1.BodyKind
-	(State)(0),           // 1: tarry.v1.State
-	(IfExists)(0),        // 2: tarry.v1.IfExists
-	(Code)(0),            // 3: tarry.v1.Code
-	(*Entry)(nil),        // 4: tarry.v1.Entry
-	(*Op)(nil),           // 5: tarry.v1.Op
-	(*Ref)(nil),          // 6: tarry.v1.Ref
-	(*Condition)(nil),    // 7: tarry.v1.Condition
-	(*Add)(nil),          // 8: tarry.v1.Add
-	(*Extras)(nil),       // 9: tarry.v1.Extras
-	(*Header)(nil),       // 10: tarry.v1.Header
-	(*Backoff)(nil),      // 11: tarry.v1.Backoff
-	(*Update)(nil),       // 12: tarry.v1.Update
-	(*Reserve)(nil),      // 13: tarry.v1.Reserve
-	(*ReserveJob)(nil),   // 14: tarry.v1.ReserveJob
-	(*Finish)(nil),       // 15: tarry.v1.Finish
-	(*Delete)(nil),       // 16: tarry.v1.Delete
-	(*Release)(nil),      // 17: tarry.v1.Release
-	(*Compose)(nil),      // 18: tarry.v1.Compose
-	(*Touch)(nil),        // 19: tarry.v1.Touch
-	(*Bury)(nil),         // 20: tarry.v1.Bury
-	(*Kick)(nil),         // 21: tarry.v1.Kick
-	(*KickTopic)(nil),    // 22: tarry.v1.KickTopic
-	(*PauseTopic)(nil),   // 23: tarry.v1.PauseTopic
-	(*Advance)(nil),      // 24: tarry.v1.Advance
-	(*Mark)(nil),         // 25: tarry.v1.Mark
-	(*SetCluster)(nil),   // 26: tarry.v1.SetCluster
-	(*ForgetMember)(nil), // 27: tarry.v1.ForgetMember
-	(*Result)(nil),       // 28: tarry.v1.Result
-	(*Results)(nil),      // 29: tarry.v1.Results
-	(*Reserved)(nil),     // 30: tarry.v1.Reserved
-	(*Job)(nil),          // 31: tarry.v1.Job
-	(*Topic)(nil),        // 32: tarry.v1.Topic
+	(BodyKind)(0),          // 0: tarry.v1.BodyKind
+	(State)(0),             // 1: tarry.v1.State
+	(IfExists)(0),          // 2: tarry.v1.IfExists
+	(Expiry)(0),            // 3: tarry.v1.Expiry
+	(Code)(0),              // 4: tarry.v1.Code
+	(Overlap)(0),           // 5: tarry.v1.Overlap
+	(Missed)(0),            // 6: tarry.v1.Missed
+	(RunOutcome)(0),        // 7: tarry.v1.RunOutcome
+	(Event_Kind)(0),        // 8: tarry.v1.Event.Kind
+	(*Entry)(nil),          // 9: tarry.v1.Entry
+	(*Op)(nil),             // 10: tarry.v1.Op
+	(*Ref)(nil),            // 11: tarry.v1.Ref
+	(*Condition)(nil),      // 12: tarry.v1.Condition
+	(*Add)(nil),            // 13: tarry.v1.Add
+	(*Extras)(nil),         // 14: tarry.v1.Extras
+	(*Header)(nil),         // 15: tarry.v1.Header
+	(*Headers)(nil),        // 16: tarry.v1.Headers
+	(*Backoff)(nil),        // 17: tarry.v1.Backoff
+	(*TopicSettings)(nil),  // 18: tarry.v1.TopicSettings
+	(*PushTarget)(nil),     // 19: tarry.v1.PushTarget
+	(*SetTopic)(nil),       // 20: tarry.v1.SetTopic
+	(*Update)(nil),         // 21: tarry.v1.Update
+	(*JobQuery)(nil),       // 22: tarry.v1.JobQuery
+	(*JobMark)(nil),        // 23: tarry.v1.JobMark
+	(*JobPage)(nil),        // 24: tarry.v1.JobPage
+	(*Reserve)(nil),        // 25: tarry.v1.Reserve
+	(*ReserveJob)(nil),     // 26: tarry.v1.ReserveJob
+	(*Finish)(nil),         // 27: tarry.v1.Finish
+	(*Delete)(nil),         // 28: tarry.v1.Delete
+	(*Release)(nil),        // 29: tarry.v1.Release
+	(*Compose)(nil),        // 30: tarry.v1.Compose
+	(*Touch)(nil),          // 31: tarry.v1.Touch
+	(*Bury)(nil),           // 32: tarry.v1.Bury
+	(*Kick)(nil),           // 33: tarry.v1.Kick
+	(*KickTopic)(nil),      // 34: tarry.v1.KickTopic
+	(*Sweep)(nil),          // 35: tarry.v1.Sweep
+	(*Progress)(nil),       // 36: tarry.v1.Progress
+	(*Place)(nil),          // 37: tarry.v1.Place
+	(*Filter)(nil),         // 38: tarry.v1.Filter
+	(*Purge)(nil),          // 39: tarry.v1.Purge
+	(*MoveJobs)(nil),       // 40: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),     // 41: tarry.v1.PauseTopic
+	(*Advance)(nil),        // 42: tarry.v1.Advance
+	(*Mark)(nil),           // 43: tarry.v1.Mark
+	(*SetCluster)(nil),     // 44: tarry.v1.SetCluster
+	(*ForgetMember)(nil),   // 45: tarry.v1.ForgetMember
+	(*Result)(nil),         // 46: tarry.v1.Result
+	(*Results)(nil),        // 47: tarry.v1.Results
+	(*Reserved)(nil),       // 48: tarry.v1.Reserved
+	(*Job)(nil),            // 49: tarry.v1.Job
+	(*Event)(nil),          // 50: tarry.v1.Event
+	(*Topic)(nil),          // 51: tarry.v1.Topic
+	(*Schedule)(nil),       // 52: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 53: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 54: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 55: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 56: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 57: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 58: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 59: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
-	5,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
-	8,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	13, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	15, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	16, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	17, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	19, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	20, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	21, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	22, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	24, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	25, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	26, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	27, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	14, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	23, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	12, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	18, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
-	1,  // 18: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 19: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 20: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	7,  // 21: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	9,  // 22: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	11, // 23: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	10, // 24: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	6,  // 25: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	7,  // 26: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 27: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	6,  // 28: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	6,  // 29: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	6,  // 30: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	7,  // 31: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	6,  // 32: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	15, // 33: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	8,  // 34: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
-	6,  // 35: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	6,  // 36: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	6,  // 37: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	3,  // 38: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 39: tarry.v1.Result.state:type_name -> tarry.v1.State
-	30, // 40: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	28, // 41: tarry.v1.Result.parts:type_name -> tarry.v1.Result
-	28, // 42: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 43: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	9,  // 44: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 45: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 46: tarry.v1.Job.state:type_name -> tarry.v1.State
-	9,  // 47: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	10, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
+	13, // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
+	25, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	27, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	28, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	29, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	31, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	32, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	33, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	34, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	42, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	43, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	44, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	45, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	26, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	41, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	21, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	30, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
+	20, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
+	53, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	54, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	55, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	39, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
+	40, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	1,  // 24: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 25: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 26: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	12, // 27: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	14, // 28: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	17, // 29: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	15, // 30: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	15, // 31: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	17, // 32: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,  // 33: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	19, // 34: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	18, // 35: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	11, // 36: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	12, // 37: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 38: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	17, // 39: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	16, // 40: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,  // 41: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	38, // 42: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	23, // 43: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,  // 44: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	37, // 45: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	49, // 46: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	23, // 47: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	11, // 48: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	11, // 49: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	11, // 50: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	12, // 51: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	11, // 52: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	27, // 53: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	13, // 54: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	11, // 55: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	11, // 56: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	11, // 57: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	35, // 58: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	38, // 59: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	36, // 60: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	37, // 61: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	15, // 62: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,  // 63: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	35, // 64: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,  // 65: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	11, // 66: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	4,  // 67: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 68: tarry.v1.Result.state:type_name -> tarry.v1.State
+	48, // 69: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	46, // 70: tarry.v1.Result.parts:type_name -> tarry.v1.Result
+	18, // 71: tarry.v1.Result.settings:type_name -> tarry.v1.TopicSettings
+	36, // 72: tarry.v1.Result.next:type_name -> tarry.v1.Progress
+	46, // 73: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 74: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	14, // 75: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 76: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 77: tarry.v1.Job.state:type_name -> tarry.v1.State
+	14, // 78: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	50, // 79: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	8,  // 80: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 81: tarry.v1.Event.state:type_name -> tarry.v1.State
+	18, // 82: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	5,  // 83: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	6,  // 84: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	13, // 85: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	52, // 86: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	56, // 87: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	58, // 88: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	7,  // 89: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	4,  // 90: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	52, // 91: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	57, // 92: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	93, // [93:93] is the sub-list for method output_type
+	93, // [93:93] is the sub-list for method input_type
+	93, // [93:93] is the sub-list for extension type_name
+	93, // [93:93] is the sub-list for extension extendee
+	0,  // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -3158,15 +5837,24 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PauseTopic)(nil),
 		(*Op_Update)(nil),
 		(*Op_Compose)(nil),
+		(*Op_SetTopic)(nil),
+		(*Op_PutSchedule)(nil),
+		(*Op_DeleteSchedule)(nil),
+		(*Op_FireSchedule)(nil),
+		(*Op_Purge)(nil),
+		(*Op_MoveJobs)(nil),
 	}
-	file_job_jobpb_command_proto_msgTypes[8].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   29,
+			NumEnums:      9,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,39 @@
+package job
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"tarry/job/jobpb"
+)
+
+// Limits on targets of pushes: how many topics may have one; the sizes of its
+// settings, how long it may take for an answer, and for how many posts at once.
+const (
+	MaxPushTargets         = 1000
+	MaxPushURLBytes        = 2000
+	MinPushSecretBytes     = 16
+	MaxPushSecretBytes     = 256
+	DefaultPushTimeout     = 10 * time.Second
+	MinPushTimeout         = 100 * time.Millisecond
+	MaxPushTimeout         = 5 * time.Minute
+	DefaultPushConcurrency = 10
+	MaxPushConcurrency     = 100
+)
+
+// checkPush checks a target as far as the state machine is concerned; the border
+// parses the URL and knows what may be reached.
+func checkPush(p *jobpb.PushTarget) error {
+	switch {
+	case p == nil:
+	case p.Url == "" || len(p.Url) > MaxPushURLBytes || !utf8.ValidString(p.Url):
+		return Errorf(CodeInvalid, "push.url has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), MaxPushURLBytes)
+	case len(p.Secret) < MinPushSecretBytes || len(p.Secret) > MaxPushSecretBytes || !utf8.ValidString(p.Secret):
+		return Errorf(CodeInvalid, "push.secret has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), MinPushSecretBytes, MaxPushSecretBytes)
+	case p.TimeoutMs != 0 && (p.TimeoutMs < int64(MinPushTimeout/1e6) || p.TimeoutMs > int64(MaxPushTimeout/1e6)):
+		return Errorf(CodeInvalid, "push.timeout is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, MinPushTimeout.Seconds(), MaxPushTimeout.Seconds())
+	case p.Concurrency > MaxPushConcurrency:
+		return Errorf(CodeInvalid, "push.concurrency is %d; it must be between 1 and %d", p.Concurrency, MaxPushConcurrency)
+	}
+	return nil
+}

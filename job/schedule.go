@@ -1,0 +1,95 @@
+package job
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/job/jobpb"
+)
+
+// CheckScheduleName checks the name of a schedule. The ids of its jobs begin with
+// it, and it can stand inside a JSON string as it is.
+func CheckScheduleName(field, name string) error {
+	switch {
+	case len(name) > MaxScheduleNameBytes:
+		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(name), MaxScheduleNameBytes)
+	case strings.ContainsAny(name, "\"\\{}"):
+		return Errorf(CodeInvalid, "%s is %.40q; quotes, backslashes and braces are not allowed", field, name)
+	case name == "preview":
+		return Errorf(CodeInvalid, "%s is %q, which is kept for the call of that name", field, name)
+	}
+	return CheckID(field, name)
+}
+
+// CheckSchedule checks all of a schedule but its spec, its zone and what an add is
+// checked for. The fields in errors are those of the HTTP API.
+func CheckSchedule(s *jobpb.Schedule) error {
+	j := s.Job
+	switch {
+	case j == nil:
+		return Errorf(CodeInvalid, "the schedule has no job")
+	case j.Id != "" || j.DelayMs != 0 || j.DueMs != 0 || j.IfExists != 0 || j.Condition != nil:
+		return Errorf(CodeInvalid, "the job of a schedule has no id, delay, due instant or condition of its own")
+	case len(j.Body) > MaxScheduleBodyBytes:
+		return Errorf(CodeTooLarge, "body has %d bytes; the limit of a schedule is %d", len(j.Body), MaxScheduleBodyBytes)
+	case s.Spec == "" || len(s.Spec) > MaxSpecBytes:
+		return Errorf(CodeInvalid, "spec has %d bytes; it takes 1 to %d", len(s.Spec), MaxSpecBytes)
+	case s.Zone == "" || len(s.Zone) > MaxSpecBytes:
+		return Errorf(CodeInvalid, "zone has %d bytes; it takes 1 to %d", len(s.Zone), MaxSpecBytes)
+	case s.StartMs < 0 || s.EndMs < 0:
+		return Errorf(CodeInvalid, "start and end must not lie before 1970")
+	case s.EndMs != 0 && s.EndMs < s.StartMs:
+		return Errorf(CodeInvalid, "end lies before start")
+	case s.JitterMs < 0 || s.JitterMs > MaxJitter.Milliseconds():
+		return Errorf(CodeInvalid, "jitter is %g s; it must be between 0 and %d s", float64(s.JitterMs)/1000, int64(MaxJitter.Seconds()))
+	case s.Overlap < 0 || s.Overlap > jobpb.Overlap_OVERLAP_SKIP:
+		return Errorf(CodeInvalid, "overlap is %d; this release knows only 0 and 1", s.Overlap)
+	case s.Missed < 0 || s.Missed > jobpb.Missed_MISSED_ALL:
+		return Errorf(CodeInvalid, "missed is %d; this release knows only 0 to 2", s.Missed)
+	case s.Missed != jobpb.Missed_MISSED_ALL && s.MissedMax != 0:
+		return Errorf(CodeInvalid, "missed_max is %d; it goes with missed \"all\" only", s.MissedMax)
+	case s.Missed == jobpb.Missed_MISSED_ALL && (s.MissedMax < 1 || s.MissedMax > MaxScheduleRuns):
+		return Errorf(CodeInvalid, "missed_max is %d; it must be between 1 and %d", s.MissedMax, MaxScheduleRuns)
+	case s.MissedAfterMs < 1 || s.MissedAfterMs > MaxMissedAfter.Milliseconds():
+		return Errorf(CodeInvalid, "missed_after is %g s; it must be between 0.001 and %d s", float64(s.MissedAfterMs)/1000, int64(MaxMissedAfter.Seconds()))
+	}
+	return nil
+}
+
+// RunID is the id of the job of a scheduled run, the same whoever makes it. A run
+// out of turn has its number in it, else that is 0: two of them may be asked for in
+// one millisecond.
+func RunID(schedule string, plannedMS int64, number uint64) string {
+	id := schedule + "@" + FormatInstant(plannedMS, 0)
+	if number != 0 {
+		id += "-now" + strconv.FormatUint(number, 10)
+	}
+	return id
+}
+
+// FormatInstant writes Unix milliseconds as RFC 3339, in a zone that many seconds
+// from UTC, with a fraction only where there is one.
+func FormatInstant(ms int64, offset int32) string {
+	t := time.UnixMilli(ms).UTC()
+	if offset != 0 {
+		t = t.In(time.FixedZone("", int(offset)))
+	}
+	return t.Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// RunBody is the body of a scheduled run: the schedule's, with {{planned}} for the
+// planned instant in the schedule's zone, {{planned_ms}} for the same in Unix
+// milliseconds, {{name}} for the schedule's name and {{run}} for the number of the
+// run. All of them can stand inside a JSON string.
+func RunBody(body []byte, schedule string, run *jobpb.ScheduledRun, number uint64) []byte {
+	if !strings.Contains(string(body), "{{") {
+		return body
+	}
+	return []byte(strings.NewReplacer(
+		"{{planned}}", FormatInstant(run.PlannedMs, run.OffsetS),
+		"{{planned_ms}}", strconv.FormatInt(run.PlannedMs, 10),
+		"{{name}}", schedule,
+		"{{run}}", strconv.FormatUint(number, 10),
+	).Replace(string(body)))
+}

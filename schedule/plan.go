@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"tarry/job/jobpb"
+)
+
+// maxWalk bounds how many missed instants are counted one by one. Beyond it the
+// count is a lower bound: a schedule of every second was not looked after for days.
+const maxWalk = 100_000
+
+// Plan says what is to be done with a schedule that is due at nowMS: which runs are
+// to be started, at most maxRuns of them, which are missed, and what comes next.
+func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
+	fire := &jobpb.FireSchedule{Name: s.Name, Revision: s.State.Revision, ExpectNextMs: s.State.NextMs}
+	t, err := New(s.Schedule, s.State.AnchorMs)
+	if err != nil {
+		fire.Trouble = err.Error()
+		return fire
+	}
+	if s.State.Unplanned {
+		fire.NextMs = t.Next(s.State.ChangedMs)
+		return fire
+	}
+	next := s.State.NextMs
+	late := nowMS - s.Schedule.MissedAfterMs // what was planned before is missed
+	var runs []int64
+	if next < late {
+		runs, fire.Missed, fire.LastMissedMs = t.madeGood(next, late, s.Schedule)
+		next = t.Next(late - 1)
+	}
+	for next != 0 && next <= nowMS && len(runs) < maxRuns {
+		runs = append(runs, next)
+		next = t.Next(next)
+	}
+	if len(runs) > maxRuns {
+		runs, next = runs[:maxRuns], runs[maxRuns] // the rest in another round
+	}
+	for _, planned := range runs {
+		fire.Runs = append(fire.Runs, &jobpb.ScheduledRun{PlannedMs: planned, OffsetS: t.OffsetOf(planned)})
+	}
+	fire.NextMs = next
+	return fire
+}
+
+// madeGood divides the instants from first to before late into those that are run
+// after all, the latest, and the others: how many, and the latest of them.
+func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64, missed uint64, lastMissed int64) {
+	keep := 0
+	switch s.Missed {
+	case jobpb.Missed_MISSED_ONE:
+		keep = 1
+	case jobpb.Missed_MISSED_ALL:
+		keep = int(s.MissedMax)
+	}
+	var latest []int64 // one more than is kept
+	var count uint64
+	next := first
+	for ; next != 0 && next < late && count < maxWalk; next = t.Next(next) {
+		count++
+		if latest = append(latest, next); len(latest) > 2*(keep+1) {
+			latest = append(latest[:0], latest[len(latest)-keep-1:]...)
+		}
+	}
+	if next != 0 && next < late {
+		latest = t.before(late, keep+1)
+	}
+	latest = latest[max(0, len(latest)-keep-1):]
+	kept := min(keep, int(count), len(latest))
+	if missed = count - uint64(kept); missed > 0 {
+		lastMissed = latest[len(latest)-kept-1]
+	}
+	return latest[len(latest)-kept:], missed, lastMissed
+}
+
+// before lists the last n instants before an instant that many others precede, and
+// perhaps some earlier ones. It looks at a stretch of time that doubles until there
+// are enough.
+func (t *Timetable) before(late int64, n int) []int64 {
+	for stretch := int64(60_000); ; stretch *= 2 {
+		var list []int64
+		for next := t.Next(late - stretch - 1); next != 0 && next < late; next = t.Next(next) {
+			list = append(list, next)
+		}
+		if len(list) >= n || stretch > late {
+			return list
+		}
+	}
+}

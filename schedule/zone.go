@@ -1,0 +1,26 @@
+package schedule
+
+import (
+	"sync"
+	"time"
+	_ "time/tzdata" // a container may have no tables of its own
+
+	"tarry/job"
+)
+
+// zones are those that were asked for and exist, so there are some hundred at most.
+var zones sync.Map // name -> *time.Location
+
+// zone finds a time zone by its IANA name. "Local" is none: it would mean another
+// zone on each node.
+func zone(name string) (*time.Location, error) {
+	if l, ok := zones.Load(name); ok {
+		return l.(*time.Location), nil
+	}
+	l, err := time.LoadLocation(name)
+	if name == "" || name == "Local" || err != nil {
+		return nil, job.Errorf(job.CodeInvalid, "zone is %.60q; it takes the name of an IANA time zone, such as UTC or Europe/Berlin", name)
+	}
+	zones.Store(name, l)
+	return l, nil
+}
