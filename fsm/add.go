@@ -28,6 +28,9 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 // addNew creates a job, and its topic if it has to.
 func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t := x.m.topics[op.Topic]
+	if s := x.settingsOf(op.Topic, t); s != nil && s.MaxPending != nil && t.pending() >= *s.MaxPending {
+		return x.refuseFull(op.Topic, s, t.pending(), r)
+	}
 	if t == nil {
 		if x.topicsAtLimit() {
 			return x.refuseTopic(op.Topic, r)
@@ -79,10 +82,14 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
 		body: op.Body,
 	}
 	x.m.meta.state.nextSeq++
+	if t.settings != nil {
+		rec.useDefaults(op, t.settings)
+		rec.expires = t.settings.ExpireMs > 0
+	}
 	if op.DueMs == 0 {
 		rec.delayMS = op.DelayMs
 	}
-	state, due := x.waitUntil(op.DueMs, op.DelayMs)
+	state, due := x.waitUntil(t, rec.seq, op.DueMs, op.DelayMs)
 	rec.origin.dueMS = due
 	rec.fate = freshFate(&rec.origin)
 	return rec, state
@@ -143,7 +150,7 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 		return err
 	}
 	if field != "" {
-		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s", op.Id, field)
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s%s", op.Id, field, old.endedNote())
 	}
 	state, err := x.stateOf(t, old)
 	if err != nil {
@@ -174,7 +181,8 @@ func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
 }
 
 // difference names the first field in which an add differs from a job as it was
-// added; empty: none.
+// added; empty: none. What an add leaves to the topic is not compared: the
+// settings may have changed since.
 func difference(op *jobpb.Add, extras, topic string, old *record) string {
 	delayMS := op.DelayMs
 	if op.DueMs != 0 {
@@ -187,9 +195,9 @@ func difference(op *jobpb.Add, extras, topic string, old *record) string {
 		return "body"
 	case op.Priority != old.origin.priority:
 		return "priority"
-	case op.TtrMs != old.origin.ttrMS:
+	case !op.TopicTtr && op.TtrMs != old.origin.ttrMS:
 		return "ttr"
-	case op.MaxAttempts != old.origin.maxAttempts:
+	case !op.TopicAttempts && op.MaxAttempts != old.origin.maxAttempts:
 		return "max_attempts"
 	case extras != old.extras:
 		return "backoff or headers"

@@ -11,8 +11,8 @@ import (
 const overrun = "time to run exceeded"
 
 // advance moves jobs whose instant has come: delayed ones become ready, overrun
-// reservations end. It also ends pauses and drops topics that have been empty for
-// long enough.
+// reservations end, retained jobs are forgotten. It also ends pauses and drops
+// topics that have been empty for long enough.
 //
 // Every topic that is due gets the same share of max, so that one with a million
 // due jobs does not hold up the others. When more topics are due than max, the
@@ -58,33 +58,37 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 }
 
 // advanceTopic does up to share of what is due in a topic, in the order of the
-// instants, and says how much. moved counts the jobs among it. The end of a pause
-// comes first: what else is due makes no difference to it.
+// instants, and says how much. moved counts the jobs among it but those that are
+// forgotten. The end of a pause comes first: what else is due makes no difference
+// to it.
 func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
 	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
 		t.resume()
 		done++
 	}
-	if done < share && t.jobs() == 0 && !t.dropped && t.emptySince+topicKeepMS <= x.clock() {
+	if done < share && t.jobs() == 0 && !t.dropped && t.keptUntil() <= x.clock() {
 		x.dropTopic(t)
 		return done + 1, nil
 	}
 	for ; done < share; done++ {
-		delayed, hasDelayed, err := x.dueHead(t, jobpb.State_STATE_DELAYED)
+		p, list, err := x.firstDue(t)
 		if err != nil {
 			return done, err
 		}
-		overdue, hasOverdue, err := x.dueHead(t, jobpb.State_STATE_RESERVED)
-		if err != nil {
-			return done, err
-		}
-		switch {
-		case !hasDelayed && !hasOverdue:
+		switch list {
+		case jobpb.State_STATE_NONE:
 			return done, nil
-		case hasDelayed && (!hasOverdue || delayed.instant <= overdue.instant):
-			err = x.fallDue(t, delayed)
+		case stateEnded:
+			if err := x.forget(t, p.seq); err != nil {
+				return done, err
+			}
+			continue
+		case jobpb.State_STATE_DELAYED:
+			err = x.fallDue(t, p)
+		case jobpb.State_STATE_RESERVED:
+			err = x.timeOut(t, p.seq, op.Entropy)
 		default:
-			err = x.timeOut(t, overdue.seq, op.Entropy)
+			err = x.expireNext(t, p)
 		}
 		if err != nil {
 			return done, err
@@ -94,15 +98,44 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 	return done, nil
 }
 
-// dueHead is the head of a list if its instant has come.
-func (x *tx) dueHead(t *topic, state jobpb.State) (place, bool, error) {
-	p, ok, err := x.head(t, state)
-	return p, ok && p.instant <= x.clock(), err
+// firstDue is the place whose instant came first, with its list: STATE_NONE when
+// none has come. Of several at one instant it is the delayed job, then the reserved
+// one, then the one that is forgotten, then the one that expires.
+func (x *tx) firstDue(t *topic) (first place, list jobpb.State, err error) {
+	var at int64
+	for _, l := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED, stateEnded, listExpiring} {
+		var after int64
+		if l == listExpiring {
+			if after = t.settings.GetExpireMs(); after == 0 {
+				break // none expires
+			}
+		}
+		p, ok, err := x.head(t, l)
+		if err != nil {
+			return place{}, jobpb.State_STATE_NONE, err
+		}
+		if due := p.instant + after; ok && due <= x.clock() && (list == jobpb.State_STATE_NONE || due < at) {
+			first, list, at = p, l, due
+		}
+	}
+	return first, list, nil
 }
 
 // fallDue makes a delayed job ready. Its records say "waiting" before and after,
-// so only the index changes.
+// so only the index changes. Where jobs may expire they tell which list beside.
 func (x *tx) fallDue(t *topic, p place) error {
+	if t.expiring > 0 {
+		rec, err := x.job(p.seq, false)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(p.seq, t, jobpb.State_STATE_DELAYED)
+		}
+		if rec.expires {
+			x.put(t, listExpiring, place{instant: p.instant, seq: p.seq})
+		}
+	}
 	if err := x.take(t, jobpb.State_STATE_DELAYED, p); err != nil {
 		return err
 	}
@@ -121,7 +154,7 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 		return missing(seq, t, jobpb.State_STATE_RESERVED)
 	}
 	t.timeouts++
-	wait, err := x.backoff(rec, entropy)
+	wait, err := x.backoff(t, rec, entropy)
 	if err != nil {
 		return err
 	}
@@ -141,11 +174,10 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 		switch to {
 		case jobpb.State_STATE_DELAYED:
 			f.dueMS, f.lastDelayMS = x.clock()+wait, wait
-			return
-		case jobpb.State_STATE_READY:
-			return
+		case jobpb.State_STATE_DEAD:
+			f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.fate.maxAttempts)
+			x.kill(t, f)
 		}
-		f.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.attempts, rec.fate.maxAttempts)
-		x.kill(t, f)
+		x.note(t, rec, jobpb.Event_TIMED_OUT, to, rec.attempts, "")
 	})
 }

@@ -21,10 +21,11 @@ type Entry struct {
 
 // Changes is what a leader wants to know after an Apply.
 type Changes struct {
-	Topics  []TopicChange // those that changed; a dropped one is all zero
-	NextDue int64         // as Machine.NextDue
-	Marks   []MarkPoint
-	Cluster bool // the cluster id or the forgotten members changed
+	Topics    []TopicChange // those that changed; a dropped one is all zero
+	NextDue   int64         // as Machine.NextDue
+	Marks     []MarkPoint
+	Cluster   bool // the cluster id or the forgotten members changed
+	Schedules bool // NextSchedule may have changed
 }
 
 // MarkPoint is a Mark with the state at its entry. The receiver closes the view.
@@ -173,13 +174,25 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.update(k.Update, r)
 	case *jobpb.Op_Compose:
 		return x.compose(k.Compose, r)
+	case *jobpb.Op_Purge:
+		return x.purge(k.Purge, r)
+	case *jobpb.Op_MoveJobs:
+		return x.moveJobs(k.MoveJobs, r)
 	case *jobpb.Op_PauseTopic:
 		return x.pauseTopic(k.PauseTopic, r)
+	case *jobpb.Op_SetTopic:
+		return x.setTopic(k.SetTopic, r)
 	case *jobpb.Op_Advance:
 		return x.advance(k.Advance, r)
 	case *jobpb.Op_Mark:
 		x.marks = append(x.marks, k.Mark.GetName())
 		return nil
+	case *jobpb.Op_PutSchedule:
+		return x.putSchedule(k.PutSchedule, r)
+	case *jobpb.Op_DeleteSchedule:
+		return x.deleteSchedule(k.DeleteSchedule, r)
+	case *jobpb.Op_FireSchedule:
+		return x.fireSchedule(k.FireSchedule, r)
 	case *jobpb.Op_SetCluster:
 		return x.setCluster(k.SetCluster, r)
 	case *jobpb.Op_ForgetMember:
@@ -224,6 +237,10 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	m.economize()
 	x.keepRecent()
 	m.publish(news)
+	x.tellWatches()
+	if x.settled {
+		m.settingsVersion.Add(1)
+	}
 	for _, c := range news {
 		if at, ok := changed[c.Name]; ok {
 			changes.Topics[at] = c
@@ -233,6 +250,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		changes.Topics = append(changes.Topics, c)
 	}
 	changes.Cluster = changes.Cluster || x.cluster
+	changes.Schedules = changes.Schedules || len(x.schedules) > 0
 	for _, name := range x.marks {
 		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.state.index, View: m.View()})
 	}
@@ -249,6 +267,9 @@ func (x *tx) write() error {
 		}
 		x.value = t.topicRecord.append(x.value[:0])
 		must(x.batch.Set(x.nameKey(spaceTopic, t.name), x.value, nil))
+	}
+	if err := x.writeSchedules(); err != nil {
+		return err
 	}
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
@@ -274,6 +295,16 @@ func (m *Machine) publish(news []TopicChange) {
 	m.public.clusterID = m.meta.clusterID
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
+	}
+	for name, s := range x.schedules {
+		st := s.state
+		if s.gone {
+			st = nil
+		}
+		m.public.schedules.set(name, st)
+	}
+	if len(x.schedules) > 0 {
+		m.nextSchedule.Store(m.public.schedules.earliest())
 	}
 	for _, c := range news {
 		if _, live := m.topics[c.Name]; live {

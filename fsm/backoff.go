@@ -7,17 +7,17 @@ import (
 )
 
 // backoff is how long a job that has just failed an attempt waits, in
-// milliseconds; 0 when it has no backoff. entropy came with the command, so that
-// all nodes take the same jitter off.
-func (x *tx) backoff(rec *record, entropy uint64) (int64, error) {
-	if len(rec.extras) == 0 {
-		return 0, nil
-	}
+// milliseconds; 0 when neither it nor its topic has a backoff. entropy came with
+// the command, so that all nodes take the same jitter off.
+func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
 	e, err := rec.decodeExtras()
 	if err != nil {
 		return 0, err
 	}
 	b := e.GetBackoff()
+	if b == nil {
+		b = t.settings.GetBackoff()
+	}
 	if b == nil {
 		return 0, nil
 	}

@@ -110,8 +110,17 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 // One job's whole life: added with a delay, due, reserved, finished.
-func BenchmarkCycle(b *testing.B) {
+func BenchmarkCycle(b *testing.B) { benchmarkCycle(b, 0) }
+
+// The same with a retention: the jobs of a round are forgotten one or two rounds
+// later.
+func BenchmarkCycleRetained(b *testing.B) { benchmarkCycle(b, 1000) }
+
+func benchmarkCycle(b *testing.B, retainMS int64) {
 	d := newBench(b)
+	if retainMS > 0 {
+		d.apply(encodeEntry(b, d.now, opRetain("t", retainMS)), true)
+	}
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -120,6 +129,10 @@ func BenchmarkCycle(b *testing.B) {
 		b.StartTimer()
 		d.apply(add, true)
 		d.now += 2
+		if retainMS > 0 {
+			d.now += retainMS
+			d.apply(encodeEntry(b, d.now, opAdvance(benchOps)), true)
+		}
 		d.apply(encodeEntry(b, d.now, opAdvance(benchOps)), true)
 		got := d.apply(encodeEntry(b, d.now, opReserve(benchOps, "t")), true)[0].Jobs
 		if len(got) != benchOps {

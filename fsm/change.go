@@ -32,6 +32,9 @@ func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err e
 	if rec == nil || (seq != 0 && rec.seq != seq) {
 		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", jobWords(id, seq))
 	}
+	if rec.standing.ended() {
+		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s was %s and is retained for readers only", jobWords(id, seq), rec.endedWords())
+	}
 	if generation != 0 && (rec.standing != reserved || rec.generation != generation) {
 		return nil, nil, x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
 	}
@@ -75,7 +78,7 @@ func (x *tx) finish(op *jobpb.Finish, r *jobpb.Result) error {
 		return err
 	}
 	t.finished++
-	return x.erase(t, rec, jobpb.State_STATE_RESERVED)
+	return x.end(t, rec, jobpb.State_STATE_RESERVED, jobpb.Event_FINISHED, "")
 }
 
 // delete removes a job in any state; with spare_reserved, a reserved one only for
@@ -96,7 +99,7 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 		return nil
 	}
 	t.deleted++
-	return x.erase(t, rec, state)
+	return x.end(t, rec, state, jobpb.Event_DELETED, "")
 }
 
 // release gives a reserved job back: ready, delayed, or dead when its attempts
@@ -112,6 +115,9 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
+	if op.Undelivered {
+		t.repay(x.clock(), op.ReservedMs)
+	}
 	to, delay := jobpb.State_STATE_READY, op.DelayMs
 	switch {
 	case !op.Undelivered && rec.exhausted():
@@ -119,13 +125,14 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	case op.DelayMs > 0 && !op.Returned:
 		to = jobpb.State_STATE_DELAYED
 	case op.Backoff && !op.Returned && !op.Undelivered:
-		if delay, err = x.backoff(rec, op.Entropy); err != nil {
+		if delay, err = x.backoff(t, rec, op.Entropy); err != nil {
 			return err
 		}
 		if delay > 0 {
 			to = jobpb.State_STATE_DELAYED
 		}
 	}
+	attempt := rec.attempts
 	err = x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
 		f.release(op, delay)
 		switch to {
@@ -140,9 +147,21 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 		default:
 			f.wait()
 		}
+		x.note(t, rec, jobpb.Event_RELEASED, to, attempt, releaseReason(op))
 	})
 	r.State, r.DueMs, r.Revision = to, rec.fate.dueMS, rec.revision
 	return err
+}
+
+// releaseReason is why a job was given back, for its history.
+func releaseReason(op *jobpb.Release) string {
+	switch {
+	case op.Undelivered:
+		return "the consumer never saw it; the attempt does not count"
+	case op.Returned:
+		return releaseWords(op)
+	}
+	return op.Reason
 }
 
 // release does to a fate what every release does, wherever the job goes. delayMS
@@ -210,82 +229,10 @@ func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
 		f.setReason(op.Reason)
 		f.buries++
 		x.kill(t, f)
+		x.note(t, rec, jobpb.Event_BURIED, jobpb.State_STATE_DEAD, f.attempts, op.Reason)
 	})
 	r.State, r.Revision = jobpb.State_STATE_DEAD, rec.revision
 	return err
-}
-
-// kick makes a dead or delayed job ready.
-func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
-	rec, t, err := x.find(op.Ref, r)
-	if rec == nil || err != nil {
-		return err
-	}
-	state, err := x.stateOf(t, rec)
-	if err != nil {
-		return err
-	}
-	switch state {
-	case jobpb.State_STATE_DEAD:
-		err = x.revive(t, rec)
-	case jobpb.State_STATE_DELAYED:
-		err = x.hasten(t, rec)
-	default:
-		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
-	}
-	r.State, r.DueMs, r.Revision = jobpb.State_STATE_READY, rec.fate.dueMS, rec.revision
-	return err
-}
-
-// revive makes a dead job ready, with all its attempts before it again.
-func (x *tx) revive(t *topic, rec *record) error {
-	return x.move(t, rec, jobpb.State_STATE_DEAD, jobpb.State_STATE_READY, func(f *fate) {
-		f.attempts = 0
-		f.kicks++
-		f.wait()
-	})
-}
-
-// hasten makes a delayed job ready.
-func (x *tx) hasten(t *topic, rec *record) error {
-	return x.move(t, rec, jobpb.State_STATE_DELAYED, jobpb.State_STATE_READY, func(f *fate) {
-		f.dueMS = x.clock()
-		f.kicks++
-	})
-}
-
-// kickTopic makes dead jobs of a topic ready, the longest dead first; with
-// or_delayed, and when there is none, delayed ones, the earliest due first.
-func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
-	if op.Max < 1 || op.Max > job.MaxKick {
-		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
-	}
-	r.Count = 0
-	t := x.m.topics[op.Topic]
-	if t == nil {
-		return nil
-	}
-	from, makeReady := jobpb.State_STATE_DEAD, x.revive
-	if op.OrDelayed && t.counts[from] == 0 {
-		from, makeReady = jobpb.State_STATE_DELAYED, x.hasten
-	}
-	for ; r.Count < op.Max; r.Count++ {
-		p, ok, err := x.head(t, from)
-		if err != nil || !ok {
-			return err
-		}
-		rec, err := x.job(p.seq, false)
-		if err != nil {
-			return err
-		}
-		if rec == nil {
-			return missing(p.seq, t, from)
-		}
-		if err := makeReady(t, rec); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // wait ends a reservation or a death: the job waits to be handed out.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -18,8 +19,8 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place)}
-		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSpaces} {
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), mayExpire: make(map[uint32]uint64), expiring: make(map[uint32]uint64)}
+		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSettings, c.checkSchedules, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err
@@ -40,8 +41,10 @@ type checker struct {
 	found  map[listID]uint64 // index entries by list
 	urgent map[uint32]uint64 // ready jobs that are urgent, by topic
 	heads  map[listID]place  // the first of each list
-	listed uint64            // index entries in all
-	named  uint64            // jobs with an id of the producer's
+	listed uint64            // index entries in all, but those of listExpiring
+	// By topic: ready jobs that may expire, and those in any state.
+	mayExpire, expiring map[uint32]uint64
+	named               uint64 // jobs with an id of the producer's
 }
 
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
@@ -65,6 +68,9 @@ func (c *checker) readTopics() error {
 		if rec.jobs() > 0 && rec.emptySince > c.meta.state.clockMS {
 			return fmt.Errorf("topic %q is empty since an instant ahead of the clock", name)
 		}
+		if err := c.checkBucket(name, &rec); err != nil {
+			return err
+		}
 		if (rec.pausedUntil == 0) != (rec.pauseMS == 0) {
 			return fmt.Errorf("topic %q is paused until %d, but for %d ms", name, rec.pausedUntil, rec.pauseMS)
 		}
@@ -79,6 +85,23 @@ func (c *checker) readTopics() error {
 	}
 	if names != len(c.topics) {
 		return fmt.Errorf("%d topic numbers have a name, but there are %d topics", names, len(c.topics))
+	}
+	return nil
+}
+
+// checkBucket proves that a topic has a bucket when, and only when, it has a rate,
+// and never too much in it.
+func (c *checker) checkBucket(name string, rec *topicRecord) error {
+	s, err := readSettings(c.r, name)
+	if err != nil {
+		return err
+	}
+	rate, b := rateOf(s), rec.bucket
+	if (rate.perMS != 0) != (b != nil) {
+		return fmt.Errorf("topic %q has the rate %d, but its bucket is %+v", name, rate.perMS, b)
+	}
+	if b != nil && (b.tokens < 0 || b.tokens > rate.burst || b.since > b.at || b.at > c.meta.state.clockMS) {
+		return fmt.Errorf("topic %q has the bucket %+v at a burst of %d and the clock %d", name, *b, rate.burst, c.meta.state.clockMS)
 	}
 	return nil
 }
@@ -102,10 +125,14 @@ func (c *checker) checkIndex() error {
 		if err != nil {
 			return err
 		}
-		if want := rec.place(l.state, p.seq); state != l.state || p != want {
+		if rec.expires && l.state == jobpb.State_STATE_READY {
+			c.mayExpire[l.topic]++
+		}
+		beside := l.state == listExpiring && rec.expires && state == jobpb.State_STATE_READY
+		if want := rec.place(l.state, p.seq); (listed(state) != l.state && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, state, want, l.state, p)
 		}
-		if l.state == jobpb.State_STATE_READY && p.instant > c.meta.state.clockMS {
+		if state == jobpb.State_STATE_READY && p.instant > c.meta.state.clockMS {
 			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
 		}
 		if c.found[l] == 0 {
@@ -116,7 +143,13 @@ func (c *checker) checkIndex() error {
 		if isUrgent(l.state, p) {
 			c.urgent[l.topic]++
 		}
+		if beside {
+			return nil
+		}
 		c.listed++
+		if rec.expires {
+			c.expiring[l.topic]++
+		}
 		return nil
 	})
 }
@@ -125,6 +158,12 @@ func (c *checker) checkCounts() error {
 	for number, rec := range c.topics {
 		if rec.urgent != c.urgent[number] {
 			return fmt.Errorf("topic %d counts %d urgent jobs, its list has %d", number, rec.urgent, c.urgent[number])
+		}
+		if rec.expiring != c.expiring[number] {
+			return fmt.Errorf("topic %d counts %d jobs that may expire, there are %d", number, rec.expiring, c.expiring[number])
+		}
+		if rec.counts[listExpiring] != c.mayExpire[number] {
+			return fmt.Errorf("topic %d has %d ready jobs that may expire, %d of them are listed so", number, c.mayExpire[number], rec.counts[listExpiring])
 		}
 		for s, count := range rec.counts {
 			l := listID{number, jobpb.State(s)}
@@ -186,7 +225,10 @@ func (c *checker) checkFates() error {
 		if err == nil && rec == nil {
 			err = fmt.Errorf("a state is kept of job %d, which does not exist", seq)
 		}
-		if err == nil && rec.standing != dead && rec.fate.maxAttempts != 0 && rec.attempts > rec.fate.maxAttempts {
+		if err == nil {
+			_, _, err = decodeHistory(rec.history, rec.createdMS)
+		}
+		if err == nil && rec.standing < dead && rec.fate.maxAttempts != 0 && rec.attempts > rec.fate.maxAttempts {
 			err = fmt.Errorf("job %d has had %d attempts of %d", seq, rec.attempts, rec.fate.maxAttempts)
 		}
 		return err
@@ -200,6 +242,19 @@ func (c *checker) checkIDs() error {
 		err = fmt.Errorf("%d ids are kept, but %d jobs have one", ids, c.named)
 	}
 	return err
+}
+
+func (c *checker) checkSettings() error {
+	all, err := readAllSettings(c.r)
+	if err != nil {
+		return err
+	}
+	for name, s := range all {
+		if err := job.CheckSettings(s); err != nil {
+			return fmt.Errorf("settings of topic %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // checkSpaces finds keys outside the known keyspaces.
@@ -225,4 +280,37 @@ func (c *checker) checkSpaces() error {
 		}
 	}
 	return nil
+}
+
+// checkSchedules proves that each schedule has both its records, an instant only
+// while it runs, and a revision of its own.
+func (c *checker) checkSchedules() error {
+	revisions := make(map[uint64]string)
+	err := c.scan(spaceSchedule, func(key, value []byte) error {
+		if len(key) < 3 || key[1] != scheduleDef && key[1] != scheduleState {
+			return fmt.Errorf("schedule key %x is malformed", key)
+		}
+		name := string(key[2:])
+		s, err := readSchedule(c.r, name)
+		if err == nil && s == nil {
+			err = errors.New("it has a description but no state")
+		}
+		if err != nil || key[1] == scheduleDef {
+			return err
+		}
+		st := s.State
+		switch other := revisions[st.Revision]; {
+		case st.Revision == 0 || st.Revision >= c.meta.state.nextSeq || st.LastSeq >= c.meta.state.nextSeq:
+			return fmt.Errorf("schedule %q has revision %d and job %d; the last number given is %d", name, st.Revision, st.LastSeq, c.meta.state.nextSeq-1)
+		case other != "":
+			return fmt.Errorf("schedules %q and %q share revision %d", other, name, st.Revision)
+		case st.NextMs != 0 && (st.Paused || st.Unplanned), st.Paused && st.Unplanned, st.Trouble != "" && !st.Paused:
+			return fmt.Errorf("schedule %q has the next instant %d, paused %t, unplanned %t, trouble %q", name, st.NextMs, st.Paused, st.Unplanned, st.Trouble)
+		case len(st.Past) > job.PastRuns:
+			return fmt.Errorf("schedule %q remembers %d runs", name, len(st.Past))
+		}
+		revisions[st.Revision] = name
+		return nil
+	})
+	return err
 }

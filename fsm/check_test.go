@@ -50,6 +50,9 @@ func damages() []damage {
 		{"fate without a job", func(b *pebble.Batch) error {
 			return b.Set(appendSeqKey(nil, spaceFate, 9), new(fate).append(nil), nil)
 		}},
+		{"job moved to a topic that is not there", func(b *pebble.Batch) error {
+			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{dueMS: rigStart, revision: 2, movedTo: 7}).append(nil), nil)
+		}},
 		{"id without a job", func(b *pebble.Batch) error {
 			return b.Set(appendNameKey(nil, spaceID, "ghost"), number, nil)
 		}},
@@ -83,6 +86,14 @@ func damages() []damage {
 			rec := sound()
 			rec.pausedUntil = rigStart + 1
 			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
+		}},
+		{"ended job without a retention", func(b *pebble.Batch) error {
+			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{standing: finished}).append(nil), nil)
+		}},
+		{"damaged history", func(b *pebble.Batch) error {
+			f := freshFate(&origin{priority: 0, dueMS: rigStart, createdMS: rigStart})
+			f.history = "\x01"
+			return b.Set(appendSeqKey(nil, spaceFate, 1), f.append(nil), nil)
 		}},
 		{"topic without a number", func(b *pebble.Batch) error { return b.Delete(appendNumberKey(nil, 1), nil) }},
 		{"number without a topic", func(b *pebble.Batch) error { return b.Set(appendNumberKey(nil, 5), []byte("u"), nil) }},

@@ -21,7 +21,7 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 	}
 	if done != nil {
 		t.finished++
-		if err := x.erase(t, done, jobpb.State_STATE_RESERVED); err != nil {
+		if err := x.endForGood(t, done, op.Adds); err != nil {
 			return err
 		}
 	}
@@ -37,13 +37,24 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 	return nil
 }
 
+// endForGood finishes a job. When an add takes its id, nothing is retained of it.
+func (x *tx) endForGood(t *topic, done *record, adds []*jobpb.Add) error {
+	for _, add := range adds {
+		if add.Id != "" && add.Id == done.id {
+			return x.erase(t, done, jobpb.State_STATE_RESERVED)
+		}
+	}
+	return x.end(t, done, jobpb.State_STATE_RESERVED, jobpb.Event_FINISHED, "")
+}
+
 // composable says whether all the adds would succeed after done, if not nil, is
 // gone. If not, r says why.
 func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool, error) {
 	if len(adds) == 0 || len(adds) > job.MaxBatch {
 		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), job.MaxBatch)
 	}
-	ids, topics, bodies := map[string]bool{}, map[string]bool{}, 0
+	ids, bodies := map[string]bool{}, 0
+	added, made := map[string]uint64{}, 0 // jobs by topic, and topics that are new
 	for i, add := range adds {
 		if err := x.checkAdd(add); err != nil {
 			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: %s", i, err)
@@ -72,11 +83,16 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool,
 			}
 			continue
 		}
-		if x.m.topics[add.Topic] == nil {
-			if topics[add.Topic] = true; len(x.m.topics)+len(topics) > x.m.options.maxTopics {
+		t := x.m.topics[add.Topic]
+		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil && t.pending()+added[add.Topic] >= *s.MaxPending {
+			return false, x.refuseFull(add.Topic, s, t.pending()+added[add.Topic], r)
+		}
+		if t == nil && added[add.Topic] == 0 {
+			if made++; len(x.m.topics)+made > x.m.options.maxTopics {
 				return false, x.refuseTopic(add.Topic, r)
 			}
 		}
+		added[add.Topic]++
 	}
 	return true, nil
 }

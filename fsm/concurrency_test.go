@@ -40,7 +40,7 @@ func TestReadersBesideApply(t *testing.T) {
 	}
 	const entries = 300
 	for i := range uint64(entries) {
-		e := Entry{Index: i + 1, Term: 1, Data: encodeEntry(t, rigStart+int64(i),
+		e := Entry{Index: i + 1, Term: 1, Data: encodeEntry(t, rigStart+20*int64(i), opRetain("t", 1),
 			opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i % 5)}), opForget("n"), opAdvance(3), opReserve(1, "t"), opFinish(bySeq(i/2+1)))}
 		_, _, err := m.Apply([]Entry{e}, i%2 == 0)
 		require.NoError(t, err)

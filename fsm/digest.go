@@ -16,7 +16,7 @@ const digestVersion = 2
 // they are. Of the meta keyspace only the clock and the counters belong to it:
 // how far the log is applied is the question, not the answer, and the witness
 // is each node's own.
-var digestSpaces = [...]byte{spaceForgotten, spaceID, spaceOrigin, spaceNumber, spaceFate, spaceTopic, spaceIndex}
+var digestSpaces = [...]byte{spaceSettings, spaceForgotten, spaceID, spaceOrigin, spaceNumber, spaceSchedule, spaceFate, spaceTopic, spaceIndex}
 
 // Digest is a hash, in hexadecimal, of the logical state: equal on any two nodes
 // that have applied the same entries, whatever their stores look like inside. It

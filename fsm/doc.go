@@ -1,7 +1,7 @@
 // Package fsm is the replicated state of one shard: jobs, topics, their order
 // and counts, on Pebble. A Machine takes committed log entries (Apply) and gives
 // results; a View reads a consistent state. Start with apply.go, then tx.go; the
-// operations are in add.go, reserve.go, change.go, pause.go, advance.go and
+// operations are in add.go, reserve.go, change.go, pause.go, settings.go, advance.go and
 // cluster.go.
 //
 // It imports no other room but the job types. It reads no clock, no network and
@@ -21,11 +21,22 @@
 //	ready     by (priority, due instant, seq)
 //	reserved  by the end of the reservation
 //	dead      in the order of dying
+//	ended     by the end of the retention
+//
+// A finished or deleted job leaves nothing, unless its topic has a retention. Then
+// it goes to the list of ended jobs, whose places an Advance removes when they are
+// past; its records and its id stay until then, and only readers and adds find it
+// (retain.go). Such topics also keep a history of each job, at the end of its fate
+// (history.go).
+//
+// A ready job that may expire stands in a second list, by due instant
+// (expire.go). Settings of topics have a keyspace of their own: they outlive the
+// topic (settings.go).
 //
 // An add is two puts, three with an id of the producer's. When a delayed job
 // falls due only its list entry moves; both its records say "waiting" before and
 // after, and the lists tell the rest (stateOf). Topic records carry the counts,
-// the totals and the heads of the four lists, so nothing is ever counted or
+// the totals and the heads of the five lists, so nothing is ever counted or
 // searched for.
 //
 // # Durability
@@ -81,6 +92,14 @@
 // without jobs is kept for an hour, with its totals, then an Advance drops it:
 // its end stands in the same heap as the due jobs. So does the end of a pause,
 // until which Reserve passes a topic over; a paused topic is kept.
+//
+// # Limits
+//
+// A topic's settings may bound its reserved jobs and the rate at which jobs are
+// handed out (limit.go). Reserve passes over a topic that has reached one, as it
+// does over a paused one. The rate is a token bucket in integers (bucket.go), kept
+// in the topic's record and brought up to the clock whenever the topic changes.
+// When ready jobs wait for a token, the token's instant stands in the heap.
 //
 // # Deviations that are meant
 //

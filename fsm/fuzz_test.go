@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -21,12 +22,26 @@ func FuzzRecords(f *testing.F) {
 	f.Add(o.append(nil, []byte("body")))
 	fa := fate{standing: reserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, reservedUntil: 6, reason: "r"}
 	f.Add(fa.append(nil))
+	fa.standing, fa.history = finished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
+	f.Add(fa.append(nil))
+	fa.movedTo, fa.rewritten = 7, true
+	f.Add(fa.append(nil))
 	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
+	f.Add(rec.append(nil))
+	o.expires = true
+	f.Add(o.append(nil, nil))
+	rec.bucket = &bucket{tokens: 1, at: 2, since: 3}
+	f.Add(rec.append(nil))
+	rec.expiring, rec.expired = 1, 2
+	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
 	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
 	f.Add(s.append(nil))
 	w := witness{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
 	f.Add(w.append(nil))
+	settings, err := encodeSettings(&jobpb.TopicSettings{Revision: 1, TtrMs: new(int64(2)), Backoff: &jobpb.Backoff{DelaysMs: []int64{3}}})
+	require.NoError(f, err)
+	f.Add(settings)
 	f.Add(listID{1, jobpb.State_STATE_READY}.appendKey(nil, place{priority: 1, instant: 2, seq: 3}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		same := func(err error, encode func() []byte) {
@@ -41,6 +56,8 @@ func FuzzRecords(f *testing.F) {
 		same(err, func() []byte { return o.append(nil, body) })
 		fa, err := decodeFate(in)
 		same(err, func() []byte { return fa.append(nil) })
+		_, _, _ = decodeHistory(fa.history, o.createdMS)
+		_, _, _ = decodeHistory(string(in), 0)
 		rec, err := decodeTopic(in)
 		same(err, func() []byte { return rec.append(nil) })
 		s, err := decodeState(in)
@@ -49,6 +66,14 @@ func FuzzRecords(f *testing.F) {
 		same(err, func() []byte { return w.append(nil) })
 		index, configuration, err := decodeConfiguration(in)
 		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
+		// Their encoding is one of several, so only what it says is compared.
+		if s, err := decodeSettings(in); err == nil {
+			record, err := encodeSettings(s)
+			require.NoError(t, err)
+			again, err := decodeSettings(record)
+			require.NoError(t, err)
+			require.True(t, proto.Equal(s, again))
+		}
 		l, p, err := decodeIndex(in, nil)
 		same(err, func() []byte { return l.appendKey(nil, p) })
 		_, _ = decodeSeq(in)
@@ -62,8 +87,17 @@ func FuzzApply(f *testing.F) {
 	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
 	seed(opAdd(&jobpb.Add{Id: "x", Topic: "t", Body: []byte("b")}), opReserve(1, "t"), opTouch(bySeq(1), 5), opFinish(byID("x")))
 	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opKick(bySeq(1)), opAdvance(3), opKickTopic("t", 1), opMark("m"))
-	seed(opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false), opPause("u", 0, true), opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2))
+	seed(opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false), opPause("u", 0, true), &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Endless: true}}}, opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2))
+	seed(opRetain("t", 5), opFinish(bySeq(1)), opAdd(&jobpb.Add{Id: "x", Topic: "t", IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), opDelete(byID("x")), opAdvance(2))
 	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opForget("n"))
+	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{ExpireMs: 1, SpreadMs: 5}}), opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 3}), opAdvance(9))
+	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{MaxPending: new(uint64(2))}}), opAdd(&jobpb.Add{Topic: "t"}), opSettings(&jobpb.SetTopic{Topic: "u", IfRevision: new(uint64(0))}))
+	seed(opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, NextMs: rigStart}), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, ExpectNextMs: rigStart, Runs: []*jobpb.ScheduledRun{{PlannedMs: rigStart}}}), opFire(&jobpb.FireSchedule{Name: "s", Now: true, Runs: []*jobpb.ScheduledRun{{PlannedMs: 1}}}))
+	limited := &jobpb.TopicSettings{MaxReserved: new(uint64(2)), RateMilli: 1, Burst: 1}
+	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: limited}), opReserve(2, "t"), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true, ReservedMs: rigStart}))
+	sweep := &jobpb.Sweep{Filter: &jobpb.Filter{Reason: "b"}, Scan: 5, From: &jobpb.Progress{After: &jobpb.Place{Instant: 1}, Limit: 9, Done: 1 << 30, StartMs: 5}}
+	seed(opReserve(2, "t"), opBury(&jobpb.Bury{Ref: bySeq(1), Reason: "b"}), opKickSweep("t", 2, sweep), opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: sweep}))
+	seed(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}), opMove(&jobpb.MoveJobs{Ref: bySeq(1), To: "t"}), opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 9, States: []jobpb.State{3, 2}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, decodeErr := job.DecodeEntry(bytes.Clone(data))
 		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})

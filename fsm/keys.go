@@ -12,11 +12,13 @@ import (
 // The keyspaces. Their bytes are on disk: changing one breaks every data
 // directory. Integers in keys are big-endian, so that byte order is their order.
 const (
+	spaceSettings  = 'c' // c topic name -> its settings
 	spaceForgotten = 'f' // f server-id -> nothing
 	spaceID        = 'i' // i producer-id -> seq
 	spaceOrigin    = 'j' // j seq -> origin
 	spaceMeta      = 'm' // m name -> see meta.go
 	spaceNumber    = 'n' // n topic-number -> topic name
+	spaceSchedule  = 'r' // r d|s name -> what a schedule is, and what became of it
 	spaceFate      = 's' // s seq -> fate
 	spaceTopic     = 't' // t name -> topic record
 	spaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
@@ -30,6 +32,8 @@ const (
 //	ready     the job's  due
 //	reserved  0          end of the reservation
 //	dead      0          rank: the count of jobs that died before it
+//	ended     0          end of the retention
+//	expiring  0          due: see expire.go
 type place struct {
 	priority uint32
 	// carried is no part of the order: a delayed job's priority, so that it
@@ -59,6 +63,14 @@ func (p place) next() place {
 	p.seq++
 	p.carried = 0
 	return p
+}
+
+func placeOf(p *jobpb.Place) place {
+	return place{priority: p.GetPriority(), instant: p.GetInstant(), seq: p.GetSeq()}
+}
+
+func (p place) proto() *jobpb.Place {
+	return &jobpb.Place{Priority: p.priority, Instant: p.instant, Seq: p.seq}
 }
 
 // listID names one list: the jobs of a topic in one state.

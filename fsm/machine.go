@@ -22,7 +22,8 @@ type Machine struct {
 	tx     *tx
 	broken error // the first failure of Apply; nothing is applied after it
 
-	nextDue atomic.Int64
+	nextDue      atomic.Int64
+	nextSchedule atomic.Int64
 
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
@@ -39,6 +40,10 @@ type Machine struct {
 
 	mu     sync.RWMutex // guards public
 	public public
+
+	watches watches
+
+	settingsVersion atomic.Uint64
 }
 
 // public is what other goroutines may ask for, as of the last commit.
@@ -48,15 +53,20 @@ type public struct {
 	clusterID string
 	forgotten map[string]struct{}
 	topics    map[string]TopicChange
+	schedules scheduleTimes
 }
 
 // TopicChange says how a topic stands, as far as Reserve is concerned.
 type TopicChange struct {
-	Name  string
-	Ready uint64 // 0 while the topic is paused
-	// NextDue is the earliest due instant of its delayed jobs or end of its
-	// reservations, in milliseconds, but not before the topic's pause ends;
-	// a pause that hides ready jobs ends at NextDue. 0: none.
+	Name string
+	// Ready is how many jobs a Reserve would get: 0 while the topic is paused, and
+	// no more than its limits allow.
+	Ready uint64
+	// NextDue is when a Reserve may get another job without anything being done:
+	// the earliest due instant of its delayed jobs or end of its reservations, in
+	// milliseconds, but not before its pause ends, its rate allows a job and a
+	// reservation has ended when there are as many as may be. 0: none, or its pause
+	// has no end.
 	NextDue int64
 	// Soon are the due instants of its first delayed jobs, in order; on a
 	// leader only, and no more than happen to be in memory.
@@ -120,6 +130,7 @@ func (m *Machine) reopen(path string) error {
 	m.tx = newTx(m)
 	m.broken = nil
 	m.nextDue.Store(m.due.earliest())
+	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {
 		return nil
 	}
@@ -128,6 +139,10 @@ func (m *Machine) reopen(path string) error {
 	}
 	return nil
 }
+
+// SettingsVersion grows whenever settings of topics have changed. It starts again
+// with the process.
+func (m *Machine) SettingsVersion() uint64 { return m.settingsVersion.Load() }
 
 // NextDue is the instant, in Unix milliseconds, at which the state next needs an
 // Advance; 0: none.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -14,12 +15,16 @@ type memory struct {
 	meta     meta
 	topics   map[string]*topic
 	byNumber map[uint32]*topic
+	settings map[string]*jobpb.TopicSettings // by topic, which need not be in topics
+	targets  int                             // settings with a target
 	due      dueHeap
 	recent   recent
 
 	windowCap    int
 	windowBudget int
 	held         int // places in all windows, as of the last commit
+
+	scheduleCount int
 }
 
 // load reads everything that is kept in memory.
@@ -40,6 +45,14 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if err != nil {
 		return mem, pub, err
 	}
+	if mem.settings, err = readAllSettings(db); err != nil {
+		return mem, pub, err
+	}
+	for _, s := range mem.settings {
+		if s.Push != nil {
+			mem.targets++
+		}
+	}
 	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
 		rec, err := decodeTopic(value)
 		if err != nil {
@@ -54,6 +67,9 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	for _, t := range mem.topics {
 		pub.topics[t.name] = mem.schedule(t)
 	}
+	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
+		return mem, pub, err
+	}
 	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
 	return mem, pub, nil
 }
@@ -62,6 +78,8 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 // jobs is known, any other is to be read, from its head on, when it is asked for.
 func (mem *memory) addTopic(t *topic) {
 	t.position = -1
+	t.settings = mem.settings[t.name]
+	t.limits = limitsOf(t.settings)
 	mem.topics[t.name] = t
 	mem.byNumber[t.number] = t
 	for s := range t.windows {
@@ -103,7 +121,7 @@ func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool
 
 // refresh brings the heads in a topic's record up to date.
 func (mem *memory) refresh(db *pebble.DB, t *topic) error {
-	for s := jobpb.State_STATE_DELAYED; int(s) < stateCount; s++ {
+	for s := jobpb.State_STATE_DELAYED; int(s) < listCount; s++ {
 		p, _, err := mem.head(db, t, s)
 		if err != nil {
 			return err
@@ -124,18 +142,35 @@ func (mem *memory) schedule(t *topic) TopicChange {
 		}
 	}
 	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY], NextDue: next}
+	var nextToken int64
+	if t.limits != nil {
+		nextToken = t.narrow(&change)
+	}
 	switch {
 	case t.paused():
 		// Nobody gets a job before the pause ends.
-		if change.Ready > 0 || (next != 0 && next < t.pausedUntil) {
+		switch {
+		case t.pausedUntil == job.NeverMS:
+			change.NextDue = 0
+		case change.Ready > 0:
 			change.NextDue = t.pausedUntil
+		case change.NextDue != 0:
+			change.NextDue = max(change.NextDue, t.pausedUntil)
 		}
 		change.Ready = 0
-		if next == 0 || t.pausedUntil < next {
+		if t.pausedUntil != job.NeverMS && (next == 0 || t.pausedUntil < next) {
 			next = t.pausedUntil
 		}
 	case t.jobs() == 0:
-		next = t.emptySince + topicKeepMS
+		next = t.keptUntil()
+	case nextToken != 0 && (next == 0 || nextToken < next):
+		next = nextToken
+	}
+	if t.counts[stateEnded] > 0 && (next == 0 || t.heads[stateEnded].instant < next) {
+		next = t.heads[stateEnded].instant
+	}
+	if at := t.nextExpiry(); at != 0 && (next == 0 || at < next) {
+		next = at
 	}
 	mem.due.set(t, next)
 	return change

@@ -17,14 +17,19 @@ import (
 // model is the state machine as naive as can be: a map of jobs, and for every
 // question a look at all of them. It shares no code with the machine.
 type model struct {
-	clock     int64
-	lastSeq   uint64
-	jobs      map[uint64]*modelJob
-	topics    map[string]*modelTopic
-	lastTopic uint32
-	maxTopics int
-	cluster   string
-	forgotten map[string]bool
+	clock       int64
+	lastSeq     uint64
+	jobs        map[uint64]*modelJob
+	topics      map[string]*modelTopic
+	lastTopic   uint32
+	maxTopics   int
+	maxTargets  int
+	maxRetained int
+	cluster     string
+	forgotten   map[string]bool
+	settings    map[string]*jobpb.TopicSettings
+	schedules   map[string]*jobpb.ScheduleInfo
+	planned     bool // the add under way is a scheduled run's
 }
 
 type modelJob struct {
@@ -33,6 +38,8 @@ type modelJob struct {
 	first      jobpb.Add // as requested
 	generation uint32
 	deadRank   uint64
+	expires    bool
+	expiring   bool // it is dropped because it has expired
 }
 
 type modelTopic struct {
@@ -40,12 +47,14 @@ type modelTopic struct {
 	number     uint32
 	emptySince int64
 	deaths     uint64
+	limit      *modelLimit // nil: no rate
 }
 
 func newModel(maxTopics int) *model {
 	return &model{
 		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
-		maxTopics: maxTopics, forgotten: map[string]bool{},
+		maxTopics: maxTopics, maxTargets: 1, maxRetained: 2, forgotten: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
+		schedules: map[string]*jobpb.ScheduleInfo{},
 	}
 }
 
@@ -53,6 +62,8 @@ func newModel(maxTopics int) *model {
 func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 	m.clock = max(m.clock, now)
 	r := &jobpb.Result{}
+	before := m.look()
+	defer func() { m.notice(before) }()
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		m.add(k.Add, r)
@@ -63,7 +74,15 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_PauseTopic:
 		m.pauseTopic(k.PauseTopic, r)
 	case *jobpb.Op_KickTopic:
-		m.kickTopic(k.KickTopic, r)
+		if k.KickTopic.Sweep != nil {
+			m.kickSweep(k.KickTopic, r)
+		} else {
+			m.kickTopic(k.KickTopic, r)
+		}
+	case *jobpb.Op_Purge:
+		m.purge(k.Purge, r)
+	case *jobpb.Op_MoveJobs:
+		m.moveJobs(k.MoveJobs, r)
 	case *jobpb.Op_SetCluster:
 		if m.cluster == "" {
 			m.cluster = k.SetCluster.ClusterId
@@ -73,19 +92,23 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_ForgetMember:
 		m.forgotten[k.ForgetMember.ServerId] = true
 	case *jobpb.Op_Mark:
+	case *jobpb.Op_SetTopic:
+		m.setTopic(k.SetTopic, r)
 	case *jobpb.Op_Compose:
 		m.compose(k.Compose, r)
 	case *jobpb.Op_Update:
 		m.update(k.Update, r)
 	default:
-		m.change(op, r)
+		if !m.applySchedule(op, r) {
+			m.change(op, r)
+		}
 	}
 	return r
 }
 
 func (m *model) find(ref *jobpb.Ref) *modelJob {
 	for _, j := range m.jobs {
-		if (ref.Id == "" || ref.Id == j.Id) && (ref.Seq == 0 || ref.Seq == j.Seq) {
+		if !j.ended() && (ref.Id == "" || ref.Id == j.Id) && (ref.Seq == 0 || ref.Seq == j.Seq) {
 			return j
 		}
 	}
@@ -102,9 +125,13 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		return
 	}
 	if a.Id != "" {
-		if old := m.find(&jobpb.Ref{Id: a.Id}); old != nil && !m.addTo(a, old, r) {
+		if old := m.taken(a.Id); old != nil && !m.addTo(a, old, r) {
 			return
 		}
+	}
+	if m.full(a.Topic, 0) {
+		r.Code = jobpb.Code_TOPIC_FULL
+		return
 	}
 	t := m.topics[a.Topic]
 	if t == nil {
@@ -120,22 +147,17 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		Id: a.Id, Topic: a.Topic, Body: a.Body, BodyKind: a.BodyKind, Priority: a.Priority,
 		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Extras: a.Extras,
 	}}
+	m.useDefaults(a, &j.first)
 	j.Extras = a.Extras
 	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
 	}
-	j.Priority, j.TtrMs, j.MaxAttempts, j.CreatedMs = a.Priority, a.TtrMs, a.MaxAttempts, m.clock
-	j.DueMs = m.clock + a.DelayMs
-	if a.DueMs != 0 {
-		j.DueMs = max(a.DueMs, m.clock)
-	}
-	j.DelayMs = j.DueMs - m.clock
-	j.State = jobpb.State_STATE_READY
-	if j.DueMs > m.clock {
-		j.State = jobpb.State_STATE_DELAYED
-	}
+	j.Priority, j.TtrMs, j.MaxAttempts, j.CreatedMs = a.Priority, j.first.TtrMs, j.first.MaxAttempts, m.clock
+	m.setDue(j, a.DueMs, a.DelayMs)
+	j.expires = m.settings[a.Topic].GetExpireMs() > 0
 	j.Revision = 1
+	j.History = []*jobpb.Event{{Kind: jobpb.Event_ADDED, AtMs: m.clock, State: j.State, DueMs: j.DueMs}}
 	m.jobs[j.Seq] = j
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
 }
@@ -145,39 +167,14 @@ func (m *model) newTopic(name string) *modelTopic {
 	t := &modelTopic{number: m.lastTopic}
 	t.Name = name
 	m.topics[name] = t
+	m.relimit(t)
 	return t
-}
-
-func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
-	t := m.topics[op.Topic]
-	switch {
-	case op.PauseMs < 0 || op.PauseMs > 4_294_967_295_000:
-		r.Code = jobpb.Code_INVALID
-		return
-	case t == nil && !op.Create:
-		r.Code = jobpb.Code_NOT_FOUND
-		return
-	case t == nil && op.Topic == "":
-		r.Code = jobpb.Code_INVALID
-		return
-	case t == nil && len(m.topics) >= m.maxTopics:
-		r.Code = jobpb.Code_TOO_MANY_TOPICS
-		return
-	case t == nil:
-		t = m.newTopic(op.Topic)
-		t.emptySince = m.clock
-	}
-	t.Pauses++
-	t.PausedUntilMs, t.PauseMs = 0, op.PauseMs
-	if op.PauseMs > 0 {
-		t.PausedUntilMs = m.clock + op.PauseMs
-	}
 }
 
 func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	f := &old.first
 	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
-		a.Priority == f.Priority && a.TtrMs == f.TtrMs && a.MaxAttempts == f.MaxAttempts &&
+		a.Priority == f.Priority && (a.TopicTtr || a.TtrMs == f.TtrMs) && (a.TopicAttempts || a.MaxAttempts == f.MaxAttempts) &&
 		proto.Equal(a.Extras, f.Extras) && a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
 	if !same && a.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		r.Code = jobpb.Code_ID_CONFLICT
@@ -199,7 +196,7 @@ func (m *model) sorted(match func(*modelJob) bool, order func(a, b *modelJob) in
 }
 
 func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
-	if len(op.Topics) == 0 || op.Max == 0 || op.Max > 1000 || op.TtrMs < 0 || op.MaxBytes < 0 {
+	if len(op.Topics) == 0 || op.Max == 0 || op.Max > 1000 || op.TtrMs < 0 || op.MaxBytes < 0 || len(op.Consumer) > 64 {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
@@ -209,22 +206,34 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq))
 	})
 	bytes := 0
-	for i, j := range ready {
-		bytes += len(j.Body)
-		if i == int(op.Max) || (i > 0 && op.MaxBytes > 0 && bytes > int(op.MaxBytes)) {
+	for _, j := range ready {
+		if len(r.Jobs) == int(op.Max) {
 			break
 		}
-		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(op.TtrMs, j.TtrMs)))
+		if !m.mayHandOut(j.Topic) {
+			continue
+		}
+		if m.expired(j) {
+			m.expire(j)
+			continue
+		}
+		bytes += len(j.Body)
+		if len(r.Jobs) > 0 && op.MaxBytes > 0 && bytes > int(op.MaxBytes) {
+			break
+		}
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(op.TtrMs, j.TtrMs), op.Consumer))
 	}
 }
 
-func (m *model) handOut(j *modelJob, ttr int64) *jobpb.Reserved {
+func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved {
+	m.gain(j.Topic, -1_000_000)
 	j.State, j.DiedMs = jobpb.State_STATE_RESERVED, 0
 	j.Revision++
 	j.Attempts++
 	j.Reserves++
 	j.generation++
 	j.ReservedUntilMs = m.clock + ttr
+	m.note(j, jobpb.Event_RESERVED, j.Attempts, consumer)
 	return &jobpb.Reserved{
 		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
 		Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
@@ -287,7 +296,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Finish:
 		t.Finished++
-		m.remove(j)
+		m.end(j, jobpb.State_STATE_FINISHED)
 		return
 	case *jobpb.Op_Delete:
 		if k.Delete.SpareReserved && j.State == jobpb.State_STATE_RESERVED && k.Delete.Ref.Generation == 0 {
@@ -299,9 +308,20 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			return
 		}
 		t.Deleted++
-		m.remove(j)
+		m.end(j, jobpb.State_STATE_DELETED)
 		return
 	case *jobpb.Op_ReserveJob:
+		if j.State != jobpb.State_STATE_RESERVED && !m.mayHandOut(j.Topic) {
+			r.Code = jobpb.Code_TOPIC_LIMITED
+			return
+		}
+		if m.expired(j) {
+			m.expire(j)
+			if m.jobs[j.Seq] == nil || j.ended() {
+				r.Code = jobpb.Code_NOT_FOUND
+				return
+			}
+		}
 		switch j.State {
 		case jobpb.State_STATE_RESERVED:
 			r.Code = jobpb.Code_ALREADY_RESERVED
@@ -310,16 +330,22 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			j.DueMs = min(j.DueMs, m.clock)
 		case jobpb.State_STATE_DEAD:
 			j.Attempts = 0
+			m.begin(j)
 		}
-		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs)))
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), k.ReserveJob.Consumer))
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Release:
 		j.Revision++
+		if k.Release.Undelivered {
+			m.undelivered(j, k.Release.ReservedMs)
+		}
+		attempt := j.Attempts
 		if k.Release.Returned {
 			m.giveBack(k.Release, t, j)
 		} else {
 			m.release(k.Release, t, j)
 		}
+		m.noteRelease(j, k.Release, attempt)
 	case *jobpb.Op_Touch:
 		j.Revision++
 		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
@@ -333,16 +359,24 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		j.Buries++
 		j.Revision++
 		m.die(t, j)
+		m.note(j, jobpb.Event_BURIED, j.Attempts, k.Bury.Reason)
 	case *jobpb.Op_Kick:
-		switch j.State {
-		case jobpb.State_STATE_DEAD:
-			m.revive(j)
-		case jobpb.State_STATE_DELAYED:
-			m.hasten(j)
-		default:
+		to := k.Kick.ToTopic
+		switch {
+		case j.State != jobpb.State_STATE_DEAD && j.State != jobpb.State_STATE_DELAYED:
 			r.Code = jobpb.Code_NOT_KICKABLE
 			return
+		case to != "" && m.topics[to] == nil && len(m.topics) >= m.maxTopics:
+			r.Code = jobpb.Code_TOO_MANY_TOPICS
+			return
+		case j.State == jobpb.State_STATE_DEAD:
+			m.revive(j)
+		default:
+			m.hasten(j)
 		}
+		from := j.Topic
+		m.send(j, to)
+		m.noteKick(j, from)
 	}
 	r.State, r.DueMs, r.Revision = j.State, j.DueMs, j.Revision
 }
@@ -361,7 +395,7 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 		j.Releases++
 	}
 	if op.Backoff && delay == 0 && !last && !op.Undelivered {
-		delay = modelBackoff(j)
+		delay = m.backoff(j)
 	}
 	j.DelayMs = delay
 	j.Reason = cmp.Or(op.Reason, j.Reason)
@@ -400,17 +434,9 @@ func (m *model) die(t *modelTopic, j *modelJob) {
 	j.State = jobpb.State_STATE_DEAD
 	j.ReservedUntilMs = 0
 	j.DiedMs = m.clock
-	t.deaths++
 	t.Died++
 	j.deadRank = t.deaths
-}
-
-func (m *model) revive(j *modelJob) {
-	j.State = jobpb.State_STATE_READY
-	j.DiedMs = 0
-	j.Attempts = 0
-	j.Kicks++
-	j.Revision++
+	t.deaths++
 }
 
 func (m *model) remove(j *modelJob) {
@@ -423,70 +449,55 @@ func (m *model) remove(j *modelJob) {
 	m.topics[j.Topic].emptySince = m.clock
 }
 
-func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
-	if op.Max == 0 || op.Max > 10_000 {
-		r.Code = jobpb.Code_INVALID
-		return
-	}
-	dead := m.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_DEAD && j.Topic == op.Topic },
-		func(a, b *modelJob) int { return cmp.Compare(a.deadRank, b.deadRank) })
-	for i, j := range dead {
-		if i == int(op.Max) {
-			break
-		}
-		m.revive(j)
-		r.Count++
-	}
-	if !op.OrDelayed || len(dead) > 0 {
-		return
-	}
-	delayed := m.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_DELAYED && j.Topic == op.Topic },
-		func(a, b *modelJob) int { return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq)) })
-	for _, j := range delayed[:min(len(delayed), int(op.Max))] {
-		m.hasten(j)
-		r.Count++
-	}
-}
-
-func (m *model) hasten(j *modelJob) {
-	j.DueMs = m.clock
-	j.Kicks++
-	j.Revision++
-	j.State = jobpb.State_STATE_READY
-}
-
 // instant is when a job needs an Advance; 0: never.
-func (j *modelJob) instant() int64 {
+func (m *model) instant(j *modelJob) int64 {
 	switch j.State {
 	case jobpb.State_STATE_DELAYED:
 		return j.DueMs
 	case jobpb.State_STATE_RESERVED:
 		return j.ReservedUntilMs
+	case jobpb.State_STATE_READY:
+		return m.expiry(j)
 	}
-	return 0
+	return j.RetainedUntilMs
 }
 
 // nextOf is the job of a topic that needs an Advance first, and when; the
 // instant alone is that of a topic to be dropped, or of a pause to end.
 func (m *model) nextOf(t *modelTopic) (*modelJob, int64) {
 	j, at := m.nextJob(t)
-	if t.PausedUntilMs != 0 && (j == nil || t.PausedUntilMs < at) {
-		return nil, t.PausedUntilMs
+	if t.PausedUntilMs == math.MaxInt64 && j == nil {
+		return nil, 0
+	}
+	if t.PausedUntilMs != 0 {
+		if j == nil || t.PausedUntilMs < at {
+			return nil, t.PausedUntilMs
+		}
+		return j, at
+	}
+	if token := m.nextToken(t); token != 0 && (at == 0 || token < at) {
+		return nil, token
 	}
 	return j, at
 }
 
 func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 	inTopic := m.sorted(func(j *modelJob) bool { return j.Topic == t.Name }, func(a, b *modelJob) int {
-		// Delayed before reserved, for their numbers are in that order.
-		return cmp.Or(cmp.Compare(a.instant(), b.instant()), cmp.Compare(a.State, b.State), cmp.Compare(a.Seq, b.Seq))
+		// Delayed before reserved before retained before ready ones that expire.
+		rank := map[jobpb.State]int{
+			jobpb.State_STATE_RESERVED: 1, jobpb.State_STATE_FINISHED: 2, jobpb.State_STATE_DELETED: 2, jobpb.State_STATE_READY: 3,
+		}
+		return cmp.Or(cmp.Compare(m.instant(a), m.instant(b)), cmp.Compare(rank[a.State], rank[b.State]), cmp.Compare(a.Seq, b.Seq))
 	})
 	if len(inTopic) == 0 {
+		if l := t.limit; l != nil {
+			return nil, max(t.emptySince+3_600_000, l.when(l.burst*1_000_000))
+		}
 		return nil, t.emptySince + 3_600_000
 	}
 	for _, j := range inTopic {
-		if j.instant() != 0 {
-			return j, j.instant()
+		if at := m.instant(j); at != 0 {
+			return j, at
 		}
 	}
 	return nil, 0
@@ -519,6 +530,11 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 	})
 	due = slices.DeleteFunc(due, func(t *modelTopic) bool { return !isDue(t) })
 	due = due[:min(len(due), int(op.Max))]
+	for _, t := range due {
+		if t.limit != nil {
+			t.limit.changed = m.clock
+		}
+	}
 	for left := int(op.Max); left > 0 && len(due) > 0; {
 		share := max(1, left/len(due))
 		var still []*modelTopic
@@ -550,9 +566,17 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		delete(m.topics, t.Name)
 		return
 	}
+	if j.ended() {
+		m.remove(j)
+		return
+	}
 	r.Count++
-	if j.State == jobpb.State_STATE_DELAYED {
+	switch j.State {
+	case jobpb.State_STATE_DELAYED:
 		j.State = jobpb.State_STATE_READY
+		return
+	case jobpb.State_STATE_READY:
+		m.expire(j)
 		return
 	}
 	t.Timeouts++
@@ -563,12 +587,14 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	if j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts {
 		j.Reason = fmt.Sprintf("time to run exceeded on attempt %d of %d", j.Attempts, j.MaxAttempts)
 		m.die(t, j)
+		m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 		return
 	}
 	j.State = jobpb.State_STATE_READY
-	if wait := modelBackoff(j); wait > 0 {
+	if wait := m.backoff(j); wait > 0 {
 		j.State, j.DelayMs, j.DueMs = jobpb.State_STATE_DELAYED, wait, m.clock+wait
 	}
+	m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 }
 
 // badExtras knows what the random test makes.
@@ -577,9 +603,12 @@ func badExtras(e *jobpb.Extras) bool {
 	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0)
 }
 
-// modelBackoff is a job's wait after an attempt that failed, without jitter.
-func modelBackoff(j *modelJob) int64 {
+// backoff is a job's wait after an attempt that failed, without jitter.
+func (m *model) backoff(j *modelJob) int64 {
 	b := j.Extras.GetBackoff()
+	if b == nil {
+		b = m.settings[j.Topic].GetBackoff()
+	}
 	switch n := int(j.Attempts); {
 	case b == nil:
 		return 0
@@ -596,11 +625,18 @@ func modelBackoff(j *modelJob) int64 {
 // describe lists jobs and topics as a View would.
 func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 	for _, seq := range slices.Sorted(maps.Keys(m.jobs)) {
-		jobs = append(jobs, &m.jobs[seq].Job)
+		j := m.jobs[seq]
+		j.ExpiresMs = 0
+		if j.State == jobpb.State_STATE_DELAYED || j.State == jobpb.State_STATE_READY {
+			j.ExpiresMs = m.expiry(j)
+		}
+		jobs = append(jobs, &j.Job)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.topics)) {
 		t := &m.topics[name].Topic
-		t.Delayed, t.Ready, t.Reserved, t.Dead, t.OldestDueMs, t.Urgent = 0, 0, 0, 0, 0, 0
+		t.Delayed, t.Ready, t.Reserved, t.Dead, t.OldestDueMs, t.Urgent, t.Retained = 0, 0, 0, 0, 0, 0, 0
+		t.Settings = m.settings[name]
+		t.ThrottledUntilMs = m.throttledUntil(m.topics[name])
 		for _, j := range m.jobs {
 			if j.Topic != name {
 				continue
@@ -618,6 +654,9 @@ func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 				continue
 			case jobpb.State_STATE_DEAD:
 				t.Dead++
+				continue
+			default:
+				t.Retained++
 				continue
 			}
 			if t.OldestDueMs == 0 || j.DueMs < t.OldestDueMs {

@@ -21,10 +21,14 @@ func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_CONDITION_FAILED
 	case old.State == jobpb.State_STATE_RESERVED:
 		r.Code = jobpb.Code_ALREADY_RESERVED
-	case replaces && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
+	case (replaces || old.ended()) && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
-	case replaces:
-		m.topics[old.Topic].Deleted++
+	case (replaces || old.ended()) && m.full(a.Topic, old.roomIn(a.Topic)):
+		r.Code = jobpb.Code_TOPIC_FULL
+	case replaces || old.ended(): // there is nothing to postpone
+		if !old.ended() {
+			m.topics[old.Topic].Deleted++
+		}
 		m.remove(old)
 		r.Replaced = true
 		return true
@@ -35,6 +39,7 @@ func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 	default:
 		m.setDue(old, a.DueMs, a.DelayMs)
 		old.Revision++
+		m.note(old, jobpb.Event_POSTPONED, old.Attempts, "")
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision = old.Seq, old.Id, old.State, old.DueMs, old.Revision
 		r.Existing, r.Postponed = true, true
 	}
@@ -45,7 +50,11 @@ func (m *model) setDue(j *modelJob, due, delay int64) {
 	if due == 0 {
 		due = m.clock + delay
 	}
-	j.DueMs = max(due, m.clock)
+	j.DueMs = due
+	if due > m.clock || m.planned {
+		j.DueMs += m.share(j)
+	}
+	j.DueMs = max(j.DueMs, m.clock)
 	j.DelayMs = j.DueMs - m.clock
 	j.State = jobpb.State_STATE_READY
 	if j.DelayMs > 0 {
@@ -60,7 +69,8 @@ func meets(c *jobpb.Condition, j *modelJob) bool {
 func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	due, delay := op.GetDueMs(), op.GetDelayMs()
 	bad := op.DueMs != nil && (op.DelayMs != nil || due < 1 || due > m.clock+1_000_000_000_000) ||
-		delay < 0 || delay > 1_000_000_000_000 || op.TtrMs != nil && *op.TtrMs < 1 || op.Ref.Id == "" && op.Ref.Seq == 0
+		delay < 0 || delay > 1_000_000_000_000 || op.TtrMs != nil && *op.TtrMs < 1 || op.Ref.Id == "" && op.Ref.Seq == 0 ||
+		badChange(op)
 	if bad {
 		r.Code = jobpb.Code_INVALID
 		return
@@ -103,17 +113,47 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 		j.Body, j.BodyKind = op.Body, op.BodyKind
 		j.first.Body, j.first.BodyKind = op.Body, op.BodyKind // what an add is compared with
 	}
+	m.setExtras(op, j)
 	j.Revision++
+	m.note(j, jobpb.Event_UPDATED, j.Attempts, "")
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
+}
+
+// badChange knows what the random test makes of backoffs and headers.
+func badChange(op *jobpb.Update) bool {
+	h := op.Headers.GetList()
+	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3
+}
+
+func (m *model) setExtras(op *jobpb.Update, j *modelJob) {
+	e := &jobpb.Extras{Backoff: j.Extras.GetBackoff(), Headers: j.Extras.GetHeaders()}
+	if op.Backoff != nil {
+		if e.Backoff = op.Backoff; len(op.Backoff.DelaysMs) == 0 {
+			e.Backoff = nil
+		}
+	}
+	if op.Headers != nil {
+		e.Headers = op.Headers.List
+	}
+	if e.Backoff == nil && len(e.Headers) == 0 {
+		e = nil
+	}
+	j.Extras, j.first.Extras = e, e
 }
 
 // compose tries it on a copy, which becomes the model when all went well.
 func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 	trial := m.clone()
 	if op.Finish != nil {
+		done := trial.find(op.Finish.Ref)
 		trial.change(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: op.Finish}}, r)
 		if r.Code != jobpb.Code_OK {
 			return
+		}
+		for _, a := range op.Adds {
+			if a.Id != "" && a.Id == done.Id && trial.jobs[done.Seq] != nil {
+				trial.remove(done) // its id is taken
+			}
 		}
 	}
 	ids := map[string]bool{}
@@ -142,13 +182,13 @@ func (m *model) clone() *model {
 	c := *m
 	c.jobs, c.topics = map[uint64]*modelJob{}, map[string]*modelTopic{}
 	for seq, j := range m.jobs {
-		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank}
+		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank, expires: j.expires}
 		proto.Merge(&k.Job, &j.Job)
 		proto.Merge(&k.first, &j.first)
 		c.jobs[seq] = k
 	}
 	for name, t := range m.topics {
-		u := &modelTopic{number: t.number, emptySince: t.emptySince, deaths: t.deaths}
+		u := &modelTopic{number: t.number, emptySince: t.emptySince, deaths: t.deaths, limit: t.limit.clone()}
 		proto.Merge(&u.Topic, &t.Topic)
 		c.topics[name] = u
 	}

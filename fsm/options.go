@@ -31,9 +31,11 @@ type Options struct {
 	// the process there. nil: nobody does.
 	Point func(name string)
 
-	maxTopics    int // 0: job.MaxTopics; tests lower it
-	windowCap    int // 0: defaultWindowCap; tests lower it
-	windowBudget int // 0: defaultWindowBudget; tests lower it
+	maxTopics    int    // 0: job.MaxTopics; tests lower it
+	maxTargets   int    // 0: job.MaxPushTargets; tests lower it
+	maxRetained  uint64 // 0: job.MaxRetained; tests lower it
+	windowCap    int    // 0: defaultWindowCap; tests lower it
+	windowBudget int    // 0: defaultWindowBudget; tests lower it
 }
 
 const (
@@ -67,6 +69,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.maxTopics == 0 {
 		o.maxTopics = job.MaxTopics
+	}
+	if o.maxTargets == 0 {
+		o.maxTargets = job.MaxPushTargets
+	}
+	if o.maxRetained == 0 {
+		o.maxRetained = job.MaxRetained
 	}
 	if o.windowCap == 0 {
 		o.windowCap = defaultWindowCap

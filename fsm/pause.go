@@ -8,10 +8,10 @@ import (
 const maxPauseMS = int64(job.MaxPause / 1e6)
 
 // pauseTopic hides a topic's ready jobs from Reserve until an Advance ends the
-// pause, or at once shows them again.
+// pause, if it has an end, or at once shows them again.
 func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
-	if op.PauseMs < 0 || op.PauseMs > maxPauseMS {
-		return x.refuse(r, jobpb.Code_INVALID, "pause_ms is %d; it must be between 0 (resume) and %d", op.PauseMs, maxPauseMS)
+	if err := x.checkPause(op); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	t := x.m.topics[op.Topic]
 	if t == nil && !op.Create {
@@ -29,10 +29,26 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 	}
 	t.pauses++
 	t.resume()
-	if op.PauseMs > 0 {
-		t.pausedUntil, t.pauseMS = x.clock()+op.PauseMs, op.PauseMs
+	switch pause := max(op.PauseMs, op.UntilMs-x.clock()); {
+	case op.Endless:
+		t.pausedUntil, t.pauseMS = job.NeverMS, job.NeverMS
+	case pause > 0:
+		t.pausedUntil, t.pauseMS = x.clock()+pause, pause
 	}
+	r.DueMs = t.pausedUntil
 	x.touch(t)
+	return nil
+}
+
+func (x *tx) checkPause(op *jobpb.PauseTopic) error {
+	switch {
+	case op.PauseMs < 0 || op.PauseMs > maxPauseMS:
+		return job.Errorf(job.CodeInvalid, "pause_ms is %d; it must be between 0 (resume) and %d", op.PauseMs, maxPauseMS)
+	case op.UntilMs < 0 || op.UntilMs > x.clock()+maxPauseMS:
+		return job.Errorf(job.CodeInvalid, "until_ms is %d; it must be at most %d ms ahead", op.UntilMs, maxPauseMS)
+	case op.PauseMs != 0 && op.UntilMs != 0 || op.Endless && op.PauseMs+op.UntilMs != 0:
+		return job.Errorf(job.CodeInvalid, "a pause has one end: give pause_ms, until_ms or endless")
+	}
 	return nil
 }
 

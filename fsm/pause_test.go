@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -88,4 +89,37 @@ func TestPauseOfATopicWithoutJobs(t *testing.T) {
 	r.one(opAdvance(10))
 	require.Empty(t, r.m.TopicChanges())
 	require.Equal(t, jobpb.Code_OK, r.one(opPause("u", maxPauseMS, true)).Code)
+}
+
+func TestAPauseEndsAtAnInstantOrNotAtAll(t *testing.T) {
+	pause := func(op *jobpb.PauseTopic) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}} }
+	r := newRig(t, Options{})
+	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	require.Equal(t, r.now+50, r.one(pause(&jobpb.PauseTopic{Topic: "t", UntilMs: r.now + 50})).DueMs)
+	require.EqualValues(t, 50, r.topic("t").PauseMs)
+	require.Zero(t, r.one(pause(&jobpb.PauseTopic{Topic: "t", UntilMs: r.now})).DueMs, "it is over")
+	require.Len(t, r.do(opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1)}))[0].Jobs, 1)
+
+	require.EqualValues(t, job.NeverMS, r.one(pause(&jobpb.PauseTopic{Topic: "t", Endless: true})).DueMs)
+	require.Equal(t, []TopicChange{{Name: "t"}}, r.m.TopicChanges())
+	require.Zero(t, r.m.NextDue(), "nothing will happen by itself")
+	r.now += maxPauseMS
+	r.one(opAdvance(10))
+	require.Empty(t, r.one(opReserve(1, "t")).Jobs)
+	r.reopen()
+	require.EqualValues(t, job.NeverMS, r.topic("t").PausedUntilMs)
+	r.one(opDelete(bySeq(1)))
+	r.now += 10 * topicKeepMS
+	r.one(opAdvance(10))
+	require.NotEmpty(t, r.m.topics, "a paused topic is kept")
+	require.Zero(t, r.one(opPause("t", 0, false)).DueMs)
+	r.one(opAdvance(10))
+	require.Empty(t, r.m.topics)
+
+	for _, bad := range []*jobpb.PauseTopic{
+		{Topic: "t", PauseMs: 1, UntilMs: r.now + 1}, {Topic: "t", PauseMs: 1, Endless: true}, {Topic: "t", UntilMs: -1},
+		{Topic: "t", UntilMs: r.now + maxPauseMS + 1}, {Topic: "t", UntilMs: 1, Endless: true},
+	} {
+		require.Equal(t, jobpb.Code_INVALID, r.one(pause(bad)).Code, "%v", bad)
+	}
 }

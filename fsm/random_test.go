@@ -42,8 +42,8 @@ func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		const maxTopics = 9
-		troubled := newRig(t, Options{FS: vfs.NewCrashableMem(), windowCap: 2 + rng.IntN(12), windowBudget: 100, maxTopics: maxTopics, MemTableBytes: 64 << 10})
-		calm := newRig(t, Options{maxTopics: maxTopics})
+		troubled := newRig(t, Options{FS: vfs.NewCrashableMem(), windowCap: 2 + rng.IntN(12), windowBudget: 100, maxTopics: maxTopics, maxTargets: 1, maxRetained: 2, MemTableBytes: 64 << 10})
+		calm := newRig(t, Options{maxTopics: maxTopics, maxTargets: 1, maxRetained: 2})
 		s := &simulation{t: t, rng: rng, model: newModel(maxTopics), now: rigStart}
 		at, other := 0, 0 // entries that each has applied
 		for range *stepFlag {
@@ -75,6 +75,8 @@ type simulation struct {
 	log   []Entry
 	want  [][]*jobpb.Result
 	due   []int64 // the model's nextDue after each entry
+
+	sweeps []*jobpb.Progress // where sweeps ended
 }
 
 // grow appends a few entries to the log.
@@ -98,6 +100,7 @@ func (s *simulation) grow() {
 			op := s.op()
 			ops = append(ops, op)
 			want = append(want, proto.Clone(s.model.apply(now, op)).(*jobpb.Result))
+			s.remember(want[len(want)-1])
 		}
 		s.model.clock = max(s.model.clock, now)
 		s.log = append(s.log, Entry{Index: index, Term: 1, Data: encodeEntry(s.t, now, ops...)})
@@ -107,6 +110,11 @@ func (s *simulation) grow() {
 }
 
 func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
+
+// consumer is mostly one that gives no name.
+func (s *simulation) consumer() string {
+	return strings.Repeat("c", int(s.pick(0, 0, 0, 1, 64, 65)))
+}
 
 func (s *simulation) priority() uint32 { return uint32(s.pick(0, 1, 1023, 1024)) }
 
@@ -147,6 +155,9 @@ func (s *simulation) ref() *jobpb.Ref {
 }
 
 func (s *simulation) op() *jobpb.Op {
+	if s.rng.IntN(12) == 0 {
+		return s.scheduleOp()
+	}
 	reason := strings.Repeat("r", s.rng.IntN(3))
 	switch n := s.rng.IntN(100); {
 	case n < 34:
@@ -158,7 +169,7 @@ func (s *simulation) op() *jobpb.Op {
 		}
 		return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
 			Topics: topics, Max: uint32(s.pick(0, 1, 1, 2, 5, 30, 1000)),
-			TtrMs: s.pick(0, 0, 5, 300, -1), MaxBytes: s.pick(0, 0, 1, 30),
+			TtrMs: s.pick(0, 0, 5, 300, -1), MaxBytes: s.pick(0, 0, 1, 30), Consumer: s.consumer(),
 		}}}
 	case n < 57:
 		return opFinish(s.ref())
@@ -178,26 +189,35 @@ func (s *simulation) op() *jobpb.Op {
 	case n < 64:
 		return opReserveJob(s.ref(), s.pick(0, 0, 5, 300, -1))
 	case n < 66:
-		return opPause(s.topic(), s.pick(0, 1, 30, 700, 700, 4_000_000, -1), s.rng.IntN(4) == 0)
+		op := opPause(s.topic(), s.pick(0, 0, 0, 1, 30, 700, 700, 4_000_000, -1), s.rng.IntN(4) == 0)
+		if s.rng.IntN(3) == 0 {
+			op.GetPauseTopic().UntilMs = s.now + s.pick(-10, 0, 30, 700)
+		}
+		op.GetPauseTopic().Endless = s.rng.IntN(10) == 0
+		return op
 	case n < 69:
 		return s.updateOp()
 	case n < 72:
 		return opRelease(&jobpb.Release{
 			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
 			SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason,
-			Undelivered: s.rng.IntN(4) == 0, Returned: s.rng.IntN(4) == 0,
+			Undelivered: s.rng.IntN(4) == 0, Returned: s.rng.IntN(4) == 0, ReservedMs: s.now - s.pick(-5, 0, 1, 10, 100, 5000),
 			Backoff: s.rng.IntN(2) == 0, Entropy: s.rng.Uint64(),
 		})
 	case n < 74:
 		return opTouch(s.ref(), s.pick(0, 1, 50, 1000))
 	case n < 80:
 		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason})
-	case n < 84:
-		return opKick(s.ref())
+	case n < 82:
+		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: s.ref(), ToTopic: s.anyTopic()}}}
+	case n < 85:
+		return s.manyOp()
 	case n < 86:
 		return opKickTopic(s.topic(), uint32(s.pick(0, 1, 3, 100)))
 	case n < 87:
 		return opKickTopicOrDelayed(s.topic(), uint32(s.pick(0, 1, 3, 100)))
+	case n < 89:
+		return s.settingsOp()
 	case n < 97:
 		return opAdvance(uint32(s.pick(0, 1, 2, 3, 7, 20, 1000)))
 	case n < 98:
@@ -215,7 +235,7 @@ func (s *simulation) condition() *jobpb.Condition {
 	case 0:
 		return &jobpb.Condition{Revision: uint32(s.pick(0, 1, 1, 2, 3))}
 	case 1:
-		return &jobpb.Condition{States: []jobpb.State{jobpb.State(1 + s.rng.IntN(4)), jobpb.State(1 + s.rng.IntN(4))}}
+		return &jobpb.Condition{States: []jobpb.State{jobpb.State(1 + s.rng.IntN(6)), jobpb.State(1 + s.rng.IntN(6))}}
 	}
 	return nil
 }
@@ -240,6 +260,15 @@ func (s *simulation) updateOp() *jobpb.Op {
 	if s.rng.IntN(3) == 0 {
 		u.Body, u.BodyKind = []byte(strings.Repeat("u", s.rng.IntN(20))), jobpb.BodyKind(s.rng.IntN(2))
 	}
+	if s.rng.IntN(4) == 0 {
+		u.Backoff = &jobpb.Backoff{DelaysMs: []int64{7, 0, 200}[:s.rng.IntN(4)]}
+		if s.rng.IntN(4) == 0 {
+			u.Backoff.FactorPermille = 1000 // and no base: refused, also with a list
+		}
+	}
+	if s.rng.IntN(4) == 0 {
+		u.Headers = &jobpb.Headers{List: []*jobpb.Header{{Name: "a", Value: "2"}, {Name: "c"}, {Name: "c"}}[:s.rng.IntN(4)]}
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
 }
 
@@ -248,6 +277,7 @@ func (s *simulation) addOp() *jobpb.Op {
 		Topic: s.topic(), Priority: s.priority(), DelayMs: s.pick(0, 0, 1, 5, 40, 600, 5000),
 		TtrMs: s.pick(1, 20, 300, 5000), MaxAttempts: uint32(s.pick(0, 1, 2, 3, 16)),
 		Body: []byte(strings.Repeat("b", s.rng.IntN(20))), BodyKind: jobpb.BodyKind(s.rng.IntN(2)),
+		TopicTtr: s.rng.IntN(3) == 0, TopicAttempts: s.rng.IntN(3) == 0,
 	}
 	switch s.rng.IntN(6) {
 	case 0:
@@ -273,7 +303,7 @@ func (s *simulation) addOp() *jobpb.Op {
 	if a.Id == "" && s.rng.IntN(2) == 0 {
 		a.Id = fmt.Sprintf("id-%d", s.rng.IntN(40))
 		// Repeat the job of that id, as a producer would after a timeout.
-		if old := s.model.find(&jobpb.Ref{Id: a.Id}); old != nil && s.rng.IntN(2) == 0 {
+		if old := s.model.taken(a.Id); old != nil && s.rng.IntN(2) == 0 {
 			a = proto.Clone(&old.first).(*jobpb.Add)
 		}
 		a.IfExists = jobpb.IfExists(s.pick(0, 0, 0, 1, 2, 3))
@@ -433,6 +463,7 @@ func (s *simulation) compare(r *rig) {
 	}
 	v := r.m.View()
 	defer v.Close()
+	s.compareSchedules(r, v)
 	jobs, topics := s.model.describe()
 	for _, want := range jobs {
 		got, found, err := v.Job(want.Id)
@@ -443,6 +474,7 @@ func (s *simulation) compare(r *rig) {
 		}
 		require.Truef(s.t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
 	}
+	s.compareSettings(v)
 	var all []*jobpb.Topic
 	for after := ""; ; {
 		page, err := v.Topics(after, 2)
@@ -459,11 +491,8 @@ func (s *simulation) compare(r *rig) {
 	for i, want := range topics {
 		require.Truef(s.t, proto.Equal(want, all[i]), "want %v\ngot  %v", want, all[i])
 		require.Equal(s.t, want.Name, live[i].Name)
-		if want.PausedUntilMs == 0 {
-			require.Equal(s.t, want.Ready, live[i].Ready)
-		} else {
-			require.Zero(s.t, live[i].Ready, "hidden by a pause")
-		}
+		require.Equal(s.t, s.model.available(s.model.topics[want.Name]), live[i].Ready, "what neither a pause nor a limit holds back")
 		s.comparePeeks(v, want)
 	}
+	s.compareListings(v)
 }

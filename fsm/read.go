@@ -49,6 +49,9 @@ func readJob(r pebble.Reader, seq uint64, withBody bool) (*record, error) {
 		rec.fate, err = decodeFate(value)
 		return err
 	})
+	if rec.movedTo != 0 {
+		rec.topic = rec.movedTo
+	}
 	return rec, err
 }
 
@@ -85,6 +88,10 @@ func (rec *record) settledState(clockMS int64) jobpb.State {
 		return jobpb.State_STATE_RESERVED
 	case dead:
 		return jobpb.State_STATE_DEAD
+	case finished:
+		return jobpb.State_STATE_FINISHED
+	case deleted:
+		return jobpb.State_STATE_DELETED
 	}
 	if rec.fate.dueMS > clockMS {
 		return jobpb.State_STATE_DELAYED
@@ -122,6 +129,15 @@ func placesFrom(r pebble.Reader, l listID, from place) (*places, error) {
 }
 
 func (s *places) next() (place, bool, error) {
+	p, ok, err := s.peek()
+	if ok {
+		s.step()
+	}
+	return p, ok, err
+}
+
+// peek is the place at hand; false: the list has ended.
+func (s *places) peek() (place, bool, error) {
 	if !s.it.Valid() {
 		return place{}, false, s.it.Error()
 	}
@@ -130,9 +146,13 @@ func (s *places) next() (place, bool, error) {
 		return place{}, false, err
 	}
 	_, p, err := decodeIndex(s.it.Key(), value)
-	s.it.Next()
 	return p, err == nil, err
 }
+
+func (s *places) step() { s.it.Next() }
+
+// seek goes on at the first place that is not below p.
+func (s *places) seek(l listID, p place) { s.it.SeekGE(l.appendKey(nil, p)) }
 
 func (s *places) close() error { return s.it.Close() }
 

@@ -14,12 +14,12 @@ type recent struct {
 	young, old map[uint64]*record
 }
 
-// recentText bounds the reasons and extras of a record that is kept.
+// recentText bounds the reasons, extras and history of a record that is kept.
 const recentText = 128
 
 // put remembers a record as it stands in the store.
 func (r *recent) put(rec *record) {
-	if len(rec.reason)+len(rec.lastError)+len(rec.extras) > recentText {
+	if len(rec.reason)+len(rec.lastError)+len(rec.extras)+len(rec.history) > recentText {
 		return
 	}
 	if r.young == nil || len(r.young) >= recentKept {

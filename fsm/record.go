@@ -11,9 +11,9 @@ import (
 
 // Versions of the records on disk, each the record's first byte.
 const (
-	originVersion = 2
-	fateVersion   = 2
-	topicVersion  = 1
+	originVersion = 3
+	fateVersion   = 3
+	topicVersion  = 2
 )
 
 // errShort is returned when a record ends before its last field.
@@ -32,15 +32,22 @@ type origin struct {
 	ttrMS       int64
 	maxAttempts uint32
 	bodyKind    jobpb.BodyKind
+	expires     bool   // it has a time of expiry: that of its topic
 	extras      string // a jobpb.Extras; mostly none
 	bodyLen     int    // not on disk: what is left of the record
 }
 
 const originFixed = 1 + 1 + 4 + 4 + 5*8 + 4 + 1
 
+// flagExpires, in the byte of the body's kind, says that the job may expire.
+const flagExpires = 0x80
+
 // append encodes o and body.
 func (o *origin) append(b, body []byte) []byte {
 	b = append(b, originVersion, byte(o.bodyKind))
+	if o.expires {
+		b[len(b)-1] |= flagExpires
+	}
 	b = binary.BigEndian.AppendUint32(b, o.topic)
 	b = binary.BigEndian.AppendUint32(b, o.priority)
 	for _, v := range [...]int64{o.createdMS, o.delayMS, o.dueRequest, o.dueMS, o.ttrMS} {
@@ -62,7 +69,7 @@ func decodeOrigin(b []byte) (o origin, body []byte, err error) {
 	if len(b) < originFixed {
 		return origin{}, nil, fmt.Errorf("job record of %d bytes: %w", len(b), errShort)
 	}
-	o.bodyKind = jobpb.BodyKind(b[1])
+	o.bodyKind, o.expires = jobpb.BodyKind(b[1]&^flagExpires), b[1]&flagExpires != 0
 	o.topic = binary.BigEndian.Uint32(b[2:])
 	o.priority = binary.BigEndian.Uint32(b[6:])
 	for i, p := range [...]*int64{&o.createdMS, &o.delayMS, &o.dueRequest, &o.dueMS, &o.ttrMS} {
@@ -105,37 +112,49 @@ const (
 	waiting  standing = 0
 	reserved standing = 1
 	dead     standing = 2
+	finished standing = 3 // and retained
+	deleted  standing = 4 // and retained
 )
+
+// ended says that the job is done with and only retained.
+func (s standing) ended() bool { return s >= finished }
 
 // fate is what became of a job since it was added. A job without the record has
 // the fate of a fresh one.
 type fate struct {
-	standing      standing
-	priority      uint32
-	dueMS         int64
-	lastDelayMS   int64
-	attempts      uint32
-	generation    uint32
-	reservedUntil int64
-	rank          uint64 // place among the dead
-	reserves      uint32
-	timeouts      uint32
-	releases      uint32
-	buries        uint32
-	kicks         uint32
-	reason        string
+	// Small fields stand together: there is one of these for each job in use.
+	standing standing
+	// rewritten says that the origin was written more than once, so that it
+	// cannot be deleted by SingleDelete.
+	rewritten  bool
+	priority   uint32
+	attempts   uint32
+	generation uint32
+	reserves   uint32
+	timeouts   uint32
+	releases   uint32
+	buries     uint32
+	kicks      uint32
 	// ttrMS and maxAttempts are those in force; the origin has the first.
-	ttrMS       int64
 	maxAttempts uint32
 	// revision counts the times that this record was written, from 1 on.
 	revision uint32
+	// movedTo is the topic that the job was moved to; 0: it is where it was added. The
+	// origin, which has the body, need not be written again then.
+	movedTo       uint32
+	dueMS         int64
+	lastDelayMS   int64
+	reservedUntil int64  // of an ended job: retained until then
+	rank          uint64 // place among the dead
+	ttrMS         int64
+	diedMS        int64 // when it died, or ended; meaningful while it is dead or has
+	reason        string
 	// lastError is the last reason that a consumer gave; reason may be newer
 	// and the server's.
 	lastError string
-	diedMS    int64 // when it died; meaningful while it is dead
-	// rewritten says that the origin was written more than once, so that it
-	// cannot be deleted by SingleDelete.
-	rewritten bool
+	// history is what happened to the job, if its topic retains jobs; see
+	// history.go.
+	history string
 }
 
 func freshFate(o *origin) fate {
@@ -158,11 +177,28 @@ func (f *fate) instants() [5]*int64 {
 	return [...]*int64{&f.dueMS, &f.lastDelayMS, &f.reservedUntil, &f.ttrMS, &f.diedMS}
 }
 
-func (f *fate) append(b []byte) []byte {
-	b = append(b, fateVersion, byte(f.standing), 0)
+// Flags of a fate, on disk.
+const (
+	flagRewritten = 1 << iota
+	flagMoved     // movedTo follows the rank
+	flagHistory   // the history follows the last error
+)
+
+func (f *fate) flags() (flags byte) {
 	if f.rewritten {
-		b[len(b)-1] = 1
+		flags |= flagRewritten
 	}
+	if f.movedTo != 0 {
+		flags |= flagMoved
+	}
+	if f.history != "" {
+		flags |= flagHistory
+	}
+	return flags
+}
+
+func (f *fate) append(b []byte) []byte {
+	b = append(b, fateVersion, byte(f.standing), f.flags())
 	for _, p := range f.counters() {
 		b = binary.BigEndian.AppendUint32(b, *p)
 	}
@@ -170,8 +206,15 @@ func (f *fate) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(*p))
 	}
 	b = binary.BigEndian.AppendUint64(b, f.rank)
+	if f.movedTo != 0 {
+		b = binary.BigEndian.AppendUint32(b, f.movedTo)
+	}
 	b = binary.BigEndian.AppendUint16(b, uint16(len(f.lastError))) // job.MaxReasonBytes is less
 	b = append(b, f.lastError...)
+	if f.history != "" {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(f.history))) // history.go bounds it
+		b = append(b, f.history...)
+	}
 	return append(b, f.reason...)
 }
 
@@ -183,13 +226,14 @@ func decodeFate(b []byte) (f fate, err error) {
 		return fate{}, fmt.Errorf("job state record of %d bytes: %w", len(b), errShort)
 	}
 	f.standing = standing(b[1])
-	if f.standing > dead {
+	if f.standing > deleted {
 		return fate{}, fmt.Errorf("job state record has the unknown state %d", b[1])
 	}
-	if b[2] > 1 {
-		return fate{}, fmt.Errorf("job state record has the unknown flags %x", b[2])
+	flags := b[2]
+	if flags > flagRewritten|flagMoved|flagHistory {
+		return fate{}, fmt.Errorf("job state record has the unknown flags %x", flags)
 	}
-	f.rewritten = b[2] == 1
+	f.rewritten = flags&flagRewritten != 0
 	rest := b[3:]
 	for _, p := range f.counters() {
 		*p = binary.BigEndian.Uint32(rest)
@@ -200,11 +244,29 @@ func decodeFate(b []byte) (f fate, err error) {
 		rest = rest[8:]
 	}
 	f.rank = binary.BigEndian.Uint64(rest)
-	errorLen := int(binary.BigEndian.Uint16(rest[8:]))
-	if rest = rest[10:]; len(rest) < errorLen {
+	rest = rest[8:]
+	if flags&flagMoved != 0 {
+		if len(rest) < 4+2 {
+			return fate{}, fmt.Errorf("job state record's topic: %w", errShort)
+		}
+		if f.movedTo = binary.BigEndian.Uint32(rest); f.movedTo == 0 {
+			return fate{}, fmt.Errorf("job state record says that the job was moved, but not where")
+		}
+		rest = rest[4:]
+	}
+	errorLen := int(binary.BigEndian.Uint16(rest))
+	if rest = rest[2:]; len(rest) < errorLen {
 		return fate{}, fmt.Errorf("job state record's last error: %w", errShort)
 	}
-	f.lastError, f.reason = string(rest[:errorLen]), string(rest[errorLen:])
+	f.lastError, rest = string(rest[:errorLen]), rest[errorLen:]
+	if flags&flagHistory != 0 {
+		if len(rest) < 2 || len(rest)-2 < int(binary.BigEndian.Uint16(rest)) || binary.BigEndian.Uint16(rest) == 0 {
+			return fate{}, fmt.Errorf("job state record's history: %w", errShort)
+		}
+		n := 2 + int(binary.BigEndian.Uint16(rest))
+		f.history, rest = string(rest[2:n]), rest[n:]
+	}
+	f.reason = string(rest)
 	return f, nil
 }
 
@@ -215,8 +277,10 @@ func (f *fate) place(state jobpb.State, seq uint64) place {
 		return place{instant: f.dueMS, seq: seq, carried: f.priority}
 	case jobpb.State_STATE_READY:
 		return place{priority: f.priority, instant: f.dueMS, seq: seq}
-	case jobpb.State_STATE_RESERVED:
+	case jobpb.State_STATE_RESERVED, stateEnded:
 		return place{instant: f.reservedUntil, seq: seq}
+	case listExpiring:
+		return place{instant: f.dueMS, seq: seq}
 	default:
 		return place{instant: int64(f.rank), seq: seq}
 	}
@@ -225,7 +289,7 @@ func (f *fate) place(state jobpb.State, seq uint64) place {
 // topicRecord is what is kept of a topic.
 type topicRecord struct {
 	number     uint32
-	counts     [stateCount]uint64 // jobs by state
+	counts     [listCount]uint64 // jobs by list
 	added      uint64
 	finished   uint64
 	deleted    uint64
@@ -242,18 +306,34 @@ type topicRecord struct {
 	// heads are the first places of the lists, zero for an empty one. With
 	// them nobody has to look for the head of a list from its beginning, where
 	// the tombstones are.
-	heads [stateCount]place
+	heads [listCount]place
+	// bucket is that of a topic with a rate, nil for any other.
+	bucket *bucket
+	// expiring counts the jobs that may expire, in any state; expired those
+	// that did.
+	expiring, expired uint64
 }
 
-// stateCount is one more than the last jobpb.State.
-const stateCount = int(jobpb.State_STATE_DEAD) + 1
+// stateCount is one more than the last state that has a list.
+const stateCount = int(stateEnded) + 1
 
-const topicLen = 1 + 4 + 15*8 + (stateCount-1)*placeLen
+const (
+	topicLen  = 1 + 4 + 16*8 + (stateCount-1)*placeLen
+	bucketLen = 3 * 8 // follows when the topic has a rate
+)
 
-func (r *topicRecord) numbers() [12]*uint64 {
+// stateEnded stands for STATE_DELETED too where lists are concerned: a topic has
+// one list of the jobs that it retains.
+const stateEnded = jobpb.State_STATE_FINISHED
+
+// listed is the state in whose list a job of the given state stands.
+func listed(s jobpb.State) jobpb.State { return min(s, stateEnded) }
+
+func (r *topicRecord) numbers() [13]*uint64 {
 	return [...]*uint64{
 		&r.counts[jobpb.State_STATE_DELAYED], &r.counts[jobpb.State_STATE_READY],
 		&r.counts[jobpb.State_STATE_RESERVED], &r.counts[jobpb.State_STATE_DEAD],
+		&r.counts[stateEnded],
 		&r.added, &r.finished, &r.deleted, &r.timeouts, &r.died, &r.rank,
 		&r.urgent, &r.pauses,
 	}
@@ -265,9 +345,10 @@ func (r *topicRecord) instants() [3]*int64 {
 
 func (r *topicRecord) paused() bool { return r.pausedUntil != 0 }
 
+// jobs counts all jobs, those that are only retained too: they keep the topic.
 func (r *topicRecord) jobs() uint64 {
 	var n uint64
-	for _, c := range r.counts {
+	for _, c := range r.counts[:stateCount] {
 		n += c
 	}
 	return n
@@ -282,18 +363,35 @@ func (r *topicRecord) append(b []byte) []byte {
 	for _, p := range r.instants() {
 		b = binary.BigEndian.AppendUint64(b, uint64(*p))
 	}
-	for _, p := range r.heads[1:] {
+	for _, p := range r.heads[1:stateCount] {
 		b = p.append(b)
 	}
-	return b
+	if r.bucket != nil {
+		for _, v := range [bucketLen / 8]int64{r.bucket.tokens, r.bucket.at, r.bucket.since} {
+			b = binary.BigEndian.AppendUint64(b, uint64(v))
+		}
+	}
+	if r.expiring == 0 && r.expired == 0 {
+		return b
+	}
+	for _, n := range [...]uint64{r.expiring, r.expired, r.counts[listExpiring]} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return r.heads[listExpiring].append(b)
 }
+
+// expiryLen is the length of what topics that know of expiry have at the end of
+// their record.
+const expiryLen = 3*8 + placeLen
 
 func decodeTopic(b []byte) (r topicRecord, err error) {
 	if err := checkVersion("topic record", b, topicVersion); err != nil {
 		return topicRecord{}, err
 	}
-	if len(b) != topicLen {
-		return topicRecord{}, fmt.Errorf("topic record has %d bytes, want %d", len(b), topicLen)
+	switch len(b) - topicLen {
+	case 0, bucketLen, expiryLen, bucketLen + expiryLen:
+	default:
+		return topicRecord{}, fmt.Errorf("topic record has %d bytes, want %d, with a rate %d more, with expiry %d more", len(b), topicLen, bucketLen, expiryLen)
 	}
 	r.number = binary.BigEndian.Uint32(b[1:])
 	rest := b[5:]
@@ -305,10 +403,28 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		*p = int64(binary.BigEndian.Uint64(rest))
 		rest = rest[8:]
 	}
-	for s := range r.heads[1:] {
+	for s := range r.heads[1:stateCount] {
 		r.heads[s+1] = decodePlace(rest)
 		rest = rest[placeLen:]
 	}
+	if len(rest)%expiryLen == bucketLen {
+		r.bucket = &bucket{}
+		for _, p := range [...]*int64{&r.bucket.tokens, &r.bucket.at, &r.bucket.since} {
+			*p = int64(binary.BigEndian.Uint64(rest))
+			rest = rest[8:]
+		}
+	}
+	if len(rest) == 0 {
+		return r, nil
+	}
+	for _, p := range [...]*uint64{&r.expiring, &r.expired, &r.counts[listExpiring]} {
+		*p = binary.BigEndian.Uint64(rest)
+		rest = rest[8:]
+	}
+	if r.expiring == 0 && r.expired == 0 {
+		return topicRecord{}, errors.New("topic record speaks of expiry without a reason")
+	}
+	r.heads[listExpiring] = decodePlace(rest)
 	return r, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"errors"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -19,7 +20,8 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		return err
 	}
 	var bodies int64
-	for n := uint32(0); n < op.Max && len(heads) > 0; n++ {
+	n, late := uint32(0), 0
+	for n < op.Max && len(heads) > 0 {
 		h := heads[0]
 		rec, err := x.job(h.place.seq, x.replies)
 		if err != nil {
@@ -28,14 +30,24 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		if rec == nil {
 			return missing(h.place.seq, h.topic, jobpb.State_STATE_READY)
 		}
+		if x.expired(h.topic, rec) {
+			if late++; late > maxExpire {
+				break // the jobs behind it are asked for again
+			}
+			if err := errors.Join(x.expire(h.topic, rec), x.nextHead(&heads)); err != nil {
+				return err
+			}
+			continue
+		}
 		bodies += int64(rec.bodyLen)
 		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
 			break
 		}
 		ttr := cmp.Or(op.TtrMs, rec.fate.ttrMS)
-		if err := x.handOut(h.topic, rec, jobpb.State_STATE_READY, ttr); err != nil {
+		if err := x.handOut(h.topic, rec, jobpb.State_STATE_READY, ttr, op.Consumer); err != nil {
 			return err
 		}
+		n++
 		if x.replies {
 			given, err := x.reserved(h.topic, rec, ttr)
 			if err != nil {
@@ -43,16 +55,26 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 			}
 			r.Jobs = append(r.Jobs, given)
 		}
-		p, ok, err := x.head(h.topic, jobpb.State_STATE_READY)
-		if err != nil {
+		if err := x.nextHead(&heads); err != nil {
 			return err
 		}
-		if ok {
-			heads[0].place = p
-			heap.Fix(&heads, 0)
-		} else {
-			heap.Pop(&heads)
-		}
+	}
+	return nil
+}
+
+// nextHead puts the next job of the first topic in the place of the one that was
+// taken, if the topic may hand out more.
+func (x *tx) nextHead(heads *readyHeap) error {
+	t := (*heads)[0].topic
+	p, ok, err := x.head(t, jobpb.State_STATE_READY)
+	switch {
+	case err != nil:
+		return err
+	case ok && t.allowance(x.clock()) > 0:
+		(*heads)[0].place = p
+		heap.Fix(heads, 0)
+	default:
+		heap.Pop(heads)
 	}
 	return nil
 }
@@ -77,8 +99,8 @@ func (h *readyHeap) Pop() any {
 	return e
 }
 
-// readyHeads looks up the topics that have ready jobs and are not paused, each
-// once.
+// readyHeads looks up the topics that have ready jobs and that neither a pause nor
+// a limit holds back, each once.
 func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	x.seen++
 	heads := make(readyHeap, 0, min(len(names), 8))
@@ -88,6 +110,9 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 			continue
 		}
 		t.seen = x.seen
+		if t.allowance(x.clock()) == 0 {
+			continue
+		}
 		p, ok, err := x.head(t, jobpb.State_STATE_READY)
 		if err != nil {
 			return nil, err
@@ -100,10 +125,14 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	return heads, nil
 }
 
-// reserveJob hands out one job that nobody holds, also from a paused topic.
+// reserveJob hands out one job that nobody holds, also from a paused topic. The
+// topic's limits hold for it too: they are exact.
 func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	if op.TtrMs < 0 || op.TtrMs > maxTTRMS {
 		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	}
+	if err := job.CheckConsumer("consumer", op.Consumer); err != nil {
+		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	rec, t, err := x.find(op.Ref, r)
 	if rec == nil || err != nil {
@@ -116,13 +145,25 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	if from == jobpb.State_STATE_RESERVED {
 		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved already", x.name(rec))
 	}
+	if t.allowance(x.clock()) == 0 {
+		return x.refuseHandOut(t, r)
+	}
+	if from == jobpb.State_STATE_READY && x.expired(t, rec) {
+		if err := x.expire(t, rec); err != nil {
+			return err
+		}
+		if rec.gone || rec.standing.ended() {
+			return x.refuse(r, jobpb.Code_NOT_FOUND, "job %.40q has expired", x.name(rec))
+		}
+		from = jobpb.State_STATE_DEAD
+	}
 	if x.replies {
 		if _, err := x.job(rec.seq, true); err != nil { // for the body
 			return err
 		}
 	}
 	ttr := cmp.Or(op.TtrMs, rec.fate.ttrMS)
-	if err := x.handOut(t, rec, from, ttr); err != nil {
+	if err := x.handOut(t, rec, from, ttr, op.Consumer); err != nil {
 		return err
 	}
 	if x.replies {
@@ -137,12 +178,15 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	return nil
 }
 
-// handOut makes a job that is in the state from a reserved one.
-func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64) error {
+// handOut makes a job that is in the state from a reserved one. The topic's
+// limits allow it.
+func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64, consumer string) error {
+	t.pay(x.clock())
 	return x.move(t, rec, from, jobpb.State_STATE_RESERVED, func(f *fate) {
 		if from == jobpb.State_STATE_DEAD {
 			f.wait()
 			f.attempts = 0
+			x.begin(rec, f)
 		}
 		// A delayed job is due from now on: given back, it is ready.
 		f.dueMS = min(f.dueMS, x.clock())
@@ -154,6 +198,7 @@ func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64) error {
 			f.generation = 1 // 0 means "no fence"
 		}
 		f.reservedUntil = x.clock() + ttr
+		x.note(t, rec, jobpb.Event_RESERVED, jobpb.State_STATE_RESERVED, f.attempts, consumer)
 	})
 }
 

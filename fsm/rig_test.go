@@ -128,13 +128,18 @@ func encodeEntry(t testing.TB, now int64, ops ...*jobpb.Op) []byte {
 // checkMemory compares everything the machine keeps in memory with its store.
 func checkMemory(m *Machine) error {
 	for _, t := range m.topics {
-		for s := jobpb.State_STATE_DELAYED; int(s) < stateCount; s++ {
+		for s := jobpb.State_STATE_DELAYED; int(s) < listCount; s++ {
 			if err := checkWindow(m, t, s); err != nil {
 				return fmt.Errorf("topic %q, %s: %w", t.name, s, err)
 			}
 		}
 		if (t.position >= 0) != (t.next != 0) || (t.position >= 0 && m.due[t.position] != t) {
 			return fmt.Errorf("topic %q is not where the due heap says", t.name)
+		}
+	}
+	for i := 1; i < len(m.due); i++ {
+		if m.due.Less(i, (i-1)/2) {
+			return fmt.Errorf("topic %q is too far down in the due heap", m.due[i].name)
 		}
 	}
 	for _, generation := range []map[uint64]*record{m.recent.young, m.recent.old} {
@@ -147,6 +152,12 @@ func checkMemory(m *Machine) error {
 				return fmt.Errorf("job %d is remembered as %+v, the store has %+v", seq, rec, stored)
 			}
 		}
+	}
+	if err := checkScheduleTimes(m); err != nil {
+		return err
+	}
+	if err := checkSettings(m); err != nil {
+		return err
 	}
 	if len(m.topics) != len(m.byNumber) || len(m.topics) != len(m.public.topics) {
 		return fmt.Errorf("%d topics, %d by number, %d public", len(m.topics), len(m.byNumber), len(m.public.topics))

@@ -18,7 +18,7 @@ var ErrViewEnded = errors.New("the state under this view was closed or replaced"
 // written.
 func Damaged(err error) bool {
 	// The store's own logs have other words for it.
-	for _, damage := range []error{errNoMarker, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+	for _, damage := range []error{errNoMarker, errLogMissing, errLedger, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
 			return true
 		}
@@ -74,7 +74,13 @@ func openStore(path string, o Options) (*store, error) {
 	if err := checkMarker(path, o); err != nil {
 		return nil, err
 	}
-	db, err := pebble.Open(path, o.pebble())
+	p := o.pebble()
+	ledger, err := openLedger(p.FS, path, o.OnFatal)
+	if err != nil {
+		return nil, err
+	}
+	p.FS = ledger
+	db, err := pebble.Open(path, p)
 	if err != nil {
 		return nil, fmt.Errorf("open the store in %s: %w", path, err)
 	}

@@ -37,6 +37,10 @@ func (m *Machine) Install(r *Receiver, want Applied) error {
 	if err == nil {
 		err = m.reopen(path)
 	}
+	if err == nil {
+		m.settingsVersion.Add(1)
+		err = m.retellWatches()
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrHalfInstalled, err)
 	}

@@ -10,11 +10,13 @@ import (
 // its totals. Then an Advance drops it.
 const topicKeepMS = 60 * 60 * 1000
 
-// topic is a topic in memory: its record, and the heads of its four lists.
+// topic is a topic in memory: its record, and the heads of its lists.
 type topic struct {
 	topicRecord
-	name    string
-	windows [stateCount]window // by state
+	name     string
+	windows  [listCount]window    // by list
+	settings *jobpb.TopicSettings // nil: none; never changed, only replaced
+	limits   *limits              // those in the settings; nil: none
 
 	// dirty: the record or a head changed since the transaction last settled.
 	dirty bool
@@ -26,6 +28,16 @@ type topic struct {
 
 	next     int64 // the instant at which the topic next needs an Advance; 0: never
 	position int   // in the due heap; -1: not there
+}
+
+// keptUntil is when a topic without jobs is dropped. Its bucket is full then, as
+// that of a new one.
+func (t *topic) keptUntil() int64 {
+	end := t.emptySince + topicKeepMS
+	if t.bucket != nil {
+		end = max(end, t.limits.rate.until(t.bucket, t.limits.rate.burst))
+	}
+	return end
 }
 
 func (t *topic) list(state jobpb.State) listID { return listID{topic: t.number, state: state} }

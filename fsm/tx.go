@@ -26,8 +26,12 @@ type tx struct {
 	dirty   []*topic           // to settle
 	seen    uint64             // mark of the running Reserve
 
+	schedules map[string]*schedule // changed; gone ones stay, marked; mostly nil
+
 	replies bool
 	cluster bool // cluster id or forgotten members changed
+	settled bool // settings of topics changed
+	planned bool // the add under way is a scheduled run's: it is spread although its instant has come
 	marks   []string
 	forgot  []string
 
@@ -54,7 +58,8 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot = nil, nil
-	x.cluster = false
+	x.cluster, x.settled = false, false
+	x.schedules = nil
 }
 
 // must turns a failure to add to the batch into a panic: the batch is memory,
@@ -130,13 +135,19 @@ func (x *tx) create(t *topic, rec *record, state jobpb.State) {
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
 		must(x.batch.Set(x.nameKey(spaceID, rec.id), x.value, nil))
 	}
-	x.put(t, state, rec.place(state, rec.seq))
+	if rec.expires {
+		t.expiring++
+	}
+	x.enlist(t, rec, state)
 }
 
 // erase removes every trace of a job that is in the given state.
 func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
-	if err := x.take(t, state, rec.place(state, rec.seq)); err != nil {
+	if err := x.delist(t, rec, state); err != nil {
 		return err
+	}
+	if rec.expires {
+		t.expiring--
 	}
 	if rec.rewritten {
 		must(x.batch.Delete(x.seqKey(spaceOrigin, rec.seq), nil))
@@ -164,12 +175,28 @@ func (x *tx) save(rec *record) {
 // move takes a job from one list, lets change alter its fate, saves it and puts
 // it into another list.
 func (x *tx) move(t *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
-	if err := x.take(t, from, rec.place(from, rec.seq)); err != nil {
+	return x.transfer(t, t, rec, from, to, change)
+}
+
+// transfer is move to a list of another topic.
+func (x *tx) transfer(t, target *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
+	if err := x.delist(t, rec, from); err != nil {
 		return err
 	}
 	change(&rec.fate)
+	if t != target {
+		rec.topic, rec.movedTo = target.number, target.number
+		x.note(target, rec, jobpb.Event_MOVED, to, rec.attempts, "from "+t.name)
+		if rec.expires {
+			t.expiring--
+			target.expiring++
+		}
+		if t.jobs() == 0 {
+			t.emptySince = x.clock()
+		}
+	}
 	x.save(rec)
-	x.put(t, to, rec.place(to, rec.seq))
+	x.enlist(target, rec, to)
 	return nil
 }
 
@@ -250,7 +277,7 @@ func (x *tx) newTopic(name string) *topic {
 	x.m.addTopic(t)
 	x.key = appendNumberKey(x.key[:0], number)
 	must(x.batch.Set(x.key, []byte(name), nil))
-	x.touch(t)
+	x.limit(t)
 	return t
 }
 
@@ -265,6 +292,9 @@ func (x *tx) dropTopic(t *topic) {
 
 // touch marks a topic as changed.
 func (x *tx) touch(t *topic) {
+	if t.bucket != nil {
+		t.bucket.fill(t.limits.rate, x.clock())
+	}
 	if !t.touched {
 		t.touched = true
 		x.touched = append(x.touched, t)
@@ -279,7 +309,7 @@ func (x *tx) touch(t *topic) {
 // are handed out, or could be. It is called after the commit.
 func (x *tx) keepRecent() {
 	for _, rec := range x.jobs {
-		if !rec.gone && rec.standing != dead && rec.fate.dueMS <= x.clock() {
+		if !rec.gone && rec.standing < dead && rec.fate.dueMS <= x.clock() {
 			x.m.recent.put(rec)
 		}
 	}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -33,9 +34,13 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		// A kick gives a dead job all its attempts again.
 		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.attempts)
 	}
+	body, kind, rewrites, err := x.newContent(op, rec)
+	if err != nil {
+		return err
+	}
 	to, due := state, rec.fate.dueMS
 	if moves {
-		to, due = x.waitUntil(op.GetDueMs(), op.GetDelayMs())
+		to, due = x.waitUntil(t, rec.seq, op.GetDueMs(), op.GetDelayMs())
 	}
 	err = x.move(t, rec, state, to, func(f *fate) {
 		if moves {
@@ -50,13 +55,54 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		if op.MaxAttempts != nil {
 			f.maxAttempts = *op.MaxAttempts
 		}
-		if op.Body != nil {
-			x.rewrite(rec, op.BodyKind, op.Body)
+		if rewrites {
+			x.rewrite(rec, kind, body)
 		}
+		x.note(t, rec, jobpb.Event_UPDATED, to, f.attempts, "")
 	})
 	r.State, r.DueMs, r.Revision = to, due, rec.revision
 	return err
 }
+
+// newContent gives a job the backoff and headers of an update, and says what its
+// origin holds besides them if that is to be written again.
+func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
+	if op.Backoff != nil || op.Headers != nil {
+		e, err := rec.decodeExtras()
+		if err != nil {
+			return nil, 0, false, err
+		}
+		if e == nil {
+			e = &jobpb.Extras{}
+		}
+		if op.Backoff != nil {
+			e.Backoff = op.Backoff
+			if noBackoff(op.Backoff) {
+				e.Backoff = nil
+			}
+		}
+		if op.Headers != nil {
+			e.Headers = op.Headers.List
+		}
+		if rec.extras, err = encodeExtras(e); err != nil {
+			return nil, 0, false, err
+		}
+		rewrites = true
+	}
+	switch {
+	case op.Body != nil:
+		return op.Body, op.BodyKind, true, nil
+	case !rewrites:
+		return nil, 0, false, nil
+	}
+	if _, err := x.job(rec.seq, true); err != nil { // for the body
+		return nil, 0, false, err
+	}
+	return rec.body, rec.bodyKind, true, nil
+}
+
+// noBackoff says that a backoff says nothing.
+func noBackoff(b *jobpb.Backoff) bool { return b.SizeVT() == 0 }
 
 func (x *tx) checkUpdate(op *jobpb.Update) error {
 	due, delay, ttr := op.GetDueMs(), op.GetDelayMs(), op.TtrMs
@@ -74,20 +120,37 @@ func (x *tx) checkUpdate(op *jobpb.Update) error {
 	case op.BodyKind != jobpb.BodyKind_BODY_BYTES && op.BodyKind != jobpb.BodyKind_BODY_JSON:
 		return job.Errorf(job.CodeInvalid, "body_kind is %d; this release knows only 0 and 1", op.BodyKind)
 	}
-	return nil
+	e := &jobpb.Extras{Headers: op.Headers.GetList()}
+	if op.Backoff != nil && !noBackoff(op.Backoff) {
+		e.Backoff = op.Backoff
+	}
+	return job.CheckExtras(e)
 }
 
 // waitUntil is the state of a job that is to wait, and its due instant: dueMS, or
-// delayMS from now when that is 0.
-func (x *tx) waitUntil(dueMS, delayMS int64) (jobpb.State, int64) {
+// delayMS from now when that is 0; and later by its share of the topic's spread
+// when it has to wait at all, or is a scheduled run's.
+func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS int64) (jobpb.State, int64) {
 	now := x.clock()
 	if dueMS == 0 {
 		dueMS = now + delayMS
+	}
+	if dueMS > now || x.planned {
+		dueMS += spread(seq, t.settings.GetSpreadMs())
 	}
 	if dueMS <= now {
 		return jobpb.State_STATE_READY, now
 	}
 	return jobpb.State_STATE_DELAYED, dueMS
+}
+
+// spread is a job's share of a window: at least 0, less than the window. Seqs one
+// after the other have shares that fill the window evenly, however many they are
+// (multiples of the golden ratio do, by their fractions).
+func spread(seq uint64, windowMS int64) int64 {
+	const golden = 0x9e3779b97f4a7c15 // its fraction, in 64 bits
+	share, _ := bits.Mul64(seq*golden, uint64(windowMS))
+	return int64(share)
 }
 
 // replace puts the job of an add in the place of the one that has its id. It is
@@ -97,31 +160,49 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if t == nil || err != nil {
 		return err
 	}
-	if x.m.topics[op.Topic] == nil && x.topicsAtLimit() {
-		return x.refuseTopic(op.Topic, r) // before anything is changed
+	// Before anything is changed.
+	to := x.m.topics[op.Topic]
+	if to == nil && x.topicsAtLimit() {
+		return x.refuseTopic(op.Topic, r)
 	}
-	t.deleted++
-	if err := x.erase(t, old, state); err != nil {
+	if s := x.settingsOf(op.Topic, to); s != nil && s.MaxPending != nil {
+		pending := to.pending()
+		if to == t && state < jobpb.State_STATE_DEAD {
+			pending-- // the old job gives its room, too
+		}
+		if pending >= *s.MaxPending {
+			return x.refuseFull(op.Topic, s, pending, r)
+		}
+	}
+	if !old.standing.ended() {
+		t.deleted++
+	}
+	// Its id goes to the new job, so there is nothing left to retain.
+	if err := x.erase(t, old, listed(state)); err != nil {
 		return err
 	}
 	r.Replaced = true
 	return x.addNew(op, r)
 }
 
-// postpone gives the job that has an add's id the due instant of the add.
+// postpone gives the job that has an add's id the due instant of the add. A job
+// that has ended is not to be postponed: the add makes a new one.
 func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	t, state, err := x.givingWay(op, old, r)
 	switch {
 	case t == nil || err != nil:
 		return err
+	case old.standing.ended():
+		return x.replace(op, old, r)
 	case t.name != op.Topic:
 		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another topic", op.Id)
 	case state == jobpb.State_STATE_DEAD:
 		return x.refuseDead(old, r)
 	}
-	to, due := x.waitUntil(op.DueMs, op.DelayMs)
+	to, due := x.waitUntil(t, old.seq, op.DueMs, op.DelayMs)
 	err = x.move(t, old, state, to, func(f *fate) {
 		f.dueMS, f.lastDelayMS = due, due-x.clock()
+		x.note(t, old, jobpb.Event_POSTPONED, to, f.attempts, "")
 	})
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = old.seq, x.name(old), to, due, old.revision
 	r.Existing, r.Postponed = true, true

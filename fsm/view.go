@@ -72,7 +72,8 @@ func (v *View) Applied() (a Applied, err error) {
 	return a, err
 }
 
-// Job finds a job by its id, the producer's or the server's. false: there is none.
+// Job finds a job by its id, the producer's or the server's, also one that is only
+// retained. false: there is none.
 func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error {
 		seq, fromServer, err := findID(r, v.shard, id)
@@ -88,7 +89,8 @@ func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
 	return j, found, err
 }
 
-// JobBySeq finds a job by its seq. false: there is none.
+// JobBySeq finds a job by its seq, also one that is only retained. false: there is
+// none.
 func (v *View) JobBySeq(seq uint64) (j *jobpb.Job, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error { j, found, err = v.job(r, seq); return err })
 	return j, found, err
@@ -111,12 +113,22 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	extras, err := rec.decodeExtras()
+	j, err := v.describe(r, rec, state, name)
 	if err != nil {
 		return nil, false, err
 	}
+	j.History, j.HistoryDropped, err = rec.describeHistory()
+	return j, err == nil, err
+}
+
+// describe says everything known of a job but its history.
+func (v *View) describe(r pebble.Reader, rec *record, state jobpb.State, topic string) (*jobpb.Job, error) {
+	extras, err := rec.decodeExtras()
+	if err != nil {
+		return nil, err
+	}
 	j := &jobpb.Job{
-		Id: rec.name(v.shard, seq), Seq: seq, Topic: name,
+		Id: rec.name(v.shard, rec.seq), Seq: rec.seq, Topic: topic,
 		Body: rec.body, BodyKind: rec.bodyKind, State: state,
 		Priority: rec.fate.priority, DueMs: rec.fate.dueMS, TtrMs: rec.fate.ttrMS,
 		Revision: rec.revision, Attempts: rec.attempts, MaxAttempts: rec.fate.maxAttempts,
@@ -125,31 +137,50 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 		Buries: rec.buries, Kicks: rec.kicks, DelayMs: rec.lastDelayMS,
 		Extras: extras, LastError: rec.lastError,
 	}
-	if state == jobpb.State_STATE_DEAD {
+	switch {
+	case state == jobpb.State_STATE_DEAD:
 		j.DiedMs = rec.diedMS
-	}
-	if state == jobpb.State_STATE_RESERVED {
+	case rec.expires && (state == jobpb.State_STATE_DELAYED || state == jobpb.State_STATE_READY):
+		s, err := readSettings(r, topic)
+		if err != nil {
+			return nil, err
+		}
+		if s.GetExpireMs() > 0 {
+			j.ExpiresMs = rec.fate.dueMS + s.ExpireMs
+		}
+	case state == jobpb.State_STATE_RESERVED:
 		j.ReservedUntilMs = rec.reservedUntil
+	case rec.standing.ended():
+		j.EndedMs, j.RetainedUntilMs = rec.diedMS, rec.reservedUntil
 	}
-	return j, true, nil
+	return j, nil
 }
 
-// Topic gives the counts of a topic; all zero when there is none of that name.
+// Topic gives the counts and settings of a topic; the counts are zero when there
+// is none of that name.
 func (v *View) Topic(name string) (t *jobpb.Topic, err error) {
-	t = &jobpb.Topic{Name: name}
-	err = v.read(func(r pebble.Reader) error {
-		return readKey(r, appendNameKey(nil, spaceTopic, name), func(value []byte) error {
-			t, err = describeTopic(r, name, value)
-			return err
-		})
+	err = v.read(func(r pebble.Reader) error { t, err = findTopic(r, name); return err })
+	return t, err
+}
+
+// findTopic describes a topic that need not have a record.
+func findTopic(r pebble.Reader, name string) (t *jobpb.Topic, err error) {
+	err = readKey(r, appendNameKey(nil, spaceTopic, name), func(value []byte) error {
+		t, err = describeTopic(r, name, value)
+		return err
 	})
+	if err != nil || t != nil {
+		return t, err
+	}
+	t = &jobpb.Topic{Name: name}
+	t.Settings, err = readSettings(r, name)
 	return t, err
 }
 
 // Peek finds the head of one of a topic's lists, whether or not the topic is
 // paused. false: the list is empty.
 func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, err error) {
-	if state <= jobpb.State_STATE_NONE || int(state) >= stateCount {
+	if state <= jobpb.State_STATE_NONE || state > jobpb.State_STATE_DEAD {
 		return nil, false, fmt.Errorf("there is no list of jobs in %s", state)
 	}
 	err = v.read(func(r pebble.Reader) error {
@@ -170,17 +201,29 @@ func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, 
 
 // Topics lists up to max topics in the order of their names, starting after the
 // name given.
-func (v *View) Topics(after string, max int) (topics []*jobpb.Topic, err error) {
+func (v *View) Topics(after string, max int) ([]*jobpb.Topic, error) {
+	return v.listTopics(spaceTopic, after, max, describeTopic)
+}
+
+// ConfiguredTopics is Topics for those that have settings, also without jobs.
+func (v *View) ConfiguredTopics(after string, max int) ([]*jobpb.Topic, error) {
+	return v.listTopics(spaceSettings, after, max, func(r pebble.Reader, name string, _ []byte) (*jobpb.Topic, error) {
+		return findTopic(r, name)
+	})
+}
+
+// listTopics describes up to max topics that have a key in space.
+func (v *View) listTopics(space byte, after string, max int, describe func(pebble.Reader, string, []byte) (*jobpb.Topic, error)) (topics []*jobpb.Topic, err error) {
 	if max <= 0 {
 		return nil, nil
 	}
-	lower := append(appendNameKey(nil, spaceTopic, after), 0)
+	lower := append(appendNameKey(nil, space, after), 0)
 	if after == "" {
-		lower = []byte{spaceTopic}
+		lower = []byte{space}
 	}
 	err = v.read(func(r pebble.Reader) error {
-		err := v.scan(r, lower, []byte{spaceTopic + 1}, func(key, value []byte) error {
-			t, err := describeTopic(r, string(key[1:]), value)
+		err := v.scan(r, lower, []byte{space + 1}, func(key, value []byte) error {
+			t, err := describe(r, string(key[1:]), value)
 			if err != nil {
 				return err
 			}
@@ -211,8 +254,15 @@ func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, er
 		Delayed: rec.counts[jobpb.State_STATE_DELAYED], Ready: rec.counts[jobpb.State_STATE_READY],
 		Reserved: rec.counts[jobpb.State_STATE_RESERVED], Dead: rec.counts[jobpb.State_STATE_DEAD],
 		Added: rec.added, Finished: rec.finished, Deleted: rec.deleted,
-		Timeouts: rec.timeouts, Died: rec.died,
+		Timeouts: rec.timeouts, Died: rec.died, Expired: rec.expired,
 		Urgent: rec.urgent, PausedUntilMs: rec.pausedUntil, PauseMs: rec.pauseMS, Pauses: rec.pauses,
+		Retained: rec.counts[stateEnded],
+	}
+	if t.Settings, err = readSettings(r, name); err != nil {
+		return nil, err
+	}
+	if b := rec.bucket; b != nil && b.tokens < token {
+		t.ThrottledUntilMs = rateOf(t.Settings).until(b, token)
 	}
 	t.OldestDueMs, err = oldestDue(r, rec)
 	return t, err

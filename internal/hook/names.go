@@ -33,9 +33,16 @@ const (
 	HandOutTwice = "hand-out-twice" // some reserved jobs are handed to another consumer too
 	ForgetDelete = "forget-delete"  // some deletes and finishes are acknowledged and not done
 	SkipFsync    = "skip-fsync"     // the Raft log is not synced
+
+	HalfBatch       = "half-batch"       // some calls that are done as a whole add half of their jobs
+	ForgetPostpone  = "forget-postpone"  // some adds that postpone a job leave its due instant
+	IgnoreCondition = "ignore-condition" // changes do not look at their condition
 )
 
 // Mutants lists all of them.
 func Mutants() []string {
-	return []string{DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync}
+	return []string{
+		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
+		HalfBatch, ForgetPostpone, IgnoreCondition,
+	}
 }

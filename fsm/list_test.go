@@ -1,0 +1,119 @@
+package fsm
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// listed gives a page and how many entries were looked at for it.
+func (r *rig) listed(q *jobpb.JobQuery) (page *jobpb.JobPage, looked int) {
+	r.t.Helper()
+	v := r.m.View()
+	defer v.Close()
+	require.NoError(r.t, job.CheckJobQuery(q))
+	require.NoError(r.t, v.read(func(p pebble.Reader) (err error) { page, looked, err = v.list(p, q); return err }))
+	return page, looked
+}
+
+var jobsFlag = flag.Int("fsm.jobs", 30_000, "jobs in the large topic of a test of pages")
+
+// A page costs what is on it, not what is in the topic.
+func TestAPageOfALargeTopicLooksAtItsOwnJobsOnly(t *testing.T) {
+	jobs := *jobsFlag
+	r := newRig(t, Options{MemTableBytes: 8 << 20, CacheBytes: 64 << 20})
+	const step, far = 1000, int64(1e12)
+	for n := 0; n < jobs; n += step {
+		ops := make([]*jobpb.Op, step)
+		for i := range ops {
+			// Half of them ready, with 8 priorities.
+			a := &jobpb.Add{Topic: "t", Id: fmt.Sprintf("%07d", n+i), Priority: uint32(i % 16)}
+			if i%2 == 1 {
+				a.DueMs = far + int64(n+i)
+			}
+			ops[i] = opAdd(a)
+		}
+		r.now += 10
+		r.do(ops...)
+	}
+	dead := r.one(opReserve(1000, "t"))
+	for _, j := range dead.Jobs {
+		r.do(opBury(&jobpb.Bury{Ref: bySeq(j.Seq)}))
+	}
+	for range 9 {
+		r.one(opReserve(1000, "t"))
+	}
+
+	const page = 50
+	middle := far + int64(jobs/2)
+	for name, q := range map[string]*jobpb.JobQuery{
+		"any":              {},
+		"delayed":          {State: jobpb.State_STATE_DELAYED},
+		"ready":            {State: jobpb.State_STATE_READY},
+		"reserved":         {State: jobpb.State_STATE_RESERVED},
+		"dead":             {State: jobpb.State_STATE_DEAD},
+		"due in a range":   {State: jobpb.State_STATE_DELAYED, Filter: &jobpb.Filter{DueFromMs: middle, DueToMs: middle + 10_000}},
+		"by id":            {Filter: &jobpb.Filter{IdPrefix: "00"}},
+		"behind a place":   {After: &jobpb.JobMark{State: jobpb.State_STATE_DELAYED, Place: &jobpb.Place{Instant: middle}}},
+		"behind an id":     {Filter: &jobpb.Filter{IdPrefix: "00"}, After: &jobpb.JobMark{Id: "0009"}},
+		"died in a range":  {State: jobpb.State_STATE_DEAD, Filter: &jobpb.Filter{DiedFromMs: 1}},
+		"ready and past":   {State: jobpb.State_STATE_READY, Filter: &jobpb.Filter{DueToMs: far}},
+		"reserved by text": {State: jobpb.State_STATE_RESERVED, Filter: &jobpb.Filter{DueFromMs: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q.Topic, q.Max = "t", page
+			got, looked := r.listed(q)
+			require.Equal(t, page, len(got.Jobs))
+			require.NotNil(t, got.Next)
+			require.LessOrEqual(t, looked, page+1, "one leap to the beginning of a range")
+		})
+	}
+	// A range of ready jobs takes two leaps for each priority.
+	got, looked := r.listed(&jobpb.JobQuery{Topic: "t", Max: 1000, State: jobpb.State_STATE_READY, Filter: &jobpb.Filter{DueFromMs: r.now - 5, DueToMs: r.now + 1}})
+	require.Positive(t, len(got.Jobs))
+	require.Nil(t, got.Next)
+	require.LessOrEqual(t, looked, len(got.Jobs)+2*8)
+}
+
+// With a filter that no index helps, a page ends when enough was looked at.
+func TestAPageEndsShortWhenItHasLookedAtEnough(t *testing.T) {
+	r := newRig(t, Options{})
+	for range (job.MaxListScan + 500) / 500 {
+		ops := make([]*jobpb.Op, 500)
+		for i := range ops {
+			ops[i] = opAdd(&jobpb.Add{Topic: "t"})
+		}
+		r.do(ops...)
+	}
+	q := &jobpb.JobQuery{Topic: "t", Max: 5, Filter: &jobpb.Filter{Reason: "never said"}}
+	page, looked := r.listed(q)
+	require.Equal(t, job.MaxListScan, looked)
+	require.Empty(t, page.Jobs)
+	require.NotNil(t, page.Next)
+	q.After = page.Next
+	page, looked = r.listed(q)
+	require.Equal(t, 500, looked)
+	require.Empty(t, page.Jobs)
+	require.Nil(t, page.Next)
+}
+
+func TestAPageIsBoundedInBytes(t *testing.T) {
+	r := newRig(t, Options{MemTableBytes: 8 << 20})
+	body := make([]byte, 1<<20)
+	for range 10 {
+		r.do(opAdd(&jobpb.Add{Topic: "t", Body: body}))
+	}
+	page, _ := r.listed(&jobpb.JobQuery{Topic: "t", Max: 1000, Body: true})
+	require.Len(t, page.Jobs, 4)
+	require.NotNil(t, page.Next)
+	page, _ = r.listed(&jobpb.JobQuery{Topic: "t", Max: 1000})
+	require.Len(t, page.Jobs, 10)
+	require.Nil(t, page.Next)
+	require.Empty(t, page.Jobs[0].Body)
+}

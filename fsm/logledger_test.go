@@ -1,0 +1,140 @@
+package fsm
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// logsIn lists the write-ahead logs in a store's directory.
+func logsIn(t testing.TB, fsys vfs.FS, dir string) []string {
+	names, err := fsys.List(dir)
+	require.NoError(t, err)
+	logs := slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".log") })
+	slices.Sort(logs)
+	return logs
+}
+
+// storeWithLogs leaves a store with several logs of which none is flushed.
+func storeWithLogs(t *testing.T) (vfs.FS, Options) {
+	fsys := vfs.NewMem()
+	require.NoError(t, fsys.MkdirAll(rigDir, 0o750))
+	o := Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}.withDefaults()
+	s, err := openStore(rigDir, o)
+	require.NoError(t, err)
+	for i := range 40 {
+		require.NoError(t, s.db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.NoSync))
+	}
+	require.NoError(t, s.close())
+	return fsys, o
+}
+
+func TestAStoreThatLostOneOfItsLogsIsRefused(t *testing.T) {
+	fsys, o := storeWithLogs(t)
+	logs := logsIn(t, fsys, rigDir)
+	require.NotEmpty(t, logs)
+	for _, name := range logs {
+		old := path.Join(rigDir, name)
+		away := path.Join(rigDir, "away")
+		require.NoError(t, fsys.Rename(old, away))
+		_, err := openStore(rigDir, o)
+		require.ErrorIs(t, err, errLogMissing)
+		require.True(t, Damaged(err))
+		require.Contains(t, err.Error(), name)
+		require.NoError(t, fsys.Rename(away, old))
+	}
+	for range 3 { // and what is whole opens again and again
+		s, err := openStore(rigDir, o)
+		require.NoError(t, err)
+		require.NoError(t, s.close())
+	}
+}
+
+func TestADamagedLedgerIsRefused(t *testing.T) {
+	fsys, o := storeWithLogs(t)
+	good := encodeLedger(map[uint64]struct{}{4: {}, 300: {}})
+	for name, data := range map[string][]byte{
+		"empty": nil, "cut": good[:len(good)-1], "zeros": make([]byte, len(good)),
+		"another version": append([]byte{9}, good[1:]...), "longer": append(slices.Clone(good), 0),
+	} {
+		f, err := fsys.Create(path.Join(rigDir, ledgerName), vfsCategory)
+		require.NoError(t, err)
+		_, err = f.Write(data)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		_, err = openStore(rigDir, o)
+		require.ErrorIs(t, err, errLedger, name)
+		require.True(t, Damaged(err))
+	}
+}
+
+// At each moment a crash leaves no log in the ledger that is not there.
+func TestTheLedgerHoldsAtEachMoment(t *testing.T) {
+	fsys := vfs.NewCrashableMem()
+	require.NoError(t, fsys.MkdirAll(rigDir, 0o750))
+	o := Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}.withDefaults()
+	s, err := openStore(rigDir, o)
+	require.NoError(t, err)
+	for i := range 60 {
+		require.NoError(t, s.db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.NoSync))
+		if i%7 == 0 {
+			_, err := s.db.AsyncFlush()
+			require.NoError(t, err)
+		}
+		o := o
+		o.FS = fsys.CrashClone(vfs.CrashCloneCfg{})
+		for range 2 { // opening removes logs too
+			after, err := openStore(rigDir, o)
+			require.NoError(t, err)
+			require.NoError(t, after.close())
+		}
+	}
+	require.NoError(t, s.close())
+}
+
+// noLedger is a file system that does not take the ledger any more.
+type noLedger struct{ vfs.FS }
+
+var errNoLedger = errors.New("not this file")
+
+func (f noLedger) Rename(old, name string) error {
+	if path.Base(name) == ledgerName {
+		return errNoLedger
+	}
+	return f.FS.Rename(old, name)
+}
+
+func TestALedgerThatCannotBeWrittenEndsTheProcess(t *testing.T) {
+	for name, change := range map[string]func(l *logLedger) error{
+		"for a new log":     func(l *logLedger) error { _, err := l.Create(path.Join(rigDir, "000001.log"), vfsCategory); return err },
+		"for a removed log": func(l *logLedger) error { return l.Remove(path.Join(rigDir, "000001.log")) },
+	} {
+		var fatal error
+		fsys := vfs.NewMem()
+		require.NoError(t, fsys.MkdirAll(rigDir, 0o750))
+		l, err := openLedger(noLedger{fsys}, rigDir, func(err error) { fatal = err })
+		require.NoError(t, err)
+		require.ErrorIs(t, change(l), errNoLedger, name)
+		require.ErrorIs(t, fatal, errNoLedger, name)
+	}
+}
+
+func FuzzLedger(f *testing.F) {
+	f.Add(encodeLedger(nil))
+	f.Add(encodeLedger(map[uint64]struct{}{1: {}, 128: {}, 1 << 60: {}}))
+	f.Add([]byte{ledgerVersion, 1, 1, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		logs, err := decodeLedger(data)
+		if err != nil {
+			require.Nil(t, logs)
+			return
+		}
+		require.Equal(t, data, encodeLedger(logs))
+	})
+}

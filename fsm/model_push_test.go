@@ -1,0 +1,38 @@
+package fsm
+
+import (
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// targets is how many topics have one.
+func (m *model) targets() (n int) {
+	for _, s := range m.settings {
+		if s.Push != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// pushTarget is mostly a good one.
+func (s *simulation) pushTarget() *jobpb.PushTarget {
+	if s.rng.IntN(3) > 0 {
+		return &jobpb.PushTarget{Url: "u", Secret: strings.Repeat("s", 16), Concurrency: uint32(s.pick(1, 2))}
+	}
+	return &jobpb.PushTarget{
+		Url:         strings.Repeat("u", int(s.pick(0, 1, 20, 2000, 2001))),
+		Secret:      strings.Repeat("s", int(s.pick(15, 16, 32, 256, 257))),
+		TimeoutMs:   s.pick(-1, 0, 0, 99, 100, 5000, 300_000, 300_001),
+		Concurrency: uint32(s.pick(0, 1, 100, 101)),
+	}
+}
+
+func badPush(p *jobpb.PushTarget) bool {
+	if p == nil {
+		return false
+	}
+	return p.Url == "" || len(p.Url) > 2000 || len(p.Secret) < 16 || len(p.Secret) > 256 ||
+		p.TimeoutMs < 0 || p.TimeoutMs > 0 && p.TimeoutMs < 100 || p.TimeoutMs > 300_000 || p.Concurrency > 100
+}

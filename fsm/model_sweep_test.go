@@ -1,0 +1,240 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// wants says whether a filter means a job.
+func wants(f *jobpb.Filter, j *modelJob) bool {
+	if f == nil {
+		return true
+	}
+	id := j.Id
+	if !j.ownID {
+		id = ""
+	}
+	in := func(at, from, to int64) bool { return at >= from && (to == 0 || at < to) }
+	for _, h := range f.Headers {
+		if !slices.ContainsFunc(j.Extras.GetHeaders(), func(g *jobpb.Header) bool { return g.Name == h.Name && g.Value == h.Value }) {
+			return false
+		}
+	}
+	return strings.HasPrefix(id, f.IdPrefix) && (strings.Contains(j.Reason, f.Reason) || strings.Contains(j.LastError, f.Reason)) &&
+		in(j.DueMs, f.DueFromMs, f.DueToMs) && in(j.DiedMs, f.DiedFromMs, f.DiedToMs)
+}
+
+// place is where a job stands in the list of its state.
+func (j *modelJob) place() *jobpb.Place {
+	p := &jobpb.Place{Seq: j.Seq}
+	switch j.State {
+	case jobpb.State_STATE_DELAYED:
+		p.Instant = j.DueMs
+	case jobpb.State_STATE_READY:
+		p.Priority, p.Instant = j.Priority, j.DueMs
+	case jobpb.State_STATE_RESERVED:
+		p.Instant = j.ReservedUntilMs
+	case jobpb.State_STATE_DEAD:
+		p.Instant = int64(j.deadRank)
+	default:
+		p.Instant = j.RetainedUntilMs
+	}
+	return p
+}
+
+func comparePlaces(a, b *jobpb.Place) int {
+	return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), cmp.Compare(a.GetInstant(), b.GetInstant()), cmp.Compare(a.GetSeq(), b.GetSeq()))
+}
+
+func comparePlaced(a, b *modelJob) int { return comparePlaces(a.place(), b.place()) }
+
+func badSweep(m *model, s *jobpb.Sweep) bool {
+	return s == nil || s.Scan == 0 || s.Scan > 10_000 || s.From.GetStartMs() < 0 || s.From.GetStartMs() > m.clock ||
+		s.From.GetAfter().GetInstant() < 0 || s.From.GetDone() > 1<<40 || badFilter(s.Filter)
+}
+
+func badFilter(f *jobpb.Filter) bool {
+	return strings.HasPrefix(f.GetIdPrefix(), "$") || f.GetDueToMs() != 0 && f.DueToMs <= f.DueFromMs || f.GetDueFromMs() < 0
+}
+
+// sweep calls act for the jobs of a list, as far as one command goes.
+func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(j *modelJob, start int64, k uint64)) {
+	t := m.topics[topic]
+	if t == nil {
+		return
+	}
+	at := &jobpb.Progress{Limit: t.deaths, StartMs: m.clock, After: &jobpb.Place{}}
+	if f := op.From; f != nil {
+		at = &jobpb.Progress{Limit: f.Limit, StartMs: f.StartMs, Done: f.Done, After: f.After}
+	}
+	list := m.sorted(func(j *modelJob) bool {
+		return j.Topic == topic && j.State == state && comparePlaces(j.place(), at.After) > 0 &&
+			(state != jobpb.State_STATE_DEAD || j.deadRank < at.Limit)
+	}, comparePlaced)
+	for i, j := range list {
+		if i == int(op.Scan) || r.Count == most {
+			r.Next = at
+			return
+		}
+		at.After = j.place()
+		if wants(op.Filter, j) {
+			act(j, at.StartMs, at.Done)
+			at.Done++
+			r.Count++
+		}
+	}
+}
+
+func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
+	if op.Max == 0 || op.Max > 10_000 || badSweep(m, op.Sweep) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	dead := slices.ContainsFunc(m.sorted(func(j *modelJob) bool { return j.Topic == op.Topic }, comparePlaced), func(j *modelJob) bool { return j.State == jobpb.State_STATE_DEAD })
+	if !dead {
+		return
+	}
+	if op.ToTopic != "" && m.topics[op.ToTopic] == nil && len(m.topics) >= m.maxTopics {
+		r.Code = jobpb.Code_TOO_MANY_TOPICS
+		return
+	}
+	m.sweep(op.Topic, jobpb.State_STATE_DEAD, op.Max, op.Sweep, r, func(j *modelJob, start int64, k uint64) {
+		m.revive(j)
+		m.send(j, op.ToTopic)
+		if op.RateMilli > 0 {
+			j.DueMs = max(start+int64(min(k*1_000_000/uint64(op.RateMilli), 1_000_000_000_000)), m.clock)
+			if j.DelayMs = j.DueMs - m.clock; j.DelayMs > 0 {
+				j.State = jobpb.State_STATE_DELAYED
+			}
+		}
+		m.noteKick(j, op.Topic)
+	})
+}
+
+// send puts a job into another topic, which is made if it has to; "" is none.
+func (m *model) send(j *modelJob, to string) {
+	if to == "" || to == j.Topic {
+		return
+	}
+	t := m.topics[to]
+	if t == nil {
+		t = m.newTopic(to)
+	}
+	from := j.Topic
+	j.Topic, j.first.Topic = to, to
+	if !slices.ContainsFunc(m.all(), func(k *modelJob) bool { return k.Topic == from }) {
+		m.topics[from].emptySince = m.clock
+	}
+	if j.State == jobpb.State_STATE_DEAD {
+		j.deadRank = t.deaths
+		t.deaths++
+	}
+}
+
+func (m *model) all() []*modelJob {
+	return m.sorted(func(*modelJob) bool { return true }, comparePlaced)
+}
+
+func (m *model) purge(op *jobpb.Purge, r *jobpb.Result) {
+	if op.State == jobpb.State_STATE_NONE || op.State == jobpb.State_STATE_RESERVED || op.Max == 0 || op.Max > 10_000 || badSweep(m, op.Sweep) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	m.sweep(op.Topic, op.State, op.Max, op.Sweep, r, func(j *modelJob, _ int64, _ uint64) {
+		m.topics[op.Topic].Deleted++
+		m.end(j, jobpb.State_STATE_DELETED)
+	})
+}
+
+func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
+	if op.To == "" || op.Ref == nil && (op.To == op.Topic || op.Max == 0 || op.Max > 10_000 || slices.Contains(op.States, jobpb.State_STATE_NONE)) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	tooMany := m.topics[op.To] == nil && len(m.topics) >= m.maxTopics
+	if op.Ref != nil {
+		m.moveOne(op, tooMany, r)
+		return
+	}
+	here := m.sorted(func(j *modelJob) bool { return j.Topic == op.Topic }, func(a, b *modelJob) int {
+		return cmp.Or(cmp.Compare(a.State, b.State), comparePlaced(a, b))
+	})
+	all := len(here)
+	here = slices.DeleteFunc(here, func(j *modelJob) bool { return j.ended() || len(op.States) > 0 && !slices.Contains(op.States, j.State) })
+	switch {
+	case len(here) == 0:
+		return
+	case tooMany:
+		r.Code = jobpb.Code_TOO_MANY_TOPICS
+		return
+	}
+	if len(here) == all && !slices.ContainsFunc(m.all(), func(j *modelJob) bool { return j.Topic == op.To }) {
+		m.exchange(op.Topic, op.To, here)
+		r.Count = uint32(all)
+		return
+	}
+	for i, j := range here {
+		if i == int(op.Max) {
+			r.More = true
+			return
+		}
+		m.send(j, op.To)
+		j.Revision++
+		m.noteMove(j, op.Topic)
+		r.Count++
+	}
+}
+
+// exchange moves all jobs of a topic to one without: only the names change.
+func (m *model) exchange(from, to string, jobs []*modelJob) {
+	t, u := m.topics[from], m.topics[to]
+	if u == nil {
+		u = m.newTopic(to)
+	}
+	t.number, u.number = u.number, t.number
+	t.deaths, u.deaths = u.deaths, t.deaths
+	t.emptySince = m.clock
+	for _, j := range jobs {
+		j.Topic, j.first.Topic = to, to
+	}
+}
+
+func (m *model) moveOne(op *jobpb.MoveJobs, tooMany bool, r *jobpb.Result) {
+	if op.Ref.Id == "" && op.Ref.Seq == 0 {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
+	j := m.find(op.Ref)
+	switch {
+	case j == nil:
+		r.Code = jobpb.Code_NOT_FOUND
+		return
+	case op.Ref.Generation != 0 && (j.State != jobpb.State_STATE_RESERVED || op.Ref.Generation != j.generation):
+		r.Code = jobpb.Code_STALE_TOKEN
+		return
+	case j.Topic != op.To && tooMany:
+		r.Code = jobpb.Code_TOO_MANY_TOPICS
+		return
+	}
+	if j.Topic != op.To {
+		from := j.Topic
+		m.send(j, op.To)
+		j.Revision++
+		m.noteMove(j, from)
+	}
+	r.Seq, r.Id, r.DueMs, r.State, r.Revision = j.Seq, j.Id, j.DueMs, j.State, j.Revision
+}
+
+// page is what a listing by state shows, from the beginning.
+func (m *model) page(q *jobpb.JobQuery) []*modelJob {
+	order := func(a, b *modelJob) int { return cmp.Or(cmp.Compare(a.State, b.State), comparePlaced(a, b)) }
+	if q.Filter.GetIdPrefix() != "" {
+		order = func(a, b *modelJob) int { return cmp.Compare(a.Id, b.Id) }
+	}
+	return m.sorted(func(j *modelJob) bool {
+		return (q.Topic == "" || j.Topic == q.Topic) && (q.State == 0 && !j.ended() || j.State == q.State) && wants(q.Filter, j)
+	}, order)
+}

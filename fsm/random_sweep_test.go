@@ -1,0 +1,116 @@
+package fsm
+
+import (
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job/jobpb"
+)
+
+func (s *simulation) filter() *jobpb.Filter {
+	f := &jobpb.Filter{}
+	switch s.rng.IntN(9) {
+	case 0:
+		f.IdPrefix = []string{"id-", "id-1", "id-1", "x", "$"}[s.rng.IntN(5)]
+	case 1:
+		f.Reason = []string{"r", "rr", "attempt"}[s.rng.IntN(3)]
+	case 2:
+		f.DueFromMs, f.DueToMs = max(s.now-s.pick(0, 50, 1000), 0), s.now+s.pick(0, 1, 100)
+	case 3:
+		f.DiedFromMs, f.DiedToMs = max(s.now-s.pick(0, 50, 1000), 0), s.now+s.pick(1, 100)
+	case 4:
+		f.Headers = []*jobpb.Header{{Name: "a", Value: []string{"1", "2"}[s.rng.IntN(2)]}}
+	case 5:
+		return nil
+	}
+	return f
+}
+
+// sweep begins one, or goes on with an earlier one, of whatever list it was.
+func (s *simulation) sweep() *jobpb.Sweep {
+	w := &jobpb.Sweep{Filter: s.filter(), Scan: uint32(s.pick(0, 1, 2, 5, 20, 20, 10_000, 10_001))}
+	if n := len(s.sweeps); n > 0 && s.rng.IntN(2) == 0 {
+		w.From = proto.Clone(s.sweeps[s.rng.IntN(n)]).(*jobpb.Progress)
+	}
+	return w
+}
+
+// remember keeps where sweeps are to go on.
+func (s *simulation) remember(r *jobpb.Result) {
+	if r.Next == nil {
+		return
+	}
+	if len(s.sweeps) == 8 {
+		s.sweeps = s.sweeps[1:]
+	}
+	s.sweeps = append(s.sweeps, proto.Clone(r.Next).(*jobpb.Progress))
+}
+
+func (s *simulation) anyTopic() string {
+	if s.rng.IntN(2) == 0 {
+		return ""
+	}
+	return s.topic()
+}
+
+// manyOp is one of the operations on many jobs at once.
+func (s *simulation) manyOp() *jobpb.Op {
+	most := uint32(s.pick(0, 1, 3, 3, 10, 100, 10_001))
+	switch s.rng.IntN(6) {
+	case 0, 1:
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
+			Topic: s.topic(), Max: most, Sweep: s.sweep(), RateMilli: uint32(s.pick(0, 0, 1, 1000, 60_000, 1<<32-1)), ToTopic: s.anyTopic(),
+		}}}
+	case 2:
+		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
+			Topic: s.topic(), State: jobpb.State(s.pick(1, 2, 4, 4, 0, 3)), Max: most, Sweep: s.sweep(),
+		}}}
+	case 3:
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{To: s.topic(), Ref: s.ref()}}}
+	case 4:
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: s.topic(), To: s.topic(), Max: most}}}
+	default:
+		states := []jobpb.State{jobpb.State(s.pick(1, 2, 3, 4, 0)), jobpb.State(s.pick(1, 2, 3, 4))}
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: s.topic(), To: s.anyTopic(), Max: most, States: states}}}
+	}
+}
+
+// compareListings holds pages of jobs against the model's: what they show
+// together, whatever their size.
+func (s *simulation) compareListings(v *View) {
+	queries := []*jobpb.JobQuery{{Filter: &jobpb.Filter{IdPrefix: "id-"}}}
+	for range 6 {
+		q := &jobpb.JobQuery{Topic: s.topic(), State: jobpb.State(s.rng.IntN(7)), Filter: s.filter()}
+		if !badFilter(q.Filter) {
+			queries = append(queries, q)
+		}
+	}
+	for _, q := range queries {
+		q.Max, q.Body = 1+s.rng.Uint32N(7), true
+		want := s.model.page(q)
+		var got []*jobpb.Job
+		for {
+			page, err := v.Jobs(q)
+			require.NoError(s.t, err)
+			require.LessOrEqual(s.t, len(page.Jobs), int(q.Max))
+			for _, j := range page.Jobs {
+				if len(j.Body) == 0 {
+					j.Body = nil
+				}
+				got = append(got, j)
+			}
+			if q.After = page.Next; page.Next == nil {
+				break
+			}
+		}
+		require.Len(s.t, got, len(want), "%v", q)
+		for i, j := range want {
+			if len(j.Body) == 0 {
+				j.Body = nil
+			}
+			want := proto.Clone(&j.Job).(*jobpb.Job)
+			want.History, want.HistoryDropped = nil, 0 // not in a listing
+			require.Truef(s.t, proto.Equal(want, got[i]), "%v\nwant %v\ngot  %v", q, want, got[i])
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package fsm
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+)
+
+// Watch follows reservations until they end, however they do. It is no part of
+// the state: it observes what this node commits, so on a node that lags it hears
+// of an end late, never wrongly. Its methods may be called from any goroutine.
+type Watch struct {
+	m    *Machine
+	wake chan struct{} // holds one
+
+	// Guarded by m.watches.mu.
+	open  map[job.Token]struct{}
+	ended []job.Token
+}
+
+// watches are the reservations that are followed, by the seq of their job.
+//
+// No end is missed: whoever adds a reservation registers it first and looks at
+// the state then, while a commit changes the state first and looks at what is
+// registered then.
+type watches struct {
+	count atomic.Int64 // of all reservations; lets a commit pass by without a lock
+
+	mu    sync.Mutex
+	bySeq map[uint64][]watched
+}
+
+// watched is one reservation of a job that one Watch follows.
+type watched struct {
+	generation uint32
+	by         *Watch
+}
+
+// Watch makes a watch of nothing yet. Close it.
+func (m *Machine) Watch() *Watch {
+	return &Watch{m: m, wake: make(chan struct{}, 1), open: map[job.Token]struct{}{}}
+}
+
+// Watching is the number of reservations that all watches follow.
+func (m *Machine) Watching() int { return int(m.watches.count.Load()) }
+
+// Add follows more reservations of this shard. Those that are over already are
+// told like others; one whose start this node has yet to apply is followed from
+// there.
+func (w *Watch) Add(reservations []job.Token) error {
+	all := &w.m.watches
+	seqs := make([]uint64, 0, len(reservations))
+	all.mu.Lock()
+	for _, t := range reservations {
+		t.Shard = w.m.options.Shard
+		if _, there := w.open[t]; !there {
+			w.open[t] = struct{}{}
+			all.add(t, w)
+			seqs = append(seqs, t.Seq)
+		}
+	}
+	all.mu.Unlock()
+	v := w.m.View()
+	err := w.m.endWatched(v, seqs)
+	if errors.Is(err, ErrViewEnded) {
+		err = nil // whoever replaces the state looks at all that is registered
+	}
+	return errors.Join(err, v.Close())
+}
+
+// Wake receives after reservations have ended, once for any number of them.
+func (w *Watch) Wake() <-chan struct{} { return w.wake }
+
+// Take gives the reservations that have ended since the last call, each once.
+func (w *Watch) Take() []job.Token {
+	w.m.watches.mu.Lock()
+	defer w.m.watches.mu.Unlock()
+	ended := w.ended
+	w.ended = nil
+	return ended
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	all := &w.m.watches
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for t := range w.open {
+		all.remove(t, w)
+	}
+	w.open, w.ended = nil, nil
+}
+
+// endWatched tells the watches of the reservations, among those of the jobs
+// named, that are over in the view.
+func (m *Machine) endWatched(v *View, seqs []uint64) error {
+	for _, seq := range seqs {
+		var rec *record
+		var next uint64
+		err := v.read(func(r pebble.Reader) (err error) {
+			if rec, err = readJob(r, seq, false); err != nil || rec != nil {
+				return err
+			}
+			meta, err := readMeta(r)
+			next = meta.state.nextSeq
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if rec == nil && seq >= next {
+			continue // not even added, as far as this node knows
+		}
+		m.watches.mu.Lock()
+		m.watches.settle(seq, rec)
+		m.watches.mu.Unlock()
+	}
+	return nil
+}
+
+// tellWatches tells the watches what the transaction has ended. It is called
+// after the commit and does not block.
+func (x *tx) tellWatches() {
+	all := &x.m.watches
+	if all.count.Load() == 0 {
+		return
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for seq, rec := range x.jobs {
+		if rec.gone {
+			rec = nil
+		}
+		all.settle(seq, rec)
+	}
+}
+
+// retellWatches looks at every reservation that is followed, after the state was
+// replaced.
+func (m *Machine) retellWatches() error {
+	m.watches.mu.Lock()
+	seqs := make([]uint64, 0, len(m.watches.bySeq))
+	for seq := range m.watches.bySeq {
+		seqs = append(seqs, seq)
+	}
+	m.watches.mu.Unlock()
+	if len(seqs) == 0 {
+		return nil
+	}
+	v := m.View()
+	return errors.Join(m.endWatched(v, seqs), v.Close())
+}
+
+// The methods below need the lock.
+
+// settle ends what is over of a job's reservations; rec is nil when the job is
+// gone.
+func (all *watches) settle(seq uint64, rec *record) {
+	list := all.bySeq[seq]
+	if list == nil {
+		return
+	}
+	all.keep(seq, slices.DeleteFunc(list, func(e watched) bool {
+		if rec != nil && !rec.isPast(e.generation) {
+			return false
+		}
+		t := job.Token{Shard: e.by.m.options.Shard, Seq: seq, Generation: e.generation}
+		delete(e.by.open, t)
+		e.by.ended = append(e.by.ended, t)
+		select {
+		case e.by.wake <- struct{}{}:
+		default: // it is awake already
+		}
+		return true
+	}))
+}
+
+// isPast says that a reservation of the job is over. Generations may wrap, and
+// one that the state has not come to yet is not over.
+func (rec *record) isPast(generation uint32) bool {
+	ahead := int32(rec.generation - generation)
+	return ahead > 0 || ahead == 0 && rec.standing != reserved
+}
+
+func (all *watches) add(t job.Token, w *Watch) {
+	if all.bySeq == nil {
+		all.bySeq = map[uint64][]watched{}
+	}
+	all.count.Add(1)
+	all.bySeq[t.Seq] = append(all.bySeq[t.Seq], watched{t.Generation, w})
+}
+
+func (all *watches) remove(t job.Token, w *Watch) {
+	all.keep(t.Seq, slices.DeleteFunc(all.bySeq[t.Seq], func(e watched) bool { return e == watched{t.Generation, w} }))
+}
+
+// keep replaces a job's list by a shorter one, made from it.
+func (all *watches) keep(seq uint64, left []watched) {
+	all.count.Add(int64(len(left) - len(all.bySeq[seq])))
+	if len(left) == 0 {
+		delete(all.bySeq, seq)
+		return
+	}
+	all.bySeq[seq] = left
+}
