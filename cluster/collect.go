@@ -112,7 +112,7 @@ func (c *collector) collectRaft(set func(string, float64)) {
 func (c *collector) collectJobs(ch chan<- prometheus.Metric, set func(string, float64)) {
 	v := c.s.machine.View()
 	defer v.Close()
-	var delayed, ready, reserved, dead uint64
+	var delayed, ready, reserved, dead, retained uint64
 	topics, after := 0, ""
 	for {
 		page, err := v.Topics(after, 1000)
@@ -122,6 +122,7 @@ func (c *collector) collectJobs(ch chan<- prometheus.Metric, set func(string, fl
 		}
 		for _, t := range page {
 			delayed, ready, reserved, dead = delayed+t.Delayed, ready+t.Ready, reserved+t.Reserved, dead+t.Dead
+			retained += t.Retained
 		}
 		topics += len(page)
 		if len(page) < 1000 {
@@ -129,7 +130,7 @@ func (c *collector) collectJobs(ch chan<- prometheus.Metric, set func(string, fl
 		}
 		after = page[len(page)-1].Name
 	}
-	for state, n := range map[string]uint64{"delayed": delayed, "ready": ready, "reserved": reserved, "dead": dead} {
+	for state, n := range map[string]uint64{"delayed": delayed, "ready": ready, "reserved": reserved, "dead": dead, "retained": retained} {
 		ch <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), state)
 	}
 	set("tarry_topics", float64(topics))

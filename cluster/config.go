@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -35,6 +36,9 @@ type Config struct {
 	// Fatal is called when going on would risk data: a failed or hung sync, an
 	// entry that cannot be applied. It must end the process.
 	Fatal func(error)
+	// Lead, if not nil, runs while the node leads, until ctx ends, and is waited
+	// for when it does not any more: it must end at once then.
+	Lead func(ctx context.Context, n *Node)
 	// Left is called once when this node has left its cluster by request; the
 	// process should end.
 	Left func()

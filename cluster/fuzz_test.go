@@ -33,6 +33,13 @@ func encoded(t testing.TB, ms ...proto.Message) []byte {
 	return b
 }
 
+// bare is one message in its encoded form.
+func bare(t testing.TB, m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
 // pieces splits what encoded has joined; a last piece that is cut short is whole
 // as far as it goes.
 func pieces(b []byte) (out [][]byte) {
@@ -241,7 +248,12 @@ func FuzzReads(f *testing.F) {
 		{}, {What: &noderpc.ReadRequest_Job{Job: "a"}}, {What: &noderpc.ReadRequest_Job{Job: "$0-1"}},
 		{What: &noderpc.ReadRequest_JobSeq{JobSeq: 1}}, {What: &noderpc.ReadRequest_Topic{Topic: "t"}},
 		{What: &noderpc.ReadRequest_Topics{Topics: &noderpc.TopicPage{Max: 1 << 31}}},
+		{What: &noderpc.ReadRequest_Topics{Topics: &noderpc.TopicPage{Max: 1 << 31, Configured: true}}},
 		{What: &noderpc.ReadRequest_Peek{Peek: &noderpc.Peek{Topic: "t", State: 1<<32 - 1}}},
+		{What: &noderpc.ReadRequest_Jobs{Jobs: bare(f, &jobpb.JobQuery{Topic: "t", Max: 2})}},
+		{What: &noderpc.ReadRequest_Jobs{Jobs: bare(f, &jobpb.JobQuery{Filter: &jobpb.Filter{IdPrefix: "a"}, Max: 1000, After: &jobpb.JobMark{Id: "b"}})}},
+		{What: &noderpc.ReadRequest_Jobs{Jobs: []byte{0xff}}},
+		{What: &noderpc.ReadRequest_Schedule{Schedule: "s"}}, {What: &noderpc.ReadRequest_Schedules{Schedules: &noderpc.TopicPage{Max: 1 << 31}}},
 	} {
 		b, err := proto.Marshal(r)
 		require.NoError(f, err)
@@ -251,7 +263,7 @@ func FuzzReads(f *testing.F) {
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, m.Close()) })
 	add := &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: "a", Topic: "t", Body: []byte("b"), TtrMs: 1}}}
-	_, _, err = m.Apply([]fsm.Entry{{Index: 1, Term: 1, Data: append(job.AppendEntryHeader(nil, 1), runOf(f, add)...)}}, true)
+	_, _, err = m.Apply([]fsm.Entry{{Index: 1, Term: 1, Data: append(job.AppendEntryHeader(nil, 1), runOf(f, add, putEvery("s", "@daily", nil))...)}}, true)
 	require.NoError(f, err)
 	s := &Shard{machine: m}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -269,12 +281,15 @@ func FuzzReads(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, proto.Equal(a.job, got.job))
 		require.Len(t, got.topics, len(a.topics))
+		require.Len(t, got.schedules, len(a.schedules))
+		require.Len(t, got.page.GetJobs(), len(a.page.GetJobs()))
+		require.True(t, proto.Equal(a.page.GetNext(), got.page.GetNext()))
 	})
 }
 
 // An answer to a read is understood or refused.
 func FuzzReadAnswers(f *testing.F) {
-	resp, err := encodeAnswer(answer{job: &jobpb.Job{Id: "a"}, topics: []*jobpb.Topic{{Name: "t"}}})
+	resp, err := encodeAnswer(answer{job: &jobpb.Job{Id: "a"}, topics: []*jobpb.Topic{{Name: "t"}}, schedules: []*jobpb.ScheduleInfo{{Name: "s"}}})
 	require.NoError(f, err)
 	b, err := proto.Marshal(resp)
 	require.NoError(f, err)
@@ -292,5 +307,6 @@ func FuzzReadAnswers(f *testing.F) {
 		}
 		require.Equal(t, len(r.Job) > 0, a.job != nil)
 		require.Len(t, a.topics, len(r.Topics))
+		require.Len(t, a.schedules, len(r.Schedules))
 	})
 }

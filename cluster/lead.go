@@ -102,6 +102,7 @@ func (s *Shard) lead(ctx context.Context) {
 
 	var work sync.WaitGroup
 	work.Go(func() { s.timer.Run(ctx) })
+	work.Go(func() { s.schedules.Run(ctx) })
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
 	d.Stop()

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +41,7 @@ type Node struct {
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
 
+	raftRuns atomic.Bool
 	started  bool // membership runs
 	draining atomic.Bool
 	stopped  sync.Once
@@ -121,6 +121,7 @@ func (n *Node) joinUp(serverID string) error {
 	}); err != nil {
 		return err
 	}
+	n.serve() // nodes that start together answer each other's question
 	if hasState {
 		servers, stand, err := n.Shard.stand()
 		if err != nil {
@@ -131,13 +132,13 @@ func (n *Node) joinUp(serverID string) error {
 		}
 	}
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.members.Gate(n.mux.Raft(0)), MaxPool: 4, Timeout: 10 * time.Second,
+		Stream: watchedLayer{n.members.Gate(n.mux.Raft(0)), n.Shard.lineBroke}, MaxPool: 4, Timeout: transport.RaftTimeout,
 		ServerAddressProvider: n.members, Logger: newRaftLogger(n.log),
 	})
-	if err := n.Shard.start(n.trans); err != nil {
+	if err := n.Shard.start(n.members.Witness(n.trans)); err != nil {
 		return err
 	}
-	n.serve()
+	n.raftRuns.Store(true)
 	if err := n.members.Start(n.Shard.raft); err != nil {
 		return fmt.Errorf("start discovery: %w", err)
 	}
@@ -160,13 +161,18 @@ func (n *Node) serve() {
 
 // lead is the node's part in leading its shard.
 func (n *Node) lead(ctx context.Context) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	if n.cfg.Lead != nil {
+		work.Go(func() { n.cfg.Lead(ctx, n) })
+	}
 	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("membership stopped leading", "error", err)
 	}
 }
 
 func (n *Node) shardNumber(number uint32) *Shard {
-	if number != 0 {
+	if number != 0 || !n.raftRuns.Load() {
 		return nil
 	}
 	return n.Shard

@@ -73,7 +73,7 @@ func (s *Shard) countNamed(ops []*jobpb.Op, results []*jobpb.Result) {
 
 func isAdd(op *jobpb.Op) bool {
 	switch op.Kind.(type) {
-	case *jobpb.Op_Add, *jobpb.Op_Compose:
+	case *jobpb.Op_Add, *jobpb.Op_Compose, *jobpb.Op_FireSchedule:
 		return true
 	}
 	return false
@@ -210,7 +210,7 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 			return nil, errRetry
 		}
 		switch status.Code(err) {
-		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument:
+		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument, codes.NotFound:
 			return nil, job.NotApplied("the leader refused the message: %w", err)
 		}
 		return nil, job.Unknown("the outcome is unknown: the connection to the leader failed after the request was sent: %w", err)

@@ -13,7 +13,8 @@ import (
 )
 
 // raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
-// words are not an operator's, so everything below a warning becomes debug. A
+// words are not an operator's, so everything below a warning becomes debug, and so
+// does what it says of an election when there was no leader that could be lost. A
 // peer that is down makes Raft complain at every attempt to reach it; the same
 // complaint is passed on once in repeatAfter.
 type raftLogger struct {
@@ -30,7 +31,9 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch level {
 	case hclog.Warn:
-		to = slog.LevelWarn
+		if !tellsOfAStart(msg, args) {
+			to = slog.LevelWarn
+		}
 	case hclog.Error:
 		to = slog.LevelError
 	}
@@ -44,6 +47,22 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		}
 	}
 	l.to.Log(context.Background(), to, msg, args...)
+}
+
+// tellsOfAStart says that a warning tells of a node that has known no leader yet:
+// that is how each begins.
+func tellsOfAStart(msg string, args []any) bool {
+	switch msg {
+	case "no known peers, aborting election":
+		return true
+	case "heartbeat timeout reached, starting election":
+		for i := 0; i+1 < len(args); i += 2 {
+			if args[i] == "last-leader-id" {
+				return fmt.Sprint(args[i+1]) == ""
+			}
+		}
+	}
+	return false
 }
 
 // repeatAfter is how long the same complaint is kept back, maxRepeats how many

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,4 +36,28 @@ func TestComplaintsAboutDifferentPeersAreToldApart(t *testing.T) {
 		l.Info("entering follower state")
 	}
 	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
+}
+
+func TestAnElectionIsAWarningWhenALeaderWasLost(t *testing.T) {
+	const election = "heartbeat timeout reached, starting election"
+	leader := func(id raft.ServerID) []any {
+		return []any{"last-leader-addr", raft.ServerAddress("n1:7301"), "last-leader-id", id}
+	}
+	for name, c := range map[string]struct {
+		msg  string
+		args []any
+		want string
+	}{
+		"a node that starts":           {election, leader(""), "DEBUG"},
+		"a leader that was lost":       {election, leader("n1"), "WARN"},
+		"a line that says nothing":     {election, nil, "WARN"},
+		"a node without configuration": {"no known peers, aborting election", nil, "DEBUG"},
+		"another line":                 {"Election timeout reached, restarting election", leader(""), "WARN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			newRaftLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).Warn(c.msg, c.args...)
+			require.Contains(t, out.String(), "level="+c.want)
+		})
+	}
 }

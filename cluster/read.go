@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"tarry/cluster/noderpc"
@@ -55,6 +56,13 @@ func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) (
 	return a.topics, err
 }
 
+// ConfiguredTopics implements api.Queue.
+func (s *Shard) ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
+	page := &noderpc.TopicPage{After: after, Max: uint32(max), Configured: true}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topics{Topics: page}}, stale)
+	return a.topics, err
+}
+
 // Topic implements api.Queue.
 func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topic{Topic: name}}, stale)
@@ -67,10 +75,30 @@ func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topi
 	return a.topics[0], nil
 }
 
+// Jobs implements api.Queue.
+func (s *Shard) Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error) {
+	// A query that is refused would be asked again until the time is over.
+	if err := job.CheckJobQuery(q); err != nil {
+		return nil, err
+	}
+	query, err := q.MarshalVT()
+	if err != nil {
+		return nil, job.Errorf(job.CodeInternal, "the query does not encode: %w", err)
+	}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Jobs{Jobs: query}}, stale)
+	if err == nil && a.page == nil {
+		a.page = &jobpb.JobPage{} // an empty one has an empty encoding
+	}
+	return a.page, err
+}
+
 // answer is what a read found.
 type answer struct {
 	job    *jobpb.Job // nil: there is none
 	topics []*jobpb.Topic
+	page   *jobpb.JobPage
+
+	schedules []*jobpb.ScheduleInfo
 }
 
 func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (answer, error) {
@@ -112,7 +140,20 @@ func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
 			a.topics = []*jobpb.Topic{t}
 		}
 	case *noderpc.ReadRequest_Topics:
-		a.topics, err = v.Topics(what.Topics.GetAfter(), int(what.Topics.GetMax()))
+		list := v.Topics
+		if what.Topics.GetConfigured() {
+			list = v.ConfiguredTopics
+		}
+		a.topics, err = list(what.Topics.GetAfter(), int(what.Topics.GetMax()))
+	case *noderpc.ReadRequest_Jobs:
+		q := new(jobpb.JobQuery)
+		if err = q.UnmarshalVT(what.Jobs); err == nil {
+			a.page, err = v.Jobs(q)
+		}
+	case *noderpc.ReadRequest_Schedule:
+		a.schedules, err = lookSchedule(v, what.Schedule)
+	case *noderpc.ReadRequest_Schedules:
+		a.schedules, err = v.Schedules(what.Schedules.GetAfter(), int(what.Schedules.GetMax()))
 	default:
 		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}
@@ -167,12 +208,24 @@ func encodeAnswer(a answer) (*noderpc.ReadResponse, error) {
 			return nil, err
 		}
 	}
+	if a.page != nil {
+		if resp.Page, err = a.page.MarshalVT(); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range a.topics {
 		b, err := t.MarshalVT()
 		if err != nil {
 			return nil, err
 		}
 		resp.Topics = append(resp.Topics, b)
+	}
+	for _, s := range a.schedules {
+		b, err := s.MarshalVT()
+		if err != nil {
+			return nil, err
+		}
+		resp.Schedules = append(resp.Schedules, b)
 	}
 	return resp, nil
 }
@@ -182,12 +235,23 @@ func decodeAnswer(resp *noderpc.ReadResponse) (a answer, err error) {
 		a.job = new(jobpb.Job)
 		err = a.job.UnmarshalVT(resp.Job)
 	}
+	if len(resp.Page) > 0 {
+		a.page = new(jobpb.JobPage)
+		err = errors.Join(err, a.page.UnmarshalVT(resp.Page))
+	}
 	for _, b := range resp.Topics {
 		t := new(jobpb.Topic)
 		if terr := t.UnmarshalVT(b); terr != nil {
 			err = terr
 		}
 		a.topics = append(a.topics, t)
+	}
+	for _, b := range resp.Schedules {
+		s := new(jobpb.ScheduleInfo)
+		if serr := s.UnmarshalVT(b); serr != nil {
+			err = serr
+		}
+		a.schedules = append(a.schedules, s)
 	}
 	if err != nil {
 		return answer{}, job.Errorf(job.CodeInternal, "the leader's answer does not decode: %w", err)

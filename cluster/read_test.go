@@ -69,6 +69,29 @@ func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 	require.Equal(t, "soon", j.Id)
 }
 
+func TestAListingOnAFollowerSeesWhatWasAcknowledged(t *testing.T) {
+	c := newTestCluster(t, 3)
+	via := c.follower()
+	do(t, via, add("late", "t", 2*time.Hour), add("soon", "t", time.Hour), add("ready", "t", 0), add("other", "u", 0))
+	q := &jobpb.JobQuery{Topic: "t", Max: 2}
+	var got []string
+	for range 2 {
+		page, err := via.Jobs(context.Background(), q, false)
+		require.NoError(t, err)
+		for _, j := range page.Jobs {
+			got = append(got, j.Id)
+		}
+		q.After = page.Next
+	}
+	require.Equal(t, []string{"soon", "late", "ready"}, got)
+	require.Nil(t, q.After)
+	page, err := via.Jobs(context.Background(), &jobpb.JobQuery{Topic: "none", Max: 1}, false)
+	require.NoError(t, err)
+	require.Empty(t, page.Jobs)
+	_, err = via.Jobs(context.Background(), &jobpb.JobQuery{Topic: "t"}, false)
+	require.Equal(t, job.CodeInvalid, job.CodeOf(err), "refused at once, not asked for again")
+}
+
 // The dispatcher knows nothing of pauses: what the state machine tells it must
 // keep waiters waiting and wake them when the pause is over.
 func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -153,4 +154,27 @@ func lastIndexOf(t *testing.T, dataDir string) uint64 {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	return last
+}
+
+// What a leader counted it knows at once, not when it asks the next time: a copy
+// put back within those seconds would catch up and be trusted.
+func TestOldCopyIsRefusedBeforeAnyQuestionWasAsked(t *testing.T) {
+	c := newTunedCluster(t, 3, func(_ int, cfg *Config) { cfg.membership.Health = time.Hour })
+	victim := (c.leader() + 1) % 3
+	do(t, c.nodes[c.leader()], add("before", "t", 0))
+	c.stop(victim)
+	copied := filepath.Join(t.TempDir(), "copy")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(c.cfgs[victim].DataDir)))
+
+	c.start(victim)
+	leader := c.nodes[c.leader()]
+	for i := range 20 {
+		do(t, leader, add(fmt.Sprint("after-", i), "t", 0))
+	}
+	old := lastIndexOf(t, copied)
+	c.eventually(func() bool { return c.nodes[victim].raft.LastIndex() >= old+20 }, "the node has it all")
+	c.stop(victim)
+	c.cfgs[victim].DataDir = copied
+	_, err := Start(c.cfgs[victim])
+	require.ErrorContains(t, err, "older copy")
 }

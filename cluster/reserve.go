@@ -15,6 +15,12 @@ import (
 // Reserve that is under way for it.
 const withdrawGrace = 2 * time.Second
 
+// Watch implements api.Queue.
+func (s *Shard) Watch() job.Watch { return s.machine.Watch() }
+
+// SettingsVersion grows whenever settings of topics have changed on this node.
+func (s *Shard) SettingsVersion() uint64 { return s.machine.SettingsVersion() }
+
 type waitOutcome struct {
 	jobs []*jobpb.Reserved
 	err  error
@@ -57,6 +63,9 @@ func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 		case errors.Is(o.err, dispatch.ErrFull):
 			return nil, &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
 				Message: "too many reserves are waiting on the leader; try again later"}
+		}
+		if _, refused := errors.AsType[*job.Error](o.err); refused {
+			return nil, o.err
 		}
 		// The leader was lost or does not lead yet. A change of leadership is
 		// the cure; the pause covers a leader that is still settling in.

@@ -15,7 +15,7 @@ import (
 // service answers other nodes.
 type service struct {
 	noderpc.UnimplementedNodeServer
-	shard func(number uint32) *Shard // nil for a shard this node does not have
+	shard func(number uint32) *Shard // nil for a shard this node does not have, or not yet
 }
 
 func (v *service) shardOf(number uint32) (*Shard, error) {

@@ -70,12 +70,16 @@ type Shard struct {
 	progress   *progress
 	marks      *marks
 	timer      *timer.Timer
+	schedules  *timer.Timer
 	clock      clock
 	transfers  transfers
 
+	raftSettings sync.Mutex // held while settings of the running Raft change
+
 	localAddr string // by which other nodes know this one
 
-	tight chan struct{} // the disk has become low; one pending wake-up says it all
+	tight  chan struct{} // the disk has become low; one pending wake-up says it all
+	broken chan struct{} // a connection of another node's Raft ended; likewise
 
 	drainOnce sync.Once
 	draining  chan struct{} // closed when the node is about to stop
@@ -108,11 +112,13 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		marks:    newMarks(),
 		draining: make(chan struct{}),
 		tight:    make(chan struct{}, 1),
+		broken:   make(chan struct{}, 1),
 		ctx:      ctx, cancel: cancel,
 	}
 	s.batcher = newBatcher(s.route, s.metrics.batch)
 	s.leadership = newConfirmations(func() error { return s.raft.VerifyLeader().Error() })
 	s.timer = timer.New(s)
+	s.schedules = timer.New(scheduler{s})
 	if err := s.openStores(); err != nil {
 		cancel()
 		return nil, errors.Join(err, s.closeStores())
@@ -195,6 +201,8 @@ func (s *Shard) start(t raft.Transport) error {
 	s.work.Go(func() { s.leadership.run(s.ctx) })
 	s.work.Go(s.leadLoop)
 	s.work.Go(s.sizeTrailingLogs)
+	s.work.Go(s.watchForLostLeader)
+	s.work.Go(func() { s.watchForBrokenLines(t) })
 	return nil
 }
 
@@ -260,6 +268,9 @@ func (s *Shard) changed(c fsm.Changes) {
 		return
 	}
 	s.timer.Notify()
+	if c.Schedules {
+		s.schedules.Notify()
+	}
 	t.dispatcher.Update(updates(c.Topics))
 }
 

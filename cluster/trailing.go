@@ -33,10 +33,9 @@ func (s *Shard) sizeTrailingLogs() {
 	}
 	var seen trailing
 	for pause(s.ctx, trailingEvery, s.tight) {
-		c := s.raft.ReloadableConfig()
-		c.TrailingLogs = seen.entries(s.raft.LastIndex(),
+		entries := seen.entries(s.raft.LastIndex(),
 			s.stores.EntriesFor(trailingBytes), s.stores.EntriesFor(trailingBytesMax))
-		if err := s.raft.ReloadConfig(c); err != nil {
+		if err := s.reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs = entries }); err != nil {
 			s.log.Warn("could not adapt the number of trailing log entries", "error", err)
 		}
 		if s.cfg.Disk().Low {
@@ -56,9 +55,9 @@ func (s *Shard) makeRoom() {
 // shorten drops as much of the log as may be dropped. A snapshot is what lets
 // Raft do so; it costs one sync.
 func (s *Shard) shorten() {
-	c := s.raft.ReloadableConfig()
-	c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), 128)
-	err := s.raft.ReloadConfig(c)
+	err := s.reloadRaft(func(c *raft.ReloadableConfig) {
+		c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), 128)
+	})
 	if err == nil {
 		err = s.raft.Snapshot().Error()
 	}

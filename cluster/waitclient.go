@@ -6,6 +6,7 @@ import (
 
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -118,6 +119,8 @@ func (s *waitStream) answer(a *noderpc.WaitAnswer) {
 	switch err := r.UnmarshalVT(a.Result); {
 	case a.Refusal == noderpc.Refusal_OVERLOADED:
 		w.Done(nil, dispatch.ErrFull)
+	case a.Refusal == noderpc.Refusal_INVALID:
+		w.Done(nil, &job.Error{Code: job.Code(a.Code), Message: a.Message})
 	case a.Refusal != noderpc.Refusal_NONE || err != nil:
 		w.Done(nil, dispatch.ErrStopped)
 	case gone && len(r.Jobs) > 0:

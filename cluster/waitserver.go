@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -97,13 +98,16 @@ func (r *remoteWaiters) answer(id uint64, jobs []*jobpb.Reserved, err error) {
 	delete(r.waiters, id)
 	r.mu.Unlock()
 	a := &noderpc.WaitAnswer{Waiter: id}
-	switch err {
-	case nil:
+	refused, ofState := errors.AsType[*job.Error](err)
+	switch {
+	case err == nil:
 		res := jobpb.Result{Jobs: jobs}
 		if a.Result, err = res.MarshalVT(); err != nil {
 			a.Refusal = noderpc.Refusal_NOT_LEADER
 		}
-	case dispatch.ErrFull:
+	case ofState:
+		a.Refusal, a.Code, a.Message = noderpc.Refusal_INVALID, string(refused.Code), refused.Message
+	case errors.Is(err, dispatch.ErrFull):
 		a.Refusal = noderpc.Refusal_OVERLOADED
 	default:
 		a.Refusal = noderpc.Refusal_NOT_LEADER

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -82,8 +83,9 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		}
 		w.asked = w.asked[:0]
 		var jobs []*jobpb.Reserved
+		var refused error
 		if err == nil {
-			jobs = rs[i].Jobs
+			jobs, refused = rs[i].Jobs, job.ResultError(rs[i])
 		}
 		switch {
 		case w.gone:
@@ -96,6 +98,9 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		case err != nil || d.stopped:
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: ErrStopped})
+		case refused != nil: // and would be each time
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w, err: refused})
 		case w.Poll:
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w})
@@ -126,7 +131,7 @@ func GiveBack(jobs []*jobpb.Reserved) []*jobpb.Op {
 	for i, j := range jobs {
 		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
 			Ref:         &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: j.Generation},
-			Undelivered: true,
+			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs,
 		}}}
 	}
 	return ops

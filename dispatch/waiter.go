@@ -15,7 +15,8 @@ type Waiter struct {
 	Poll bool
 	// Done receives the outcome, exactly once, on any goroutine; it must not
 	// block. An empty list with a nil error means: nothing in time (a poll) or
-	// withdrawn. ErrStopped means: register with the next leader.
+	// withdrawn. ErrStopped means: register with the next leader. A *job.Error
+	// is the state machine's refusal; to ask again is no use.
 	Done func([]*jobpb.Reserved, error)
 
 	op     *jobpb.Op
@@ -33,7 +34,7 @@ func (w *Waiter) within(bytes int64) *jobpb.Op {
 		return w.op
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
-		Topics: r.Topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes,
+		Topics: r.Topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes, Consumer: r.Consumer,
 	}}}
 }
 

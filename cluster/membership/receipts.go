@@ -11,20 +11,24 @@ import (
 )
 
 // A receipt is what a server has told others that it has on disk: it has come to
-// a term, and to an entry of that very term, or to none yet. Others count on it: a
-// vote in the term, and the entry as a part of a majority.
+// a term, and to an entry that the leader of that very term has too, or to none
+// yet. Others count on it: a vote in the term, and the entry as a part of a
+// majority.
 //
 // Nodes remember each other's receipts, so that one whose data directory was
 // replaced by an older copy is found out: it has come to less than it said. It
 // must not vote or acknowledge anything, for it could help a leader win that lacks
 // what was acknowledged. The comparison never takes a sound server for such a
-// one: terms only grow, and an entry of a term is only ever replaced under a
-// later term.
+// one: terms only grow, and an entry that a term's leader has is only ever
+// replaced under a later term.
 //
-// Receipts are in memory. They travel with every question of where a node stands,
-// which the leader asks each member every two seconds, so all members know all
-// within that time. What a server acknowledged since, and a server that lost its
-// data while all others were down too, is not found out.
+// Receipts are in memory. A leader has one of each answer that it counted (see
+// Witness), and a follower takes its own log of the present term for a receipt of
+// the leader's, which had every entry first. They travel with every question of
+// where a node stands, which the leader asks each member every two seconds, so
+// all members know all within that time. So a copy is found out as long as the
+// node to which more was acknowledged answers at the start, or any node that
+// heard of it by then; when all of them were restarted meanwhile it is not.
 type receipt struct{ term, index uint64 }
 
 func (r receipt) less(than receipt) bool {
@@ -35,6 +39,9 @@ func (r receipt) less(than receipt) bool {
 type receipts struct {
 	mu    sync.Mutex
 	known map[string]receipt // by server id
+
+	leader     string // of leaderTerm, the newest that was heard of
+	leaderTerm uint64
 }
 
 // maxReceipts bounds them. There are no more servers than that.
@@ -47,13 +54,30 @@ func (r *receipts) merge(from []*memberpb.Receipt) {
 		r.known = map[string]receipt{}
 	}
 	for _, p := range from {
+		if p.GetTerm() == 0 {
+			continue
+		}
 		next := receipt{p.GetTerm(), p.GetIndex()}
 		old, known := r.known[p.GetServerId()]
-		if p.GetServerId() == "" || !old.less(next) || !known && len(r.known) >= maxReceipts {
+		if p.GetServerId() == "" || !old.less(next) {
 			continue
+		}
+		if !known && len(r.known) >= maxReceipts {
+			r.dropOldest()
 		}
 		r.known[p.GetServerId()] = next
 	}
+}
+
+// dropOldest makes room: the oldest is of a server that was removed long ago.
+func (r *receipts) dropOldest() {
+	oldest := ""
+	for id, has := range r.known {
+		if oldest == "" || has.less(r.known[oldest]) {
+			oldest = id
+		}
+	}
+	delete(r.known, oldest)
 }
 
 func (r *receipts) of(serverID string) receipt {
@@ -98,16 +122,22 @@ func (s Stand) rolledBack(has receipt) error {
 }
 
 // standOf reads where a running Raft has come to. The last entry counts only when
-// it is of the present term.
+// it is of the present term. The term is read before and after, for a later
+// leader may take entries away.
 func (m *Membership) standOf(r *raft.Raft) (Stand, receipt) {
-	term := r.CurrentTerm()
-	lastTerm := m.localStats(r).LastTerm
-	last := r.LastIndex()
-	now := receipt{term: term}
-	if lastTerm == term && r.CurrentTerm() == term {
-		now.index = last
+	for {
+		term := r.CurrentTerm()
+		last := r.LastIndex()
+		lastTerm := m.localStats(r).LastTerm
+		if r.CurrentTerm() != term {
+			continue
+		}
+		now := receipt{term: term}
+		if lastTerm == term {
+			now.index = last
+		}
+		return Stand{Term: term, LastIndex: last}, now
 	}
-	return Stand{Term: term, LastIndex: last}, now
 }
 
 // receiptsToTell are those of the members that this node knows, and its own.
@@ -119,6 +149,9 @@ func (m *Membership) receiptsToTell() []*memberpb.Receipt {
 	list := m.receipts.list(func(id string) bool { return id != m.cfg.ServerID && m.configured(id) })
 	if _, own := m.standOf(r); own.term > 0 {
 		list = append(list, &memberpb.Receipt{ServerId: m.cfg.ServerID, Term: own.term, Index: own.index})
+		if leader := m.receipts.leaderOf(own.term); leader != "" && leader != m.cfg.ServerID {
+			list = append(list, &memberpb.Receipt{ServerId: leader, Term: own.term, Index: own.index})
+		}
 	}
 	return list
 }

@@ -35,6 +35,7 @@ const (
 	Refusal_UNKNOWN    Refusal = 3 // leadership was lost while committing: the outcome is unknown
 	Refusal_DRAINING   Refusal = 4
 	Refusal_DISK_LOW   Refusal = 5 // adds are refused; a batch without adds would be taken
+	Refusal_INVALID    Refusal = 6 // the state machine refuses it, and would again
 )
 
 // Enum value maps for Refusal.
@@ -46,6 +47,7 @@ var (
 		3: "UNKNOWN",
 		4: "DRAINING",
 		5: "DISK_LOW",
+		6: "INVALID",
 	}
 	Refusal_value = map[string]int32{
 		"NONE":       0,
@@ -54,6 +56,7 @@ var (
 		"UNKNOWN":    3,
 		"DRAINING":   4,
 		"DISK_LOW":   5,
+		"INVALID":    6,
 	}
 )
 
@@ -285,6 +288,8 @@ type WaitAnswer struct {
 	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`
 	Refusal       Refusal                `protobuf:"varint,2,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
 	Result        []byte                 `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"` // tarry.v1.Result with jobs
+	Code          string                 `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`     // with INVALID: the error's, and what it says
+	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -340,6 +345,20 @@ func (x *WaitAnswer) GetResult() []byte {
 	return nil
 }
 
+func (x *WaitAnswer) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *WaitAnswer) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type ReadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -350,6 +369,9 @@ type ReadRequest struct {
 	//	*ReadRequest_Topics
 	//	*ReadRequest_JobSeq
 	//	*ReadRequest_Peek
+	//	*ReadRequest_Jobs
+	//	*ReadRequest_Schedule
+	//	*ReadRequest_Schedules
 	What          isReadRequest_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -444,6 +466,33 @@ func (x *ReadRequest) GetPeek() *Peek {
 	return nil
 }
 
+func (x *ReadRequest) GetJobs() []byte {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Jobs); ok {
+			return x.Jobs
+		}
+	}
+	return nil
+}
+
+func (x *ReadRequest) GetSchedule() string {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Schedule); ok {
+			return x.Schedule
+		}
+	}
+	return ""
+}
+
+func (x *ReadRequest) GetSchedules() *TopicPage {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Schedules); ok {
+			return x.Schedules
+		}
+	}
+	return nil
+}
+
 type isReadRequest_What interface {
 	isReadRequest_What()
 }
@@ -468,6 +517,18 @@ type ReadRequest_Peek struct {
 	Peek *Peek `protobuf:"bytes,6,opt,name=peek,proto3,oneof"` // the head of a list
 }
 
+type ReadRequest_Jobs struct {
+	Jobs []byte `protobuf:"bytes,10,opt,name=jobs,proto3,oneof"` // tarry.v1.JobQuery
+}
+
+type ReadRequest_Schedule struct {
+	Schedule string `protobuf:"bytes,20,opt,name=schedule,proto3,oneof"` // by name
+}
+
+type ReadRequest_Schedules struct {
+	Schedules *TopicPage `protobuf:"bytes,21,opt,name=schedules,proto3,oneof"` // by name
+}
+
 func (*ReadRequest_Job) isReadRequest_What() {}
 
 func (*ReadRequest_Topic) isReadRequest_What() {}
@@ -477,6 +538,12 @@ func (*ReadRequest_Topics) isReadRequest_What() {}
 func (*ReadRequest_JobSeq) isReadRequest_What() {}
 
 func (*ReadRequest_Peek) isReadRequest_What() {}
+
+func (*ReadRequest_Jobs) isReadRequest_What() {}
+
+func (*ReadRequest_Schedule) isReadRequest_What() {}
+
+func (*ReadRequest_Schedules) isReadRequest_What() {}
 
 type Peek struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -534,6 +601,7 @@ type TopicPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	Configured    bool                   `protobuf:"varint,3,opt,name=configured,proto3" json:"configured,omitempty"` // topics that have settings, also without jobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -582,12 +650,21 @@ func (x *TopicPage) GetMax() uint32 {
 	return 0
 }
 
+func (x *TopicPage) GetConfigured() bool {
+	if x != nil {
+		return x.Configured
+	}
+	return false
+}
+
 type ReadResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`       // tarry.v1.Job; empty: there is none
-	Topics        [][]byte               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"` // tarry.v1.Topic
+	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`              // tarry.v1.Job; empty: there is none
+	Topics        [][]byte               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`        // tarry.v1.Topic
+	Page          []byte                 `protobuf:"bytes,10,opt,name=page,proto3" json:"page,omitempty"`           // tarry.v1.JobPage
+	Schedules     [][]byte               `protobuf:"bytes,20,rep,name=schedules,proto3" json:"schedules,omitempty"` // tarry.v1.ScheduleInfo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,6 +723,20 @@ func (x *ReadResponse) GetJob() []byte {
 func (x *ReadResponse) GetTopics() [][]byte {
 	if x != nil {
 		return x.Topics
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetPage() []byte {
+	if x != nil {
+		return x.Page
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetSchedules() [][]byte {
+	if x != nil {
+		return x.Schedules
 	}
 	return nil
 }
@@ -944,31 +1035,43 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\areserve\x18\x02 \x01(\fR\areserve\x12\x12\n" +
 	"\x04poll\x18\x03 \x01(\bR\x04poll\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x14\n" +
-	"\x05shard\x18\x05 \x01(\rR\x05shard\"n\n" +
+	"\x05shard\x18\x05 \x01(\rR\x05shard\"\x9c\x01\n" +
 	"\n" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x120\n" +
 	"\arefusal\x18\x02 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x16\n" +
-	"\x06result\x18\x03 \x01(\fR\x06result\"\xd1\x01\n" +
+	"\x06result\x18\x03 \x01(\fR\x06result\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"\xbf\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x16\n" +
 	"\x05topic\x18\x03 \x01(\tH\x00R\x05topic\x122\n" +
 	"\x06topics\x18\x04 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\x06topics\x12\x19\n" +
 	"\ajob_seq\x18\x05 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
-	"\x04peek\x18\x06 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peekB\x06\n" +
+	"\x04peek\x18\x06 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peek\x12\x14\n" +
+	"\x04jobs\x18\n" +
+	" \x01(\fH\x00R\x04jobs\x12\x1c\n" +
+	"\bschedule\x18\x14 \x01(\tH\x00R\bschedule\x128\n" +
+	"\tschedules\x18\x15 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\tschedulesB\x06\n" +
 	"\x04what\"2\n" +
 	"\x04Peek\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\rR\x05state\"3\n" +
+	"\x05state\x18\x02 \x01(\rR\x05state\"S\n" +
 	"\tTopicPage\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\x84\x01\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x03 \x01(\bR\n" +
+	"configured\"\xb6\x01\n" +
 	"\fReadResponse\x120\n" +
 	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
 	"\x03job\x18\x03 \x01(\fR\x03job\x12\x16\n" +
-	"\x06topics\x18\x04 \x03(\fR\x06topics\"9\n" +
+	"\x06topics\x18\x04 \x03(\fR\x06topics\x12\x12\n" +
+	"\x04page\x18\n" +
+	" \x01(\fR\x04page\x12\x1c\n" +
+	"\tschedules\x18\x14 \x03(\fR\tschedules\"9\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
@@ -986,7 +1089,7 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"NodeDigest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error*\\\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error*i\n" +
 	"\aRefusal\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -995,7 +1098,8 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"OVERLOADED\x10\x02\x12\v\n" +
 	"\aUNKNOWN\x10\x03\x12\f\n" +
 	"\bDRAINING\x10\x04\x12\f\n" +
-	"\bDISK_LOW\x10\x052\xe2\x02\n" +
+	"\bDISK_LOW\x10\x05\x12\v\n" +
+	"\aINVALID\x10\x062\xe2\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
 	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +
@@ -1038,24 +1142,25 @@ var file_cluster_noderpc_node_proto_depIdxs = []int32{
 	0,  // 1: tarry.node.v1.WaitAnswer.refusal:type_name -> tarry.node.v1.Refusal
 	7,  // 2: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.TopicPage
 	6,  // 3: tarry.node.v1.ReadRequest.peek:type_name -> tarry.node.v1.Peek
-	0,  // 4: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 5: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
-	13, // 6: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	1,  // 7: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	3,  // 8: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	5,  // 9: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
-	9,  // 10: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	11, // 11: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	2,  // 12: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	4,  // 13: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	8,  // 14: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
-	10, // 15: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	12, // 16: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	7,  // 4: tarry.node.v1.ReadRequest.schedules:type_name -> tarry.node.v1.TopicPage
+	0,  // 5: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
+	0,  // 6: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
+	13, // 7: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	1,  // 8: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	3,  // 9: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	5,  // 10: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
+	9,  // 11: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	11, // 12: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	2,  // 13: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	4,  // 14: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	8,  // 15: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
+	10, // 16: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	12, // 17: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	13, // [13:18] is the sub-list for method output_type
+	8,  // [8:13] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -1069,6 +1174,9 @@ func file_cluster_noderpc_node_proto_init() {
 		(*ReadRequest_Topics)(nil),
 		(*ReadRequest_JobSeq)(nil),
 		(*ReadRequest_Peek)(nil),
+		(*ReadRequest_Jobs)(nil),
+		(*ReadRequest_Schedule)(nil),
+		(*ReadRequest_Schedules)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

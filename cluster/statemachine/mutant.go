@@ -40,10 +40,12 @@ const (
 	reserveEvery = 20
 )
 
-func victim(name string) bool {
+func victim(name string) bool { return oneIn(name, victimEvery) }
+
+func oneIn(name string, every uint32) bool {
 	h := fnv.New32a()
 	h.Write([]byte(name))
-	return h.Sum32()%victimEvery == 0
+	return h.Sum32()%every == 0
 }
 
 func nameOf(r *jobpb.Ref) string {
@@ -78,6 +80,7 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) mend {
 	data := job.AppendEntryHeader(nil, in.NowMs)
 	forgotten := map[int]*jobpb.Result{} // by place in the entry as it was sent
 	due := map[int]int64{}
+	reworded := map[int]func(*jobpb.Result){}
 	for i, op := range in.Ops {
 		if r := m.forget(in.NowMs, op); r != nil {
 			forgotten[i] = r
@@ -86,12 +89,15 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) mend {
 		if add := op.GetAdd(); add != nil && m.name == hook.DeliverEarly && victim(nameOfAdd(add)) {
 			due[i] = hasten(in.NowMs, add)
 		}
+		if answer := m.reword(in.NowMs, op); answer != nil {
+			reworded[i] = answer
+		}
 		var err error
 		if data, err = job.AppendOp(data, op); err != nil {
 			return nil
 		}
 	}
-	if len(forgotten)+len(due) == 0 {
+	if len(forgotten)+len(due)+len(reworded) == 0 {
 		return nil
 	}
 	e.Data = data
@@ -104,6 +110,9 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) mend {
 			}
 			if due[i] != 0 {
 				rs[0].DueMs = due[i]
+			}
+			if answer := reworded[i]; answer != nil {
+				answer(rs[0])
 			}
 			all, rs = append(all, rs[0]), rs[1:]
 		}

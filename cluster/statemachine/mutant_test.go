@@ -108,6 +108,40 @@ func TestMutantHandsOutTwice(t *testing.T) {
 	require.Len(t, times, 2*reserveEvery-2, "two reserves got a job that another has")
 }
 
+func TestMutantHalvesBatches(t *testing.T) {
+	r := newMutantRig(t, hook.HalfBatch)
+	for i := range 10 * halvedEvery {
+		c := &jobpb.Compose{}
+		for n := range 3 {
+			c.Adds = append(c.Adds, addOp(fmt.Sprint("job-", i, "-", n), 0).GetAdd())
+		}
+		require.Len(r, r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}})[0].Parts, 3)
+	}
+	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
+	require.Less(t, got, 30*halvedEvery)
+	require.Greater(t, got, 20*halvedEvery)
+}
+
+func TestMutantForgetsPostpones(t *testing.T) {
+	r := newMutantRig(t, hook.ForgetPostpone)
+	r.do(1000, addOp("a", 1000))
+	again := addOp("a", 5000)
+	again.GetAdd().IfExists = jobpb.IfExists_IF_EXISTS_POSTPONE
+	answer := r.do(1500, again)[0]
+	require.True(t, answer.Postponed)
+	require.EqualValues(t, 6500, answer.DueMs)
+	require.Len(t, r.do(2000, advanceOp(), reserveOp(1))[1].Jobs, 1)
+}
+
+func TestMutantIgnoresConditions(t *testing.T) {
+	r := newMutantRig(t, hook.IgnoreCondition)
+	r.do(1000, addOp("a", 1000))
+	priority := uint32(7)
+	r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{
+		Ref: &jobpb.Ref{Id: "a"}, Priority: &priority, Condition: &jobpb.Condition{Revision: 5},
+	}}})
+}
+
 func TestSoundProcessIsNoMutant(t *testing.T) {
 	require.Nil(t, newMutant())
 }

@@ -26,6 +26,10 @@ var levelPrefixes = []struct {
 	{[]byte("[DEBUG] "), slog.LevelDebug},
 }
 
+// restarted begins what memberlist says for as long as others have not noticed
+// that a node came back: each start has a name of its own in gossip.
+var restarted = []byte("Got ping for unexpected node")
+
 // Write takes one line, "[LEVEL] memberlist: text".
 func (l *lineLogger) Write(line []byte) (int, error) {
 	level, text := slog.LevelDebug, bytes.TrimSpace(line)
@@ -36,6 +40,9 @@ func (l *lineLogger) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("memberlist: "))
+	if bytes.HasPrefix(text, restarted) {
+		level = slog.LevelDebug
+	}
 	l.to.Log(context.Background(), level, string(text))
 	return len(line), nil
 }

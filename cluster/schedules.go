@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"tarry/cluster/noderpc"
+	"tarry/fsm"
+	"tarry/job"
+	"tarry/job/jobpb"
+	"tarry/schedule"
+)
+
+const (
+	// dueSchedules and dueRuns bound what one entry does for schedules: its
+	// operations are small, but the jobs of the runs are written on every node.
+	dueSchedules = 100
+	dueRuns      = 1000
+	dueRunBytes  = job.MaxComposeBytes
+)
+
+// scheduler is the shard as a timer of schedules sees it. It has a timer of its own:
+// an Advance does nothing for a schedule that is due, because only the leader can
+// work out its instants.
+type scheduler struct{ *Shard }
+
+// NextDue implements timer.Shard.
+func (s scheduler) NextDue() int64 { return s.machine.NextSchedule() }
+
+// Advance implements timer.Shard: it works out what is to be done with the schedules
+// that are due and proposes it. What has changed meanwhile is refused by the state
+// machine, and done with the next call.
+func (s scheduler) Advance(ctx context.Context) error {
+	if why := s.cfg.AddsRefused(); why != "" {
+		return errDiskLow(why) // the runs wait, and are missed some time
+	}
+	ops, err := planSchedules(s.machine, s.Now().UnixMilli())
+	if err != nil {
+		s.log.Error("could not read the schedules", "error", err)
+		return err
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	done := make(chan doOutcome, 1)
+	s.submit(ops, true, func(rs []*jobpb.Result, err error) { done <- doOutcome{rs, err} })
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return o.err
+		}
+		return s.fired(o.results)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fired looks at what became of the operations. That a schedule has changed is
+// nothing to speak of; when none was taken, another try has to wait, lest a defect
+// keeps the leader busy.
+func (s scheduler) fired(results []*jobpb.Result) error {
+	var refused error
+	for _, r := range results {
+		err := job.ResultError(r)
+		if err == nil {
+			return nil
+		}
+		if r.Code == jobpb.Code_INVALID {
+			s.log.Error("a schedule could not be moved on", "error", err)
+		}
+		refused = err
+	}
+	return refused
+}
+
+// planSchedules works out what is to be done with the schedules that are due.
+func planSchedules(m *fsm.Machine, nowMS int64) (ops []*jobpb.Op, err error) {
+	names := m.DueSchedules(nowMS, dueSchedules)
+	v := m.View()
+	defer func() { err = errors.Join(err, v.Close()) }()
+	runs, bytes := dueRuns, dueRunBytes
+	for _, name := range names {
+		info, found, err := v.Schedule(name)
+		if err != nil {
+			return nil, fmt.Errorf("schedule %.40q: %w", name, err)
+		}
+		if !found || runs <= 0 || bytes <= 0 {
+			continue
+		}
+		size := len(info.Schedule.GetJob().GetBody()) + 1
+		fire := schedule.Plan(info, nowMS, max(1, min(runs, bytes/size)))
+		fire.Entropy = rand.Uint64()
+		runs, bytes = runs-len(fire.Runs), bytes-len(fire.Runs)*size
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: fire}})
+	}
+	return ops, nil
+}
+
+// Schedule implements api.Queue.
+func (s *Shard) Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error) {
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedule{Schedule: name}}, stale)
+	if err == nil && len(a.schedules) == 0 {
+		err = job.Errorf(job.CodeNotFound, "there is no schedule with the name %.40q", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.schedules[0], nil
+}
+
+// Schedules implements api.Queue.
+func (s *Shard) Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error) {
+	page := &noderpc.TopicPage{After: after, Max: uint32(max)}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedules{Schedules: page}}, stale)
+	return a.schedules, err
+}
+
+// lookSchedule answers a read of one schedule from this node's state.
+func lookSchedule(v *fsm.View, name string) ([]*jobpb.ScheduleInfo, error) {
+	info, found, err := v.Schedule(name)
+	if err != nil || !found {
+		return nil, err
+	}
+	return []*jobpb.ScheduleInfo{info}, nil
+}

@@ -1,0 +1,126 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/fsm"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func putEvery(name, spec string, change func(*jobpb.Schedule)) *jobpb.Op {
+	s := &jobpb.Schedule{Spec: spec, Zone: "UTC", MissedAfterMs: 60_000, Job: &jobpb.Add{Topic: name, TtrMs: 60_000, Body: []byte("{{run}}")}}
+	if change != nil {
+		change(s)
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Schedule: s}}}
+}
+
+func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
+	c := newTestCluster(t, 3)
+	f := c.follower()
+	do(t, f, putEvery("tick", "@every 1s", nil), putEvery("other", "@daily", nil))
+	for i := range 2 {
+		jobs := reserveOne(t, f, 20*time.Second, "tick")
+		require.Len(t, jobs, 1)
+		require.Equal(t, fmt.Sprint(i+1), string(jobs[0].Body))
+		do(t, f, finish(jobs[0]))
+	}
+	info, err := f.Schedule(t.Context(), "tick", false)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, info.State.Runs, uint64(2))
+	_, err = f.Schedule(t.Context(), "none", false)
+	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
+	list, err := f.Schedules(t.Context(), "", 10, false)
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	require.Equal(t, "other", list[0].Name)
+	list, err = f.Schedules(t.Context(), "other", 10, true)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+}
+
+func TestAScheduleThatTheLeaderCannotWorkOutStopsAloneAndSaysWhy(t *testing.T) {
+	c := newTestCluster(t, 1)
+	c.leader()
+	n := c.nodes[0]
+	do(t, n, putEvery("bad", "* * * * *", func(s *jobpb.Schedule) { s.Zone = "Europe/Bielefeld" }), putEvery("good", "@every 1s", nil))
+	require.Len(t, reserveOne(t, n, 20*time.Second, "good"), 1)
+	info, err := n.Schedule(t.Context(), "bad", false)
+	require.NoError(t, err)
+	require.True(t, info.State.Paused)
+	require.Contains(t, info.State.Trouble, "Europe/Bielefeld")
+}
+
+func TestRunsWaitWhileADiskIsLow(t *testing.T) {
+	tune, free := fakeDisks(1)
+	c := newTunedCluster(t, 1, tune)
+	c.leader()
+	n := c.nodes[0]
+	free[0].Store(99)
+	c.eventually(func() bool { return codeOfAdd(n, "d") == job.CodeDiskLow }, "adds are refused")
+	do(t, n, putEvery("tick", "@every 1s", nil))
+	require.Empty(t, reserveOne(t, n, 1500*time.Millisecond, "tick"))
+	free[0].Store(900)
+	require.Len(t, reserveOne(t, n, 20*time.Second, "tick"), 1)
+	info, err := n.Schedule(t.Context(), "tick", false)
+	require.NoError(t, err)
+	require.Equal(t, info.State.AnchorMs+1000, info.State.Past[0].PlannedMs, "the run that waited comes first")
+}
+
+// However many runs are due, and however large their jobs, one entry is bounded,
+// and the rest comes with the next ones.
+func TestRunsThatAreDueTogetherAreSpreadOverEntries(t *testing.T) {
+	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	index := uint64(0)
+	apply := func(now int64, ops ...*jobpb.Op) []*jobpb.Result {
+		index++
+		data := job.AppendEntryHeader(nil, now)
+		for _, op := range ops {
+			data, err = job.AppendOp(data, op)
+			require.NoError(t, err)
+		}
+		rs, _, err := m.Apply([]fsm.Entry{{Index: index, Term: 1, Data: data}}, true)
+		require.NoError(t, err)
+		return rs[0]
+	}
+	const start = 1_000_000
+	large := func(s *jobpb.Schedule) { s.Job.Body = []byte(strings.Repeat("x", job.MaxScheduleBodyBytes)) }
+	for i := range 150 {
+		change := large
+		if i%2 == 0 {
+			change = nil
+		}
+		apply(start, putEvery(fmt.Sprintf("s%03d", i), "@every 1s", change))
+	}
+	now := int64(start + 20_000)
+	started, entries := 0, 0
+	for next := m.NextSchedule(); next != 0 && next <= now; next = m.NextSchedule() {
+		ops, err := planSchedules(m, now)
+		require.NoError(t, err)
+		require.NotEmpty(t, ops)
+		require.LessOrEqual(t, len(ops), dueSchedules)
+		runs := 0
+		for _, op := range ops {
+			runs += len(op.GetFireSchedule().Runs)
+		}
+		require.LessOrEqual(t, runs, dueRuns+1)
+		before := m.Metrics().WAL.BytesIn
+		for _, r := range apply(now, ops...) {
+			require.NoError(t, job.ResultError(r))
+			started += int(r.Count)
+		}
+		require.Less(t, m.Metrics().WAL.BytesIn-before, uint64(dueRunBytes+1<<20), "the jobs of one entry")
+		entries++
+		require.Less(t, entries, 1000, "it moves on")
+	}
+	require.Equal(t, 150*20, started)
+}

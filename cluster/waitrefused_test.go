@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// What the leader's state machine refuses, a waiter of another node hears as such.
+func TestARefusalTravelsToTheNodeThatWaits(t *testing.T) {
+	leader := &remoteWaiters{waiters: map[uint64]remoteWaiter{}}
+	leader.out.init()
+	leader.answer(1, nil, &job.Error{Code: job.CodeInvalid, Message: "no such reserve"})
+	answers := leader.out.close()
+	require.Len(t, answers, 1)
+
+	s := &waitStream{ids: map[*dispatch.Waiter]uint64{}, waiters: map[uint64]*dispatch.Waiter{}, gone: map[uint64]bool{}}
+	s.out.init()
+	var got error
+	s.Add(&dispatch.Waiter{Reserve: &jobpb.Reserve{}, Done: func(_ []*jobpb.Reserved, err error) { got = err }})
+	s.answer(answers[0])
+	require.Equal(t, job.CodeInvalid, job.CodeOf(got))
+	require.ErrorContains(t, got, "no such reserve")
+}
