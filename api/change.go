@@ -17,6 +17,8 @@ type changeRequest struct {
 	Priority opt[int64]   `json:"priority"`
 	TTR      opt[float64] `json:"ttr"`
 	Reason   opt[string]  `json:"reason"`
+	To       opt[string]  `json:"to"`
+	ToTopic  opt[string]  `json:"to_topic"`
 }
 
 // verb is one kind of change.
@@ -32,7 +34,8 @@ var (
 	verbRelease = verb{"release", []string{"token", "delay", "priority", "reason"}, releaseOp}
 	verbTouch   = verb{"touch", []string{"token", "ttr"}, touchOp}
 	verbBury    = verb{"bury", []string{"token", "priority", "reason"}, buryOp}
-	verbKick    = verb{"kick", nil, kickOp}
+	verbKick    = verb{"kick", []string{"to_topic"}, kickOp}
+	verbMove    = verb{"move", []string{"token", "to"}, moveOp}
 )
 
 // given lists the members that the request has, besides id.
@@ -43,7 +46,7 @@ func (q *changeRequest) given() []string {
 		set  bool
 	}{
 		{"token", q.Token.set}, {"delay", q.Delay.set}, {"priority", q.Priority.set},
-		{"ttr", q.TTR.set}, {"reason", q.Reason.set},
+		{"ttr", q.TTR.set}, {"reason", q.Reason.set}, {"to", q.To.set}, {"to_topic", q.ToTopic.set},
 	} {
 		if m.set {
 			names = append(names, m.name)
@@ -151,8 +154,20 @@ func buryOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 	}}}, nil
 }
 
-func kickOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref}}}, nil
+func kickOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	if q.ToTopic.set {
+		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
+			return nil, err
+		}
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: q.ToTopic.v}}}, nil
+}
+
+func moveOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	if err := job.CheckTopic("to", q.To.v); err != nil {
+		return nil, err
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: q.To.v}}}, nil
 }
 
 // changeOne handles POST /v1/jobs/{id}/<verb>.

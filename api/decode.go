@@ -44,6 +44,12 @@ func (x *exchange) decode(limit int64, v any, options ...json.Options) error {
 	if err != nil {
 		return err
 	}
+	if len(data) > largeRequest {
+		if err := x.s.decoding.take(x.r.Context()); err != nil {
+			return err
+		}
+		defer x.s.decoding.end()
+	}
 	return decode(data, v, options...)
 }
 

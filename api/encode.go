@@ -127,4 +127,6 @@ var stateNames = map[jobpb.State]string{
 	jobpb.State_STATE_READY:    "ready",
 	jobpb.State_STATE_RESERVED: "reserved",
 	jobpb.State_STATE_DEAD:     "dead",
+	jobpb.State_STATE_FINISHED: "finished",
+	jobpb.State_STATE_DELETED:  "deleted",
 }

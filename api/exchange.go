@@ -125,8 +125,9 @@ func (x *exchange) pathTopic() (string, error) {
 	return topic, job.CheckTopic("topic", topic)
 }
 
-// checkQuery refuses query parameters that a path does not know or that are
-// given twice: a misspelt one must not be silently without effect.
+// checkQuery refuses query parameters that a call does not know or that are
+// given twice: a misspelt one must not be silently without effect. A known name
+// that ends with a dot stands for all that begin so.
 func checkQuery(r *http.Request, known []string) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -136,11 +137,11 @@ func checkQuery(r *http.Request, known []string) error {
 		return job.Errorf(job.CodeInvalid, "the query string is malformed: %v", err)
 	}
 	for name, v := range values {
-		if !slices.Contains(known, name) {
+		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k) }) {
 			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known))
 		}
 		if len(v) > 1 {
-			return job.Errorf(job.CodeInvalid, "query parameter %s is given %d times", name, len(v))
+			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v))
 		}
 	}
 	return nil

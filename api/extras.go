@@ -48,6 +48,11 @@ func (b *backoff) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &b.backoffObject)
 }
 
+// none says that the backoff is an empty list.
+func (b *backoff) none() bool {
+	return b.set && b.Delays.set && len(b.Delays.v) == 0 && !b.Base.set && !b.Factor.set && !b.Max.set && !b.Jitter.set
+}
+
 // proto checks the backoff; nil is none.
 func (b *backoff) proto() (*jobpb.Backoff, error) {
 	if !b.set {
@@ -119,9 +124,8 @@ func (w *writer) headers(e *jobpb.Extras) {
 	w.b = append(w.b, '}')
 }
 
-// backoff adds a job's backoff, if it has one, as an object.
-func (w *writer) backoff(e *jobpb.Extras) {
-	b := e.GetBackoff()
+// backoff adds a backoff, if there is one, as an object.
+func (w *writer) backoff(b *jobpb.Backoff) {
 	if b == nil {
 		return
 	}

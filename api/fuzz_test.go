@@ -15,7 +15,7 @@ import (
 // FuzzRequests sends any bytes to every call that takes a request. None may
 // panic, answer 500, or answer with what is not JSON.
 func FuzzRequests(f *testing.F) {
-	paths := []string{"/", "/v1/jobs", "/v1/jobs/batch", "/v1/reserve", "/v1/jobs/a/release", "/v1/release", "/v1/topics/t/kick", "/v1/cluster/join"}
+	paths := []string{"/", "/v1/jobs", "/v1/jobs/batch", "/v1/reserve", "/v1/jobs/a/release", "/v1/release", "/v1/topics/t/kick", "/v1/cluster/join", "/v1/topics/t/purge", "/v1/topics/t/move"}
 	for i, body := range []string{
 		`{"Command":"add","topic":"t","TTR":1.5,"body":{"a":[1]}}`,
 		`{"topic":"t","id":"a","due_at":"2030-01-01T00:00:00Z","body":"\u00fc"}`,
@@ -25,6 +25,8 @@ func FuzzRequests(f *testing.F) {
 		`{"jobs":[{"id":"$0-1"},{"token":"0-1-1","reason":null}]}`,
 		`{"max":10000}`,
 		`{"addresses":["[::1]:7302"]}`,
+		`{"state":"dead","all":true,"filter":{"died_to":5,"headers":{"a":"b"},"id_prefix":"x"}}`,
+		`{"to":"u","states":["dead","ready"]}`,
 	} {
 		f.Add(uint8(i), []byte(body))
 	}
@@ -93,6 +95,8 @@ func FuzzURLs(f *testing.F) {
 		{"DELETE", "/v1/cluster/members/n1", "a=1&a=2", "Origin: http://other"},
 		{"POST", "/v1/reserve", "", "Transfer-Encoding: chunked"},
 		{"OPTIONS", "*", "", ""},
+		{"PUT", "/v1/topics/t/settings", "if_revision=0", ""},
+		{"PATCH", "/v1/topics/t/settings", "if_revision=18446744073709551616", ""},
 	} {
 		f.Add(c[0], c[1], c[2], c[3])
 	}
@@ -116,6 +120,35 @@ func FuzzURLs(f *testing.F) {
 			t.Fatalf("%s %s?%s: %s", method, path, query, w.Body)
 		case w.Code >= 400 && method != http.MethodHead && !json.Valid(w.Body.Bytes()):
 			t.Fatalf("%s %s?%s: %d %s", method, path, query, w.Code, w.Body)
+		}
+	})
+}
+
+// FuzzSchedules puts any schedule. It is refused in JSON, or kept and shown, with
+// a preview.
+func FuzzSchedules(f *testing.F) {
+	for _, body := range []string{
+		`{"spec":"30 2 * * *","zone":"Europe/Berlin","job":{"topic":"t","body":"{{run}}"}}`,
+		`{"spec":"@every 1h","start":1,"end":"2040-01-01T00:00:00Z","jitter":1e3,"overlap":"skip","missed":"all","missed_max":3,"missed_after":0.5,"paused":true,"job":{"topic":"t","headers":{"a":"b"},"backoff":5,"body_base64":"/w=="}}`,
+		`{"spec":"0 0 30 2 *","job":{"topic":"t","body":null,"delay":1}}`, `{"spec":"* * * *","if_revision":0}`,
+	} {
+		f.Add([]byte(body))
+	}
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
+	do := func(method, path string, body []byte) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, bytes.NewReader(body)))
+		return w
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		put := do("PUT", "/v1/schedules/s", body)
+		do("POST", "/v1/schedules/preview", body)
+		shown, preview := do("GET", "/v1/schedules/s", nil), do("GET", "/v1/schedules/s/preview?count=2", nil)
+		do("DELETE", "/v1/schedules/s", nil)
+		for _, w := range []*httptest.ResponseRecorder{put, shown, preview} {
+			if w.Code >= 500 || !json.Valid(w.Body.Bytes()) || (put.Code < 300) != (w.Code < 300) {
+				t.Fatalf("%s: %d, then %d %s", body, put.Code, w.Code, w.Body)
+			}
 		}
 	})
 }

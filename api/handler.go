@@ -33,6 +33,10 @@ type Options struct {
 	// OperatorTimeout does the same for the calls under /v1/cluster; 0 means 2 min.
 	OperatorTimeout time.Duration
 
+	// CheckPush says whether the target of a push, a URL, may be reached from this
+	// node. Its errors are the client's. nil: push is off.
+	CheckPush func(target string) error
+
 	// Metrics serves /metrics; nil: that path is not found.
 	Metrics http.Handler
 	// Registry takes the handler's own metrics; nil: they are not published.
@@ -43,6 +47,9 @@ type Options struct {
 	// reserve that the Queue gives up with not_applied meanwhile is answered
 	// with no jobs. nil: never.
 	Draining func() bool
+	// Drained is closed once Draining reports true: streams end then. nil: they
+	// look at Draining with every heartbeat.
+	Drained <-chan struct{}
 }
 
 func (o *Options) setDefaults() {
@@ -69,16 +76,20 @@ func (o *Options) setDefaults() {
 // server answers the calls; its methods are spread over the files of their groups.
 type server struct {
 	Options
-	intake  intake
-	metrics *metrics
+	intake   intake
+	decoding turns
+	streams  streamRoom
+	metrics  *metrics
 }
 
 // New makes the handler of a node's HTTP address. It may be served on several
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, metrics: newMetrics(o.Registry)}
+	s := &server{Options: o, decoding: newTurns(), metrics: newMetrics(o.Registry)}
 	s.intake.limit = o.MaxBufferedBytes
+	s.streams.publish(o.Registry)
+	s.streams.streams.limit, s.streams.credit.limit = maxStreams, maxStreamCredit
 
 	// Ids may hold any character, so paths are matched as they were sent: an
 	// escaped slash stays inside its segment, and ".." is an id like any other.
@@ -89,11 +100,11 @@ func New(o Options) http.Handler {
 	if o.Metrics != nil {
 		router.Handle("/metrics", s.writing(o.Metrics))
 	}
-	router.NotFoundHandler = s.handler(route{path: "none", methods: methods{"": s.noSuchPath}})
+	router.NotFoundHandler = s.handler(route{path: "none", methods: methods{"": on(s.noSuchPath)}})
 
 	// A browser must not be talked into writing to a node on localhost.
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(s.handler(route{path: "none", methods: methods{"": s.crossOrigin}}))
+	guard.SetDenyHandler(s.handler(route{path: "none", methods: methods{"": on(s.crossOrigin)}}))
 	return guard.Handler(router)
 }
 
@@ -101,7 +112,7 @@ func New(o Options) http.Handler {
 // to answer with.
 type call func(x *exchange) error
 
-type methods map[string]call
+type methods map[string]endpoint
 
 // handler runs the calls of one path: it picks the method, counts, turns errors
 // and panics into answers and sends them.
@@ -154,10 +165,10 @@ func (s *server) run(rt route, x *exchange) (err error) {
 	if !ok {
 		return s.wrongMethod(rt, x)
 	}
-	if err := checkQuery(x.r, rt.query); err != nil {
+	if err := checkQuery(x.r, h.query); err != nil {
 		return err
 	}
-	return h(x)
+	return h.call(x)
 }
 
 func (s *server) wrongMethod(rt route, x *exchange) error {

@@ -87,7 +87,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"GET", "/metrics", 404, job.CodeNotFound, "nothing", ""},
 		{"GET", "/", 405, codeMethod, "POST", "POST"},
 		{"PUT", "/v1/jobs/a", 405, codeMethod, "DELETE or GET or PATCH", "DELETE, GET, PATCH"},
-		{"GET", "/v1/jobs", 405, codeMethod, "POST", "POST"},
+		{"PUT", "/v1/jobs", 405, codeMethod, "GET or POST", "GET, POST"},
 		{"OPTIONS", "/livez", 405, codeMethod, "GET", "GET"},
 		{"GET", "/v1/topics?maximum=3", 400, job.CodeInvalid, `"maximum"`, ""},
 		{"GET", "/v1/topics?max=3&max=4", 400, job.CodeInvalid, "max is given 2 times", ""},
@@ -141,7 +141,7 @@ func TestEachFailureHasItsStatus(t *testing.T) {
 			w := r.post("/v1/jobs", `{"topic":"t","body":""}`)
 			refused(t, w, status, code, "because")
 			outcome := map[job.Code]any{
-				job.CodeNotApplied: "not_applied", job.CodeOverloaded: "not_applied", job.CodeDiskLow: "not_applied", job.CodeUnknown: "unknown",
+				job.CodeNotApplied: "not_applied", job.CodeOverloaded: "not_applied", job.CodeTopicFull: "not_applied", job.CodeTopicLimited: "not_applied", job.CodeDiskLow: "not_applied", job.CodeUnknown: "unknown",
 			}[code]
 			require.Equal(t, outcome == "not_applied", w.Header().Get("Retry-After") == "1")
 			require.Equal(t, outcome, decoded(t, w)["outcome"])

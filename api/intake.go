@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -25,6 +27,29 @@ type intake struct {
 	limit int64
 	held  atomic.Int64
 }
+
+// largeRequest is when a request's text takes milliseconds to decode.
+const largeRequest = 64 << 10
+
+// turns bounds the large requests that are decoded at a time to what the
+// processors can do. With hundreds at it each of Raft's heartbeats would wait
+// behind all of them, and the leader would lose its office.
+type turns chan struct{}
+
+func newTurns() turns { return make(turns, runtime.GOMAXPROCS(0)) }
+
+// take waits for a turn, which end gives back. An error means that the client
+// went away before.
+func (t turns) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return job.NotApplied("the client went away before its request was worked on: %w", ctx.Err())
+	}
+}
+
+func (t turns) end() { <-t }
 
 // claim takes n bytes of the budget, or nothing and reports false.
 func (in *intake) claim(n int64) bool {

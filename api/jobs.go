@@ -63,6 +63,7 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	if add.MaxAttempts, err = uint32Of("max_attempts", q.MaxAttempts.or(job.DefaultMaxAttempts)); err != nil {
 		return nil, err
 	}
+	add.TopicTtr, add.TopicAttempts = !q.TTR.set, !q.MaxAttempts.set
 	b, err := pickBody(q.Body, q.BodyBase64, maxBody)
 	if err != nil {
 		return nil, err
@@ -218,11 +219,12 @@ func (s *server) getJob(x *exchange) error {
 	x.json.open()
 	x.json.boolean("success", true)
 	x.json.job(j)
+	x.json.body("body", j.BodyKind, j.Body)
 	x.json.shut()
 	return nil
 }
 
-// job adds everything known of a job.
+// job adds everything known of a job but its body.
 func (w *writer) job(j *jobpb.Job) {
 	w.text("id", j.Id)
 	w.number("seq", j.Seq)
@@ -242,6 +244,11 @@ func (w *writer) job(j *jobpb.Job) {
 	if j.State == jobpb.State_STATE_DEAD {
 		w.instant("died_at", j.DiedMs)
 	}
+	if j.EndedMs != 0 {
+		w.instant(stateNames[j.State]+"_at", j.EndedMs)
+		w.instant("retained_until", j.RetainedUntilMs)
+	}
+	w.instant("expires_at", j.ExpiresMs)
 	w.text("reason", j.Reason)
 	if j.LastError != "" {
 		w.text("last_error", j.LastError)
@@ -251,9 +258,8 @@ func (w *writer) job(j *jobpb.Job) {
 	w.number("releases", uint64(j.Releases))
 	w.number("buries", uint64(j.Buries))
 	w.number("kicks", uint64(j.Kicks))
-	w.backoff(j.Extras)
+	w.backoff(j.Extras.GetBackoff())
 	w.headers(j.Extras)
-	w.body("body", j.BodyKind, j.Body)
 }
 
 func (s *server) deleteJob(x *exchange) error {

@@ -24,14 +24,32 @@ type Queue interface {
 	// ends first nothing stays reserved: what was assigned meanwhile goes back.
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
 
+	// Watch makes a watch that follows reservations on this node until they end.
+	Watch() job.Watch
+
 	// Job finds a job by id. It is linearizable unless stale is set; then it
 	// answers from this node's state, which may be behind.
 	Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error)
 
+	// Jobs gives one page of jobs; job.CheckJobQuery says what may be asked for.
+	// A page may be short, or empty, and still have a next.
+	Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error)
+
 	// Topics lists up to max topics by name, starting after the name given.
 	Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
 
-	// Topic gives the counts of one topic; all zero when it has no jobs.
+	// ConfiguredTopics is Topics for those that have settings, also without jobs.
+	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
+
+	// Schedule finds a schedule by its name; not_found when there is none.
+	Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error)
+
+	// Schedules lists up to max schedules by name, starting after the name given;
+	// fewer when they have more than job.MaxScheduleListBytes together.
+	Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error)
+
+	// Topic gives the counts and settings of one topic; the counts are zero
+	// when it has no jobs.
 	Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error)
 }
 

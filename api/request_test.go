@@ -106,10 +106,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/reserve", `{"topics":["a"],"wait":300.5}`, job.CodeInvalid, "wait"},
 		{"/v1/reserve", `{"topics":["a"],"wait":-1}`, job.CodeInvalid, "wait"},
 		{"/v1/reserve", `{"topics":["a"],"ttr":0}`, job.CodeInvalid, "ttr"},
+		{"/v1/reserve", `{"topics":["a"],"consumer":"` + strings.Repeat("c", 65) + `"}`, job.CodeInvalid, "consumer has 65 bytes; the limit is 64"},
+		{"/v1/reserve", `{"topics":["a"],"consumer":"a\nb"}`, job.CodeInvalid, "consumer has the control character"},
 
 		{"/v1/jobs/a/finish", `{"token":"0-1"}`, job.CodeInvalid, "token"},
 		{"/v1/jobs/a/finish", `{"delay":1}`, job.CodeInvalid, "delay is not a field of finish; it takes: token"},
-		{"/v1/jobs/a/kick", `{"token":"0-1-1"}`, job.CodeInvalid, "it takes: none"},
+		{"/v1/jobs/a/kick", `{"token":"0-1-1"}`, job.CodeInvalid, "it takes: to_topic"},
+		{"/v1/jobs/a/kick", `{"to_topic":""}`, job.CodeInvalid, "to_topic is missing or empty"},
+		{"/v1/jobs/a/move", `{}`, job.CodeInvalid, "to is missing"},
+		{"/v1/jobs/a/move", `{"to":"b","delay":1}`, job.CodeInvalid, "it takes: token, to"},
 		{"/v1/jobs/a/finish", `{"id":"b"}`, job.CodeInvalid, "differs"},
 		{"/v1/jobs/a/finish", `[]`, job.CodeBadJSON, "object"},
 		{"/v1/jobs/a/release", `{"delay":-1}`, job.CodeInvalid, "delay"},
@@ -120,6 +125,27 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs/a/bury", `{"reason":"` + strings.Repeat("r", 1001) + `"}`, job.CodeInvalid, "reason"},
 		{"/v1/topics/t/kick", `{}`, job.CodeInvalid, "max is missing"},
 		{"/v1/topics/t/kick", `{"max":10001}`, job.CodeInvalid, "between 1 and 10000"},
+		{"/v1/topics/t/kick", `{"max":1,"all":true}`, job.CodeInvalid, "max and all"},
+		{"/v1/topics/t/kick", `{"all":false}`, job.CodeInvalid, "max is missing"},
+		{"/v1/topics/t/kick", `{"all":1}`, job.CodeBadJSON, "all must be true or false"},
+		{"/v1/topics/t/kick", `{"all":true,"rate":0}`, job.CodeInvalid, "rate is 0 jobs a second"},
+		{"/v1/topics/t/kick", `{"all":true,"rate":1000001}`, job.CodeInvalid, "between 0.001 and 1000000"},
+		{"/v1/topics/t/kick", `{"all":true,"to_topic":""}`, job.CodeInvalid, "to_topic"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"reson":"x"}}`, job.CodeBadJSON, "filter.reson is not a field"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":"x"}}`, job.CodeInvalid, "died_from"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":5,"died_to":5}}`, job.CodeInvalid, "died_to is not after died_from"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"id_prefix":"$0"}}`, job.CodeInvalid, "id_prefix"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"reason":"` + strings.Repeat("r", 1001) + `"}}`, job.CodeInvalid, "reason has 1001 bytes"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"headers":{"":"x"}}}`, job.CodeInvalid, "headers"},
+		{"/v1/topics/t/purge", `{"all":true}`, job.CodeInvalid, "state"},
+		{"/v1/topics/t/purge", `{"all":true,"state":"reserved"}`, job.CodeInvalid, "dead, delayed or ready"},
+		{"/v1/topics/t/purge", `{"state":"dead"}`, job.CodeInvalid, "max is missing"},
+		{"/v1/topics/t/purge", `{"state":"dead","max":0}`, job.CodeInvalid, "max is 0"},
+		{"/v1/topics/t/purge", `{"state":"dead","all":true,"rate":1}`, job.CodeBadJSON, "rate is not a field"},
+		{"/v1/topics/t/move", `{}`, job.CodeInvalid, "to is missing"},
+		{"/v1/topics/t/move", `{"to":"t"}`, job.CodeInvalid, "the topic itself"},
+		{"/v1/topics/t/move", `{"to":"u","states":[]}`, job.CodeInvalid, "states is empty"},
+		{"/v1/topics/t/move", `{"to":"u","states":["gone"]}`, job.CodeInvalid, "\"gone\""},
 		{"/v1/topics/a%0Ab/kick", `{"max":1}`, job.CodeInvalid, "topic"},
 		{"/v1/cluster/transfer-leadership", `{"id":""}`, job.CodeInvalid, "id"},
 
@@ -153,7 +179,7 @@ func TestAddFillsInWhatIsLeftOut(t *testing.T) {
 	r.ok("/v1/jobs", `{"topic":"t","id":null,"delay":0.0015,"ttr":0.25,"priority":0,"max_attempts":0,"body":null}`)
 	ops := r.queue.Ops()
 	for i, want := range []*jobpb.Add{
-		{Topic: "t", Body: []byte{}, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16},
+		{Topic: "t", Body: []byte{}, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16, TopicTtr: true, TopicAttempts: true},
 		{Topic: "t", Body: []byte("null"), BodyKind: jobpb.BodyKind_BODY_JSON, DelayMs: 2, TtrMs: 250},
 	} {
 		require.True(t, proto.Equal(want, ops[i].GetAdd()), "%v", ops[i])

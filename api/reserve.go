@@ -12,23 +12,22 @@ import (
 )
 
 type reserveRequest struct {
-	Topics opt[[]string] `json:"topics"`
-	Max    opt[int64]    `json:"max"`
-	Wait   opt[float64]  `json:"wait"`
-	TTR    opt[float64]  `json:"ttr"`
+	Topics   opt[[]string] `json:"topics"`
+	Max      opt[int64]    `json:"max"`
+	Wait     opt[float64]  `json:"wait"`
+	TTR      opt[float64]  `json:"ttr"`
+	Consumer opt[string]   `json:"consumer"`
 }
 
 func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
-	if n := len(q.Topics.v); n == 0 || n > job.MaxReserveTopics {
-		return nil, 0, job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
+	topics, err := checkTopics(q.Topics.v)
+	if err != nil {
+		return nil, 0, err
 	}
-	for i, topic := range q.Topics.v {
-		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
-			return nil, 0, err
-		}
+	if err := job.CheckConsumer("consumer", q.Consumer.v); err != nil {
+		return nil, 0, err
 	}
-	r := &jobpb.Reserve{Topics: q.Topics.v, MaxBytes: job.MaxReserveBytes}
-	var err error
+	r := &jobpb.Reserve{Topics: topics, MaxBytes: job.MaxReserveBytes, Consumer: q.Consumer.v}
 	if r.Max, err = within("max", q.Max.or(1), job.MaxReserve); err != nil {
 		return nil, 0, err
 	}
@@ -39,6 +38,19 @@ func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
 	}
 	wait, err := job.Millis("wait", q.Wait.v, job.MaxWait)
 	return r, time.Duration(wait) * time.Millisecond, err
+}
+
+// checkTopics checks the topics to reserve from.
+func checkTopics(topics []string) ([]string, error) {
+	if n := len(topics); n == 0 || n > job.MaxReserveTopics {
+		return nil, job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
+	}
+	for i, topic := range topics {
+		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
+			return nil, err
+		}
+	}
+	return topics, nil
 }
 
 func within(field string, v, limit int64) (uint32, error) {
@@ -114,11 +126,14 @@ func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, writ
 // claimAnswer takes room for an answer: until a slow client has read it, it is
 // held beside the requests.
 func (x *exchange) claimAnswer(jobs []*jobpb.Reserved) error {
-	var bytes int64
+	return x.claim(answerBytes(jobs))
+}
+
+func answerBytes(jobs []*jobpb.Reserved) (n int64) {
 	for _, j := range jobs {
-		bytes += int64(len(j.Body)) + answerOverhead
+		n += int64(len(j.Body)) + answerOverhead
 	}
-	return x.claim(bytes)
+	return n
 }
 
 // answerOverhead is about what an answer says of a job besides its body.
@@ -144,7 +159,11 @@ func (x *exchange) sendNow() error {
 	if err := x.send(); err != nil {
 		return err
 	}
-	err := http.NewResponseController(x.w).Flush()
+	return flush(x.w)
+}
+
+func flush(w http.ResponseWriter) error {
+	err := http.NewResponseController(w).Flush()
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}
@@ -159,7 +178,8 @@ func (s *server) giveBack(x *exchange, jobs []*jobpb.Reserved) {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
 		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-			Ref: &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}, Undelivered: true,
+			Ref:         &jobpb.Ref{Seq: j.Seq, Generation: j.Generation},
+			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs,
 		}}}
 	}
 	if _, err := doOps(ctx, s.Queue, ops); err != nil {

@@ -6,11 +6,17 @@ import (
 	"strings"
 )
 
-// route is one path with its calls by method and the query parameters it knows.
+// route is one path with its calls by method.
 type route struct {
 	path    string
 	methods methods
-	query   []string
+}
+
+// endpoint is a call with the query parameters that it knows. Any other is
+// refused, for it would be without effect.
+type endpoint struct {
+	call  call
+	query []string
 }
 
 // allow is the value of the Allow header.
@@ -23,39 +29,69 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func get(h call) methods  { return methods{http.MethodGet: h} }
-func post(h call) methods { return methods{http.MethodPost: h} }
+func on(h call, query ...string) endpoint { return endpoint{h, query} }
+func get(h call, query ...string) methods { return methods{http.MethodGet: on(h, query...)} }
+func post(h call) methods                 { return methods{http.MethodPost: on(h)} }
 
-// jobQuery are the parameters that one of the calls on /v1/jobs/{id} takes.
-var jobQuery = []string{"consistency", "token", "if_revision", "if_state"}
+// deleteQuery are the parameters of a delete, which has no body for them.
+var deleteQuery = []string{"token", "if_revision", "if_state"}
 
 // routes is the whole HTTP surface but /metrics. The router tries paths in this
 // order, so the busy ones come first.
 func (s *server) routes() []route {
 	return []route{
-		{path: "/v1/jobs", methods: post(s.add)},
+		{path: "/v1/jobs", methods: methods{http.MethodPost: on(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},
 		{path: "/v1/reserve", methods: post(s.reserve)},
+		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: on(s.stream, streamQuery...)}},
 		{path: "/v1/jobs/{id}/finish", methods: post(s.finish)},
 		// "batch" is also a job's id like any other.
-		{path: "/v1/jobs/{id:batch}", methods: methods{http.MethodPost: s.addBatch, http.MethodGet: s.getJob, http.MethodPatch: s.updateJob, http.MethodDelete: s.deleteJob}, query: jobQuery},
+		{path: "/v1/jobs/{id:batch}", methods: methods{
+			http.MethodPost: on(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
+			http.MethodPatch: on(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+		}},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
 		{path: "/", methods: post(s.command)},
 
-		{path: "/v1/jobs/{id}", methods: methods{http.MethodGet: s.getJob, http.MethodPatch: s.updateJob, http.MethodDelete: s.deleteJob}, query: jobQuery},
+		{path: "/v1/jobs/{id}", methods: methods{
+			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: on(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+		}},
 		{path: "/v1/jobs/{id}/release", methods: post(s.changeOne(verbRelease))},
 		{path: "/v1/jobs/{id}/touch", methods: post(s.changeOne(verbTouch))},
 		{path: "/v1/jobs/{id}/bury", methods: post(s.changeOne(verbBury))},
 		{path: "/v1/jobs/{id}/kick", methods: post(s.changeOne(verbKick))},
+		{path: "/v1/jobs/{id}/move", methods: post(s.changeOne(verbMove))},
+		{path: "/v1/jobs/{id}/history", methods: get(s.jobHistory, "consistency")},
 		{path: "/v1/release", methods: post(s.changeMany(verbRelease))},
 		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
 		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},
 
-		{path: "/v1/topics", methods: get(s.topics), query: []string{"after", "max", "consistency"}},
-		{path: "/v1/topics/{topic}", methods: get(s.topic), query: []string{"consistency"}},
+		{path: "/v1/topics", methods: get(s.topics, "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
+		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
 		{path: "/v1/topics/{topic}/kick", methods: post(s.kickTopic)},
+		{path: "/v1/topics/{topic}/pause", methods: post(s.pauseTopic)},
+		{path: "/v1/topics/{topic}/resume", methods: post(s.resumeTopic)},
+		{path: "/v1/topics/{topic}/settings", methods: methods{
+			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: on(s.putSettings, "if_revision"),
+			http.MethodPatch: on(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
+		}},
+		{path: "/v1/topic-settings", methods: get(s.topicSettings, "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}/purge", methods: post(s.purge)},
+		{path: "/v1/topics/{topic}/move", methods: post(s.moveTopic)},
+
+		{path: "/v1/schedules", methods: get(s.schedules, "after", "max", "consistency")},
+		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
+		{path: "/v1/schedules/{name}", methods: methods{
+			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: on(s.putSchedule, "if_revision"), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
+		}},
+		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "count")},
+		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},
+		{path: "/v1/schedules/{name}/run", methods: post(s.runSchedule)},
+		{path: "/v1/schedules/{name}/pause", methods: post(s.pauseSchedule(true))},
+		{path: "/v1/schedules/{name}/resume", methods: post(s.pauseSchedule(false))},
 
 		{path: "/v1/cluster/members", methods: get(s.members)},
-		{path: "/v1/cluster/members/{id}", methods: methods{http.MethodDelete: s.removeMember}},
+		{path: "/v1/cluster/members/{id}", methods: methods{http.MethodDelete: on(s.removeMember)}},
 		{path: "/v1/cluster/health", methods: get(s.health)},
 		{path: "/v1/cluster/transfer-leadership", methods: post(s.transferLeadership)},
 		{path: "/v1/cluster/verify", methods: post(s.verify)},

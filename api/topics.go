@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strconv"
 
 	"tarry/job"
@@ -11,6 +12,12 @@ import (
 const maxTopicsPage = 1000
 
 func (s *server) topics(x *exchange) error {
+	return s.pageOfTopics(x, s.Queue.Topics, x.json.topic)
+}
+
+// pageOfTopics answers with a page of what list gives; write adds the members of
+// one topic.
+func (s *server) pageOfTopics(x *exchange, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
 	query := x.r.URL.Query()
 	after := query.Get("after")
 	if after != "" {
@@ -34,21 +41,21 @@ func (s *server) topics(x *exchange) error {
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	list, err := s.Queue.Topics(ctx, after, int(page), stale)
+	topics, err := list(ctx, after, int(page), stale)
 	if err != nil {
 		return err
 	}
 	x.json.open()
 	x.json.boolean("success", true)
 	x.json.openList("topics")
-	for _, t := range list {
+	for _, t := range topics {
 		x.json.open()
-		x.json.topic(t)
+		write(t)
 		x.json.shut()
 	}
 	x.json.shutList()
-	if int64(len(list)) == page {
-		x.json.text("next", list[len(list)-1].Name)
+	if int64(len(topics)) == page {
+		x.json.text("next", topics[len(topics)-1].Name)
 	}
 	x.json.shut()
 	return nil
@@ -61,13 +68,23 @@ func (w *writer) topic(t *jobpb.Topic) {
 	w.number("ready", t.Ready)
 	w.number("reserved", t.Reserved)
 	w.number("dead", t.Dead)
+	if t.Retained > 0 {
+		w.number("retained", t.Retained)
+	}
 	w.instant("oldest_due_at", t.OldestDueMs)
-	w.instant("paused_until", t.PausedUntilMs)
+	w.pause(t.PausedUntilMs)
+	w.instant("throttled_until", t.ThrottledUntilMs)
 	w.number("added", t.Added)
 	w.number("finished", t.Finished)
 	w.number("deleted", t.Deleted)
 	w.number("timeouts", t.Timeouts)
 	w.number("died", t.Died)
+	if t.Expired != 0 {
+		w.number("expired", t.Expired)
+	}
+	if t.Settings != nil {
+		w.number("settings_revision", t.Settings.Revision)
+	}
 }
 
 func (s *server) topic(x *exchange) error {
@@ -88,35 +105,6 @@ func (s *server) topic(x *exchange) error {
 	x.json.open()
 	x.json.boolean("success", true)
 	x.json.topic(t)
-	x.json.shut()
-	return nil
-}
-
-func (s *server) kickTopic(x *exchange) error {
-	topic, err := x.pathTopic()
-	if err != nil {
-		return err
-	}
-	var q struct {
-		Max opt[int64] `json:"max"`
-	}
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	if !q.Max.set {
-		return job.Errorf(job.CodeInvalid, "max is missing; it takes 1 to %d", job.MaxKick)
-	}
-	limit, err := within("max", q.Max.v, job.MaxKick)
-	if err != nil {
-		return err
-	}
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: limit}}})
-	if err != nil {
-		return err
-	}
-	x.json.open()
-	x.json.boolean("success", true)
-	x.json.number("kicked", uint64(r.Count))
 	x.json.shut()
 	return nil
 }

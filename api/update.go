@@ -20,8 +20,12 @@ type updateRequest struct {
 	MaxAttempts opt[int64]   `json:"max_attempts"`
 	Body        body         `json:"body"`
 	BodyBase64  opt[string]  `json:"body_base64"`
+	Backoff     backoff      `json:"backoff"`
+	Headers     headers      `json:"headers"`
 	condition
 }
+
+type headers = opt[map[string]string]
 
 // op checks the request.
 func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
@@ -61,8 +65,12 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 		}
 		update.Body, update.BodyKind = b.b, b.kind
 	}
-	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil {
-		return nil, job.Errorf(job.CodeInvalid, "nothing is to change; give one of delay, due_at, ttr, priority, max_attempts and body")
+	if err := q.setExtras(update); err != nil {
+		return nil, err
+	}
+	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil &&
+		update.Backoff == nil && update.Headers == nil {
+		return nil, job.Errorf(job.CodeInvalid, "nothing is to change; give one of delay, due_at, ttr, priority, max_attempts, backoff, headers and body")
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: update}}, nil
 }
@@ -79,6 +87,25 @@ func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
 		delay, err := job.Millis("delay", q.Delay.v, job.MaxDelay)
 		update.DelayMs = &delay
 		return err
+	}
+	return nil
+}
+
+// setExtras reads the backoff, of which an empty list means none from now on, and
+// the headers, which replace those that are there.
+func (q *updateRequest) setExtras(update *jobpb.Update) error {
+	if q.Backoff.none() {
+		update.Backoff, q.Backoff.set = &jobpb.Backoff{}, false
+	}
+	e, err := extrasOf(&q.Backoff, q.Headers)
+	if err != nil {
+		return err
+	}
+	if q.Backoff.set {
+		update.Backoff = e.GetBackoff()
+	}
+	if q.Headers.set {
+		update.Headers = &jobpb.Headers{List: e.GetHeaders()}
 	}
 	return nil
 }
@@ -128,7 +155,7 @@ func (c *condition) proto() (*jobpb.Condition, error) {
 	for _, name := range c.IfState.v {
 		state, ok := statesByName[name]
 		if !ok {
-			return nil, job.Errorf(job.CodeInvalid, "if_state has %.40q; it takes delayed, ready, reserved and dead", name)
+			return nil, job.Errorf(job.CodeInvalid, "if_state has %.40q; it takes delayed, ready, reserved, dead, finished and deleted", name)
 		}
 		if !slices.Contains(made.States, state) {
 			made.States = append(made.States, state)
@@ -143,6 +170,8 @@ var statesByName = map[string]jobpb.State{
 	"ready":    jobpb.State_STATE_READY,
 	"reserved": jobpb.State_STATE_RESERVED,
 	"dead":     jobpb.State_STATE_DEAD,
+	"finished": jobpb.State_STATE_FINISHED,
+	"deleted":  jobpb.State_STATE_DELETED,
 }
 
 // queryCondition reads a condition from the query of a DELETE, which has no

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,19 +14,22 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","delay":60,"body":1}`)
 	for body, says := range map[string]string{
-		`{}`:                                 "nothing is to change",
-		`{"if_revision":1}`:                  "nothing is to change",
-		`{"delay":1,"due_at":1}`:             "both given",
-		`{"delay":-1}`:                       "delay is -1",
-		`{"due_at":"soon"}`:                  "RFC 3339",
-		`{"ttr":0}`:                          "ttr",
-		`{"priority":-1}`:                    "priority is -1",
-		`{"max_attempts":-1}`:                "max_attempts is -1",
-		`{"body":1,"body_base64":""}`:        "both given",
-		`{"delay":1,"if_revision":0}`:        "start with 1",
-		`{"delay":1,"if_revision":-1}`:       "if_revision is -1",
-		`{"delay":1,"if_state":[]}`:          "if_state is empty",
-		`{"delay":1,"if_state":["waiting"]}`: `"waiting"`,
+		`{}`:                                   "nothing is to change",
+		`{"if_revision":1}`:                    "nothing is to change",
+		`{"delay":1,"due_at":1}`:               "both given",
+		`{"delay":-1}`:                         "delay is -1",
+		`{"due_at":"soon"}`:                    "RFC 3339",
+		`{"ttr":0}`:                            "ttr",
+		`{"priority":-1}`:                      "priority is -1",
+		`{"max_attempts":-1}`:                  "max_attempts is -1",
+		`{"body":1,"body_base64":""}`:          "both given",
+		`{"backoff":{"base":0}}`:               "neither delays nor base",
+		`{"backoff":{"delays":[],"jitter":1}}`: "neither delays nor base",
+		`{"headers":{"":"x"}}`:                 "headers is missing or empty",
+		`{"delay":1,"if_revision":0}`:          "start with 1",
+		`{"delay":1,"if_revision":-1}`:         "if_revision is -1",
+		`{"delay":1,"if_state":[]}`:            "if_state is empty",
+		`{"delay":1,"if_state":["waiting"]}`:   `"waiting"`,
 	} {
 		refused(t, r.do("PATCH", "/v1/jobs/a", body), 400, job.CodeInvalid, says)
 	}
@@ -49,6 +53,7 @@ func TestAnUpdateChangesWhatItNames(t *testing.T) {
 func TestConditionsHoldOffWhoeverIsLate(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","delay":60,"body":1}`)
+	refused(t, r.do("PATCH", "/v1/jobs/a?if_revision=2", `{"delay":1}`), 400, job.CodeInvalid, "query parameter \"if_revision\" is not known here")
 	refused(t, r.do("PATCH", "/v1/jobs/a", `{"delay":1,"if_revision":2}`), 412, job.CodeConditionFailed, "delayed with revision 1")
 	refused(t, r.do("DELETE", "/v1/jobs/a?if_state=ready", ""), 412, job.CodeConditionFailed, "delayed")
 	refused(t, r.post("/v1/jobs", `{"topic":"t","id":"a","body":2,"if_exists":"replace","if_state":["dead"]}`), 412, job.CodeConditionFailed, "delayed")
@@ -80,4 +85,24 @@ func TestAnAddOfATakenID(t *testing.T) {
 			require.Equal(t, []any{c.body, stateNames[c.state]}, []any{j["body"], j["state"]})
 		})
 	}
+}
+
+func TestAnUpdateOfBackoffAndHeaders(t *testing.T) {
+	r := newRig(t)
+	r.ok("/v1/jobs", `{"topic":"t","id":"a","body":"kept","headers":{"x":"1","y":"2"}}`)
+	decoded(t, r.do("PATCH", "/v1/jobs/a", `{"backoff":30}`))
+	j := decoded(t, r.do("GET", "/v1/jobs/a", ""))
+	require.Equal(t, map[string]any{"delays": []any{30.0}}, j["backoff"])
+	require.Equal(t, map[string]any{"x": "1", "y": "2"}, j["headers"], "not named, so kept")
+	decoded(t, r.do("PATCH", "/v1/jobs/a", `{"headers":{"z":"3"}}`))
+	j = decoded(t, r.do("GET", "/v1/jobs/a", ""))
+	require.Equal(t, map[string]any{"z": "3"}, j["headers"])
+	require.Equal(t, map[string]any{"delays": []any{30.0}}, j["backoff"])
+	decoded(t, r.do("PATCH", "/v1/jobs/a", `{"headers":{},"backoff":[]}`))
+	j = decoded(t, r.do("GET", "/v1/jobs/a", ""))
+	require.NotContains(t, j, "headers")
+	require.NotContains(t, j, "backoff")
+	require.Equal(t, []any{"kept", 4.0}, []any{j["body"], j["revision"]})
+	reserved := r.ok("/v1/reserve", `{"topics":["t"]}`)
+	require.Contains(t, fmt.Sprint(reserved), "kept")
 }

@@ -38,6 +38,7 @@ const (
 	CodeAlreadyDead     = "already_dead"
 	CodeConditionFailed = "condition_failed"
 	CodeOverloaded      = "overloaded"
+	CodeTopicFull       = "topic_full" // try again later, or not: the call does not do so itself
 	CodeDiskLow         = "disk_low"
 	CodeUnknown         = "unknown"
 )

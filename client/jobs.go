@@ -165,11 +165,12 @@ func (r *results[T]) all(n int) ([]T, error) {
 // and what was assigned meanwhile goes back.
 func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 	in := struct {
-		Topics []string  `json:"topics"`
-		Max    int       `json:"max"`
-		Wait   Duration  `json:"wait"`
-		TTR    *Duration `json:"ttr,omitzero"`
-	}{Topics: r.Topics, Max: max(r.Max, 1), TTR: seconds(r.TTR)}
+		Topics   []string  `json:"topics"`
+		Max      int       `json:"max"`
+		Wait     Duration  `json:"wait"`
+		TTR      *Duration `json:"ttr,omitzero"`
+		Consumer string    `json:"consumer,omitzero"`
+	}{Topics: r.Topics, Max: max(r.Max, 1), TTR: seconds(r.TTR), Consumer: r.Consumer}
 	end := time.Now().Add(r.Wait)
 	for left := r.Wait; ; left = time.Until(end) {
 		in.Wait.Duration = min(max(left, 0), maxWait).Truncate(time.Millisecond)
@@ -242,6 +243,8 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 		TTR         *Duration  `json:"ttr,omitzero"`
 		Priority    *uint32    `json:"priority,omitzero"`
 		MaxAttempts *uint32    `json:"max_attempts,omitzero"`
+		Backoff     any        `json:"backoff,omitzero"`
+		Headers     any        `json:"headers,omitzero"`
 		*Body
 		Condition
 	}{TTR: seconds(u.TTR), Priority: u.Priority, MaxAttempts: u.MaxAttempts, Body: u.Body, Condition: u.Condition}
@@ -251,9 +254,23 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 	if !u.DueAt.IsZero() {
 		in.DueAt = &u.DueAt
 	}
+	if u.Headers != nil {
+		in.Headers = u.Headers
+	}
+	switch {
+	case u.Backoff == nil:
+	case u.Backoff.isZero():
+		in.Backoff = []Duration{} // none from now on
+	default:
+		in.Backoff = u.Backoff
+	}
 	var out Changed
 	_, err := c.call(ctx, request{method: http.MethodPatch, path: jobPath(id, ""), in: in}, &out)
 	return out, err
+}
+
+func (b *Backoff) isZero() bool {
+	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
 }
 
 // end makes a job go away. That the job is not there after an attempt with
@@ -356,26 +373,27 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	return out, nil
 }
 
+// History tells what happened to a job, as far as its topic keeps histories.
+func (c *Client) History(ctx context.Context, id string) (*History, error) {
+	if id == "" {
+		return nil, errNoID
+	}
+	out := &History{}
+	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, "history"), repeat: true}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Topics lists topics by name, starting after the name given ("" for the
 // first), up to max of them (at most 1000; 0 means 1000). next is where the next
 // page starts, "" when there is none.
 func (c *Client) Topics(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
-	query := url.Values{}
-	if after != "" {
-		query.Set("after", after)
-	}
-	if max > 0 {
-		query.Set("max", strconv.Itoa(max))
-	}
 	var out struct {
 		Topics []Topic `json:"topics"`
 		Next   string  `json:"next"`
 	}
-	path := "/v1/topics"
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topics" + pageQuery(after, max), repeat: true}, &out)
 	return out.Topics, out.Next, err
 }
 

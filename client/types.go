@@ -18,15 +18,16 @@ type Add struct {
 	// At most one may be set; neither means now.
 	Delay time.Duration
 	DueAt time.Time
-	// TTR is how long one reservation lasts; 0 means the server's default, 60 s.
+	// TTR is how long one reservation lasts; 0 means as the topic's settings
+	// say, and without them 60 s.
 	TTR time.Duration
 	// Priority orders the ready jobs of a topic, smallest first; nil means 1024.
 	Priority *uint32
 	// MaxAttempts is how often the job is handed out before it is dead; 0 means
-	// without limit, nil means 16.
+	// without limit, nil means as the topic's settings say, and without them 16.
 	MaxAttempts *uint32
 	// Backoff says how long the job waits after an attempt that failed; nil
-	// means not at all.
+	// means as the topic's settings say, and without them not at all.
 	Backoff *Backoff
 	// Headers come back with each reservation: up to 64 names and 8 KiB.
 	Headers map[string]string
@@ -75,6 +76,8 @@ type Update struct {
 	Priority    *uint32
 	MaxAttempts *uint32
 	Body        *Body
+	Backoff     *Backoff          // &Backoff{} takes it away
+	Headers     map[string]string // all of them; an empty map takes them away
 	Condition
 }
 
@@ -112,6 +115,8 @@ type Reserve struct {
 	Max    int           // 1 to 1000 jobs; 0 means 1
 	Wait   time.Duration // how long to wait for a job; 0: not at all
 	TTR    time.Duration // how long the reservations last; 0: each job's own
+	// Consumer says who asks, in up to 64 bytes, for the history of the jobs.
+	Consumer string
 }
 
 // Reserved is a job that was handed out to the caller.
@@ -174,6 +179,10 @@ type Job struct {
 	CreatedAt     time.Time         `json:"created_at"`
 	ReservedUntil time.Time         `json:"reserved_until,omitzero"`
 	DiedAt        time.Time         `json:"died_at,omitzero"`
+	FinishedAt    time.Time         `json:"finished_at,omitzero"`
+	DeletedAt     time.Time         `json:"deleted_at,omitzero"`
+	RetainedUntil time.Time         `json:"retained_until,omitzero"`
+	ExpiresAt     time.Time         `json:"expires_at,omitzero"` // zero: never
 	Reason        string            `json:"reason"`
 	LastError     string            `json:"last_error,omitzero"`
 	Reserves      uint32            `json:"reserves"`
@@ -186,6 +195,29 @@ type Job struct {
 	Body
 }
 
+// History is what happened to a job. Its first event is the add.
+type History struct {
+	ID     string  `json:"id"`
+	Seq    uint64  `json:"seq"`
+	Topic  string  `json:"topic"`
+	State  string  `json:"state"`
+	Events []Event `json:"events"`
+	// Dropped counts the events after the add that were forgotten, because
+	// only the latest are kept.
+	Dropped uint64 `json:"dropped"`
+}
+
+// Event is one thing that happened to a job.
+type Event struct {
+	At       time.Time `json:"at"`
+	Event    string    `json:"event"` // what, such as "reserved"
+	State    string    `json:"state"` // of the job after it
+	Attempt  uint32    `json:"attempt,omitzero"`
+	DueAt    time.Time `json:"due_at,omitzero"`
+	Consumer string    `json:"consumer,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+}
+
 // Topic is the counts of a topic: jobs by state now, and totals.
 type Topic struct {
 	Name        string    `json:"topic"`
@@ -193,12 +225,23 @@ type Topic struct {
 	Ready       uint64    `json:"ready"`
 	Reserved    uint64    `json:"reserved"`
 	Dead        uint64    `json:"dead"`
+	Retained    uint64    `json:"retained"` // finished and deleted, still known
 	OldestDueAt time.Time `json:"oldest_due_at,omitzero"`
-	Added       uint64    `json:"added"`
-	Finished    uint64    `json:"finished"`
-	Deleted     uint64    `json:"deleted"`
-	Timeouts    uint64    `json:"timeouts"`
-	Died        uint64    `json:"died"`
+	// Paused says that no job is handed out: until PausedUntil, and when that is
+	// zero until the topic is resumed.
+	Paused      bool      `json:"paused"`
+	PausedUntil time.Time `json:"paused_until,omitzero"`
+	// ThrottledUntil is when the topic's rate allows another job, if none was
+	// allowed when the topic last changed; it may have passed.
+	ThrottledUntil time.Time `json:"throttled_until,omitzero"`
+	Added          uint64    `json:"added"`
+	Finished       uint64    `json:"finished"`
+	Deleted        uint64    `json:"deleted"`
+	Timeouts       uint64    `json:"timeouts"`
+	Died           uint64    `json:"died"`
+	Expired        uint64    `json:"expired,omitzero"` // dropped or dead because nobody took them in time
+	// SettingsRevision is not 0 when the topic has settings.
+	SettingsRevision uint64 `json:"settings_revision,omitzero"`
 }
 
 // Member is a node of the cluster.

@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/schedule"
 )
 
 // Queue is a queue of one process. The zero value is not usable; see New.
@@ -72,9 +74,40 @@ func (q *Queue) takeFailure() error {
 	return err
 }
 
-// apply makes ops one entry of the log, behind an advance: what is due by now is
-// ready.
+// apply makes ops one entry of the log, behind what a leader would have done by
+// now for the schedules, and an advance: what is due by now is ready.
 func (q *Queue) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
+	if err := q.fireSchedules(); err != nil {
+		return nil, err
+	}
+	return q.enter(ops...)
+}
+
+// fireSchedules does the leader's work for the schedules that are due.
+func (q *Queue) fireSchedules() error {
+	for {
+		now := time.Now().UnixMilli()
+		names := q.machine.DueSchedules(now, 1)
+		if len(names) == 0 {
+			return nil
+		}
+		v := q.machine.View()
+		info, _, err := v.Schedule(names[0])
+		if err := errors.Join(err, v.Close()); err != nil {
+			return err
+		}
+		fired, err := q.enter(&jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: schedule.Plan(info, now, job.MaxScheduleRuns)}})
+		if err == nil {
+			err = job.ResultError(fired[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// enter makes ops one entry of the log, behind an advance.
+func (q *Queue) enter(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	data := job.AppendEntryHeader(nil, time.Now().UnixMilli())
 	advance := &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
 	for _, op := range append([]*jobpb.Op{advance}, ops...) {
@@ -142,11 +175,23 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 	}
 }
 
+// Watch implements api.Queue.
+func (q *Queue) Watch() job.Watch { return q.machine.Watch() }
+
+// SettingsVersion grows whenever settings of topics have changed.
+func (q *Queue) SettingsVersion() uint64 { return q.machine.SettingsVersion() }
+
+// Watching is the number of reservations that watches follow.
+func (q *Queue) Watching() int { return q.machine.Watching() }
+
 func (q *Queue) untilDue() time.Duration {
-	if next := q.machine.NextDue(); next != 0 {
-		return time.Until(time.UnixMilli(next))
+	wait := time.Hour
+	for _, next := range []int64{q.machine.NextDue(), q.machine.NextSchedule()} {
+		if next != 0 {
+			wait = min(wait, time.Until(time.UnixMilli(next)))
+		}
 	}
-	return time.Hour
+	return wait
 }
 
 // read runs f over the present state.
@@ -181,9 +226,40 @@ func (q *Queue) Job(_ context.Context, id string, _ bool) (j *jobpb.Job, err err
 	return j, err
 }
 
+// Jobs implements api.Queue.
+func (q *Queue) Jobs(_ context.Context, query *jobpb.JobQuery, _ bool) (page *jobpb.JobPage, err error) {
+	err = q.read(func(v *fsm.View) error { page, err = v.Jobs(query); return err })
+	return page, err
+}
+
 // Topics implements api.Queue.
 func (q *Queue) Topics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
 	err = q.read(func(v *fsm.View) error { list, err = v.Topics(after, max); return err })
+	return list, err
+}
+
+// ConfiguredTopics implements api.Queue.
+func (q *Queue) ConfiguredTopics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
+	err = q.read(func(v *fsm.View) error { list, err = v.ConfiguredTopics(after, max); return err })
+	return list, err
+}
+
+// Schedule implements api.Queue.
+func (q *Queue) Schedule(_ context.Context, name string, _ bool) (s *jobpb.ScheduleInfo, err error) {
+	err = q.read(func(v *fsm.View) error {
+		var found bool
+		s, found, err = v.Schedule(name)
+		if err == nil && !found {
+			err = job.Errorf(job.CodeNotFound, "there is no schedule with the name %.40q", name)
+		}
+		return err
+	})
+	return s, err
+}
+
+// Schedules implements api.Queue.
+func (q *Queue) Schedules(_ context.Context, after string, max int, _ bool) (list []*jobpb.ScheduleInfo, err error) {
+	err = q.read(func(v *fsm.View) error { list, err = v.Schedules(after, max); return err })
 	return list, err
 }
 

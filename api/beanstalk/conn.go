@@ -251,7 +251,7 @@ func (c *conn) fail(err error) {
 	switch job.CodeOf(err) {
 	case job.CodeNotFound:
 		c.say(notFound)
-	case job.CodeOverloaded, job.CodeTooManyTopics, job.CodeDiskLow:
+	case job.CodeOverloaded, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeDiskLow:
 		c.say(outOfMemory)
 	case job.CodeTooLarge:
 		c.say(jobTooBig)

@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"slices"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -35,8 +36,17 @@ func (c *conn) peekJob(id uint64) {
 		c.say(notFound)
 		return
 	}
+	c.found(c.job(id))
+}
+
+// job finds a job by its number. One that was deleted and is only retained is
+// gone here.
+func (c *conn) job(id uint64) (*jobpb.Job, error) {
 	j, err := c.server.Inspector.JobBySeq(c.ctx, id, false)
-	c.found(j, err)
+	if err == nil && j.EndedMs != 0 {
+		return nil, job.Errorf(job.CodeNotFound, "job %d was finished or deleted", id)
+	}
+	return j, err
 }
 
 func (c *conn) peek(state jobpb.State) {

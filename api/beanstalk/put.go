@@ -98,7 +98,7 @@ func (c *conn) await(size int64) error {
 func (c *conn) add(cmd command, body []byte) {
 	c.run.ops = append(c.run.ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
 		Topic: c.used, Body: body, Priority: cmd.pri,
-		DelayMs: delayMillis(cmd.seconds), TtrMs: ttrMillis(cmd.ttr),
+		DelayMs: delayMillis(cmd.seconds), TtrMs: ttrMillis(cmd.ttr), TopicAttempts: true,
 	}}})
 	if c.run.bytes += len(body); len(c.run.ops) == maxRun || c.run.bytes >= maxRunBytes {
 		c.commit()

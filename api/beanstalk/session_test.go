@@ -28,6 +28,26 @@ func (absent) Peek(context.Context, string, jobpb.State, bool) (*jobpb.Job, erro
 	return nil, job.Errorf(job.CodeNotFound, "none")
 }
 
+// past is a scripted queue in which every job was deleted and is retained.
+type past struct{ absent }
+
+func (past) JobBySeq(_ context.Context, seq uint64, _ bool) (*jobpb.Job, error) {
+	return &jobpb.Job{Seq: seq, State: jobpb.State_STATE_DELETED, EndedMs: 1, Body: []byte("x")}, nil
+}
+
+func TestARetainedJobIsNotFound(t *testing.T) {
+	q := past{absent{&scripted{}}}
+	addr := serve(t, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.DiscardHandler)})
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, "peek 7\r\nstats-job 7\r\nquit\r\n")
+	require.NoError(t, err)
+	said, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Equal(t, "NOT_FOUND\r\nNOT_FOUND\r\n", string(said))
+}
+
 // FuzzSession sends any bytes to a server and hangs up. It answers in whole
 // replies, and the session ends.
 func FuzzSession(f *testing.F) {

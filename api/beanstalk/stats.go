@@ -39,7 +39,7 @@ func (c *conn) statsJob(id uint64) {
 		c.say(notFound)
 		return
 	}
-	j, err := c.server.Inspector.JobBySeq(c.ctx, id, false)
+	j, err := c.job(id)
 	if err != nil {
 		c.fail(err)
 		return

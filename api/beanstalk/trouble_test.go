@@ -65,9 +65,24 @@ func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Dura
 }
 
 func (q *scripted) Job(context.Context, string, bool) (*jobpb.Job, error) { return nil, q.err }
+func (*scripted) Jobs(context.Context, *jobpb.JobQuery, bool) (*jobpb.JobPage, error) {
+	return &jobpb.JobPage{}, nil
+}
+
 func (q *scripted) Topics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
 	return nil, q.err
 }
+func (q *scripted) ConfiguredTopics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
+	return nil, q.err
+}
+func (q *scripted) Schedule(context.Context, string, bool) (*jobpb.ScheduleInfo, error) {
+	return nil, q.err
+}
+func (q *scripted) Schedules(context.Context, string, int, bool) ([]*jobpb.ScheduleInfo, error) {
+	return nil, q.err
+}
+func (*scripted) Watch() job.Watch { return nil }
+
 func (q *scripted) Topic(context.Context, string, bool) (*jobpb.Topic, error) {
 	return &jobpb.Topic{}, q.err
 }
@@ -113,6 +128,7 @@ func TestFailuresHaveWords(t *testing.T) {
 		{err: io.ErrUnexpectedEOF, want: "INTERNAL_ERROR"},
 		{err: job.Errorf(job.CodeOverloaded, "full"), want: "OUT_OF_MEMORY"},
 		{err: job.Errorf(job.CodeDiskLow, "full"), want: "OUT_OF_MEMORY"},
+		{err: job.Errorf(job.CodeTopicFull, "full"), want: "OUT_OF_MEMORY"},
 		{code: jobpb.Code_TOO_MANY_TOPICS, want: "OUT_OF_MEMORY"},
 		{code: jobpb.Code_INVALID, want: "INTERNAL_ERROR"},
 	} {

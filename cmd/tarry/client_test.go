@@ -201,7 +201,7 @@ func TestHelpNamesFlagsAndAnExample(t *testing.T) {
 		require.NotEmpty(t, section.title)
 		for _, c := range section.commands {
 			require.Contains(t, help, "\n  "+c.name+" ")
-			if c.name != "server" && c.name != "version" && c.name != "cluster" && c.name != "bench" {
+			if c.name != "server" && c.name != "version" && c.name != "cluster" && c.name != "topic" && c.name != "schedule" && c.name != "bench" {
 				lines = append(lines, []string{c.name})
 			}
 		}
@@ -209,6 +209,14 @@ func TestHelpNamesFlagsAndAnExample(t *testing.T) {
 	for _, c := range clusterCommands() {
 		require.Contains(t, s.ok("cluster", "help"), "\n  "+c.name+" ")
 		lines = append(lines, []string{"cluster", c.name})
+	}
+	for _, c := range topicCommands() {
+		require.Contains(t, s.ok("topic", "help"), "\n  "+c.name+" ")
+		lines = append(lines, []string{"topic", c.name})
+	}
+	for _, c := range scheduleCommands() {
+		require.Contains(t, s.ok("schedule", "help"), "\n  "+c.name+" ")
+		lines = append(lines, []string{"schedule", c.name})
 	}
 	for _, line := range lines {
 		text := s.ok(append(line, "--help")...)

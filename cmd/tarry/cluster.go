@@ -24,8 +24,13 @@ func clusterCommands() []clientEntry {
 
 // runCluster finds the operators' command.
 func runCluster(ctx context.Context, args []string, std streams) int {
+	return subcommand(ctx, "cluster", clusterCommands(), args, std)
+}
+
+// subcommand runs the one of the commands that args name.
+func subcommand(ctx context.Context, name string, commands []clientEntry, args []string, std streams) int {
 	if len(args) > 0 {
-		for _, c := range clusterCommands() {
+		for _, c := range commands {
 			if c.name == args[0] {
 				return c.run(ctx, args[1:], std)
 			}
@@ -35,10 +40,10 @@ func runCluster(ctx context.Context, args []string, std streams) int {
 	if len(args) > 0 && strings.TrimLeft(args[0], "-") == "help" {
 		w, code = std.out, exitOK
 	} else if len(args) > 0 {
-		fmt.Fprintf(w, "tarry cluster: there is no command %q\n", args[0])
+		fmt.Fprintf(w, "tarry %s: there is no command %q\n", name, args[0])
 	}
-	fmt.Fprint(w, "Usage: tarry cluster COMMAND [flags] [arguments]\n\n")
-	for _, c := range clusterCommands() {
+	fmt.Fprintf(w, "Usage: tarry %s COMMAND [flags] [arguments]\n\n", name)
+	for _, c := range commands {
 		fmt.Fprintf(w, "  %-20s %s\n", c.name, c.summary)
 	}
 	return code

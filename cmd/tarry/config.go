@@ -17,6 +17,7 @@ import (
 	"tarry/api/beanstalk"
 	"tarry/cluster/diskspace"
 	"tarry/job"
+	"tarry/push"
 )
 
 // serverConfig is what `tarry server` is told, by flag, environment variable or
@@ -39,6 +40,7 @@ type serverConfig struct {
 	LogLevel        slog.Level
 	LogFormat       string
 	PprofAddr       string
+	PushAllow       push.Allow
 	ConfigFile      string
 }
 
@@ -72,6 +74,10 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default 1 without --join, with it 0: only ever join")
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
+	fs.Func("push-allow", "destinations that topics may push their jobs to, `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
+		c.PushAllow, err = push.ParseAllow(text)
+		return err
+	})
 	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; the limit on open files is another bound")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
 	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")

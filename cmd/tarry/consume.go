@@ -16,10 +16,12 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 	var topics, wait, ttr = new(list), new(duration), new(duration)
 	var most int
 	var finish bool
+	var consumer string
 	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
 	c.flags.IntVar(&most, "max", 1, "`number` of jobs to take at most, 1 to 1000")
 	c.flags.Var(wait, "wait", "`time` to wait for a job, such as 10s; default: not at all")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
+	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, for the history of the jobs")
 	c.flags.BoolVar(&finish, "finish", false, "finish the jobs once they are printed")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		if len(topics.names) == 0 {
@@ -28,7 +30,7 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 		if most < 1 {
 			return usagef("--max is %d; it takes 1 to 1000", most)
 		}
-		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d})
+		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d, Consumer: consumer})
 		if err != nil {
 			return err
 		}
@@ -95,6 +97,7 @@ type stepFlags struct {
 	due      instant
 	attempts number
 	body     *string
+	extras   addFlags // backoff and headers
 	cond     client.Condition
 }
 
@@ -122,6 +125,10 @@ func step(name, text, example string, takes string, f func(context.Context, *cli
 				c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
 			case "attempts":
 				c.flags.Var(&s.attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit")
+			case "backoff":
+				c.flags.Func("backoff", backoffHelp+"; none takes it away", s.backoff)
+			case "headers":
+				c.flags.Func("header", "`name=value`, all headers that the job has from now on; may be repeated; none takes them away", s.header)
 			case "body":
 				c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
 			case "if":
@@ -167,7 +174,10 @@ func deleteStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFl
 }
 
 func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
-	u := client.Update{DueAt: s.due.t, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v, Condition: s.cond}
+	u := client.Update{
+		DueAt: s.due.t, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v,
+		Backoff: s.extras.Backoff, Headers: s.extras.Headers, Condition: s.cond,
+	}
 	if s.delay.set {
 		u.Delay = &s.delay.d
 	}
@@ -175,6 +185,24 @@ func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFl
 		u.Body = new(client.Text(*s.body))
 	}
 	return c.Update(ctx, ref.ID, u)
+}
+
+func (s *stepFlags) backoff(text string) error {
+	if text == "none" {
+		s.extras.Backoff = &client.Backoff{}
+		return nil
+	}
+	var err error
+	s.extras.Backoff, err = backoffOf(text)
+	return err
+}
+
+func (s *stepFlags) header(text string) error {
+	if text == "none" {
+		s.extras.Headers = map[string]string{}
+		return nil
+	}
+	return s.extras.header(text)
 }
 
 func (s *stepFlags) ifRevision(text string) error {

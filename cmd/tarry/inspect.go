@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"tarry/client"
 )
@@ -41,8 +42,13 @@ func (t *terminal) printJob(j *client.Job) error {
 		[]string{"time to run", j.TTR.String()},
 		[]string{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
 	)
-	if !j.DiedAt.IsZero() {
-		rows = append(rows, []string{"died", when(j.DiedAt)})
+	for _, at := range []struct {
+		name string
+		t    time.Time
+	}{{"expires", j.ExpiresAt}, {"died", j.DiedAt}, {"finished", j.FinishedAt}, {"deleted", j.DeletedAt}, {"retained until", j.RetainedUntil}} {
+		if !at.t.IsZero() {
+			rows = append(rows, []string{at.name, when(at.t)})
+		}
 	}
 	if j.Reason != "" {
 		rows = append(rows, []string{"reason", j.Reason})
@@ -55,6 +61,41 @@ func (t *terminal) printJob(j *client.Job) error {
 	}
 	rows = append(rows, []string{"body", show(j.Bytes())})
 	return t.table([]string{"id", j.ID}, rows)
+}
+
+func runHistory(ctx context.Context, args []string, std streams) int {
+	c := newCommand("history", "ID", "Shows what happened to a job, in topics that retain their jobs.", "tarry history mail-7", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		h, err := t.client.History(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(h)
+		}
+		return t.printHistory(h)
+	})
+}
+
+func (t *terminal) printHistory(h *client.History) error {
+	var rows [][]string
+	for i, e := range h.Events {
+		attempt, due, reason := "", "", ""
+		if i > 0 {
+			attempt = strconv.Itoa(int(e.Attempt))
+		}
+		if !e.DueAt.IsZero() {
+			due = when(e.DueAt)
+		}
+		if e.Reason != "" {
+			reason = show([]byte(e.Reason))
+		}
+		rows = append(rows, []string{when(e.At), e.Event, e.State, attempt, due, e.Consumer, reason})
+		if i == 0 && h.Dropped > 0 {
+			rows = append(rows, []string{"", fmt.Sprintf("(%d more)", h.Dropped), "", "", "", "", ""})
+		}
+	}
+	return t.table([]string{"AT", "EVENT", "STATE", "ATTEMPT", "DUE", "CONSUMER", "REASON"}, rows)
 }
 
 func runTopics(ctx context.Context, args []string, std streams) int {
@@ -91,44 +132,12 @@ func (t *terminal) printTopics(topics []client.Topic) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt)})
+		rows = append(rows, []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt), count(p.Retained), pauseWords(p.Paused, p.PausedUntil)})
 	}
 	if t.json {
 		return nil
 	}
-	return t.table([]string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE"}, rows)
+	return t.table([]string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE", "RETAINED", "PAUSE"}, rows)
 }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
-
-func runKick(ctx context.Context, args []string, std streams) int {
-	c := newCommand("kick", "[ID]", "Makes a dead or delayed job ready; or, with --topic, the oldest dead jobs of a topic.",
-		"tarry kick --topic mail --max 100", 0, 1)
-	var topic string
-	var most int
-	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose dead jobs to kick")
-	c.flags.IntVar(&most, "max", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-		if (topic == "") == (len(args) == 0) {
-			return usagef("takes either an ID or --topic")
-		}
-		if topic == "" {
-			changed, err := t.client.Kick(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return t.printChanged(changed)
-		}
-		n, err := t.client.KickTopic(ctx, topic, most)
-		if err != nil {
-			return err
-		}
-		if t.json {
-			return t.printJSON(struct {
-				Kicked int `json:"kicked"`
-			}{n})
-		}
-		_, err = fmt.Fprintf(t.out, "%d kicked\n", n)
-		return err
-	})
-}

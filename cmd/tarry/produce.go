@@ -22,11 +22,11 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 	c.flags.StringVar(&a.ID, "id", "", "`name` of the job, unique while it lives; default: a random one")
 	c.flags.Var(&delay, "delay", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")
-	c.flags.Var(&ttr, "ttr", "`time` that one reservation lasts; default 60s")
+	c.flags.Var(&ttr, "ttr", "`time` that one reservation lasts; default as the topic's settings say, else 60s")
 	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
-	c.flags.Var(&attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit; default 16")
+	c.flags.Var(&attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit; default as the topic's settings say, else 16")
 	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
-	c.flags.Func("backoff", "`times` to wait after the attempts that failed, separated by commas, such as 2m,10m,1h; the last is for all later ones", a.backoff)
+	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { a.Backoff, err = backoffOf(text); return err })
 	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", a.header)
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
@@ -55,16 +55,19 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 // addFlags are the flags of add that need reading.
 type addFlags struct{ client.Add }
 
-func (a *addFlags) backoff(text string) error {
-	a.Backoff = &client.Backoff{}
+const backoffHelp = "`times` to wait after the attempts that failed, separated by commas, such as 2m,10m,1h; the last is for all later ones"
+
+// backoffOf reads a list of times to wait.
+func backoffOf(text string) (*client.Backoff, error) {
+	b := &client.Backoff{}
 	for one := range strings.SplitSeq(text, ",") {
 		var wait duration
 		if err := wait.Set(one); err != nil {
-			return err
+			return nil, err
 		}
-		a.Backoff.Delays = append(a.Backoff.Delays, client.Duration{Duration: wait.d})
+		b.Delays = append(b.Delays, client.Duration{Duration: wait.d})
 	}
-	return nil
+	return b, nil
 }
 
 func (a *addFlags) header(text string) error {

@@ -20,6 +20,7 @@ import (
 
 	"tarry/api"
 	"tarry/cluster"
+	"tarry/push"
 )
 
 const (
@@ -72,11 +73,13 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	defer closeProfiles()
 	ctx, left := context.WithCancel(ctx)
 	defer left()
+	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log})
 	node, err := cluster.Start(cluster.Config{
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
 		CacheBytes: cfg.CacheBytes, DiskLowWater: cfg.DiskLowWater, Logger: log, Left: left,
+		Lead: func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n) },
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
 			os.Exit(3)
@@ -90,6 +93,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 			log.Error("the node did not stop cleanly", "error", err)
 		}
 	}()
+	node.Metrics().MustRegister(pusher)
 	return serveClients(ctx, cfg, node, listener, tubes, log)
 }
 
@@ -97,10 +101,11 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	registry := node.Metrics()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	var draining atomic.Bool
+	drained := make(chan struct{})
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: node, Operator: node, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
-			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load,
+			Queue: node, Operator: node, CheckPush: cfg.PushAllow.Check, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load, Drained: drained,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
@@ -122,6 +127,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	}
 	log.Info("draining")
 	draining.Store(true)
+	close(drained)
 	tubes.close() // first, while the jobs that its clients hold can still be given back
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	node.Drain(drain)

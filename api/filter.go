@@ -1,0 +1,76 @@
+package api
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// filterRequest says which jobs are meant: those that fit all of it.
+type filterRequest struct {
+	IDPrefix opt[string]            `json:"id_prefix"`
+	Reason   opt[string]            `json:"reason"`
+	DueFrom  instant                `json:"due_from"`
+	DueTo    instant                `json:"due_to"`
+	DiedFrom instant                `json:"died_from"`
+	DiedTo   instant                `json:"died_to"`
+	Headers  opt[map[string]string] `json:"headers"`
+}
+
+// proto checks the filter; nil means every job.
+func (q *filterRequest) proto(now time.Time) (*jobpb.Filter, error) {
+	f := &jobpb.Filter{IdPrefix: q.IDPrefix.v, Reason: q.Reason.v}
+	for _, one := range []struct {
+		field string
+		in    instant
+		out   *int64
+	}{
+		{"due_from", q.DueFrom, &f.DueFromMs}, {"due_to", q.DueTo, &f.DueToMs},
+		{"died_from", q.DiedFrom, &f.DiedFromMs}, {"died_to", q.DiedTo, &f.DiedToMs},
+	} {
+		if !one.in.set {
+			continue
+		}
+		var err error
+		if *one.out, err = one.in.millis(one.field, now); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Headers.v)) {
+		f.Headers = append(f.Headers, &jobpb.Header{Name: name, Value: q.Headers.v[name]})
+	}
+	if f.SizeVT() == 0 {
+		return nil, nil
+	}
+	return f, job.CheckFilter(f)
+}
+
+// headerParameter begins the query parameters that name a header.
+const headerParameter = "header."
+
+// queryFilter reads a filter from the query of a GET.
+func queryFilter(query url.Values) (q filterRequest) {
+	text := func(name string) opt[string] { return opt[string]{set: query.Get(name) != "", v: query.Get(name)} }
+	at := func(name string) instant {
+		v := query.Get(name)
+		_, err := strconv.ParseFloat(v, 64)
+		return instant{set: v != "", number: err == nil, text: v}
+	}
+	q.IDPrefix, q.Reason = text("id_prefix"), text("reason")
+	q.DueFrom, q.DueTo, q.DiedFrom, q.DiedTo = at("due_from"), at("due_to"), at("died_from"), at("died_to")
+	for name, v := range query {
+		if header, ok := strings.CutPrefix(name, headerParameter); ok {
+			if q.Headers.v == nil {
+				q.Headers = opt[map[string]string]{set: true, v: map[string]string{}}
+			}
+			q.Headers.v[header] = v[0]
+		}
+	}
+	return q
+}

@@ -1,0 +1,72 @@
+package api
+
+import "tarry/job/jobpb"
+
+var eventNames = map[jobpb.Event_Kind]string{
+	jobpb.Event_ADDED:     "added",
+	jobpb.Event_RESERVED:  "reserved",
+	jobpb.Event_RELEASED:  "released",
+	jobpb.Event_TIMED_OUT: "timed_out",
+	jobpb.Event_BURIED:    "buried",
+	jobpb.Event_KICKED:    "kicked",
+	jobpb.Event_UPDATED:   "updated",
+	jobpb.Event_POSTPONED: "postponed",
+	jobpb.Event_MOVED:     "moved",
+	jobpb.Event_FINISHED:  "finished",
+	jobpb.Event_DELETED:   "deleted",
+	jobpb.Event_EXPIRED:   "expired",
+}
+
+// jobHistory handles GET /v1/jobs/{id}/history.
+func (s *server) jobHistory(x *exchange) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	j, err := s.Queue.Job(ctx, id, stale)
+	if err == nil {
+		err = x.claim(int64(len(j.History)+1) * answerOverhead)
+	}
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.text("id", j.Id)
+	x.json.number("seq", j.Seq)
+	x.json.text("topic", j.Topic)
+	x.json.text("state", stateNames[j.State])
+	x.json.openList("events")
+	for _, e := range j.History {
+		x.json.event(e)
+	}
+	x.json.shutList()
+	x.json.number("dropped", uint64(j.HistoryDropped))
+	x.json.shut()
+	return nil
+}
+
+// event adds one event of a job's history.
+func (w *writer) event(e *jobpb.Event) {
+	w.open()
+	w.instant("at", e.AtMs)
+	w.text("event", eventNames[e.Kind])
+	w.text("state", stateNames[e.State])
+	if e.Kind != jobpb.Event_ADDED {
+		w.number("attempt", uint64(e.Attempt))
+	}
+	w.instant("due_at", e.DueMs)
+	if e.Consumer != "" {
+		w.text("consumer", e.Consumer)
+	}
+	if e.Reason != "" {
+		w.text("reason", e.Reason)
+	}
+	w.shut()
+}

@@ -1,0 +1,156 @@
+package api
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// defaultList is the size of a page of jobs that is not asked for.
+const defaultList = 100
+
+// listQuery are the parameters of the listings of jobs.
+var listQuery = []string{
+	"state", "due_from", "due_to", "died_from", "died_to", "id_prefix", "reason", headerParameter,
+	"cursor", "max", "body", "consistency",
+}
+
+// listTopic handles GET /v1/topics/{topic}/jobs.
+func (s *server) listTopic(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	return s.list(x, topic)
+}
+
+// listJobs handles GET /v1/jobs: over all topics, by id.
+func (s *server) listJobs(x *exchange) error {
+	query := x.r.URL.Query()
+	if query.Get("id_prefix") == "" {
+		return job.Errorf(job.CodeInvalid, "id_prefix is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
+	}
+	topic := query.Get("topic")
+	if topic != "" {
+		if err := job.CheckTopic("topic", topic); err != nil {
+			return err
+		}
+	}
+	return s.list(x, topic)
+}
+
+func (s *server) list(x *exchange, topic string) error {
+	q, err := jobQueryOf(x.r.URL.Query(), topic, time.Now())
+	if err != nil {
+		return err
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	page, err := s.Queue.Jobs(ctx, q, stale)
+	if err != nil {
+		return err
+	}
+	var room int64
+	for _, j := range page.Jobs {
+		room += int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Extras.SizeVT()) + answerOverhead
+	}
+	if err := x.claim(room); err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.openList("jobs")
+	for _, j := range page.Jobs {
+		x.json.open()
+		x.json.job(j)
+		if q.Body {
+			x.json.body("body", j.BodyKind, j.Body)
+		}
+		x.json.shut()
+	}
+	x.json.shutList()
+	if page.Next != nil {
+		text, err := cursorOf(page.Next)
+		if err != nil {
+			return err
+		}
+		x.json.text("next", text)
+	}
+	x.json.shut()
+	return nil
+}
+
+// jobQueryOf reads what a listing asks for.
+func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery, error) {
+	q := &jobpb.JobQuery{Topic: topic, Max: defaultList}
+	if v := query.Get("state"); v != "" {
+		state, ok := statesByName[v]
+		if !ok {
+			return nil, job.Errorf(job.CodeInvalid, "state is %.40q; it takes delayed, ready, reserved, dead, finished or deleted", v)
+		}
+		q.State = state
+	}
+	if v := query.Get("max"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return nil, job.Errorf(job.CodeInvalid, "max is %.40q; it takes a whole number", v)
+		}
+		if q.Max, err = within("max", n, job.MaxList); err != nil {
+			return nil, err
+		}
+	}
+	switch v := query.Get("body"); v {
+	case "", "false":
+	case "true":
+		q.Body = true
+	default:
+		return nil, job.Errorf(job.CodeInvalid, "body is %.40q; it takes true or false", v)
+	}
+	var err error
+	filter := queryFilter(query)
+	if q.Filter, err = filter.proto(now); err != nil {
+		return nil, err
+	}
+	if v := query.Get("cursor"); v != "" {
+		if q.After, err = parseCursor(v); err != nil {
+			return nil, err
+		}
+	}
+	return q, job.CheckJobQuery(q)
+}
+
+// cursorVersion begins every cursor.
+const cursorVersion = 1
+
+// cursorOf writes where a page ended, as text that a client hands back.
+func cursorOf(m *jobpb.JobMark) (string, error) {
+	b, err := m.MarshalVT()
+	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, b...)), err
+}
+
+// maxCursor bounds the text of a cursor: the longest id, and some more.
+const maxCursor = 400
+
+func parseCursor(text string) (*jobpb.JobMark, error) {
+	bad := job.Errorf(job.CodeInvalid, "cursor is not one that this listing gave; begin without one")
+	if len(text) > maxCursor {
+		return nil, bad
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) < 1 || b[0] != cursorVersion {
+		return nil, bad
+	}
+	m := new(jobpb.JobMark)
+	if err := m.UnmarshalVT(b[1:]); err != nil {
+		return nil, bad
+	}
+	return m, nil
+}

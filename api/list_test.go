@@ -1,0 +1,125 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+// pages follows a listing to its end and gives the ids, a page each.
+func (r *rig) pages(path string) (pages [][]string) {
+	r.t.Helper()
+	for cursor := ""; ; {
+		at := path
+		if cursor != "" {
+			at += "&cursor=" + cursor
+		}
+		w := r.do("GET", at, "")
+		require.Equal(r.t, 200, w.Code, w.Body.String())
+		answer := decoded(r.t, w)
+		ids := []string{}
+		for _, j := range answer["jobs"].([]any) {
+			ids = append(ids, j.(map[string]any)["id"].(string))
+		}
+		pages = append(pages, ids)
+		next, ok := answer["next"].(string)
+		if !ok {
+			return pages
+		}
+		cursor = next
+	}
+}
+
+// dead adds jobs to a topic and buries them.
+func (r *rig) dead(topic, reason string, ids ...string) {
+	for _, id := range ids {
+		r.ok("/v1/jobs", fmt.Sprintf(`{"topic":%q,"id":%q,"body":1,"priority":0,"headers":{"tenant":%q}}`, topic, id, id[:1]))
+		r.ok("/v1/reserve", fmt.Sprintf(`{"topics":[%q]}`, topic))
+		r.ok("/v1/jobs/"+id+"/bury", fmt.Sprintf(`{"reason":%q}`, reason))
+	}
+}
+
+func TestListsOfATopic(t *testing.T) {
+	r := newRig(t)
+	r.dead("t", "no route", "a1", "b1")
+	r.dead("t", "too big", "a2")
+	r.ok("/v1/jobs", `{"topic":"t","id":"r2","body":1,"priority":2}`)
+	r.ok("/v1/jobs", `{"topic":"t","id":"r1","body":1,"priority":1}`)
+	r.ok("/v1/jobs", `{"topic":"t","id":"d2","body":1,"due_at":"2050-01-01T00:00:00Z"}`)
+	r.ok("/v1/jobs", `{"topic":"t","id":"d1","body":1,"due_at":"2040-01-01T00:00:00Z"}`)
+	r.ok("/v1/jobs", `{"topic":"u","id":"d3","body":1,"due_at":"2040-01-01T00:00:00Z"}`)
+	for query, want := range map[string][][]string{
+		"?max=1000":                      {{"d1", "d2", "r1", "r2", "a1", "b1", "a2"}},
+		"?max=3":                         {{"d1", "d2", "r1"}, {"r2", "a1", "b1"}, {"a2"}},
+		"?max=2":                         {{"d1", "d2"}, {"r1", "r2"}, {"a1", "b1"}, {"a2"}},
+		"?state=dead&max=2":              {{"a1", "b1"}, {"a2"}},
+		"?state=reserved":                {{}},
+		"?due_from=2045-01-01T00:00:00Z": {{"d2"}},
+		"?due_to=2045-01-01T00:00:00Z&state=delayed":   {{"d1"}},
+		"?due_from=2208988800000&due_to=2524608000000": {{"d1"}},
+		"?died_from=2020-01-01T00:00:00Z":              {{"a1", "b1", "a2"}},
+		"?reason=route":                                {{"a1", "b1"}},
+		"?header.tenant=a&max=1":                       {{"a1"}, {"a2"}},
+		"?id_prefix=a":                                 {{"a1", "a2"}},
+		"?id_prefix=a&max=1":                           {{"a1"}, {"a2"}},
+		"?id_prefix=d&state=dead":                      {{}},
+		"?consistency=stale&id_prefix=d":               {{"d1", "d2"}},
+	} {
+		t.Run(query, func(t *testing.T) { require.Equal(t, want, r.pages("/v1/topics/t/jobs"+query)) })
+	}
+	require.Equal(t, [][]string{{"d1", "d2"}, {"d3"}}, r.pages("/v1/jobs?id_prefix=d&max=2"))
+	require.Equal(t, [][]string{{"d3"}}, r.pages("/v1/jobs?id_prefix=d&topic=u"))
+	require.Equal(t, [][]string{{}}, r.pages("/v1/topics/nobody/jobs?"))
+}
+
+func TestBodiesInListsAreAskedFor(t *testing.T) {
+	r := newRig(t)
+	r.ok("/v1/jobs", `{"topic":"t","id":"a","body":{"n":1}}`)
+	first := func(query string) map[string]any {
+		return decoded(t, r.do("GET", "/v1/topics/t/jobs"+query, ""))["jobs"].([]any)[0].(map[string]any)
+	}
+	require.NotContains(t, first(""), "body")
+	require.NotContains(t, first("?body=false"), "body")
+	require.Equal(t, map[string]any{"n": 1.0}, first("?body=true")["body"])
+}
+
+func TestListingsThatAreRefused(t *testing.T) {
+	r := newRig(t)
+	r.dead("t", "x", "a", "b")
+	cursor := decoded(t, r.do("GET", "/v1/topics/t/jobs?max=1", ""))["next"].(string)
+	require.NotEmpty(t, cursor)
+	for query, says := range map[string]string{
+		"?state=gone":                         `state is "gone"`,
+		"?max=0":                              "max is 0",
+		"?max=1001":                           "between 1 and 1000",
+		"?max=x":                              "whole number",
+		"?body=yes":                           "true or false",
+		"?due_from=soon":                      "due_from",
+		"?due_to=1.5":                         "due_to is 1.5",
+		"?due_from=9&due_to=9":                "nothing in it",
+		"?id_prefix=%240-1":                   "id_prefix",
+		"?reason=%ff":                         "reason is not valid UTF-8",
+		"?header.=x":                          "headers is missing or empty",
+		"?headers=x":                          `"headers" is not known`,
+		"?consistency=maybe":                  "consistency",
+		"?cursor=!":                           "cursor is not one that this listing gave",
+		"?cursor=AA":                          "cursor is not one",
+		"?cursor=AQ":                          "cursor is not of this listing",
+		"?cursor=Af8":                         "cursor is not one",
+		"?state=ready&cursor=" + cursor:       "cursor is not of this listing",
+		"?id_prefix=a&cursor=" + cursor:       "cursor is not of this listing",
+		"?cursor=" + strings.Repeat("A", 500): "cursor is not one",
+	} {
+		t.Run(query, func(t *testing.T) {
+			refused(t, r.do("GET", "/v1/topics/t/jobs"+query, ""), 400, job.CodeInvalid, says)
+		})
+	}
+	refused(t, r.do("GET", "/v1/jobs", ""), 400, job.CodeInvalid, "id_prefix is missing")
+	refused(t, r.do("GET", "/v1/jobs?id_prefix=a&topic="+url.QueryEscape("\n"), ""), 400, job.CodeInvalid, "topic")
+	refused(t, r.do("GET", "/v1/topics/%00/jobs", ""), 400, job.CodeInvalid, "topic")
+}

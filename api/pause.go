@@ -1,0 +1,73 @@
+package api
+
+import (
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// pauseTopic handles POST /v1/topics/{topic}/pause.
+func (s *server) pauseTopic(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q struct {
+		For   opt[float64] `json:"for"`
+		Until instant      `json:"until"`
+	}
+	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	op := &jobpb.PauseTopic{Topic: topic, Create: true}
+	switch {
+	case q.For.set && q.Until.set:
+		return job.Errorf(job.CodeInvalid, "for and until are both given; give one")
+	case q.Until.set:
+		op.UntilMs, err = q.Until.millis("until", time.Now())
+	case q.For.set:
+		if op.PauseMs, err = job.Millis("for", q.For.v, job.MaxDelay); err == nil && op.PauseMs == 0 {
+			err = job.Errorf(job.CodeInvalid, "for is %v s; it must be at least 0.001 s; a pause is ended by resume", q.For.v)
+		}
+	default:
+		op.Endless = true
+	}
+	if err != nil {
+		return err
+	}
+	return s.paused(x, op)
+}
+
+// resumeTopic handles POST /v1/topics/{topic}/resume.
+func (s *server) resumeTopic(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	if err := x.decodeOptional(maxSmallRequest, &struct{}{}); err != nil {
+		return err
+	}
+	return s.paused(x, &jobpb.PauseTopic{Topic: topic})
+}
+
+func (s *server) paused(x *exchange, op *jobpb.PauseTopic) error {
+	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}})
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.text("topic", op.Topic)
+	x.json.pause(r.DueMs)
+	x.json.shut()
+	return nil
+}
+
+// pause says whether a topic is paused, and until when if that has an end.
+func (w *writer) pause(untilMS int64) {
+	w.boolean("paused", untilMS != 0)
+	if untilMS != job.NeverMS {
+		w.instant("paused_until", untilMS)
+	}
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+	"tarry/schedule"
+)
+
+// previewSchedule shows the next runs of a schedule, as this node works them out.
+func (s *server) previewSchedule(x *exchange) error {
+	count := int64(defaultPreview)
+	if v := x.r.URL.Query().Get("count"); v != "" {
+		var err error
+		if count, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return job.Errorf(job.CodeInvalid, "count is %.40q; it takes a whole number", v)
+		}
+	}
+	info, err := s.findSchedule(x, false)
+	if err != nil {
+		return err
+	}
+	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), count)
+}
+
+// previewSpec shows the runs of a schedule that is not kept.
+func (s *server) previewSpec(x *exchange) error {
+	var q struct {
+		timesRequest
+		After instant    `json:"after"`
+		Count opt[int64] `json:"count"`
+	}
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	now := time.Now()
+	made := &jobpb.Schedule{}
+	if err := q.fill(made, now); err != nil {
+		return err
+	}
+	after := now.UnixMilli()
+	if q.After.set {
+		var err error
+		if after, err = q.After.millis("after", now); err != nil {
+			return err
+		}
+	}
+	if err := schedule.Check(made, after); err != nil {
+		return err
+	}
+	return s.preview(x, made, after, after, q.Count.or(defaultPreview))
+}
+
+func (s *server) preview(x *exchange, def *jobpb.Schedule, anchor, after, count int64) error {
+	n, err := within("count", count, maxPreview)
+	if err != nil {
+		return err
+	}
+	t, err := schedule.New(def, anchor)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.openList("runs")
+	for _, ms := range t.List(after, int(n)) {
+		x.json.open()
+		x.json.instant("planned_at", ms)
+		x.json.text("local", job.FormatInstant(ms, t.OffsetOf(ms)))
+		x.json.shut()
+	}
+	x.json.shutList()
+	x.json.shut()
+	return nil
+}
+
+// scheduleRuns shows what became of the last runs, the latest first.
+func (s *server) scheduleRuns(x *exchange) error {
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	info, err := s.findSchedule(x, stale)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.openList("runs")
+	for i := len(info.State.Past) - 1; i >= 0; i-- {
+		x.json.pastRun(info.State.Past[i])
+	}
+	x.json.shutList()
+	x.json.shut()
+	return nil
+}
+
+func (w *writer) pastRun(p *jobpb.PastRun) {
+	w.open()
+	w.instant("planned_at", p.PlannedMs)
+	w.instant("at", p.AtMs)
+	w.text("outcome", outcomeNames[p.Outcome])
+	if p.Now {
+		w.boolean("now", true)
+	}
+	if p.Count > 0 {
+		w.number("count", p.Count)
+	}
+	if p.Id != "" {
+		w.text("id", p.Id)
+	}
+	if p.Seq != 0 {
+		w.number("seq", p.Seq)
+	}
+	if p.Code != jobpb.Code_OK {
+		w.text("code", string(job.CodeOfResult(p.Code)))
+	}
+	w.shut()
+}
+
+// schedule adds everything known of a schedule but its last runs.
+func (w *writer) schedule(info *jobpb.ScheduleInfo) {
+	s, st := info.Schedule, info.State
+	w.text("schedule", info.Name)
+	w.number("revision", st.Revision)
+	w.text("spec", s.Spec)
+	w.text("zone", s.Zone)
+	w.instant("start", s.StartMs)
+	w.instant("end", s.EndMs)
+	w.seconds("jitter", s.JitterMs)
+	w.text("overlap", overlapNames[s.Overlap])
+	w.text("missed", missedNames[s.Missed])
+	if s.Missed == jobpb.Missed_MISSED_ALL {
+		w.number("missed_max", uint64(s.MissedMax))
+	}
+	w.seconds("missed_after", s.MissedAfterMs)
+	w.boolean("paused", st.Paused)
+	if st.Trouble != "" {
+		w.text("trouble", st.Trouble)
+	}
+	w.instant("next_at", st.NextMs)
+	w.instant("created_at", st.CreatedMs)
+	w.instant("changed_at", st.ChangedMs)
+	w.name("counts")
+	w.b = append(w.b, '{')
+	w.number("started", st.Runs)
+	w.number("skipped", st.Skipped)
+	w.number("missed", st.Missed)
+	w.number("refused", st.Refused)
+	w.shut()
+	w.name("job")
+	w.b = append(w.b, '{')
+	w.template(s.Job)
+	w.shut()
+}
+
+// template adds the job of a schedule's runs; what the topic decides is left out.
+func (w *writer) template(a *jobpb.Add) {
+	w.text("topic", a.Topic)
+	w.number("priority", uint64(a.Priority))
+	if !a.TopicTtr {
+		w.seconds("ttr", a.TtrMs)
+	}
+	if !a.TopicAttempts {
+		w.number("max_attempts", uint64(a.MaxAttempts))
+	}
+	w.backoff(a.Extras.GetBackoff())
+	w.headers(a.Extras)
+	w.body("body", a.BodyKind, a.Body)
+}

@@ -1,0 +1,367 @@
+package api
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+	"tarry/schedule"
+)
+
+// timesRequest says when something runs.
+type timesRequest struct {
+	Spec  opt[string] `json:"spec"`
+	Zone  opt[string] `json:"zone"`
+	Start instant     `json:"start"`
+	End   instant     `json:"end"`
+}
+
+// scheduleRequest is a whole schedule.
+type scheduleRequest struct {
+	timesRequest
+	Jitter      opt[float64]    `json:"jitter"`
+	Overlap     opt[string]     `json:"overlap"`
+	Missed      opt[string]     `json:"missed"`
+	MissedMax   opt[int64]      `json:"missed_max"`
+	MissedAfter opt[float64]    `json:"missed_after"`
+	Job         opt[addRequest] `json:"job"`
+	Paused      opt[bool]       `json:"paused"`
+	IfRevision  opt[int64]      `json:"if_revision"`
+}
+
+const (
+	defaultZone      = "UTC"
+	defaultMissedMax = 10
+
+	defaultPreview = 10
+	maxPreview     = 100
+
+	// maxSchedulesPage bounds one page of schedules; it is the default as well.
+	maxSchedulesPage = 1000
+)
+
+var (
+	overlapNames = []string{jobpb.Overlap_OVERLAP_ALLOW: "allow", jobpb.Overlap_OVERLAP_SKIP: "skip"}
+	missedNames  = []string{jobpb.Missed_MISSED_SKIP: "skip", jobpb.Missed_MISSED_ONE: "one", jobpb.Missed_MISSED_ALL: "all"}
+	outcomeNames = []string{
+		jobpb.RunOutcome_RUN_STARTED: "started", jobpb.RunOutcome_RUN_SKIPPED: "skipped",
+		jobpb.RunOutcome_RUN_MISSED: "missed", jobpb.RunOutcome_RUN_REFUSED: "refused",
+	}
+)
+
+// fill sets when the schedule runs.
+func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
+	s.Spec, s.Zone = q.Spec.v, q.Zone.or(defaultZone)
+	if !q.Spec.set {
+		return job.Errorf(job.CodeInvalid, "spec is missing; it takes a cron expression, such as 30 2 * * *, or @every 90s")
+	}
+	if q.Start.set {
+		if s.StartMs, err = q.Start.millis("start", now); err != nil {
+			return err
+		}
+	}
+	if q.End.set {
+		s.EndMs, err = q.End.millis("end", now)
+	}
+	return err
+}
+
+// op checks the request and fills in what it leaves out.
+func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op, error) {
+	s := &jobpb.Schedule{}
+	if err := q.fill(s, now); err != nil {
+		return nil, err
+	}
+	if err := q.fillPolicies(s); err != nil {
+		return nil, err
+	}
+	if err := q.fillJob(s, maxBody, now); err != nil {
+		return nil, err
+	}
+	if err := job.CheckSchedule(s); err != nil {
+		return nil, err
+	}
+	if err := schedule.Check(s, now.UnixMilli()); err != nil {
+		return nil, err
+	}
+	put := &jobpb.PutSchedule{Name: name, Schedule: s}
+	if q.Paused.set {
+		put.Paused = &q.Paused.v
+	}
+	if q.IfRevision.set {
+		if q.IfRevision.v < 1 {
+			return nil, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be at least 1", q.IfRevision.v)
+		}
+		put.IfRevision = uint64(q.IfRevision.v)
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: put}}, nil
+}
+
+func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
+	if s.JitterMs, err = job.Millis("jitter", q.Jitter.v, job.MaxJitter); err != nil {
+		return err
+	}
+	if s.MissedAfterMs, err = job.Millis("missed_after", q.MissedAfter.or(job.DefaultMissedAfter.Seconds()), job.MaxMissedAfter); err != nil {
+		return err
+	}
+	overlap, err := wordOf("overlap", q.Overlap, overlapNames)
+	if err != nil {
+		return err
+	}
+	missed, err := wordOf("missed", q.Missed, missedNames)
+	if err != nil {
+		return err
+	}
+	s.Overlap, s.Missed = jobpb.Overlap(overlap), jobpb.Missed(missed)
+	if s.Missed == jobpb.Missed_MISSED_ALL {
+		s.MissedMax, err = within("missed_max", q.MissedMax.or(defaultMissedMax), job.MaxScheduleRuns)
+	} else if q.MissedMax.set {
+		err = job.Errorf(job.CodeInvalid, "missed_max goes with \"missed\":\"all\" only")
+	}
+	return err
+}
+
+// wordOf finds a word in a list; the first of them stands for a missing one.
+func wordOf(field string, v opt[string], names []string) (int, error) {
+	if !v.set {
+		return 0, nil
+	}
+	for i, name := range names {
+		if v.v == name {
+			return i, nil
+		}
+	}
+	return 0, job.Errorf(job.CodeInvalid, "%s is %.40q; it takes one of: %s", field, v.v, orNone(names))
+}
+
+// fillJob sets what is added with each run.
+func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time) error {
+	j := &q.Job.v
+	if !q.Job.set {
+		return job.Errorf(job.CodeInvalid, "job is missing; it takes what POST /v1/jobs takes, but for the fields that say when, and id")
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"id", j.ID.set}, {"delay", j.Delay.set}, {"due_at", j.DueAt.set}, {"if_exists", j.IfExists.set},
+		{"if_revision", j.IfRevision.set}, {"if_state", j.IfState.set},
+	} {
+		if f.set {
+			return job.Errorf(job.CodeInvalid, "job.%s is not a field of a schedule's job", f.name)
+		}
+	}
+	op, err := j.op(min(maxBody, job.MaxScheduleBodyBytes), now)
+	if err != nil {
+		e := asError(err)
+		return job.Errorf(e.Code, "job.%w", err)
+	}
+	s.Job = op.GetAdd()
+	return nil
+}
+
+// pathSchedule gives the name in the path.
+func (x *exchange) pathSchedule() (string, error) {
+	name, err := x.pathValue("name")
+	if err != nil {
+		return "", err
+	}
+	return name, job.CheckScheduleName("name", name)
+}
+
+func (s *server) putSchedule(x *exchange) error {
+	name, err := x.pathSchedule()
+	if err != nil {
+		return err
+	}
+	var q scheduleRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	op, err := q.op(name, s.MaxBodyBytes, time.Now())
+	if err != nil {
+		return err
+	}
+	r, err := s.doOne(x, op)
+	if err != nil {
+		return err
+	}
+	if !r.Existing && !r.Replaced {
+		x.status = http.StatusCreated
+	}
+	x.json.open()
+	x.json.schedulePut(r)
+	x.json.shut()
+	return nil
+}
+
+// schedulePut adds the members of a successful put.
+func (w *writer) schedulePut(r *jobpb.Result) {
+	w.boolean("success", true)
+	w.text("schedule", r.Id)
+	w.number("revision", r.ScheduleRevision)
+	w.boolean("existing", r.Existing)
+	if r.Replaced {
+		w.boolean("replaced", true)
+	}
+}
+
+// pauseSchedule handles POST /v1/schedules/{name}/pause and resume.
+func (s *server) pauseSchedule(paused bool) call {
+	return func(x *exchange) error {
+		name, err := x.pathSchedule()
+		if err != nil {
+			return err
+		}
+		var q struct{}
+		if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
+			return err
+		}
+		r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}})
+		if err != nil {
+			return err
+		}
+		x.json.open()
+		x.json.boolean("success", true)
+		x.json.text("schedule", r.Id)
+		x.json.number("revision", r.ScheduleRevision)
+		x.json.boolean("paused", paused)
+		x.json.shut()
+		return nil
+	}
+}
+
+func (s *server) deleteSchedule(x *exchange) error {
+	name, err := x.pathSchedule()
+	if err != nil {
+		return err
+	}
+	del := &jobpb.DeleteSchedule{Name: name}
+	if v := x.r.URL.Query().Get("if_revision"); v != "" {
+		if del.IfRevision, err = strconv.ParseUint(v, 10, 64); err != nil || del.IfRevision == 0 {
+			return job.Errorf(job.CodeInvalid, "if_revision is %.40q; it takes a whole number from 1 on", v)
+		}
+	}
+	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: del}})
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.text("schedule", r.Id)
+	x.json.shut()
+	return nil
+}
+
+// findSchedule reads the schedule in the path.
+func (s *server) findSchedule(x *exchange, stale bool) (*jobpb.ScheduleInfo, error) {
+	name, err := x.pathSchedule()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	info, err := s.Queue.Schedule(ctx, name, stale)
+	if err == nil {
+		err = x.claim(int64(len(info.Schedule.GetJob().GetBody())) + answerOverhead)
+	}
+	return info, err
+}
+
+func (s *server) getSchedule(x *exchange) error {
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	info, err := s.findSchedule(x, stale)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.schedule(info)
+	x.json.shut()
+	return nil
+}
+
+func (s *server) schedules(x *exchange) error {
+	query := x.r.URL.Query()
+	page := int64(maxSchedulesPage)
+	if v := query.Get("max"); v != "" {
+		var err error
+		if page, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return job.Errorf(job.CodeInvalid, "max is %.40q; it takes a whole number", v)
+		}
+		if _, err := within("max", page, maxSchedulesPage); err != nil {
+			return err
+		}
+	}
+	after := query.Get("after")
+	if after != "" {
+		if err := job.CheckRefID("after", after); err != nil {
+			return err
+		}
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	if err := x.claim(job.MaxScheduleListBytes); err != nil {
+		return err
+	}
+	list, err := s.Queue.Schedules(ctx, after, int(page), stale)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.openList("schedules")
+	size := 0
+	for _, info := range list {
+		x.json.open()
+		x.json.schedule(info)
+		x.json.shut()
+		size += info.Schedule.SizeVT() + info.State.SizeVT()
+	}
+	x.json.shutList()
+	if int64(len(list)) == page || size > job.MaxScheduleListBytes {
+		x.json.text("next", list[len(list)-1].Name)
+	}
+	x.json.shut()
+	return nil
+}
+
+// runSchedule handles POST /v1/schedules/{name}/run.
+func (s *server) runSchedule(x *exchange) error {
+	var q struct{}
+	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	info, err := s.findSchedule(x, false)
+	if err != nil {
+		return err
+	}
+	t, err := schedule.New(info.Schedule, info.State.AnchorMs)
+	if err != nil {
+		return err
+	}
+	run := &jobpb.ScheduledRun{OffsetS: t.OffsetOf(time.Now().UnixMilli())}
+	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{
+		Name: info.Name, Now: true, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
+	}}})
+	if err != nil {
+		return err
+	}
+	if !r.Existing {
+		x.status = http.StatusCreated
+	}
+	x.json.open()
+	x.json.added(r)
+	x.json.shut()
+	return nil
+}

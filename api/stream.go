@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	// maxStreams bounds the streams of a node, maxStreamCredit their credits
+	// together: each is a reservation that the node follows.
+	maxStreams      = 10_000
+	maxStreamCredit = 100_000
+
+	// maxStreamBytes bounds the bodies of the jobs that a stream takes at once,
+	// short of a single one that is larger.
+	maxStreamBytes = 1 << 20
+
+	// streamChunk is about what a stream writes at once. Jobs before it were
+	// delivered when the connection breaks, jobs in it and behind it were not.
+	streamChunk = 64 << 10
+
+	// streamPause is how long a stream waits when there is no leader, or no room.
+	streamPause = time.Second
+)
+
+// streamRoom counts what the streams of a node take.
+type streamRoom struct{ streams, credit intake }
+
+// publish makes metrics of what the streams take.
+func (r *streamRoom) publish(registry prometheus.Registerer) {
+	if registry == nil {
+		return
+	}
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tarry_streams", Help: "Streams of jobs that are open.",
+		}, func() float64 { return float64(r.streams.held.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tarry_stream_credit", Help: "Jobs that the open streams may hold unfinished, together.",
+		}, func() float64 { return float64(r.credit.held.Load()) }))
+}
+
+// stream is one long answer: jobs as they become ready, as far as the credit goes.
+// One goroutine does all of it: it waits either for jobs or for credit.
+type stream struct {
+	*exchange
+	streamOptions
+	watch job.Watch
+	// held are the reservations that the client has been given and that last, as
+	// far as this node knows.
+	held   map[job.Token]struct{}
+	buffer []byte    // the output before it is sent
+	given  int64     // jobs
+	last   time.Time // of the last write
+	broken bool      // a write failed
+}
+
+func (s *server) stream(x *exchange) error {
+	o, err := streamOptionsOf(x)
+	if err != nil {
+		return err
+	}
+	if s.Draining() {
+		return job.NotApplied("this node is stopping; use another")
+	}
+	if !s.streams.streams.claim(1) {
+		return job.Errorf(job.CodeOverloaded, "this node serves as many streams as it may (%d); use another node", maxStreams)
+	}
+	defer s.streams.streams.release(1)
+	if !s.streams.credit.claim(o.credit) {
+		return job.Errorf(job.CodeOverloaded, "the streams of this node have as much credit as they may (%d); use another node", maxStreamCredit)
+	}
+	defer s.streams.credit.release(o.credit)
+	t := &stream{exchange: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
+	defer t.watch.Close()
+	err = t.begin()
+	for err == nil {
+		err = t.step(x.r.Context())
+	}
+	t.end(err)
+	return nil
+}
+
+// begin sends the head of the answer, which shows the client that it is served.
+func (t *stream) begin() error {
+	t.sent = true
+	h := t.w.Header()
+	h.Set("Content-Type", t.format.contentType())
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies must not hold lines back
+	t.w.WriteHeader(http.StatusOK)
+	return t.event("open", func(w *writer) {
+		w.number("credit", uint64(t.credit))
+		w.seconds("heartbeat", t.heartbeat.Milliseconds())
+	})
+}
+
+// goodbye ends a stream in good order, with the reason that the client is told.
+type goodbye string
+
+func (g goodbye) Error() string { return string(g) }
+
+// step waits for one thing and deals with it. An error ends the stream.
+func (t *stream) step(ctx context.Context) error {
+	for _, ended := range t.watch.Take() {
+		delete(t.held, ended)
+	}
+	silent := t.heartbeat - time.Since(t.last)
+	free := min(t.credit-int64(len(t.held)), t.max-t.given)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case t.s.Draining():
+		return goodbye("this node stops; use another")
+	case t.given == t.max:
+		return goodbye("these were as many jobs as max says")
+	case silent <= 0:
+		return t.beat()
+	case free == 0:
+		return t.pause(ctx, silent)
+	}
+	jobs, err := t.s.Queue.Reserve(ctx, &jobpb.Reserve{
+		Topics: t.topics, Max: uint32(free), TtrMs: t.ttrMS, MaxBytes: maxStreamBytes, Consumer: t.consumer,
+	}, silent)
+	switch {
+	case len(jobs) > 0:
+		return t.hand(ctx, jobs)
+	case err == nil || ctx.Err() != nil:
+		return ctx.Err()
+	case outcomes[job.CodeOf(err)] != "":
+		return t.pause(ctx, min(silent, streamPause)) // between leaders, say
+	}
+	return err
+}
+
+// pause waits for d, but not once reservations end or the node drains.
+func (t *stream) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.watch.Wake():
+	case <-t.s.Drained:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// hand gives jobs to the client. Those that it did not get go back at once.
+func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
+	if ctx.Err() != nil {
+		t.s.giveBack(t.exchange, jobs)
+		return ctx.Err()
+	}
+	room := answerBytes(jobs)
+	if !t.s.intake.claim(room) {
+		t.s.giveBack(t.exchange, jobs)
+		return t.pause(ctx, streamPause)
+	}
+	defer t.s.intake.release(room)
+	tokens := make([]job.Token, len(jobs))
+	for i, j := range jobs {
+		tokens[i] = job.Token{Shard: theShard, Seq: j.Seq, Generation: j.Generation}
+	}
+	err := t.watch.Add(tokens)
+	for len(jobs) > 0 && err == nil {
+		n := t.encode(jobs)
+		if err = t.flush(); err == nil {
+			for _, k := range tokens[:n] {
+				t.held[k] = struct{}{}
+			}
+			t.given += int64(n)
+			jobs, tokens = jobs[n:], tokens[n:]
+		}
+	}
+	if len(jobs) > 0 {
+		t.s.giveBack(t.exchange, jobs)
+	}
+	return err
+}
+
+// encode puts jobs into the output until it is full, and says how many.
+func (t *stream) encode(jobs []*jobpb.Reserved) (n int) {
+	for n < len(jobs) && len(t.buffer) < streamChunk {
+		j := jobs[n]
+		t.line("job", func(w *writer) { w.reserved(j) })
+		n++
+	}
+	return n
+}
+
+// end says goodbye as far as anybody listens, and gives back what the client
+// held if it wanted that. A client that is sent away goes on with its jobs.
+func (t *stream) end(err error) {
+	var bye goodbye
+	switch e := asError(err); {
+	case t.broken || t.r.Context().Err() != nil:
+	case errors.As(err, &bye):
+		_ = t.event("bye", func(w *writer) { w.text("reason", string(bye)) })
+		return
+	default:
+		t.s.Logger.Error("a stream failed", "error", err)
+		_ = t.event("error", func(w *writer) { w.failure(e) })
+	}
+	for _, ended := range t.watch.Take() {
+		delete(t.held, ended)
+	}
+	if t.release && len(t.held) > 0 {
+		t.giveUp()
+	}
+}
+
+// giveUp releases what the client of an ended connection holds.
+func (t *stream) giveUp() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.r.Context()), giveBackTimeout)
+	defer cancel()
+	var ops []*jobpb.Op
+	for k := range t.held {
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+			Ref: &jobpb.Ref{Seq: k.Seq, Generation: k.Generation}, Returned: true,
+		}}})
+	}
+	if _, err := doOps(ctx, t.s.Queue, ops); err != nil {
+		t.s.Logger.Warn("jobs of a stream that ended could not be given back; they return when their time to run is over",
+			"jobs", len(ops), "error", err)
+	}
+}

@@ -1,0 +1,241 @@
+package api
+
+import (
+	"errors"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/job"
+)
+
+// streamOptions is what a client asks of a stream.
+type streamOptions struct {
+	topics    []string
+	credit    int64
+	max       int64 // jobs until the stream ends
+	ttrMS     int64 // 0: each job's own
+	consumer  string
+	heartbeat time.Duration
+	release   bool // what is held when the connection ends
+	format    streamFormat
+}
+
+type streamRequest struct {
+	Topics    opt[[]string] `json:"topics"`
+	Credit    opt[int64]    `json:"credit"`
+	Max       opt[int64]    `json:"max"`
+	TTR       opt[float64]  `json:"ttr"`
+	Heartbeat opt[float64]  `json:"heartbeat"`
+	OnClose   opt[string]   `json:"on_close"`
+	Consumer  opt[string]   `json:"consumer"`
+}
+
+var streamQuery = []string{"topics", "credit", "max", "ttr", "heartbeat", "on_close", "consumer"}
+
+const (
+	defaultHeartbeat = 15
+	minHeartbeat     = time.Second
+	maxHeartbeat     = 5 * time.Minute
+)
+
+func streamOptionsOf(x *exchange) (streamOptions, error) {
+	var q streamRequest
+	var err error
+	if x.r.Method == http.MethodPost {
+		err = x.decode(maxSmallRequest, &q)
+		if err == nil && x.r.URL.RawQuery != "" {
+			err = job.Errorf(job.CodeInvalid, "a stream is asked for in the query string of a GET or in the JSON of a POST, not in both")
+		}
+	} else {
+		err = q.fromQuery(x)
+	}
+	if err != nil {
+		return streamOptions{}, err
+	}
+	o, err := q.check()
+	o.format = formatOf(x.r.Header.Values("Accept"))
+	return o, err
+}
+
+// fromQuery reads the query string of a GET. Unlike other GETs it changes the
+// queue, so a page of another origin may not make a browser send it.
+func (q *streamRequest) fromQuery(x *exchange) error {
+	if x.r.Method != http.MethodGet {
+		return job.Errorf(codeMethod, "a stream is a GET or a POST, not a %s", x.r.Method)
+	}
+	asWrite := x.r.WithContext(x.r.Context())
+	asWrite.Method = http.MethodPost
+	if http.NewCrossOriginProtection().Check(asWrite) != nil {
+		return x.s.crossOrigin(x)
+	}
+	values := x.r.URL.Query()
+	if values.Has("topics") {
+		q.Topics = opt[[]string]{true, strings.Split(values.Get("topics"), ",")}
+	}
+	if values.Has("consumer") {
+		q.Consumer = opt[string]{true, values.Get("consumer")}
+	}
+	if values.Has("on_close") {
+		q.OnClose = opt[string]{true, values.Get("on_close")}
+	}
+	return errors.Join(
+		numberIn(values, "credit", &q.Credit), numberIn(values, "max", &q.Max),
+		secondsIn(values, "ttr", &q.TTR), secondsIn(values, "heartbeat", &q.Heartbeat))
+}
+
+func numberIn(values url.Values, name string, to *opt[int64]) error {
+	if !values.Has(name) {
+		return nil
+	}
+	v, err := strconv.ParseInt(values.Get(name), 10, 64)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a whole number", name, values.Get(name))
+	}
+	*to = opt[int64]{true, v}
+	return nil
+}
+
+func secondsIn(values url.Values, name string, to *opt[float64]) error {
+	if !values.Has(name) {
+		return nil
+	}
+	v, err := strconv.ParseFloat(values.Get(name), 64)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a number of seconds", name, values.Get(name))
+	}
+	*to = opt[float64]{true, v}
+	return nil
+}
+
+func (q *streamRequest) check() (o streamOptions, err error) {
+	if o.topics, err = checkTopics(q.Topics.v); err != nil {
+		return o, err
+	}
+	o.consumer = q.Consumer.v
+	if err := job.CheckConsumer("consumer", o.consumer); err != nil {
+		return o, err
+	}
+	credit, err := within("credit", q.Credit.or(1), job.MaxReserve)
+	if err != nil {
+		return o, err
+	}
+	o.credit, o.max = int64(credit), q.Max.or(math.MaxInt64)
+	if o.max < 1 {
+		return o, job.Errorf(job.CodeInvalid, "max is %d; it must be at least 1", o.max)
+	}
+	if q.TTR.set {
+		if o.ttrMS, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
+			return o, err
+		}
+	}
+	beat, err := job.Millis("heartbeat", q.Heartbeat.or(defaultHeartbeat), maxHeartbeat)
+	if err != nil {
+		return o, err
+	}
+	o.heartbeat = time.Duration(beat) * time.Millisecond
+	if o.heartbeat < minHeartbeat {
+		return o, job.Errorf(job.CodeInvalid, "heartbeat is %v s; it must be at least %v s", q.Heartbeat.v, minHeartbeat.Seconds())
+	}
+	switch q.OnClose.or("keep") {
+	case "keep":
+	case "release":
+		o.release = true
+	default:
+		return o, job.Errorf(job.CodeInvalid, "on_close is %.40q; it takes keep or release", q.OnClose.v)
+	}
+	return o, nil
+}
+
+// streamFormat is how the events of a stream are framed.
+type streamFormat int
+
+const (
+	lines        streamFormat = iota // one JSON object a line
+	serverEvents                     // text/event-stream, for browsers
+)
+
+func (f streamFormat) contentType() string {
+	if f == serverEvents {
+		return "text/event-stream"
+	}
+	return "application/x-ndjson"
+}
+
+// formatOf gives server-sent events to those that name them.
+func formatOf(accept []string) streamFormat {
+	for _, list := range accept {
+		for kind := range strings.SplitSeq(list, ",") {
+			if name, _, err := mime.ParseMediaType(kind); err == nil && name == "text/event-stream" {
+				return serverEvents
+			}
+		}
+	}
+	return lines
+}
+
+// line adds an event to the output. A JSON body keeps its bytes but for line
+// ends, which stand between its values and never within: they become spaces.
+func (t *stream) line(name string, members func(*writer)) {
+	w := &t.json
+	w.b = w.b[:0]
+	w.open()
+	w.text("event", name)
+	members(w)
+	w.shut()
+	for i, c := range w.b {
+		if c == '\n' || c == '\r' {
+			w.b[i] = ' '
+		}
+	}
+	b := t.buffer
+	if t.format == serverEvents {
+		b = append(b, "event: "...)
+		b = append(b, name...)
+		b = append(b, "\ndata: "...)
+	}
+	b = append(b, w.b...)
+	b = append(b, '\n')
+	if t.format == serverEvents {
+		b = append(b, '\n')
+	}
+	t.buffer = b
+}
+
+// event sends one event.
+func (t *stream) event(name string, members func(*writer)) error {
+	t.line(name, members)
+	return t.flush()
+}
+
+// beat shows the client that the line is alive, and the server whether it is.
+func (t *stream) beat() error {
+	if t.format == serverEvents {
+		t.buffer = append(t.buffer, ": heartbeat\n\n"...)
+		return t.flush()
+	}
+	return t.event("heartbeat", func(*writer) {})
+}
+
+// flush sends the output to the network. A client that does not take it in time
+// is given up.
+func (t *stream) flush() error {
+	allowWrite(t.w, t.s.Timeout)
+	_, err := t.w.Write(t.buffer)
+	if err == nil {
+		err = flush(t.w)
+	}
+	t.buffer = t.buffer[:0]
+	if cap(t.buffer) > maxPooledBytes {
+		t.buffer = nil
+	}
+	if cap(t.json.b) > maxPooledBytes {
+		t.json.b = nil
+	}
+	t.last, t.broken = time.Now(), err != nil
+	return err
+}

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// sweepStep is how many jobs one command of a sweep looks at and changes at most,
+// so that other commands are not held up for long.
+const sweepStep = 1000
+
+// sweepRequest names the jobs of a topic that something is to be done to.
+type sweepRequest struct {
+	Max    opt[int64]         `json:"max"`
+	All    opt[bool]          `json:"all"`
+	Filter opt[filterRequest] `json:"filter"`
+}
+
+// most is how many jobs at most; all of them is a number that is never reached.
+func (q *sweepRequest) most() (uint64, error) {
+	switch {
+	case q.Max.set && q.All.v:
+		return 0, job.Errorf(job.CodeInvalid, "max and all are both given; give one")
+	case q.All.v:
+		return math.MaxUint64, nil
+	case !q.Max.set:
+		return 0, job.Errorf(job.CodeInvalid, "max is missing; it takes 1 to %d; or give all", job.MaxKick)
+	}
+	n, err := within("max", q.Max.v, job.MaxKick)
+	return uint64(n), err
+}
+
+func (q *sweepRequest) filter() (*jobpb.Filter, error) {
+	if !q.Filter.set {
+		return nil, nil
+	}
+	return q.Filter.v.proto(time.Now())
+}
+
+// repeat applies the commands that step makes, one after the other, until one
+// says that it was the last, most jobs are done, or half of the call's time is
+// over: then there is more. step is told how many jobs are left and the result
+// before, nil at first.
+func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	end := time.Now().Add(s.Timeout / 2)
+	var last *jobpb.Result
+	for {
+		r, err := oneOf(ctx, s.Queue, step(most-done, last))
+		if err != nil && done > 0 {
+			return 0, false, job.Unknown("the first %d jobs were done; then: %w", done, err)
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		last, done = r, done+uint64(r.Count)
+		if r.Next == nil && !r.More {
+			return done, false, nil
+		}
+		if done >= most || !time.Now().Before(end) {
+			return done, true, nil
+		}
+	}
+}
+
+func oneOf(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
+	results, err := doOps(ctx, q, []*jobpb.Op{op})
+	if err != nil {
+		return nil, err
+	}
+	return results[0], job.ResultError(results[0])
+}
+
+// swept answers with how many jobs there were, and whether there are more.
+func (x *exchange) swept(word string, done uint64, more bool) {
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.number(word, done)
+	if more {
+		x.json.boolean("more", true)
+	}
+	x.json.shut()
+}
+
+// kickTopic handles POST /v1/topics/{topic}/kick.
+func (s *server) kickTopic(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q struct {
+		sweepRequest
+		Rate    opt[float64] `json:"rate"`
+		ToTopic opt[string]  `json:"to_topic"`
+	}
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	most, err := q.most()
+	if err != nil {
+		return err
+	}
+	filter, err := q.filter()
+	if err != nil {
+		return err
+	}
+	rate, err := rateMilli(q.Rate)
+	if err != nil {
+		return err
+	}
+	if q.ToTopic.set {
+		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
+			return err
+		}
+	}
+	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
+			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.v,
+			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetNext()},
+		}}}
+	})
+	if err == nil {
+		x.swept("kicked", done, more)
+	}
+	return err
+}
+
+// maxRate bounds the rate of a kick, in jobs a second.
+const maxRate = 1_000_000
+
+// rateMilli is a rate in jobs in a thousand seconds; 0 for none.
+func rateMilli(rate opt[float64]) (uint32, error) {
+	if !rate.set {
+		return 0, nil
+	}
+	if !(rate.v >= 0.001 && rate.v <= maxRate) {
+		return 0, job.Errorf(job.CodeInvalid, "rate is %v jobs a second; it must be between 0.001 and %d", rate.v, maxRate)
+	}
+	return uint32(math.Round(rate.v * 1000)), nil
+}
+
+// purge handles POST /v1/topics/{topic}/purge.
+func (s *server) purge(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q struct {
+		sweepRequest
+		State opt[string] `json:"state"`
+	}
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	state := statesByName[q.State.v]
+	if state == jobpb.State_STATE_NONE || state == jobpb.State_STATE_RESERVED || state > jobpb.State_STATE_DEAD {
+		return job.Errorf(job.CodeInvalid, "state is %.40q; it takes dead, delayed or ready", q.State.v)
+	}
+	most, err := q.most()
+	if err != nil {
+		return err
+	}
+	filter, err := q.filter()
+	if err != nil {
+		return err
+	}
+	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
+			Topic: topic, State: state, Max: uint32(min(left, sweepStep)),
+			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetNext()},
+		}}}
+	})
+	if err == nil {
+		x.swept("deleted", done, more)
+	}
+	return err
+}
+
+// moveTopic handles POST /v1/topics/{topic}/move.
+func (s *server) moveTopic(x *exchange) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q struct {
+		To     opt[string]   `json:"to"`
+		States opt[[]string] `json:"states"`
+	}
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	if err := job.CheckTopic("to", q.To.v); err != nil {
+		return err
+	}
+	if q.To.v == topic {
+		return job.Errorf(job.CodeInvalid, "to is %.40q, the topic itself", topic)
+	}
+	if q.States.set && len(q.States.v) == 0 {
+		return job.Errorf(job.CodeInvalid, "states is empty; it takes a list of delayed, ready, reserved and dead")
+	}
+	var states []jobpb.State
+	for _, name := range q.States.v {
+		state, ok := statesByName[name]
+		if !ok || state > jobpb.State_STATE_DEAD {
+			return job.Errorf(job.CodeInvalid, "states has %.40q; it takes delayed, ready, reserved and dead", name)
+		}
+		states = append(states, state)
+	}
+	done, more, err := s.repeat(x, math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.v, States: states, Max: sweepStep}}}
+	})
+	if err == nil {
+		x.swept("moved", done, more)
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+func TestHistoryOfARetainedJob(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	set, err := c.SetSettings(ctx, "mail", client.Settings{Retain: client.Duration{Duration: time.Minute}}, client.AnyRevision)
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, set.Settings.Retain.Duration)
+	_, err = c.Add(ctx, client.Add{Topic: "mail", ID: "a/b", Body: client.Text("x")})
+	require.NoError(t, err)
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}, Consumer: "w"})
+	require.NoError(t, err)
+	require.NoError(t, c.Finish(ctx, jobs[0].Ref()))
+
+	j, err := c.Get(ctx, "a/b")
+	require.NoError(t, err)
+	require.Equal(t, "finished", j.State)
+	require.False(t, j.FinishedAt.IsZero())
+	require.Equal(t, "x", string(j.Bytes()))
+	again, err := c.Add(ctx, client.Add{Topic: "mail", ID: "a/b", Body: client.Text("x")})
+	require.NoError(t, err)
+	require.True(t, again.Existing)
+	require.Equal(t, "finished", again.State)
+	h, err := c.History(ctx, "a/b")
+	require.NoError(t, err)
+	require.Equal(t, "finished", h.State)
+	require.Len(t, h.Events, 3)
+	require.Equal(t, client.Event{At: h.Events[1].At, Event: "reserved", State: "reserved", Attempt: 1, Consumer: "w"}, h.Events[1])
+	topic, err := c.Topic(ctx, "mail")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, topic.Retained)
+
+	_, err = c.History(ctx, "nobody")
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+	_, err = c.History(ctx, "")
+	require.Error(t, err)
+}

@@ -1,0 +1,32 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+func TestLimitsOfATopic(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	limits := client.Settings{MaxReserved: new(uint64(2)), Rate: new(0.5), Burst: new(uint64(1))}
+	set, err := c.SetSettings(ctx, "mail", limits, 0)
+	require.NoError(t, err)
+	require.Equal(t, limits, set.Settings)
+	for range 3 {
+		_, err = c.Add(ctx, client.Add{Topic: "mail", Body: client.Text("x")})
+		require.NoError(t, err)
+	}
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}, Max: 3})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	topic, err := c.Topic(ctx, "mail")
+	require.NoError(t, err)
+	require.False(t, topic.ThrottledUntil.IsZero())
+	changed, err := c.ChangeSettings(ctx, "mail", client.Settings{}, "rate", "burst")
+	require.NoError(t, err)
+	require.Equal(t, client.Settings{MaxReserved: new(uint64(2))}, changed.Settings)
+}

@@ -1,0 +1,101 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Filter says which jobs are meant: those that fit all that is set. Ranges of
+// time do not include their end.
+type Filter struct {
+	IDPrefix string    `json:"id_prefix,omitzero"`
+	Reason   string    `json:"reason,omitzero"` // a part of the reason or of the last error
+	DueFrom  time.Time `json:"due_from,omitzero"`
+	DueTo    time.Time `json:"due_to,omitzero"`
+	DiedFrom time.Time `json:"died_from,omitzero"` // fits only dead jobs, as DiedTo does
+	DiedTo   time.Time `json:"died_to,omitzero"`
+	// Headers that a job must have, with these values.
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// List asks for jobs: those of Topic, in the order of the states delayed, ready,
+// reserved and dead and within each as the server orders them; or, with
+// IDPrefix, by id, of one topic or (with Topic empty) of all.
+type List struct {
+	Topic string
+	State string // one of the four; empty: any
+	Filter
+	Bodies bool // with the bodies of the jobs
+	Page   int  // jobs in one answer, 1 to 1000; 0 means 100
+}
+
+// Jobs lists jobs, one answer of the server after the other, until the caller
+// stops, there are no more or a request fails; then the error comes last, with a
+// nil job. Each answer is the state at one instant, all together are not.
+func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
+	return func(yield func(*Job, error) bool) {
+		for cursor := ""; ; {
+			page, next, err := c.JobsPage(ctx, q, cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page {
+				if !yield(&page[i], nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+// JobsPage gives one page of what Jobs lists; cursor is empty for the first one.
+// next is the cursor of the next page, empty when there is none. A page may be
+// short, or empty, and still have a next.
+func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Job, next string, err error) {
+	path := "/v1/jobs"
+	if q.Topic != "" {
+		path = "/v1/topics/" + segment(q.Topic) + "/jobs"
+	}
+	if query := q.query(cursor); len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var out struct {
+		Jobs []Job  `json:"jobs"`
+		Next string `json:"next"`
+	}
+	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	return out.Jobs, out.Next, err
+}
+
+func (q List) query(cursor string) url.Values {
+	query := url.Values{}
+	for name, v := range map[string]string{"state": q.State, "id_prefix": q.IDPrefix, "reason": q.Reason, "cursor": cursor} {
+		if v != "" {
+			query.Set(name, v)
+		}
+	}
+	for name, at := range map[string]time.Time{"due_from": q.DueFrom, "due_to": q.DueTo, "died_from": q.DiedFrom, "died_to": q.DiedTo} {
+		if !at.IsZero() {
+			query.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	for name, v := range q.Headers {
+		query.Set("header."+name, v)
+	}
+	if q.Bodies {
+		query.Set("body", "true")
+	}
+	if q.Page != 0 {
+		query.Set("max", strconv.Itoa(q.Page))
+	}
+	return query
+}

@@ -1,0 +1,114 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+// bury makes dead jobs of a topic that has no ready one.
+func bury(t *testing.T, c *client.Client, topic string, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := c.Add(t.Context(), client.Add{ID: id, Topic: topic, Body: client.Text(id), Headers: map[string]string{"first": id[:1]}})
+		require.NoError(t, err)
+		_, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{topic}})
+		require.NoError(t, err)
+		_, err = c.Bury(t.Context(), client.Ref{ID: id}, client.Bury{Reason: "no " + id})
+		require.NoError(t, err)
+	}
+}
+
+func ids(t *testing.T, c *client.Client, q client.List) (list []string) {
+	t.Helper()
+	for j, err := range c.Jobs(t.Context(), q) {
+		require.NoError(t, err)
+		list = append(list, j.ID)
+	}
+	return list
+}
+
+func TestJobsAreListedOverPages(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	bury(t, c, "t/1", "a1", "b1", "a2", "a3")
+	_, err := c.Add(t.Context(), client.Add{ID: "d", Topic: "t/1", Body: client.Text("x"), Delay: time.Hour})
+	require.NoError(t, err)
+	soon := time.Now().Add(time.Minute)
+	for _, c2 := range []struct {
+		q    client.List
+		want []string
+	}{
+		{client.List{Topic: "t/1", Page: 2}, []string{"d", "a1", "b1", "a2", "a3"}},
+		{client.List{Topic: "t/1", State: "dead", Page: 1}, []string{"a1", "b1", "a2", "a3"}},
+		{client.List{Filter: client.Filter{IDPrefix: "a"}, Page: 1}, []string{"a1", "a2", "a3"}},
+		{client.List{Topic: "t/1", Filter: client.Filter{Reason: "no b"}}, []string{"b1"}},
+		{client.List{Topic: "t/1", Filter: client.Filter{Headers: map[string]string{"first": "b"}}}, []string{"b1"}},
+		{client.List{Topic: "t/1", Filter: client.Filter{DueFrom: soon}}, []string{"d"}},
+		{client.List{Topic: "t/1", State: "dead", Filter: client.Filter{DueTo: soon, DiedTo: soon, DiedFrom: soon.Add(-time.Hour)}}, []string{"a1", "b1", "a2", "a3"}},
+	} {
+		require.Equal(t, c2.want, ids(t, c, c2.q), "%+v", c2.q)
+	}
+	for j, err := range c.Jobs(t.Context(), client.List{Topic: "t/1", State: "dead", Bodies: true, Page: 1}) {
+		require.NoError(t, err)
+		require.Equal(t, "a1", string(j.Bytes()))
+		break // and no further page is asked for
+	}
+}
+
+func TestAListingEndsWithItsError(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	for range c.Jobs(t.Context(), client.List{Topic: "t"}) {
+		require.Fail(t, "there is none")
+	}
+	var got []error
+	for j, err := range c.Jobs(t.Context(), client.List{Topic: "t", State: "gone"}) {
+		require.Nil(t, j)
+		got = append(got, err)
+	}
+	require.Len(t, got, 1)
+	require.ErrorContains(t, got[0], `state is "gone"`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range c.Jobs(ctx, client.List{Topic: "t"}) {
+		require.Error(t, err)
+	}
+}
+
+func TestManyJobsAtOnce(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	bury(t, c, "t", "a1", "b1", "a2", "a3")
+	for i, step := range []struct {
+		do   func() (client.Swept, error)
+		want client.Swept
+	}{
+		{func() (client.Swept, error) {
+			return c.KickMany(ctx, "t", client.KickMany{Sweep: client.Sweep{Max: 1, Filter: client.Filter{IDPrefix: "a"}}, ToTopic: "u"})
+		}, client.Swept{Count: 1, More: true}},
+		{func() (client.Swept, error) {
+			return c.KickMany(ctx, "t", client.KickMany{Sweep: client.Sweep{Filter: client.Filter{Reason: "b1"}}, Rate: 0.5})
+		}, client.Swept{Count: 1}},
+		{func() (client.Swept, error) { return c.Purge(ctx, "t", "dead", client.Sweep{Max: 1}) }, client.Swept{Count: 1, More: true}},
+		{func() (client.Swept, error) { return c.MoveTopic(ctx, "t", "u", "dead") }, client.Swept{Count: 1}},
+		{func() (client.Swept, error) { return c.MoveTopic(ctx, "u", "v") }, client.Swept{Count: 2}},
+	} {
+		got, err := step.do()
+		require.NoError(t, err, "step %d", i)
+		require.Equal(t, step.want, got, "step %d", i)
+	}
+	require.Equal(t, []string{"a1", "a3"}, ids(t, c, client.List{Topic: "v"}))
+	changed, err := c.KickTo(ctx, "a3", "w")
+	require.NoError(t, err)
+	require.Equal(t, "ready", changed.State)
+	changed, err = c.Move(ctx, client.Ref{ID: "a3"}, "v")
+	require.NoError(t, err)
+	require.Equal(t, "ready", changed.State)
+	_, err = c.Purge(ctx, "v", "reserved", client.Sweep{})
+	require.ErrorContains(t, err, "dead, delayed or ready")
+	require.Empty(t, ids(t, c, client.List{Topic: "w"}))
+}

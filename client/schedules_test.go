@@ -1,0 +1,73 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+func TestASchedulesLifeThroughTheClient(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	s := client.Schedule{
+		Spec: "0 30 2 * * *", Zone: "Europe/Berlin", Jitter: client.Duration{Duration: time.Minute}, Missed: "all", MissedMax: 3,
+		Job: client.ScheduledJob{Topic: "report", Body: client.JSON([]byte(`{"for":"{{planned}}"}`)), Headers: map[string]string{"a": "b"}},
+	}
+	put, err := c.PutSchedule(ctx, "nightly", s, 0)
+	require.NoError(t, err)
+	require.False(t, put.Existing || put.Replaced)
+	again, err := c.PutSchedule(ctx, "nightly", s, 0)
+	require.NoError(t, err)
+	require.True(t, again.Existing)
+	s.Overlap = "skip"
+	_, err = c.PutSchedule(ctx, "nightly", s, put.Revision+7)
+	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+	put, err = c.PutSchedule(ctx, "nightly", s, put.Revision)
+	require.NoError(t, err)
+	require.True(t, put.Replaced)
+
+	got, err := c.Schedule(ctx, "nightly")
+	require.NoError(t, err)
+	require.Equal(t, []any{"nightly", put.Revision, "skip", 30 * time.Second, `{"for":"{{planned}}"}`, "b"},
+		[]any{got.Name, got.Revision, got.Overlap, got.MissedAfter.Duration, string(got.Job.Value), got.Job.Headers["a"]})
+	require.False(t, got.NextAt.IsZero())
+	list, next, err := c.Schedules(ctx, "", 0)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Equal(t, *got, list[0])
+	planned, err := c.PreviewSchedule(ctx, "nightly", 2)
+	require.NoError(t, err)
+	require.Len(t, planned, 2)
+	require.Equal(t, got.NextAt, planned[0].At)
+
+	added, err := c.RunSchedule(ctx, "nightly")
+	require.NoError(t, err)
+	require.Equal(t, "ready", added.State)
+	runs, err := c.ScheduleRuns(ctx, "nightly")
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, []any{"started", true, added.ID}, []any{runs[0].Outcome, runs[0].Now, runs[0].ID})
+
+	require.NoError(t, c.PauseSchedule(ctx, "nightly"))
+	got, err = c.Schedule(ctx, "nightly")
+	require.NoError(t, err)
+	require.True(t, got.Paused && got.NextAt.IsZero())
+	require.NoError(t, c.ResumeSchedule(ctx, "nightly"))
+	require.Equal(t, client.CodeConditionFailed, client.CodeOf(c.DeleteSchedule(ctx, "nightly", put.Revision)))
+	require.NoError(t, c.DeleteSchedule(ctx, "nightly", 0))
+	require.Equal(t, client.CodeNotFound, client.CodeOf(c.DeleteSchedule(ctx, "nightly", 0)))
+}
+
+func TestASpecIsTriedWithoutBeingKept(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	after := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)
+	runs, err := c.PreviewSpec(t.Context(), client.Schedule{Spec: "30 2 * * *", Zone: "Europe/Berlin"}, after, 2)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"}, []string{runs[0].Local, runs[1].Local})
+	_, err = c.PreviewSpec(t.Context(), client.Schedule{Spec: "30 25 * * *"}, time.Time{}, 2)
+	require.ErrorContains(t, err, "for the hour, at byte 4")
+}

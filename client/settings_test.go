@@ -1,0 +1,79 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+func TestSettingsOfATopic(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	set, err := c.SetSettings(ctx, "a/b", client.Settings{MaxPending: new(uint64(1))}, 0)
+	require.NoError(t, err)
+	require.Equal(t, client.TopicSettings{Topic: "a/b", Revision: 1, Settings: client.Settings{MaxPending: new(uint64(1))}}, set)
+	_, err = c.SetSettings(ctx, "a/b", client.Settings{}, 0)
+	require.Equal(t, client.CodeConditionFailed, client.CodeOf(err))
+
+	_, err = c.Add(ctx, client.Add{Topic: "a/b", Body: client.Text("1")})
+	require.NoError(t, err)
+	_, err = c.Add(ctx, client.Add{Topic: "a/b", Body: client.Text("2")})
+	require.Equal(t, client.CodeTopicFull, client.CodeOf(err))
+
+	changed, err := c.ChangeSettings(ctx, "a/b", client.Settings{MaxPending: new(uint64(0))})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, changed.Revision)
+	got, err := c.Settings(ctx, "a/b")
+	require.NoError(t, err)
+	require.Equal(t, changed, got)
+	topic, err := c.Topic(ctx, "a/b")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, topic.SettingsRevision)
+	all, next, err := c.AllSettings(ctx, "", 1)
+	require.NoError(t, err)
+	require.Equal(t, []client.TopicSettings{got}, all)
+	all, _, err = c.AllSettings(ctx, next, 1)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	changed, err = c.ChangeSettings(ctx, "a/b", client.Settings{Expire: client.Duration{Duration: time.Hour}})
+	require.NoError(t, err)
+	require.Equal(t, client.Settings{MaxPending: new(uint64(0)), Expire: client.Duration{Duration: time.Hour}, Expiry: "drop"}, changed.Settings)
+	changed, err = c.ChangeSettings(ctx, "a/b", client.Settings{}, "max_pending", "expire", "expiry")
+	require.NoError(t, err)
+	require.Zero(t, changed.Revision)
+}
+
+func TestAPausedTopicHandsNothingOut(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	_, err := c.Add(ctx, client.Add{Topic: "t", Body: client.Text("1")})
+	require.NoError(t, err)
+	p, err := c.Pause(ctx, "t", 0)
+	require.NoError(t, err)
+	require.Equal(t, client.Pause{Paused: true}, p)
+	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	require.Empty(t, jobs)
+	end := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	p, err = c.PauseUntil(ctx, "t", end)
+	require.NoError(t, err)
+	require.Equal(t, client.Pause{Paused: true, Until: end}, p)
+	p, err = c.Pause(ctx, "t", 2*time.Hour)
+	require.NoError(t, err)
+	require.True(t, p.Until.After(end))
+	topic, err := c.Topic(ctx, "t")
+	require.NoError(t, err)
+	require.Equal(t, p, client.Pause{Paused: topic.Paused, Until: topic.PausedUntil})
+	p, err = c.Resume(ctx, "t")
+	require.NoError(t, err)
+	require.Equal(t, client.Pause{}, p)
+	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
+	require.NoError(t, err)
+	require.Len(t, jobs, 1)
+	_, err = c.Resume(ctx, "none")
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tarry/client"
+)
+
+// filterFlags are the flags that say which jobs are meant.
+type filterFlags struct {
+	client.Filter
+	dueFrom, dueTo, diedFrom, diedTo instant
+}
+
+func (f *filterFlags) register(c *clientCommand) {
+	c.flags.StringVar(&f.IDPrefix, "id-prefix", "", "only jobs whose id starts with this `text`")
+	c.flags.StringVar(&f.Reason, "reason", "", "only jobs with this `text` in their reason or last error")
+	c.flags.Var(&f.dueFrom, "due-from", "only jobs that are due at this `instant` or later, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&f.dueTo, "due-to", "only jobs that are due before this `instant`")
+	c.flags.Var(&f.diedFrom, "died-from", "only jobs that died at this `instant` or later")
+	c.flags.Var(&f.diedTo, "died-to", "only jobs that died before this `instant`")
+	c.flags.Func("header", "only jobs with this header, `name=value`; may be repeated", func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return fmt.Errorf("%q is not of the form name=value", text)
+		}
+		if f.Headers == nil {
+			f.Headers = map[string]string{}
+		}
+		f.Headers[name] = value
+		return nil
+	})
+}
+
+// filter is what the flags say.
+func (f *filterFlags) filter() client.Filter {
+	f.DueFrom, f.DueTo, f.DiedFrom, f.DiedTo = f.dueFrom.t, f.dueTo.t, f.diedFrom.t, f.diedTo.t
+	return f.Filter
+}
+
+func runList(ctx context.Context, args []string, std streams) int {
+	c := newCommand("list", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics.",
+		"tarry list mail --state dead --reason 'no route'", 0, 1)
+	var f filterFlags
+	f.register(c)
+	var q client.List
+	var most int
+	c.flags.StringVar(&q.State, "state", "", "only jobs in this `state`: delayed, ready, reserved or dead")
+	c.flags.BoolVar(&q.Bodies, "bodies", false, "show the bodies, too")
+	c.flags.IntVar(&most, "max", 100, "`number` of jobs to show at most; 0 for all")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		q.Filter = f.filter()
+		switch {
+		case len(args) == 1:
+			q.Topic = args[0]
+		case q.IDPrefix == "":
+			return usagef("takes a TOPIC, --id-prefix or both")
+		}
+		if most < 0 {
+			return usagef("--max is %d; it takes 0 or more", most)
+		}
+		return t.list(ctx, q, most)
+	})
+}
+
+// list prints up to most jobs, 0 for all, a table for each page.
+func (t *terminal) list(ctx context.Context, q client.List, most int) error {
+	q.Page = 1000
+	if most > 0 {
+		q.Page = min(most, q.Page)
+	}
+	shown := 0
+	for cursor := ""; ; {
+		page, next, err := t.client.JobsPage(ctx, q, cursor)
+		if err != nil {
+			return err
+		}
+		if left := most - shown; most > 0 && len(page) > left {
+			page = page[:left]
+		}
+		shown += len(page)
+		if err := t.printJobs(page, q.Bodies); err != nil {
+			return err
+		}
+		switch {
+		case next == "" && shown == 0:
+			fmt.Fprintln(t.notes, "there is no such job")
+			return nil
+		case next == "":
+			return nil
+		case most > 0 && shown >= most:
+			fmt.Fprintf(t.notes, "there may be more; --max is %d\n", most)
+			return nil
+		}
+		cursor = next
+	}
+}
+
+func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
+	if t.json {
+		for i := range jobs {
+			if err := t.printJSON(&jobs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	head := []string{"ID", "TOPIC", "STATE", "DUE", "DIED", "ATTEMPTS", "REASON"}
+	if bodies {
+		head = append(head, "BODY")
+	}
+	var rows [][]string
+	for _, j := range jobs {
+		row := []string{j.ID, j.Topic, j.State, when(j.DueAt), when(j.DiedAt), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
+		if bodies {
+			row = append(row, show(j.Bytes()))
+		}
+		rows = append(rows, row)
+	}
+	return t.table(head, rows)
+}

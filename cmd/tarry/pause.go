@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tarry/client"
+)
+
+func runPause(ctx context.Context, args []string, std streams) int {
+	c := newCommand("pause", "TOPIC", "Holds the ready jobs of a topic back: for a while, until an instant, or until it is resumed.", "tarry pause mail --for 10m", 1, 1)
+	var length duration
+	var until instant
+	c.flags.Var(&length, "for", "`time` that the pause lasts, such as 30s, 10m; default: until it is resumed")
+	c.flags.Var(&until, "until", "`instant` at which the pause ends, such as 2030-01-31T12:00:00Z")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case length.set && !until.t.IsZero():
+			return usagef("--for and --until are both given; give one")
+		case length.set && length.d == 0:
+			return usagef("--for is 0; a pause is ended by tarry resume")
+		case !until.t.IsZero():
+			return t.printPause(args[0], func() (client.Pause, error) { return t.client.PauseUntil(ctx, args[0], until.t) })
+		}
+		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Pause(ctx, args[0], length.d) })
+	})
+}
+
+func runResume(ctx context.Context, args []string, std streams) int {
+	c := newCommand("resume", "TOPIC", "Ends the pause of a topic.", "tarry resume mail", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Resume(ctx, args[0]) })
+	})
+}
+
+func (t *terminal) printPause(topic string, do func() (client.Pause, error)) error {
+	p, err := do()
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.printJSON(p)
+	}
+	_, err = fmt.Fprintf(t.out, "%s is %s\n", topic, pauseWords(p.Paused, p.Until))
+	return err
+}
+
+func pauseWords(paused bool, until time.Time) string {
+	switch {
+	case !paused:
+		return "not paused"
+	case until.IsZero():
+		return "paused"
+	default:
+		return "paused until " + when(until)
+	}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"tarry/client"
+)
+
+// registerPush adds the flags of a target. The secret comes from a file or the
+// environment: command lines are seen by others.
+func (s *settingFlags) registerPush(c *clientCommand) {
+	target := func() *client.Push {
+		if s.Push == nil {
+			s.Push = &client.Push{}
+		}
+		return s.Push
+	}
+	c.flags.Func("push", "`URL` that each job is posted to; the nodes must allow it with --push-allow", func(text string) error {
+		p := target()
+		p.URL = text
+		if p.Secret == "" {
+			p.Secret = os.Getenv("TARRY_PUSH_SECRET")
+		}
+		return nil
+	})
+	c.flags.Func("push-secret-file", "`file` with the secret that signs the posts, 16 to 256 bytes; or set TARRY_PUSH_SECRET; default: the one that is there", func(name string) error {
+		data, err := os.ReadFile(name)
+		target().Secret = strings.TrimRight(string(data), "\r\n")
+		return err
+	})
+	c.flags.Func("push-timeout", "`time` that the target has to answer, up to 5m (default 10s)", func(text string) error {
+		return setTime(&target().Timeout, text)
+	})
+	c.flags.Func("push-concurrency", "`number` of posts at once, 1 to 100 (default 10)", func(text string) error {
+		var n number
+		if err := n.Set(text); err != nil {
+			return err
+		}
+		target().Concurrency = *n.v
+		return nil
+	})
+}
+
+func pushWords(p *client.Push) string {
+	words := p.URL
+	if p.Timeout.Duration != 0 {
+		words += fmt.Sprintf(", %s to answer", p.Timeout)
+	}
+	if p.Concurrency != 0 {
+		words += fmt.Sprintf(", %d at once", p.Concurrency)
+	}
+	return words
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"tarry/client"
+)
+
+func scheduleCommands() []clientEntry {
+	return []clientEntry{
+		{"put", "make or replace a schedule", runSchedulePut},
+		{"get", "show everything known of a schedule", runScheduleGet},
+		{"list", "list the schedules with their next runs", runScheduleList},
+		{"delete", "delete a schedule; the jobs of its runs stay", runScheduleDelete},
+		{"preview", "show the next runs of a schedule, or of a --spec", runSchedulePreview},
+		{"run", "start a run now, out of turn", runScheduleRun},
+		{"pause", "start no runs until it is resumed", runSchedulePause},
+		{"resume", "go on with the next run to come", runScheduleResume},
+		{"runs", "show what became of the last runs", runScheduleRuns},
+	}
+}
+
+// runSchedule finds the command on schedules.
+func runSchedule(ctx context.Context, args []string, std streams) int {
+	return subcommand(ctx, "schedule", scheduleCommands(), args, std)
+}
+
+// timeFlags say when a schedule runs.
+type timeFlags struct {
+	spec, zone string
+	start, end instant
+}
+
+func (f *timeFlags) register(c *clientCommand) {
+	c.flags.StringVar(&f.spec, "spec", "", "cron `expression` of 5 fields, or 6 with seconds in front; @daily; @every 90s")
+	c.flags.StringVar(&f.zone, "zone", "", "`name` of the time zone, such as Europe/Berlin; default UTC")
+	c.flags.Var(&f.start, "start", "`instant` before which there is no run, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&f.end, "end", "`instant` after which there is no run")
+}
+
+func (f *timeFlags) fill(s *client.Schedule) {
+	s.Spec, s.Zone, s.Start, s.End = f.spec, f.zone, f.start.t, f.end.t
+}
+
+func runSchedulePut(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule put", "NAME BODY", "Makes or replaces a schedule. BODY is the text of each job; - reads it from standard input.\n{{planned}}, {{planned_ms}}, {{name}} and {{run}} in it are filled in.",
+		"tarry schedule put nightly --spec '30 2 * * *' --zone Europe/Berlin --topic report 'for {{planned}}'", 2, 2)
+	var times timeFlags
+	times.register(c)
+	var s client.Schedule
+	var ttr, jitter, missedAfter duration
+	var priority, attempts number
+	var revision uint64
+	var asJSON bool
+	var job addFlags
+	c.flags.StringVar(&s.Job.Topic, "topic", "", "`name` of the topic to add to (required)")
+	c.flags.Var(&ttr, "ttr", "`time` that one reservation lasts")
+	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
+	c.flags.Var(&attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit")
+	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { s.Job.Backoff, err = backoffOf(text); return err })
+	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", job.header)
+	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
+	c.flags.Var(&jitter, "jitter", "`time` by which a job is put off at most, at random")
+	c.flags.StringVar(&s.Overlap, "overlap", "", "`what` to do while the last job is not done: allow or skip; default allow")
+	c.flags.StringVar(&s.Missed, "missed", "", "`what` to do with missed runs: skip, one or all; default skip")
+	c.flags.IntVar(&s.MissedMax, "missed-max", 0, "with --missed all: `number` of runs to make good at most; default 10")
+	c.flags.Var(&missedAfter, "missed-after", "`time` after which a run that was not started is missed; default 30s")
+	c.flags.Uint64Var(&revision, "if-revision", 0, "`number` that the schedule's revision must be")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		if times.spec == "" || s.Job.Topic == "" {
+			return usagef("--spec and --topic are required")
+		}
+		times.fill(&s)
+		text, err := t.bodyText(args[1])
+		if err != nil {
+			return err
+		}
+		if s.Job.Body = client.Bytes(text); asJSON {
+			s.Job.Body = client.JSON(text)
+		}
+		s.Jitter.Duration, s.MissedAfter.Duration, s.Job.TTR.Duration = jitter.d, missedAfter.d, ttr.d
+		s.Job.Priority, s.Job.MaxAttempts, s.Job.Headers = priority.v, attempts.v, job.Headers
+		put, err := t.client.PutSchedule(ctx, args[0], s, revision)
+		if err != nil {
+			return err
+		}
+		return t.printPut(put)
+	})
+}
+
+func (t *terminal) printPut(p client.SchedulePut) error {
+	if t.json {
+		return t.printJSON(p)
+	}
+	what := "made"
+	switch {
+	case p.Existing:
+		what = "as it was"
+	case p.Replaced:
+		what = "replaced"
+	}
+	_, err := fmt.Fprintf(t.out, "%s is %s, revision %d\n", p.Name, what, p.Revision)
+	return err
+}
+
+func runScheduleGet(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule get", "NAME", "Shows everything known of a schedule.", "tarry schedule get nightly", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		s, err := t.client.Schedule(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(s)
+		}
+		rows := [][]string{{"spec", s.Spec}, {"zone", s.Zone}, {"revision", count(s.Revision)}, {"next run", nextOf(*s)}}
+		for _, row := range [][]string{{"start", when(s.Start)}, {"end", when(s.End)}, {"trouble", dash(s.Trouble)}} {
+			if row[1] != "-" {
+				rows = append(rows, row)
+			}
+		}
+		missed := s.Missed
+		if s.Missed == "all" {
+			missed += " up to " + strconv.Itoa(s.MissedMax)
+		}
+		n := s.Counts
+		return t.table([]string{"schedule", s.Name}, append(rows,
+			[]string{"jitter", s.Jitter.String()}, []string{"overlap", s.Overlap},
+			[]string{"missed", missed + ", after " + s.MissedAfter.String()},
+			[]string{"so far", fmt.Sprintf("%d started, %d skipped, %d missed, %d refused", n.Started, n.Skipped, n.Missed, n.Refused)},
+			[]string{"topic", s.Job.Topic}, []string{"body", show(s.Job.Bytes())},
+		))
+	})
+}
+
+func nextOf(s client.ScheduleInfo) string {
+	if s.Paused {
+		return "paused"
+	}
+	return when(s.NextAt)
+}
+
+func runScheduleList(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule list", "", "Lists the schedules with their next runs.", "tarry schedule list", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		var rows [][]string
+		for after := ""; ; {
+			page, next, err := t.client.Schedules(ctx, after, 0)
+			if err != nil {
+				return err
+			}
+			for _, s := range page {
+				if t.json {
+					if err := t.printJSON(s); err != nil {
+						return err
+					}
+					continue
+				}
+				rows = append(rows, []string{s.Name, s.Spec, s.Zone, nextOf(s), s.Job.Topic, count(s.Counts.Started)})
+			}
+			if after = next; next == "" {
+				break
+			}
+		}
+		if t.json {
+			return nil
+		}
+		return t.table([]string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}, rows)
+	})
+}
+
+func runSchedulePreview(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule preview", "[NAME]", "Shows the next runs of a schedule; or, with --spec, of one that is not kept.",
+		"tarry schedule preview --spec '30 2 * * *' --zone Europe/Berlin --count 3", 0, 1)
+	var times timeFlags
+	times.register(c)
+	var after instant
+	var n int
+	c.flags.Var(&after, "after", "with --spec: `instant` after which to begin; default now")
+	c.flags.IntVar(&n, "count", 10, "`number` of runs to show, 1 to 100")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		if (times.spec == "") == (len(args) == 0) {
+			return usagef("takes either a NAME or --spec")
+		}
+		var runs []client.PlannedRun
+		var err error
+		if times.spec == "" {
+			runs, err = t.client.PreviewSchedule(ctx, args[0], n)
+		} else {
+			var s client.Schedule
+			times.fill(&s)
+			runs, err = t.client.PreviewSpec(ctx, s, after.t, n)
+		}
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			if t.json {
+				err = t.printJSON(run)
+			} else {
+				_, err = fmt.Fprintln(t.out, run.Local)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func runScheduleRun(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule run", "NAME", "Starts a run now, out of turn, also of a paused schedule.", "tarry schedule run nightly", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		added, err := t.client.RunSchedule(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return t.printAdded(added)
+	})
+}
+
+func runScheduleDelete(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule delete", "NAME", "Deletes a schedule. The jobs of its runs stay.", "tarry schedule delete nightly", 1, 1)
+	var revision uint64
+	c.flags.Uint64Var(&revision, "if-revision", 0, "`number` that the schedule's revision must be")
+	return operate(c, false, "deleted", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.DeleteSchedule(ctx, args[0], revision)
+	})(ctx, args, std)
+}
+
+func runSchedulePause(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule pause", "NAME", "Lets a schedule start no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
+	return operate(c, false, "paused", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.PauseSchedule(ctx, args[0])
+	})(ctx, args, std)
+}
+
+func runScheduleResume(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule resume", "NAME", "Lets a paused schedule go on with the next run to come.", "tarry schedule resume nightly", 1, 1)
+	return operate(c, false, "resumed", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.ResumeSchedule(ctx, args[0])
+	})(ctx, args, std)
+}
+
+func runScheduleRuns(ctx context.Context, args []string, std streams) int {
+	c := newCommand("schedule runs", "NAME", "Shows what became of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		runs, err := t.client.ScheduleRuns(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, r := range runs {
+			if t.json {
+				if err := t.printJSON(r); err != nil {
+					return err
+				}
+				continue
+			}
+			what := r.Outcome
+			switch {
+			case r.Count > 1:
+				what += fmt.Sprintf(" (%d runs up to this)", r.Count)
+			case r.Code != "":
+				what += " (" + r.Code + ")"
+			case r.Now:
+				what += " (out of turn)"
+			}
+			rows = append(rows, []string{when(r.PlannedAt), when(r.At), what, dash(r.ID)})
+		}
+		if t.json {
+			return nil
+		}
+		return t.table([]string{"PLANNED", "DECIDED", "OUTCOME", "JOB"}, rows)
+	})
+}

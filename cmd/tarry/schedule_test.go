@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSchedulesFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	put := []string{"schedule", "put", "nightly", "for {{planned}}", "--spec", "30 2 * * *", "--zone", "Europe/Berlin", "--topic", "report",
+		"--overlap", "skip", "--missed", "all", "--missed-max", "3", "--missed-after", "1m", "--jitter", "2s", "--header", "a=b", "--backoff", "1m,1h", "--ttr", "90s"}
+	require.Contains(t, s.ok(put...), "nightly is made, revision")
+	require.Contains(t, s.ok(put...), "nightly is as it was")
+	require.Contains(t, s.ok(append(put, "--priority", "7")...), "nightly is replaced")
+	shown := s.ok("schedule", "get", "nightly")
+	require.Regexp(t, `(?m)^missed +all up to 3, after 1m0s$`, shown)
+	require.Regexp(t, `(?m)^next run +20`, shown)
+	require.Regexp(t, `(?m)^nightly +30 2 \* \* \* +Europe/Berlin +20\S+ +report +0$`, s.ok("schedule", "list"))
+	require.Contains(t, s.ok("schedule", "run", "nightly"), "is ready")
+	require.Regexp(t, `started \(out of turn\) +nightly@`, s.ok("schedule", "runs", "nightly"))
+	require.Regexp(t, `^for 20\S+\+0[12]:00$`, jobBody(t, s))
+	s.ok("schedule", "pause", "nightly")
+	require.Regexp(t, `Berlin +paused`, s.ok("schedule", "list"))
+	s.ok("schedule", "resume", "nightly")
+	require.Contains(t, s.ok("schedule", "list", "--json"), `"paused":false`)
+	code, _, errs := s.run("schedule", "delete", "nightly", "--if-revision", "1")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "revision")
+	s.ok("schedule", "delete", "nightly")
+	require.Empty(t, s.ok("schedule", "list", "--json"))
+}
+
+func jobBody(t *testing.T, s *shell) string {
+	var j struct{ Body string }
+	require.NoError(t, json.Unmarshal([]byte(s.ok("reserve", "--topic", "report", "--json")), &j))
+	return j.Body
+}
+
+func TestPreviewsFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	require.Equal(t, "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n",
+		s.ok("schedule", "preview", "--spec", "30 2 * * *", "--zone", "Europe/Berlin", "--after", "2026-03-28T12:00:00Z", "--count", "2"))
+	code, _, errs := s.run("schedule", "preview", "--spec", "30 2 * * *", "nightly")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "either a NAME or --spec")
+	code, _, errs = s.run("schedule", "preview", "--spec", "30 2 * *")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "4 fields")
+	code, _, errs = s.run("schedule", "put", "x", "y", "--spec", "@daily")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "--topic")
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"tarry/client"
+)
+
+func runStream(ctx context.Context, args []string, std streams) int {
+	c := newCommand("stream", "", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
+		"tarry stream --topic mail --credit 20 --finish", 0, 0)
+	var topics, ttr, heartbeat = new(list), new(duration), new(duration)
+	var credit, most int
+	var finish, release bool
+	var consumer string
+	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.IntVar(&credit, "credit", 1, "`number` of unfinished jobs at one time, 1 to 1000")
+	c.flags.IntVar(&most, "max", 0, "`number` of jobs to stop after; default: go on for ever")
+	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
+	c.flags.Var(heartbeat, "heartbeat", "`time` between signs of life on a silent stream, 1s to 5m; default: 15s")
+	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, for the history of the jobs")
+	c.flags.BoolVar(&finish, "finish", false, "finish each job once it is printed")
+	c.flags.BoolVar(&release, "release", false, "give unfinished jobs back when the connection ends")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		switch {
+		case len(topics.names) == 0:
+			return usagef("--topic is missing")
+		case credit < 1:
+			return usagef("--credit is %d; it takes 1 to 1000", credit)
+		case most < 0:
+			return usagef("--max is %d; it takes 1 or more", most)
+		}
+		o := client.Stream{Topics: topics.names, Credit: credit, Max: most, TTR: ttr.d, Heartbeat: heartbeat.d, ReleaseOnClose: release, Consumer: consumer}
+		for j, err := range t.client.Stream(ctx, o) {
+			if err == nil {
+				err = t.printStreamed(&j)
+			}
+			if err == nil && finish {
+				err = t.client.Finish(ctx, j.Ref())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// printStreamed prints one job on a line of its own: a table would have to know
+// those to come.
+func (t *terminal) printStreamed(j *client.Reserved) error {
+	if t.json {
+		return t.printJSON(j)
+	}
+	_, err := fmt.Fprintf(t.out, "%s  %s  attempt %d  %s\n", j.ID, j.Token, j.Attempts, show(j.Bytes()))
+	return err
+}

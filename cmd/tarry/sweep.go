@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"tarry/client"
+)
+
+func runKick(ctx context.Context, args []string, std streams) int {
+	c := newCommand("kick", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first.",
+		"tarry kick --topic mail --all --reason 'no route' --rate 10", 0, 1)
+	var f filterFlags
+	f.register(c)
+	var topic string
+	var k client.KickMany
+	var all bool
+	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose dead jobs to kick")
+	c.flags.IntVar(&k.Max, "max", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
+	c.flags.BoolVar(&all, "all", false, "kick all of them")
+	c.flags.Float64Var(&k.Rate, "rate", 0, "`number` of jobs that become due in a second, one after the other; default: all at once")
+	c.flags.StringVar(&k.ToTopic, "to-topic", "", "`name` of the topic in which they are then; default: their own")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		if (topic == "") == (len(args) == 0) {
+			return usagef("takes either an ID or --topic")
+		}
+		if topic == "" {
+			return t.kickOne(ctx, args[0], k.ToTopic)
+		}
+		if k.Filter = f.filter(); all {
+			k.Max = 0
+		} else if k.Max < 1 {
+			return usagef("--max is %d; it takes 1 to 10000", k.Max)
+		}
+		swept, err := t.client.KickMany(ctx, topic, k)
+		return t.printSwept("kicked", swept, err)
+	})
+}
+
+func (t *terminal) kickOne(ctx context.Context, id, to string) error {
+	kick := func() (client.Changed, error) { return t.client.Kick(ctx, id) }
+	if to != "" {
+		kick = func() (client.Changed, error) { return t.client.KickTo(ctx, id, to) }
+	}
+	changed, err := kick()
+	if err != nil {
+		return err
+	}
+	return t.printChanged(changed)
+}
+
+func runPurge(ctx context.Context, args []string, std streams) int {
+	c := newCommand("purge", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good.",
+		"tarry purge mail --state dead --all --died-to 2030-01-01T00:00:00Z", 1, 1)
+	var f filterFlags
+	f.register(c)
+	var s client.Sweep
+	var state string
+	var all bool
+	c.flags.StringVar(&state, "state", "", "delete jobs in this `state`: dead, delayed or ready (required)")
+	c.flags.IntVar(&s.Max, "max", 0, "`number` of jobs to delete at most, 1 to 10000")
+	c.flags.BoolVar(&all, "all", false, "delete all of them")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case state == "":
+			return usagef("--state is missing; it takes dead, delayed or ready")
+		case all == (s.Max != 0):
+			return usagef("takes either --all or --max")
+		}
+		s.Filter = f.filter()
+		swept, err := t.client.Purge(ctx, args[0], state, s)
+		return t.printSwept("deleted", swept, err)
+	})
+}
+
+func runMove(ctx context.Context, args []string, std streams) int {
+	c := newCommand("move", "[ID]", "Puts a job into another topic; or, with --topic, all jobs of a topic. Each keeps its state.",
+		"tarry move --topic mail --to mail-archive --states dead", 0, 1)
+	var topic, to, states string
+	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose jobs to move")
+	c.flags.StringVar(&to, "to", "", "`name` of the topic in which they are then (required)")
+	c.flags.StringVar(&states, "states", "", "with --topic: only jobs in these `states`, separated by commas")
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case to == "":
+			return usagef("--to is missing")
+		case (topic == "") == (len(args) == 0):
+			return usagef("takes either an ID or --topic")
+		case topic == "" && states != "":
+			return usagef("--states needs --topic")
+		case topic == "":
+			changed, err := t.client.Move(ctx, client.Ref{ID: args[0]}, to)
+			if err != nil {
+				return err
+			}
+			return t.printChanged(changed)
+		}
+		swept, err := t.client.MoveTopic(ctx, topic, to, strings.FieldsFunc(states, func(r rune) bool { return r == ',' })...)
+		return t.printSwept("moved", swept, err)
+	})
+}
+
+// printSwept says how many jobs something was done to.
+func (t *terminal) printSwept(word string, s client.Swept, err error) error {
+	if err != nil {
+		return err
+	}
+	if t.json {
+		_, err = fmt.Fprintf(t.out, "{%q:%d,\"more\":%t}\n", word, s.Count, s.More)
+		return err
+	}
+	more := ""
+	if s.More {
+		more = "; there may be more"
+	}
+	_, err = fmt.Fprintf(t.out, "%d %s%s\n", s.Count, word, more)
+	return err
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bury makes a dead job of a topic that has no ready one.
+func (s *shell) bury(topic, id, reason string) {
+	s.t.Helper()
+	s.ok("add", "--topic", topic, "--id", id, "--header", "tenant="+id[:1], "body of "+id)
+	s.ok("reserve", "--topic", topic)
+	s.ok("bury", id, "--reason", reason)
+}
+
+func TestDeadJobsFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.bury("mail", "a1", "no route")
+	s.bury("mail", "b1", "no route")
+	s.bury("mail", "a2", "too big")
+	s.ok("add", "--topic", "mail", "--id", "later", "--due-at", "2040-01-01T00:00:00Z", "x")
+
+	require.Regexp(t, `(?m)^a1 +mail +dead +20\S+Z +20\S+Z +1 +no route$`, s.ok("list", "mail"))
+	require.Regexp(t, `(?m)^a2 +mail +dead .* too big +body of a2$`, s.ok("list", "mail", "--bodies", "--state", "dead", "--reason", "big"))
+	require.Len(t, strings.Split(strings.TrimSpace(s.ok("list", "--id-prefix", "a", "--json")), "\n"), 2)
+	require.Contains(t, s.ok("list", "mail", "--due-from", "2039-01-01T00:00:00Z"), "later")
+	require.Contains(t, s.ok("list", "mail", "--max", "0", "--header", "tenant=b"), "b1")
+	code, out, errs := s.run("list", "mail", "--max", "1")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "later")
+	require.Equal(t, "there may be more; --max is 1\n", errs)
+	code, out, errs = s.run("list", "empty")
+	require.Equal(t, []any{exitOK, "", "there is no such job\n"}, []any{code, out, errs})
+
+	require.Equal(t, "1 kicked; there may be more\n", s.ok("kick", "--topic", "mail", "--max", "1"))
+	require.Equal(t, "1 kicked\n", s.ok("kick", "--topic", "mail", "--all", "--reason", "route", "--rate", "0.5", "--to-topic", "slow"))
+	require.Contains(t, s.ok("list", "slow"), "b1")
+	require.Equal(t, "a2 is ready\n", s.ok("kick", "a2", "--to-topic", "slow"))
+	require.Equal(t, "a2 is ready\n", s.ok("move", "a2", "--to", "mail"))
+	require.Equal(t, "3 moved\n", s.ok("move", "--topic", "mail", "--to", "post"))
+	require.Equal(t, "{\"moved\":2,\"more\":false}\n", s.ok("move", "--topic", "post", "--to", "mail", "--states", "ready,dead", "--json"))
+	require.Equal(t, "2 deleted\n", s.ok("purge", "mail", "--state", "ready", "--all"))
+	require.Equal(t, "1 deleted\n", s.ok("purge", "post", "--state", "delayed", "--max", "5", "--id-prefix", "la"))
+}
+
+func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "--topic", "t", "--id", "a", "x")
+	s.ok("update", "a", "--backoff", "2m,1h", "--header", "k=v")
+	shown := s.ok("get", "a", "--json")
+	require.Contains(t, shown, `"delays":[120,3600]`)
+	require.Contains(t, shown, `"k":"v"`)
+	s.ok("update", "a", "--backoff", "none", "--header", "none")
+	shown = s.ok("get", "a", "--json")
+	require.NotContains(t, shown, "backoff")
+	require.NotContains(t, shown, "headers")
+}
+
+func TestSweepsThatMakeNoSense(t *testing.T) {
+	s := newShell(t)
+	for line, says := range map[string]string{
+		"list":                               "takes a TOPIC, --id-prefix or both",
+		"list t --max -1":                    "--max is -1",
+		"list t --header x":                  "name=value",
+		"list t --due-from tomorrow":         "RFC 3339",
+		"purge t --all":                      "--state is missing",
+		"purge t --state dead":               "either --all or --max",
+		"purge t --state dead --all --max 1": "either --all or --max",
+		"kick --topic t --max 0":             "--max is 0",
+		"move a":                             "--to is missing",
+		"move --to u":                        "either an ID or --topic",
+		"move a --to u --states dead":        "--states needs --topic",
+	} {
+		t.Run(line, func(t *testing.T) {
+			code, out, errs := s.run(strings.Fields(line)...)
+			require.Equal(t, exitUsage, code)
+			require.Empty(t, out)
+			require.Contains(t, errs, says)
+		})
+	}
+	code, _, errs := s.run("purge", "t", "--state", "reserved", "--all")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "dead, delayed or ready")
+}

@@ -1,0 +1,203 @@
+package push
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	// reserveWait is one wait for a job.
+	reserveWait = time.Minute
+	// placeWait is how long a job waits for the node's bound on posts; margin is
+	// left beyond the target's timeout to write the outcome down. Both are part of
+	// the reservation.
+	placeWait = 5 * time.Second
+	margin    = 5 * time.Second
+	// burstBytes bounds the bodies that are reserved at once.
+	burstBytes = 4 << 20
+
+	// Without a backoff of the job or the topic a failed post waits so long, and
+	// twice as long each time.
+	firstWait = time.Second
+	longWait  = 5 * time.Minute
+)
+
+// consumer takes one topic's jobs and posts them.
+type consumer struct {
+	p        *Pusher
+	q        Queue
+	topic    string
+	settings *jobpb.TopicSettings
+	places   chan struct{} // one for each post of the topic
+	stop     context.CancelFunc
+	work     *sync.WaitGroup
+}
+
+// consume starts a consumer. When it is stopped it takes no more jobs; posts that
+// are under way end with ctx, or by themselves.
+func (p *Pusher) consume(ctx context.Context, q Queue, topic string, s *jobpb.TopicSettings, work *sync.WaitGroup) *consumer {
+	c := &consumer{p: p, q: q, topic: topic, settings: s, work: work, places: make(chan struct{}, concurrencyOf(s.Push))}
+	taking, stop := context.WithCancel(ctx)
+	c.stop = stop
+	c.work.Go(func() {
+		defer stop()
+		for taking.Err() == nil {
+			if err := c.take(taking, ctx); err != nil && taking.Err() == nil {
+				pause(taking, settingsPause) // between leaders, or too many reserves
+			}
+		}
+	})
+	return c
+}
+
+// goesBy says that settings, nil for none, make no other consumer.
+func (c *consumer) goesBy(s *jobpb.TopicSettings) bool {
+	return s != nil && proto.Equal(s.Push, c.settings.Push) && (s.Backoff == nil) == (c.settings.Backoff == nil)
+}
+
+// take waits for one job and posts it, and more while there are any and places for
+// them. Only the first may wait for a place of the node's: nobody holds one while
+// it waits for jobs.
+func (c *consumer) take(taking, posting context.Context) error {
+	select {
+	case c.places <- struct{}{}:
+	case <-taking.Done():
+		return nil
+	}
+	jobs, err := c.reserve(taking, 1, reserveWait)
+	if len(jobs) == 0 {
+		<-c.places
+		return err
+	}
+	c.start(posting, jobs[0], false)
+	for {
+		free := 0
+		for free < cap(c.places)-len(c.places) && c.place() {
+			free++
+		}
+		if free == 0 {
+			return nil
+		}
+		jobs, err := c.reserve(taking, free, 0)
+		for _, j := range jobs {
+			c.places <- struct{}{} // nobody else puts anything in
+			c.start(posting, j, true)
+		}
+		for range free - len(jobs) {
+			<-c.p.posts
+		}
+		if len(jobs) < free {
+			return err
+		}
+	}
+}
+
+// place takes a place of the node's if there is one.
+func (c *consumer) place() bool {
+	select {
+	case c.p.posts <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *consumer) reserve(ctx context.Context, most int, wait time.Duration) ([]*jobpb.Reserved, error) {
+	ttr := timeoutOf(c.settings.Push) + placeWait + margin
+	return c.q.Reserve(ctx, &jobpb.Reserve{
+		Topics: []string{c.topic}, Max: uint32(most), TtrMs: ttr.Milliseconds(), MaxBytes: burstBytes,
+	}, wait)
+}
+
+// start posts a job for which the topic has a place, and the node too when placed.
+func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
+	c.work.Go(func() {
+		defer func() { <-c.places }()
+		ref := &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}
+		if !placed {
+			wait, cancel := context.WithTimeout(ctx, placeWait)
+			select {
+			case c.p.posts <- struct{}{}:
+				cancel()
+			case <-wait.Done():
+				cancel()
+				c.write(ctx, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs}}})
+				return
+			}
+		}
+		defer func() { <-c.p.posts }()
+		started := time.Now()
+		o := post(ctx, c.p.http, c.settings.Push, j)
+		if ctx.Err() != nil {
+			return // nobody knows whether the target has it
+		}
+		c.p.metrics.posts.WithLabelValues(o.label).Inc()
+		c.p.metrics.seconds.Observe(time.Since(started).Seconds())
+		c.write(ctx, c.end(ref, j, o))
+	})
+}
+
+// end makes the operation that an outcome asks for.
+func (c *consumer) end(ref *jobpb.Ref, j *jobpb.Reserved, o outcome) *jobpb.Op {
+	if o.reason == "" {
+		return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}
+	}
+	r := &jobpb.Release{Ref: ref, Reason: o.reason, Entropy: rand.Uint64()}
+	switch {
+	case o.retryAfter > 0:
+		r.DelayMs = o.retryAfter.Milliseconds()
+	case c.settings.Backoff != nil || j.Extras.GetBackoff() != nil:
+		r.Backoff = true
+	default:
+		r.DelayMs = defaultWait(j.Attempts).Milliseconds()
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: r}}
+}
+
+// defaultWait is the wait after an attempt that failed, less up to a tenth, so
+// that jobs that failed together do not come back together.
+func defaultWait(attempt uint32) time.Duration {
+	d := min(firstWait<<min(attempt-1, 20), longWait)
+	return d - time.Duration(rand.Int64N(int64(d/10)))
+}
+
+// write applies an operation, again while that is safe, as long as the reservation
+// may last.
+func (c *consumer) write(ctx context.Context, op *jobpb.Op) {
+	ctx, cancel := context.WithTimeout(ctx, margin)
+	defer cancel()
+	for {
+		results, err := c.q.Do(ctx, []*jobpb.Op{op})
+		switch {
+		case err == nil:
+			if err := job.ResultError(results[0]); err != nil {
+				c.p.log.Debug("a job that was pushed had another end meanwhile", "topic", c.topic, "error", err)
+			}
+			return
+		case ctx.Err() == nil && (job.CodeOf(err) == job.CodeNotApplied || job.CodeOf(err) == job.CodeOverloaded):
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		if ctx.Err() == nil {
+			c.p.log.Warn("the outcome of a push could not be written; the job comes back when its time to run is over", "topic", c.topic, "error", err)
+		}
+		return
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,158 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	// answerBytes bounds what is read of an answer; reasonBytes what is kept of it.
+	answerBytes = 4 << 10
+	reasonBytes = 200
+
+	maxRetryAfter = time.Hour
+)
+
+// newClient makes the client for all posts. It goes straight to the addresses that
+// the list allows: no proxy, no redirect, nothing decompressed.
+func newClient(a Allow) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: a.dial, TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConns: maxPosts, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
+			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// outcome is what became of a post.
+type outcome struct {
+	label      string        // for metrics
+	reason     string        // why it failed; empty: it was taken
+	retryAfter time.Duration // what the target asks for; 0: nothing
+}
+
+// post sends a job to the target and reads the answer.
+func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Reserved) outcome {
+	timeout := timeoutOf(t)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	q, err := newRequest(ctx, t, j, time.Now())
+	if err != nil {
+		return outcome{label: "error", reason: "push: " + clean(err.Error())}
+	}
+	answer, err := c.Do(q)
+	if err != nil {
+		return failed(ctx, err, timeout)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytes)) // what came of it is enough
+	o := outcome{retryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
+	o.reason = "push: " + strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)
+	switch answer.StatusCode / 100 {
+	case 2:
+		return outcome{label: "taken"}
+	case 3:
+		o.label = "redirect"
+		o.reason += "; redirects are not followed"
+	default:
+		o.label = strconv.Itoa(answer.StatusCode/100) + "xx"
+		if s := clean(string(text)); s != "" {
+			o.reason += ": " + s
+		}
+	}
+	return o
+}
+
+func newRequest(ctx context.Context, t *jobpb.PushTarget, j *jobpb.Reserved, now time.Time) (*http.Request, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Url, bytes.NewReader(j.Body))
+	if err != nil {
+		return nil, err
+	}
+	id, timestamp := url.PathEscape(j.Id), strconv.FormatInt(now.Unix(), 10)
+	h := q.Header
+	h.Set("User-Agent", "tarry")
+	h.Set("Content-Type", "application/octet-stream")
+	if j.BodyKind == jobpb.BodyKind_BODY_JSON {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set(headerID, id)
+	h.Set(headerTopic, url.PathEscape(j.Topic))
+	h.Set(headerAttempt, strconv.FormatUint(uint64(j.Attempts), 10))
+	h.Set(headerDue, time.UnixMilli(j.DueMs).UTC().Format("2006-01-02T15:04:05.000Z"))
+	h.Set(headerTimestamp, timestamp)
+	h.Set(headerSignature, sign(t.Secret, timestamp, id, j.Body))
+	addHeaders(h, j.Extras.GetHeaders())
+	return q, nil
+}
+
+// failed says why there was no answer.
+func failed(ctx context.Context, err error, timeout time.Duration) outcome {
+	var blocked *blockedError
+	switch {
+	case errors.As(err, &blocked):
+		return outcome{label: "blocked", reason: "push: " + blocked.Error()}
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return outcome{label: "timeout", reason: fmt.Sprintf("push: no answer within %v", timeout)}
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // the rest is the URL
+	}
+	return outcome{label: "error", reason: "push: " + clean(err.Error())}
+}
+
+// clean makes one short line of text that came from outside.
+func clean(text string) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r)
+	}), " ")
+	if len(text) > reasonBytes {
+		text = strings.ToValidUTF8(text[:reasonBytes], "") + "..."
+	}
+	return text
+}
+
+// retryAfter reads the header of that name; 0: there is none, or none that makes
+// sense.
+func retryAfter(text string, now time.Time) time.Duration {
+	d := time.Duration(0)
+	if s, err := strconv.ParseInt(text, 10, 32); err == nil {
+		d = time.Duration(s) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		d = at.Sub(now)
+	}
+	if d < 0 || d > maxRetryAfter {
+		return 0
+	}
+	return d
+}
+
+// timeoutOf is how long a target has for its answer.
+func timeoutOf(t *jobpb.PushTarget) time.Duration {
+	if t.TimeoutMs == 0 {
+		return job.DefaultPushTimeout
+	}
+	return time.Duration(t.TimeoutMs) * time.Millisecond
+}
+
+// concurrencyOf is how many posts a target takes at once.
+func concurrencyOf(t *jobpb.PushTarget) int {
+	if t.Concurrency == 0 {
+		return job.DefaultPushConcurrency
+	}
+	return int(t.Concurrency)
+}

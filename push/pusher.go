@@ -1,0 +1,164 @@
+package push
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/job/jobpb"
+)
+
+const (
+	// maxPosts bounds the posts that are under way. With one job more of each topic
+	// that has a target (job.MaxPushTargets), so many are held in memory at most.
+	maxPosts = 256
+
+	// settingsPause is how often it is looked whether settings have changed, and
+	// how long a trouble is left alone.
+	settingsPause = time.Second
+
+	// pageSize is how many topics are read at once.
+	pageSize = 1000
+)
+
+// Queue is what a Pusher needs of the node; api.Queue says what the methods do.
+type Queue interface {
+	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
+	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
+	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
+	// SettingsVersion changes whenever the settings of a topic may have. It does
+	// not block.
+	SettingsVersion() uint64
+}
+
+// Options is what a Pusher is made of.
+type Options struct {
+	Allow  Allow
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+// Pusher posts the jobs of topics that have a target. It is a prometheus.Collector
+// of its own metrics.
+type Pusher struct {
+	allow   Allow
+	log     *slog.Logger
+	http    *http.Client
+	posts   chan struct{} // one place for each post
+	metrics *metrics
+}
+
+// New makes a Pusher. It does nothing until Run.
+func New(o Options) *Pusher {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: make(chan struct{}, maxPosts), metrics: newMetrics()}
+}
+
+// Run pushes until ctx ends; it is for the leader. It blocks, and returns when
+// nothing that it started runs any more. Posts that were under way have no
+// outcome: their jobs come back when their time to run is over.
+func (p *Pusher) Run(ctx context.Context, q Queue) {
+	defer p.http.CloseIdleConnections()
+	running := map[string]*consumer{}
+	var work sync.WaitGroup
+	defer work.Wait()
+	tick := time.NewTicker(settingsPause)
+	defer tick.Stop()
+	for known := q.SettingsVersion() - 1; ; {
+		if v := q.SettingsVersion(); v != known {
+			if err := p.follow(ctx, q, running, &work); err == nil {
+				known = v
+			} else if ctx.Err() == nil {
+				p.log.Warn("the targets of topics cannot be read; trying again", "error", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow starts and stops consumers as the settings say now. A consumer that gives
+// way to another of its topic takes no more jobs; its posts come to their end.
+func (p *Pusher) follow(ctx context.Context, q Queue, running map[string]*consumer, work *sync.WaitGroup) error {
+	wanted, err := p.targets(ctx, q)
+	if err != nil {
+		return err
+	}
+	for topic, c := range running {
+		if !c.goesBy(wanted[topic]) {
+			c.stop()
+			delete(running, topic)
+		}
+	}
+	for topic, s := range wanted {
+		if running[topic] == nil {
+			running[topic] = p.consume(ctx, q, topic, s, work)
+		}
+	}
+	p.metrics.topics.Set(float64(len(running)))
+	return nil
+}
+
+// targets reads the settings of the topics that have a target.
+func (p *Pusher) targets(ctx context.Context, q Queue) (map[string]*jobpb.TopicSettings, error) {
+	wanted := map[string]*jobpb.TopicSettings{}
+	for after := ""; ; {
+		page, err := q.ConfiguredTopics(ctx, after, pageSize, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page {
+			switch {
+			case t.Settings.GetPush() == nil:
+			case p.allow.Empty():
+				p.log.Warn("a topic has a target, but this node was started without --push-allow: its jobs are not pushed", "topic", t.Name)
+			default:
+				wanted[t.Name] = t.Settings
+			}
+		}
+		if len(page) < pageSize {
+			return wanted, nil
+		}
+		after = page[len(page)-1].Name
+	}
+}
+
+type metrics struct {
+	posts   *prometheus.CounterVec
+	seconds prometheus.Histogram
+	topics  prometheus.Gauge
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tarry_pushes_total",
+			Help: "Jobs posted to targets, by outcome: taken, 1xx to 5xx, redirect, timeout, blocked, error.",
+		}, []string{"outcome"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tarry_push_seconds", Help: "Time that a target took to answer.",
+			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 60},
+		}),
+		topics: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tarry_push_topics", Help: "Topics whose jobs this node posts to a target.",
+		}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (p *Pusher) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(p, to) }
+
+// Collect implements prometheus.Collector.
+func (p *Pusher) Collect(to chan<- prometheus.Metric) {
+	p.metrics.posts.Collect(to)
+	p.metrics.seconds.Collect(to)
+	p.metrics.topics.Collect(to)
+}
