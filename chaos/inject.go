@@ -109,6 +109,9 @@ func (in *injector) one(ctx context.Context, f fault.Fault, e *fault.Env) error 
 	case errors.Is(err, fault.ErrNoVictim):
 		in.skipped++
 		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		in.skipped++ // the run was over first
+		return nil
 	case err != nil:
 		return fmt.Errorf("fault %s: %w", f.Name, err)
 	}

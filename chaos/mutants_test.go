@@ -64,10 +64,13 @@ func chaosRun(t *testing.T, args ...string) (int, verdict, string) {
 // client sees it before power is lost.
 func TestMutantsAreFound(t *testing.T) {
 	for mutant, invariant := range map[string]string{
-		"drop-add":       "I1",
-		"deliver-early":  "I3",
-		"hand-out-twice": "I4",
-		"forget-delete":  "I5",
+		"drop-add":         "I1",
+		"deliver-early":    "I3",
+		"hand-out-twice":   "I4",
+		"forget-delete":    "I5",
+		"half-batch":       "batch",
+		"forget-postpone":  "I3",
+		"ignore-condition": "revision",
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--mutant", mutant)

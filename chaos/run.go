@@ -109,6 +109,9 @@ func (r *run) onGround(ctx context.Context) (err error) {
 	}
 	recorder := history.NewRecorder()
 	r.load = loadOf(r.cluster, recorder, r.seed)
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
 	r.inject = &injector{
 		cluster: r.cluster, schedule: newSchedule(r.seed, faults), recorder: recorder, log: r.log, dir: r.dir,
 		prepare: r.ground.prepare, taken: fault.NewTaken(), counts: map[string]int{}, figures: map[string]int{},
@@ -129,6 +132,13 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	return r.cluster.WaitReady(ctx, r.cluster.Nodes()...)
+}
+
+// prepare makes the cluster ready for the load.
+func (r *run) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return workload.Prepare(ctx, r.load)
 }
 
 // hooks is what the run wants of a server that has hooks.
@@ -203,8 +213,14 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 			}
 			return nodes
 		},
-		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"},
-		Producers: 4, BulkProducers: 3, Consumers: 6, Readers: 2, TubeProducers: 2, TubeConsumers: 10,
+		Recorder: recorder, Topics: []string{"mail", "bills", "thumbnails"}, Tubes: []string{"parcels", "letters"}, Edited: []string{"drafts", "orders"},
+		Limited: map[string]history.Limits{
+			"imports": {Pending: 15, Reserved: 3}, "calls": {Pending: 12, Rate: 20, Burst: 3}, "receipts": {Retain: 3600},
+			"codes": {Expire: 500 * time.Millisecond, Expiry: "drop"}, "offers": {Expire: 500 * time.Millisecond, Expiry: "dead"},
+			"reports": {Spread: time.Second},
+		},
+		Scheduled: "runs",
+		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

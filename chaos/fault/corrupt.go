@@ -33,6 +33,7 @@ func parts() []part {
 		{"manifest", "shard-0/fsm/gen-*/MANIFEST-*"},
 		{"marker", "shard-0/fsm/gen-*/marker.manifest.*"},
 		{"store-log", "shard-0/fsm/gen-*/*.log"},
+		{"store-log-list", "shard-0/fsm/gen-*/LOGS"},
 		{"generation", "shard-0/fsm/CURRENT"},
 		{"identity", "node.json"},
 	}
@@ -44,18 +45,12 @@ func parts() []part {
 func Corrupt() []Fault {
 	var list []Fault
 	for _, p := range parts() {
-		damages := disk.Damages()
-		if p.name == "store-log" {
-			damages = slices.DeleteFunc(damages, func(d disk.Damage) bool { return d.Name == "gone" })
-		}
-		list = append(list, Fault{Name: "corrupt-" + p.name, Weight: 1, Run: corrupt(p, damages)})
+		list = append(list, Fault{Name: "corrupt-" + p.name, Weight: 1, Run: corrupt(p, disk.Damages())})
 	}
 	return append(list,
 		Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: corruptRunning},
-		// Known not to be noticed at every start: the store keeps no list of its
-		// logs, so that one that vanishes from the middle leaves a state with a
-		// hole. Only a comparison of the states finds it.
-		Fault{Name: "lose-store-log", Run: corrupt(part{"store-log", "shard-0/fsm/gen-*/*.log"}, onlyGone())},
+		// By itself the store would not notice that one of its logs is gone.
+		Fault{Name: "lose-store-log", Weight: 1, Run: corrupt(part{"store-log", "shard-0/fsm/gen-*/*.log"}, onlyGone())},
 	)
 }
 

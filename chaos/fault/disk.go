@@ -38,6 +38,7 @@ func Disk() []Fault {
 		{Name: "power-loss-leader", Needs: FaultyDisk, Weight: 2, Overlaps: true, Run: powerLossOf((*Env).Leader)},
 		{Name: "power-loss-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: powerLossOf((*Env).Follower)},
 		{Name: "power-loss-all", Needs: FaultyDisk, Weight: 2, Run: powerLossOfAll},
+		{Name: "power-loss-beside-pause", Needs: FaultyDisk, Weight: 1, Run: powerLossBesidePause},
 	}
 }
 
@@ -112,7 +113,7 @@ func failStop(choose choice, f disk.Faults) func(context.Context, *Env) error {
 			e.Count("disk faults that met no call", 1)
 			return nil
 		}
-		if err := e.mustExit(ctx, n, "a failed call of its disk"); err != nil {
+		if err := e.mustExit(ctx, n, "a failed call of its disk, on "+d.Struck()); err != nil {
 			return err
 		}
 		if f.SyncErrors == disk.Forever {
@@ -372,6 +373,38 @@ func powerLossOfAll(ctx context.Context, e *Env) error {
 		return err
 	}
 	return e.cutPower(ctx, nodes)
+}
+
+// powerLossBesidePause loses the power of one node while all others stand still,
+// so that what it wrote last is nowhere else, and what they have heard of it is
+// older than what they wake up to.
+func powerLossBesidePause(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	victim, others := nodes[0], nodes[1:]
+	var errs []error
+	for _, n := range others {
+		errs = append(errs, n.Pause())
+	}
+	e.Log.Info("SIGSTOP", "nodes", Names(others))
+	Wait(ctx, e.Between(0, time.Second))
+	d, err := e.diskOf(victim)
+	errs = append(errs, err, victim.Kill())
+	if err == nil {
+		errs = append(errs, e.losePower(victim, d))
+	}
+	Wait(ctx, e.downtime())
+	early := e.Rand.IntN(2) == 0 // the victim is back before the others wake up
+	if early {
+		errs = append(errs, victim.Start())
+		Wait(ctx, e.downtime())
+	}
+	for _, n := range others {
+		errs = append(errs, n.Resume())
+	}
+	return errors.Join(append(errs, e.Return(ctx, nodes...))...)
 }
 
 // cutPower kills nodes and loses what their disks did not have yet. A node must

@@ -24,9 +24,9 @@ func TestFloodDoesNotWaitForAnswers(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
-		asked.Add(1)
+		n := asked.Add(1)
 		<-release
-		if asked.Load()%2 == 0 {
+		if n%2 == 0 {
 			w.Header().Set("Retry-After", "1")
 		}
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -45,11 +45,12 @@ func TestFloodDoesNotWaitForAnswers(t *testing.T) {
 		return asked.Load() == 10 && o.counts["not sent, too many open"] > 10
 	}, 20*time.Second, time.Millisecond)
 	cancel()
-	asked.Store(1) // from here on all refusals lack the header
 	close(release)
 	require.NoError(t, <-done)
-	require.Equal(t, 10, o.counts["429 Too Many Requests"])
-	require.Equal(t, 10, o.unasked)
+	// It may have sent some more before it saw that it is over.
+	all := int(asked.Load())
+	require.Equal(t, all, o.counts["429 Too Many Requests"])
+	require.Equal(t, (all+1)/2, o.unasked, "every other one lacks the header")
 }
 
 func TestCrowdTellsWhatBecomesOfItsConsumers(t *testing.T) {

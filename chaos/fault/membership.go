@@ -17,7 +17,7 @@ import (
 // each the cluster has the members it had before.
 func Membership() []Fault {
 	return []Fault{
-		{Name: "transfer-storm", Weight: 6, Run: transferStorm},
+		{Name: "transfer-storm", Weight: 8, Run: transferStorm},
 		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
 		{Name: "replace-node", Weight: 1, Run: replace},
 		{Name: "wipe-node", Weight: 1, Run: wipeOne},
@@ -219,11 +219,17 @@ func oldCopy(ctx context.Context, e *Env) error {
 	if err := errors.Join(victim.Kill(), os.CopyFS(old, os.DirFS(victim.DataDir()))); err != nil {
 		return err
 	}
+	copied, err := e.appliedByLeader(ctx)
+	if err != nil {
+		return errors.Join(err, e.Return(ctx, victim))
+	}
 	if err := e.Return(ctx, victim); err != nil {
 		return err
 	}
-	// Long enough to acknowledge entries that the copy does not have.
-	Wait(ctx, e.Between(2*time.Second, 5*time.Second))
+	Wait(ctx, e.Between(time.Second, 5*time.Second))
+	if err := e.awaitApplied(ctx, victim, copied); err != nil {
+		return err
+	}
 	e.Log.Info("an old copy of the directory is put back", "node", victim.ID)
 	if err := errors.Join(victim.Kill(), victim.Wipe(), os.CopyFS(victim.DataDir(), os.DirFS(old)), victim.Start()); err != nil {
 		return err
@@ -237,6 +243,20 @@ func oldCopy(ctx context.Context, e *Env) error {
 	err = e.Return(ctx, victim)
 	e.awaitVoter(ctx, victim)
 	return err
+}
+
+// awaitApplied waits until the node has acknowledged an entry after index.
+func (e *Env) awaitApplied(ctx context.Context, n *localcluster.Node, index uint64) error {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	return e.untilMembers(ctx, func(members []localcluster.Member) error {
+		for _, m := range members {
+			if m.ID == n.ID && m.AppliedIndex > index {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has not got beyond entry %d: %+v", n.ID, index, members)
+	})
 }
 
 // refusal is how long a node may take to find out that its directory is an old

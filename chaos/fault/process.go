@@ -12,6 +12,7 @@ import (
 func Process() []Fault {
 	return []Fault{
 		{Name: "kill-leader", Weight: 20, Overlaps: true, Run: killOne((*Env).Leader)},
+		{Name: "kill-leaders", Weight: 10, Run: killLeaders},
 		{Name: "kill-follower", Weight: 2, Overlaps: true, Run: killOne((*Env).Follower)},
 		{Name: "kill-majority", Weight: 1, Run: killMajority},
 		{Name: "kill-all", Weight: 1, Run: killAll},
@@ -34,6 +35,29 @@ func killOne(choose choice) func(context.Context, *Env) error {
 		}
 		return e.kill(ctx, []*localcluster.Node{victim})
 	}
+}
+
+// killLeaders kills whoever leads, again and again, as a request does that a server
+// cannot stand. The dead node is back before the next one dies.
+func killLeaders(ctx context.Context, e *Env) error {
+	if _, err := e.All(); err != nil {
+		return err
+	}
+	for left := 4 + e.Rand.IntN(5); left > 0 && ctx.Err() == nil; left-- {
+		leader, err := e.currentLeader(ctx)
+		if err != nil {
+			return err
+		}
+		e.Log.Info("kill -9", "nodes", Names([]*localcluster.Node{leader}))
+		if err := leader.Kill(); err != nil {
+			return err
+		}
+		if err := e.Return(ctx, leader); err != nil {
+			return err
+		}
+		Wait(ctx, e.Between(0, time.Second))
+	}
+	return nil
 }
 
 // killMajority takes the quorum away: what is not acknowledged then may be lost,

@@ -128,11 +128,26 @@ func (r *Report) Add(other *Report) {
 // few operations of each job and the instants of the writes.
 func Check(ops []Op, o Options) *Report {
 	r := &Report{Ops: len(ops), Found: map[string]int{}}
-	jobs, kicks := group(ops, r)
+	jobs, byID, kicks := group(ops, r)
+	takeRuns(ops, jobs, o)
+	limits := limitsOf(ops)
 	for _, s := range jobs {
 		s.options, s.report, s.kicks = o, r, kicks[s.topic()]
+		if l := limits[s.topic()]; l != nil {
+			// Where jobs are retained none is replaced, so an id has one life.
+			s.limited, s.retained, s.spread = true, l.Retain > 0, l.Spread.Microseconds()
+			s.takeExpiry(l)
+		}
+	}
+	takeSweeps(ops, jobs, kicks)
+	checkBatches(ops, byID, r)
+	for _, s := range jobs {
 		s.check()
 	}
+	checkSchedules(ops, jobs, o, r)
+	checkStreams(jobs, r)
+	checkLimits(ops, jobs, r)
+	checkPauses(ops, jobs, r)
 	checkWriteGap(ops, o, r)
 	checkCounts(ops, r)
 	checkLives(jobs, r)
@@ -152,8 +167,8 @@ func (r *Report) Violate(invariant, id, format string, args ...any) {
 
 // group sorts the operations by job, in the order of the first mention of each,
 // and the kicks by topic.
-func group(ops []Op, r *Report) (jobs []*story, kicks map[string][]*Op) {
-	byID := map[string]*story{}
+func group(ops []Op, r *Report) (jobs []*story, byID map[string]*story, kicks map[string][]*Op) {
+	byID = map[string]*story{}
 	kicks = map[string][]*Op{}
 	for i := range ops {
 		op := &ops[i]
@@ -172,7 +187,7 @@ func group(ops []Op, r *Report) (jobs []*story, kicks map[string][]*Op) {
 		}
 		s.take(op)
 	}
-	return jobs, kicks
+	return jobs, byID, kicks
 }
 
 // checkWriteGap is I6: writes go on, and resume soon after each fault.

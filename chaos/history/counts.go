@@ -43,7 +43,13 @@ type growth struct {
 // each with what it adds to the counters.
 func acknowledged(ops []Op, topics map[string][]*Op) map[string][]growth {
 	list := map[string][]growth{}
-	seen := map[uint64]bool{} // an add that is repeated counts once
+	seen := map[uint64]bool{}  // an add that is repeated counts once
+	moved := map[string]bool{} // topics whose jobs may end in another
+	for i := range ops {
+		if op := &ops[i]; op.To != "" {
+			moved[op.Topic], moved[op.To] = true, true
+		}
+	}
 	for i := range ops {
 		op := &ops[i]
 		if op.Outcome != OK || topics[op.Topic] == nil {
@@ -54,6 +60,11 @@ func acknowledged(ops []Op, topics map[string][]*Op) map[string][]growth {
 		case op.Kind == Add && !seen[op.Seq]:
 			seen[op.Seq] = true
 			g.Added = 1
+			if op.Result == replaced && !moved[op.Topic] {
+				g.Deleted = 1
+			}
+		case moved[op.Topic]:
+			continue
 		case op.Kind == Finish:
 			g.Finished = 1
 		case op.Kind == Delete:

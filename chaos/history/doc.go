@@ -6,10 +6,14 @@
 // violations in three ways:
 //
 //   - the rules of the invariants I1 to I8, one by one, which name what is broken
-//     (check.go, story.go, lease.go);
+//     (check.go, story.go, lease.go, wait.go), and more: "batch", calls that do several
+//     things do all or none (batch.go); "revision", a condition lets one change
+//     through (revision.go); "credit" of streams, "limit" and "pause" of topics
+//     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "schedule", one job
+//     a run (schedule.go), alone where it is to be (alone.go);
 //   - the counters of topics, I10 (counts.go);
 //   - an order of the calls on each job that explains every answer, searched for
-//     by Porcupine (life.go). What it finds is called "life".
+//     by Porcupine (life.go, life_change.go, sweep.go, kick.go). What it finds is called "life".
 //
 // That all nodes have one state (I9) is asked of the nodes, and that an
 // acknowledged write is on the disks of a majority (I11) is for the tests of power

@@ -3,7 +3,6 @@ package history
 import (
 	"math"
 	"slices"
-	"time"
 )
 
 // checkLeases is the first half of I4: reservations of one job do not overlap.
@@ -70,10 +69,7 @@ func (s *story) checkStaleTokens() {
 // checkAttempts is I7: the count that comes with each delivery stays within the
 // limit and grows, so deliveries are bounded by it. Only a kick sets it back.
 func (s *story) checkAttempts() {
-	limit := 0
-	if len(s.adds) > 0 {
-		limit = s.adds[0].MaxAttempts
-	}
+	limit := s.highestLimit()
 	for i, d := range s.deliveries {
 		if limit > 0 && d.Attempts > limit {
 			s.report.Violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
@@ -95,16 +91,23 @@ func (s *story) checkAttempts() {
 	}
 }
 
+// highestLimit is the largest limit of attempts that the job may have had; 0 when
+// it may have had none.
+func (s *story) highestLimit() int {
+	limit := 0
+	for _, a := range s.adds {
+		if limit = max(limit, a.MaxAttempts); a.MaxAttempts == 0 {
+			return 0
+		}
+	}
+	for _, u := range s.updates {
+		limit = max(limit, u.MaxAttempts)
+	}
+	return limit
+}
+
 func (s *story) kickedBetween(a, b *Op) bool {
 	return slices.ContainsFunc(s.kicks, func(k *Op) bool {
 		return k.maybe() && k.Invoke <= b.Complete && (k.Outcome == Unknown || k.Complete >= a.Invoke)
 	})
-}
-
-func (s *story) longestTTR() time.Duration {
-	var ttr time.Duration
-	for _, a := range s.adds {
-		ttr = max(ttr, a.TTR)
-	}
-	return ttr
 }

@@ -32,6 +32,11 @@ type life struct {
 	// due, or the end of the reservation. For the dead it is when they died at
 	// the earliest.
 	until int64
+	limit int    // of attempts; 0: none
+	body  string // what a delivery brings
+	rev   uint64 // the revision; 0 unknown
+	topic string
+	over  string // how the life before ended, where the topic retains such jobs
 }
 
 type phase uint8
@@ -54,32 +59,54 @@ func (c call) by(instant int64) bool {
 	return c.Outcome == Unknown || instant <= c.Complete+c.story.slack()
 }
 
-// steps gives the states that a call can leave.
+// steps gives the states that a call can leave. The job may have expired before.
 func steps(from life, c call) []life {
-	var to []life
-	if c.Outcome != OK {
-		to = append(to, from) // nothing was done
+	to := step(from, c)
+	for _, left := range from.lapse(c) {
+		to = append(to, step(left, c)...)
 	}
-	if c.Outcome == Fail {
-		return to[:refusal(from, c)]
+	return to
+}
+
+func step(from life, c call) []life {
+	var to []life
+	switch c.Outcome {
+	case Fail:
+		if from.refuses(c) {
+			return []life{from}
+		}
+		return nil
+	case Unknown:
+		to = append(to, from) // nothing was done
 	}
 	switch c.Kind {
 	case Add:
 		return append(to, from.add(c)...)
 	case Deliver:
 		return append(to, from.deliver(c)...)
+	case Update:
+		return append(to, from.update(c)...)
 	case Get:
-		if from.shows(c) {
-			return []life{from.learn(c)}
+		switch {
+		case !from.shows(c):
+			return nil
+		case from.phase == absent:
+			return []life{from}
 		}
-		return nil
+		return []life{from.learn(c)}
 	case Delete:
-		if from.phase != absent {
-			to = append(to, from.end())
+		if from.phase != absent && from.is(c.Seq) && from.meets(c) {
+			to = append(to, from.end(c, "deleted"))
 		}
 		return to
 	case Kick:
 		return append(to, from.kick(c)...)
+	case Move, MoveTopic:
+		return append(to, from.move(c)...)
+	case KickTopic:
+		return append(to, from.kickAway(c)...)
+	case Purge:
+		return append(to, from.purge(c)...)
 	}
 	if from.phase != reserved || from.gen != c.Generation || !from.is(c.Seq) {
 		return to
@@ -87,12 +114,12 @@ func steps(from life, c call) []life {
 	return append(to, from.settle(c)...)
 }
 
-// refusal is 1 when the state explains that the call found no job, else 0.
-func refusal(from life, c call) int {
-	if from.phase == absent || (c.Seq != 0 && from.seq != c.Seq) { // by token: of another life
-		return 1
+// refuses reports whether the state explains why nothing was done.
+func (l life) refuses(c call) bool {
+	if c.Code == notFound {
+		return l.phase == absent || (c.Seq != 0 && l.seq != c.Seq) // by token: of another life
 	}
-	return 0
+	return l.phase != absent && l.forbids(c)
 }
 
 // is reports whether the living job can have the number.
@@ -101,34 +128,53 @@ func (l life) is(seq uint64) bool {
 }
 
 // end is what is left of a life.
-func (l life) end() life { return life{past: max(l.past, l.seq)} }
+func (l life) end(c call, how string) life {
+	left := life{past: max(l.past, l.seq)}
+	if c.story.retained {
+		left.over = how
+	}
+	return left
+}
 
-// learn notes a seq that the call tells.
+// learn notes what the call tells.
 func (l life) learn(c call) life {
 	if l.seq == 0 {
 		l.seq = c.Seq
+	}
+	if c.Revision != 0 {
+		l.rev = c.Revision
 	}
 	return l
 }
 
 func (l life) add(c call) []life {
-	switch {
-	case l.phase != absent && c.Outcome == Unknown:
-		return nil // as if nothing was done
-	case l.phase != absent && l.is(c.Seq):
-		return []life{l.learn(c)}
-	case l.phase != absent, c.Seq != 0 && c.Seq <= l.past:
+	if l.phase != absent {
+		return l.addAgain(c)
+	}
+	if l.over != "" {
+		return l.addRetained(c)
+	}
+	if c.Result != "" && c.Result != created || c.Seq != 0 && c.Seq <= l.past {
 		return nil
 	}
-	return []life{{phase: waiting, past: l.past, seq: c.Seq, until: c.Invoke + c.Delay.Microseconds()}}
+	return []life{l.fresh(c)}
+}
+
+// fresh is the life that an add begins.
+func (l life) fresh(c call) life {
+	return life{
+		phase: waiting, past: max(l.past, l.seq), seq: c.Seq, until: c.Invoke + c.Delay.Microseconds(),
+		limit: c.MaxAttempts, body: c.Body, topic: c.Topic, rev: 1,
+	}
 }
 
 func (l life) deliver(c call) []life {
-	fits := l.phase != absent && l.is(c.Seq) && c.Generation > l.gen
+	fits := l.phase != absent && l.is(c.Seq) && c.Generation > l.gen && c.Body == l.body && (c.Topic == "" || c.Topic == l.topic)
 	if !fits || !l.ready(c) {
 		return nil
 	}
-	return []life{{phase: reserved, past: l.past, seq: c.Seq, gen: c.Generation, attempts: c.Attempts, until: c.ReservedUntil}}
+	l.phase, l.seq, l.gen, l.attempts, l.until, l.rev = reserved, c.Seq, c.Generation, c.Attempts, c.ReservedUntil, 0
+	return []life{l}
 }
 
 // ready reports whether the job can have been ready when the call was answered.
@@ -137,7 +183,10 @@ func (l life) ready(c call) bool {
 	case waiting:
 		return c.by(l.until)
 	case reserved:
-		return c.by(l.until) && (!c.story.exhausted(l) || c.story.kickedSince(l.until, c))
+		if l.exhausted() {
+			return c.by(l.until) && c.story.kickedSince(l.until, c)
+		}
+		return c.by(l.until + c.story.backoff(l.attempts))
 	case dead:
 		return c.story.kickedSince(l.until, c)
 	}
@@ -146,18 +195,18 @@ func (l life) ready(c call) bool {
 
 // settle ends or extends the reservation whose holder calls.
 func (l life) settle(c call) []life {
-	next := l.learn(c)
+	next := l.wrote(c)
 	next.phase, next.until = waiting, 0
 	switch c.Kind {
 	case Finish:
-		return []life{next.end()}
+		return []life{next.end(c, "finished")}
 	case Touch:
 		next.phase, next.until = reserved, max(c.ReservedUntil, c.Invoke+c.TTR.Microseconds())
 	case Bury:
 		next.phase, next.until = dead, c.Invoke
 	case Release:
-		next.until = c.Invoke + c.Delay.Microseconds()
-		if c.story.maxAttempts() > 0 && (l.attempts == 0 || c.story.exhausted(l)) {
+		next.until = c.Invoke + c.story.releaseWait(c.Op, l.attempts)
+		if l.limit > 0 && (l.attempts == 0 || l.exhausted()) {
 			died := next
 			died.phase, died.until = dead, c.Invoke
 			if l.attempts > 0 {
@@ -171,56 +220,42 @@ func (l life) settle(c call) []life {
 
 // kick makes a dead or a delayed job ready.
 func (l life) kick(c call) []life {
-	if l.phase == absent || (l.phase == reserved && !c.by(l.until)) {
+	if l.phase == absent || l.held(c) {
 		return nil
 	}
-	l = l.learn(c)
-	return []life{{phase: waiting, past: l.past, seq: l.seq, gen: l.gen}}
+	l = l.wrote(c)
+	l.phase, l.attempts, l.until = waiting, 0, 0
+	return []life{l}
 }
 
 // shows reports whether the state explains what a read found.
 func (l life) shows(c call) bool {
-	if l.phase == absent || c.State == Gone {
-		return l.phase == absent && c.State == Gone
+	if l.phase == absent {
+		return c.State == cmp.Or(l.over, Gone)
 	}
-	if !l.is(c.Seq) {
-		return false
-	}
-	limited := c.story.maxAttempts() > 0
+	return l.is(c.Seq) && l.canBe(c.State, c) && l.hasRevision(c, 0) && (c.Body == "" || c.Body == l.body)
+}
+
+// canBe reports whether a living job can have been in a state when the call was
+// answered.
+func (l life) canBe(state string, c call) bool {
 	over := l.phase == reserved && c.by(l.until)
-	switch c.State {
+	switch state {
 	case "delayed":
-		return l.phase == waiting
+		paced := (over || l.phase == dead) && c.story.pacedSince(l.until, c)
+		return l.phase == waiting || paced || (over && c.story.backoff(l.attempts) > 0)
 	case "ready":
 		return l.ready(c)
 	case "reserved":
 		return l.phase == reserved || l.ready(c) // by a client that never knew
 	case "dead":
-		return l.phase == dead || (limited && (over || l.phase == waiting))
+		return l.phase == dead || (l.limit > 0 && (over || l.phase == waiting))
 	}
 	return false
 }
 
-func (s *story) maxAttempts() int {
-	if len(s.adds) == 0 {
-		return 0
-	}
-	return s.adds[0].MaxAttempts
-}
-
 // exhausted reports whether the last attempt that a client saw was the last.
-func (s *story) exhausted(l life) bool {
-	limit := s.maxAttempts()
-	return limit > 0 && l.attempts >= limit
-}
-
-// kickedSince reports whether a kick of the whole topic may have come between an
-// instant and the end of the call. Kicks of the job are steps of their own.
-func (s *story) kickedSince(instant int64, c call) bool {
-	return slices.ContainsFunc(s.kicks, func(k *Op) bool {
-		return k.Kind == KickTopic && k.maybe() && k.Invoke <= c.Complete && (k.Outcome == Unknown || k.Complete >= instant)
-	})
-}
+func (l life) exhausted() bool { return l.limit > 0 && l.attempts >= l.limit }
 
 // lifeModel is for one id at a time.
 var lifeModel = (&porcupine.NondeterministicModel{
@@ -240,12 +275,14 @@ func (s *story) calls() []porcupine.Operation {
 	var list []porcupine.Operation
 	lives := s.lives()
 	open := map[Op]int{} // unknown calls by what they would do
-	for _, ops := range [][]*Op{s.adds, s.deliveries, s.fenced, s.deletes, s.jobKicks, s.gets} {
+	_, last := s.span()
+	sweeps := slices.DeleteFunc(slices.Clone(s.sweeps), func(o *Op) bool { return o.Invoke > last })
+	for _, ops := range [][]*Op{s.adds, sweeps, s.moves, s.updates, s.deliveries, s.fenced, s.deletes, s.jobKicks, s.gets} {
 		slices.SortStableFunc(ops, func(a, b *Op) int { return cmp.Compare(a.Invoke, b.Invoke) })
 		for _, op := range ops {
 			end := op.Complete
 			switch {
-			case op.Outcome == Fail && op.Code != notFound:
+			case op.Outcome == Fail && !op.explained():
 				continue
 			case op.Outcome == Unknown:
 				if open[op.effect()]++; op.idle() || open[op.effect()] > lives {
@@ -279,9 +316,29 @@ func (s *story) lives() int {
 // and touches, which only put an end off.
 func (o *Op) idle() bool { return o.Kind.reads() || o.Kind == Touch }
 
+// explained reports whether a refusal says something about the job.
+func (o *Op) explained() bool {
+	if o.Group != 0 && o.Kind == Add {
+		return false // another part of the call may be the reason
+	}
+	switch o.Code {
+	case notFound:
+		return true
+	case alreadyReserved, alreadyDead, conditionFailed:
+		return o.Kind == Add || o.Kind == Update || o.Kind == Delete
+	}
+	return false
+}
+
 // effect is what a call would do, apart from when and where.
 func (o *Op) effect() Op {
 	e := Op{Kind: o.Kind, Delay: o.Delay, Generation: o.Generation}
+	if o.Kind == Update || o.Kind == KickTopic || o.Kind >= Move || o.IfExists != "" {
+		e.Invoke = o.Invoke // it can have its effect several times in a life
+	}
+	if o.Kind == Delete {
+		e.IfRevision, e.IfState = o.IfRevision, o.IfState
+	}
 	if o.Generation != 0 {
 		e.Seq = o.Seq
 	}

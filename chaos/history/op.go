@@ -23,10 +23,19 @@ const (
 	KickTopic
 	Get   // of a job
 	Count // of a topic's jobs
+	Update
+	Limit  // of a topic: Limits is in force from the end of the call on
+	Pause  // of a topic, for as long as Delay
+	Resume // of a topic
+	Schedule
+	Unschedule // Plan has what it counted
+	Move       // of a job
+	MoveTopic  // of all jobs of a topic
+	Purge      // of all jobs of a topic in a State
 	kinds
 )
 
-var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count"}
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -76,24 +85,86 @@ type Op struct {
 	Generation    uint64 `json:",omitempty"`
 	Lease         uint64 `json:",omitempty"`
 	Attempts      int    `json:",omitempty"` // Get has it too
-	Due           int64  `json:",omitempty"` // microseconds; 0 unknown
+	Due           int64  `json:",omitempty"` // microseconds; 0 unknown; Add has one too
 	ReservedUntil int64  `json:",omitempty"` // microseconds; Touch has one too
+	// Stream numbers the stream that a job came over, 0 for none, and Credit is
+	// how many unfinished jobs it may have.
+	Stream uint64 `json:",omitempty"`
+	Credit int    `json:",omitempty"`
+
+	// What few adds ask for. IfExists is empty for conflict.
+	IfExists string           `json:",omitempty"`
+	Backoff  [3]time.Duration `json:",omitzero"` // the shortest waits after the first, the second and each later attempt that fails
+	// Result is how an add was answered: created, existing, replaced or
+	// postponed; empty where the client did not look.
+	Result string `json:",omitempty"`
+
+	To string `json:",omitempty"` // Move, MoveTopic, KickTopic: another topic
+
+	// Reason goes with a Bury. A KickTopic that has one kicks jobs that have it.
+	Reason string  `json:",omitempty"`
+	Rate   float64 `json:",omitempty"` // KickTopic: the jobs fall due so many a second; 0: at once
+
+	Moves bool `json:",omitempty"` // Update: Delay is asked for. Body and MaxAttempts are when they are not zero
+
+	// Conditions of an update, a delete, or an add that replaces or postpones.
+	IfRevision uint64 `json:",omitempty"`
+	IfState    string `json:",omitempty"`
+	Revision   uint64 `json:",omitempty"` // of the job after the call; 0 where the client did not learn it
+
+	// Group numbers the calls that do several things, all of them or none, each
+	// of which is an Op. A call that is repeated keeps its number.
+	Group uint64 `json:",omitempty"`
 
 	State  string  `json:",omitempty"` // Get: what the job was
 	Counts *Counts `json:",omitempty"` // Count: what came back
+	Limits *Limits `json:",omitempty"` // Limit: what was set
+	Plan   *Plan   `json:",omitempty"` // Schedule, Unschedule
 }
 
 // Gone is the State of a job that is not there.
 const Gone = "gone"
 
-// notFound is the Code of a call on a job that is not there.
-const notFound = "not_found"
+// The Codes that say something about the job: it is not there, in the hands of a
+// consumer, dead, or not as the condition wants it.
+const (
+	notFound        = "not_found"
+	alreadyReserved = "already_reserved"
+	alreadyDead     = "already_dead"
+	conditionFailed = "condition_failed"
+)
+
+// What an add does when its id is taken, and how it is answered then.
+const (
+	replace   = "replace"
+	postpone  = "postpone"
+	created   = "created"
+	replaced  = "replaced"
+	postponed = "postponed"
+)
 
 // Counts are the counters of a topic that only grow, as one read saw them.
 type Counts struct {
 	Stale                    bool  // the node answered from what it had, not from the latest
 	Conn                     int64 // the client's connection, by number
 	Added, Finished, Deleted uint64
+}
+
+// moves reports whether the call gives a job that is there another due instant.
+func (o *Op) moves() bool { return o.Moves || (o.Kind == Add && o.IfExists == postpone) }
+
+// Limits are those of a topic; 0 is none.
+type Limits struct {
+	Pending  int     `json:",omitempty"` // most jobs that are delayed or ready
+	Reserved int     `json:",omitempty"` // most jobs that are reserved
+	Rate     float64 `json:",omitempty"` // most reservations a second
+	Burst    int     `json:",omitempty"` // and at once
+	Retain   int     `json:",omitempty"` // seconds, longer than any run, that jobs stay known after their end
+
+	// Jobs expire so long after their due instant, and then drop or are dead.
+	Expire time.Duration `json:",omitempty"`
+	Expiry string        `json:",omitempty"`
+	Spread time.Duration `json:",omitempty"` // jobs that are to wait are due within so long after it
 }
 
 // maybe reports whether the call may have had its effect.

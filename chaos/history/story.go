@@ -17,15 +17,33 @@ type story struct {
 	fenced     []*Op // every call that carried a token, finishes included
 	jobKicks   []*Op // of this job
 	gets       []*Op
+	updates    []*Op
+	moves      []*Op
+	sweeps     []*Op // of topics that the job may have been in
+	movers     []*Op // updates and adds that may give a job that is there another due instant
 	kicks      []*Op // of the job's topic, and of this job
 
+	limited  bool // its topic has limits, so it may wait beyond its due instant
+	retained bool // its topic retains jobs that have ended
+	// Of its topic, in microseconds, 0 for none; drops: those that expire go away.
+	expire, spread int64
+	drops          bool
+
 	options Options
-	bound   int64 // see slack
+	bound   int64    // see slack
+	waits   [3]int64 // see backoff
 	report  *Report
 }
 
 func (s *story) take(op *Op) {
+	if op.moves() {
+		s.movers = append(s.movers, op)
+	}
 	switch op.Kind {
+	case Move:
+		s.moves = append(s.moves, op)
+	case Update:
+		s.updates = append(s.updates, op)
 	case Add:
 		s.adds = append(s.adds, op)
 	case Deliver:
@@ -66,7 +84,7 @@ func (s *story) findBound() {
 
 // calledIn reports whether a call that sets an instant was under way in a window.
 func (s *story) calledIn(w Window) bool {
-	for _, ops := range [][]*Op{s.adds, s.deliveries, s.fenced} {
+	for _, ops := range [][]*Op{s.adds, s.updates, s.deliveries, s.fenced} {
 		for _, op := range ops {
 			if op.Invoke <= w.To && (op.Complete >= w.From || op.Outcome == Unknown) {
 				return true
@@ -77,9 +95,10 @@ func (s *story) calledIn(w Window) bool {
 }
 
 func (s *story) check() {
-	s.kicks = append(slices.Clip(s.kicks), s.jobKicks...)
+	s.kicks = append(slices.DeleteFunc(slices.Clone(s.kicks), func(k *Op) bool { return !s.matches(k) }), s.jobKicks...)
 	s.number()
 	s.findBound()
+	s.findWaits()
 	slices.SortFunc(s.deliveries, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Generation, b.Generation))
 	})
@@ -87,11 +106,17 @@ func (s *story) check() {
 	s.checkLost()
 	s.checkPhantom()
 	s.checkEarly()
+	s.checkExpiry()
+	s.checkSpread()
+	s.checkPostponed()
+	s.checkBackoff()
 	s.checkLeases()
 	s.checkStaleTokens()
 	s.checkGone()
+	s.checkReplaced()
 	s.checkAttempts()
 	s.checkDuplicates()
+	s.checkRevisions()
 }
 
 // number gives reservations over beanstalkd their generation. All that a topic's
@@ -145,7 +170,8 @@ func (s *story) count() {
 }
 
 // endOf is the earliest instant at which a life of the job may have ended for
-// good, by a finish of seq or a delete; MaxInt64 when nothing may have ended it.
+// good, by a finish of seq, a delete, an add that replaced it or its expiry;
+// MaxInt64 when nothing may have ended it.
 func (s *story) endOf(seq uint64) int64 {
 	end := int64(math.MaxInt64)
 	for _, f := range s.finishes {
@@ -156,6 +182,16 @@ func (s *story) endOf(seq uint64) int64 {
 	for _, d := range s.deletes {
 		if d.maybe() {
 			end = min(end, d.Invoke)
+		}
+	}
+	for _, by := range []func() (int64, bool){s.purgedFrom, s.droppedFrom} {
+		if at, ok := by(); ok {
+			end = min(end, at)
+		}
+	}
+	for _, a := range s.adds {
+		if a.IfExists == replace && (a.Outcome == Unknown || (a.Result == replaced && a.Seq > seq)) {
+			end = min(end, a.Invoke)
 		}
 	}
 	return end
@@ -182,11 +218,19 @@ func (s *story) checkPhantom() {
 			s.report.Violate("I2", s.id, "%s delivered it, but no add that may have succeeded came before", d.Node)
 			continue
 		}
-		a := s.adds[origin]
-		if (d.Topic != "" && a.Topic != d.Topic) || a.Body != d.Body {
+		if a := s.adds[origin]; !s.asked(d) {
 			s.report.Violate("I2", s.id, "delivered with topic %q and body %.40q, added with topic %q and body %.40q", d.Topic, d.Body, a.Topic, a.Body)
 		}
 	}
+}
+
+// asked reports whether a client asked for a job as delivery d brings it.
+func (s *story) asked(d *Op) bool {
+	before := func(o *Op) bool { return o.maybe() && o.Invoke <= d.Complete }
+	return slices.ContainsFunc(s.adds, func(a *Op) bool {
+		topic := d.Topic == "" || a.Topic == d.Topic || s.mayBeIn(d.Topic, d.Complete)
+		return before(a) && topic && (a.Body == d.Body || slices.ContainsFunc(s.updates, func(u *Op) bool { return before(u) && u.Body == d.Body }))
+	})
 }
 
 // checkEarly is I3, judged by the client's clock (asked at + delay) as well as by
@@ -198,9 +242,14 @@ func (s *story) checkEarly() {
 			earliest = min(earliest, a.Invoke+a.Delay.Microseconds())
 		}
 	}
+	for _, m := range s.movers {
+		if m.maybe() {
+			earliest = min(earliest, m.Invoke+m.Delay.Microseconds())
+		}
+	}
 	for i, d := range s.deliveries {
 		first := i == 0 || s.deliveries[i-1].Seq != d.Seq
-		if first && d.Outcome == OK && d.Due > 0 {
+		if first && d.Outcome == OK && d.Due > 0 && !s.limited {
 			s.report.WorstLateness = max(s.report.WorstLateness, micros(d.Complete-d.Due))
 		}
 		after := max(d.Due, s.releasedUntil(d))
@@ -226,7 +275,7 @@ func (s *story) releasedUntil(d *Op) int64 {
 		before := f.Kind == Release && f.Outcome == OK && f.Seq == d.Seq && f.Generation < d.Generation
 		// A release at the limit of attempts leaves a dead job, which a kick
 		// makes ready at once.
-		if before && f.Delay > 0 && !s.kickedBetween(f, d) {
+		if before && f.Delay > 0 && !s.kickedBetween(f, d) && !s.hastenedBetween(f, d) {
 			until = max(until, f.Invoke+f.Delay.Microseconds())
 		}
 	}
@@ -245,6 +294,20 @@ func (s *story) checkGone() {
 		for _, x := range s.deletes {
 			if x.Outcome == OK && s.reservedAfter(d, x.Complete) && !s.mayBeNewLife(d, x) {
 				s.report.Violate("I5", s.id, "delivered %v after its delete was acknowledged", micros(d.Complete-x.Complete))
+			}
+		}
+	}
+}
+
+// checkReplaced is I5 for jobs that gave way to another with their id.
+func (s *story) checkReplaced() {
+	for _, a := range s.adds {
+		if a.Outcome != OK || a.Result != replaced {
+			continue
+		}
+		for _, d := range s.deliveries {
+			if d.Seq < a.Seq && s.reservedAfter(d, a.Complete) {
+				s.report.Violate("I5", s.id, "seq %d was delivered %v after seq %d had replaced it", d.Seq, micros(d.Complete-a.Complete), a.Seq)
 			}
 		}
 	}
@@ -305,6 +368,9 @@ func (s *story) checkDuplicates() {
 	}
 	slices.Sort(seqs)
 	for i := 1; i < len(seqs); i++ {
+		if s.retained {
+			s.report.Violate("retain", s.id, "became two jobs, seq %d and seq %d, though its topic retains the first", seqs[i-1], seqs[i])
+		}
 		if s.endOf(seqs[i-1]) > seen[seqs[i]] {
 			s.report.Violate("I8", s.id, "became two jobs, seq %d and seq %d, while the first was alive", seqs[i-1], seqs[i])
 		}

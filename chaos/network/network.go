@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -35,7 +35,8 @@ const teardown = 30 * time.Second
 // Network is the lines between some nodes. Its methods may be called from
 // several goroutines.
 type Network struct {
-	slot *slot
+	slot  *slot
+	names names
 
 	mu       sync.Mutex
 	closed   bool
@@ -110,7 +111,14 @@ func (n *Network) Add(ctx context.Context, id string) error {
 			fmt.Sprintf("addr add %s/25 dev eth0", n.host(id)),
 			fmt.Sprintf("addr add %s/25 dev eth0", n.peerAddr(id)),
 			"link set eth0 up"),
-		n.writeNames())
+		setResolver(ns))
+	if err == nil {
+		n.tellNames()
+		var c net.PacketConn
+		if c, err = listenForNames(ns); err == nil {
+			n.names.serve(c)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("make a place for node %s: %w", id, err)
 	}
@@ -134,7 +142,7 @@ func (n *Network) Close() error {
 		errs = append(errs, e.stop())
 	}
 	n.effects = nil
-	return errors.Join(append(errs, n.slot.release(ctx))...)
+	return errors.Join(append(errs, n.names.close(), n.slot.release(ctx))...)
 }
 
 // Nodes are the ids of all nodes, in the order they were added.
@@ -235,9 +243,7 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 			return fmt.Errorf("take node %s its address: %w", id, err)
 		}
 	}
-	if err := n.writeNames(); err != nil {
-		return err
-	}
+	n.tellNames()
 	for _, id := range n.ids {
 		// A platform announces moved addresses; here everybody forgets.
 		err := ip(ctx, n.slot.namespace(id), fmt.Sprintf("addr add %s/25 dev eth0", n.peerAddr(id)), "neigh flush all")
@@ -248,22 +254,20 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 	return n.install(ctx, n.ids)
 }
 
-// writeNames tells every namespace what the nodes' names mean. A running process
-// sees the file through a mount, so it is written in place and never replaced.
-func (n *Network) writeNames() error {
-	var hosts strings.Builder
-	hosts.WriteString("127.0.0.1 localhost\n")
+// tellNames tells every namespace what the nodes' names mean.
+func (n *Network) tellNames() {
+	known := map[string]netip.Addr{}
 	for _, id := range n.ids {
-		fmt.Fprintf(&hosts, "%s %s\n", n.peerAddr(id), id)
+		known[id] = n.peerAddr(id)
 	}
-	for _, id := range n.ids {
-		dir := filepath.Join(resolverDir, n.slot.namespace(id))
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("write the nodes' names: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte(hosts.String()), 0o644); err != nil {
-			return fmt.Errorf("write the nodes' names: %w", err)
-		}
-	}
-	return nil
+	n.names.set(known)
+}
+
+// setResolver makes programs in a namespace ask our name service.
+func setResolver(namespace string) error {
+	dir := filepath.Join(resolverDir, namespace)
+	return errors.Join(
+		os.MkdirAll(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte(resolverConfig), 0o644))
 }

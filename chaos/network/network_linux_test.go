@@ -319,6 +319,7 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NotEqual(t, n.slot.number, other.slot.number)
 	base, device := n.slot.base(), n.slot.device()
 	// A run that is killed drops its lock and cleans nothing.
+	require.NoError(t, n.names.close()) // its goroutines end with it
 	require.NoError(t, n.slot.unlock())
 	names, err := matching(namespaceDir, base)
 	require.NoError(t, err)

@@ -29,6 +29,8 @@ type caller struct {
 	http  *http.Client
 	conns atomic.Int64 // connections made
 	rec   *history.Recorder
+
+	groups uint64 // calls made that are done as a whole or not at all
 }
 
 func newCaller(id int, c Config) *caller {
@@ -60,6 +62,10 @@ type answer struct {
 	ID            string    `json:"id"`
 	Seq           uint64    `json:"seq"`
 	Existing      bool      `json:"existing"`
+	Replaced      bool      `json:"replaced"`
+	Postponed     bool      `json:"postponed"`
+	Revision      uint64    `json:"revision"`
+	DueAt         time.Time `json:"due_at"`
 	ReservedUntil time.Time `json:"reserved_until"`
 
 	Results []answer    `json:"results"` // of a batch
@@ -68,9 +74,12 @@ type answer struct {
 	Topic    string `json:"topic"`
 	State    string `json:"state"`
 	Attempts int    `json:"attempts"`
+	Body     string `json:"body"`
 	// Counts of a topic.
 	Delayed, Ready, Reserved, Dead uint64
 	Added, Finished, Deleted       uint64
+	// Counts of a schedule.
+	Counts struct{ Started, Skipped, Missed, Refused uint64 } `json:"counts"`
 }
 
 type delivered struct {

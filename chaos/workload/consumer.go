@@ -40,7 +40,7 @@ const maxKept = 20
 func (c *consumer) run(ctx context.Context) {
 	defer c.close()
 	for ctx.Err() == nil {
-		request := reserveRequest{Topics: c.config.Topics, Max: 1 + c.rand.IntN(maxTaken), Wait: 1}
+		request := reserveRequest{Topics: c.config.consumed(), Max: 1 + c.rand.IntN(maxTaken), Wait: 1}
 		patience := callTimeout
 		if c.rand.IntN(20) == 0 {
 			patience = between(c.rand, time.Second/2) + time.Millisecond // hangs up
@@ -64,13 +64,19 @@ func (c *caller) reserve(ctx context.Context, request reserveRequest, patience t
 		c.rec.Record(history.Op{Kind: history.Deliver, Outcome: outcome, Client: c.id, Node: node, Invoke: invoke, Complete: complete})
 	}
 	for _, j := range a.Jobs {
-		c.rec.Record(history.Op{
-			Kind: history.Deliver, Client: c.id, Node: node, Invoke: invoke, Complete: complete,
-			ID: j.name(), Topic: j.Topic, Seq: j.Seq, Body: j.Body, Generation: generation(j.Token), Attempts: j.Attempts,
-			Due: j.DueAt.UnixMicro(), ReservedUntil: j.ReservedUntil.UnixMicro(),
-		})
+		op := deliverOp(j)
+		op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, complete
+		c.rec.Record(op)
 	}
 	return a.Jobs, outcome
+}
+
+func deliverOp(j delivered) history.Op {
+	return history.Op{
+		Kind: history.Deliver, ID: j.name(), Topic: j.Topic, Seq: j.Seq, Body: j.Body,
+		Generation: generation(j.Token), Attempts: j.Attempts,
+		Due: j.DueAt.UnixMicro(), ReservedUntil: j.ReservedUntil.UnixMicro(),
+	}
 }
 
 // generation is the last part of a token, "shard-seq-generation": it orders the
@@ -100,7 +106,7 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 		case dice < 90:
 			c.settle(ctx, history.Release, j, request{})
 		case dice < 92:
-			c.settle(ctx, history.Bury, j, request{})
+			c.settle(ctx, history.Bury, j, request{Reason: oneOf(c.rand, reasons)})
 			if c.rand.IntN(2) == 0 {
 				c.kickJob(ctx, j.ID, j.name(), j.Topic)
 			}
@@ -109,6 +115,8 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 		case dice < 96:
 			c.get(ctx, j.ID, j.name(), j.Topic)
 			done = append(done, j)
+		case dice < 98:
+			c.finishAnd(ctx, c.rand, c.config, j)
 		default:
 			// Vanishes with it; its time to run will pass.
 		}
@@ -134,7 +142,13 @@ type request struct {
 	Token string  `json:"token"`
 	Delay float64 `json:"delay,omitempty"`
 	TTR   float64 `json:"ttr,omitempty"`
+
+	Reason string `json:"reason,omitempty"`
 }
+
+// reasons are why consumers bury jobs. None is part of another, or of what the
+// server says.
+var reasons = []string{"too heavy", "no address"}
 
 // tries bounds how often a consumer repeats one call: its time to run passes
 // anyway.
@@ -144,11 +158,15 @@ const tries = 4
 func (c *caller) settle(ctx context.Context, kind history.Kind, j delivered, r request) {
 	for range tries {
 		a, outcome := c.once(ctx, kind, j, r)
-		refused := outcome == history.Fail && a.Code != "" && a.Code != "not_applied" && a.Code != "overloaded"
-		if outcome == history.OK || refused || !pause(ctx, retryPause) {
+		if outcome == history.OK || refused(outcome, a) || !pause(ctx, retryPause) {
 			return
 		}
 	}
+}
+
+// refused reports whether it is no use to repeat a call.
+func refused(outcome history.Outcome, a answer) bool {
+	return outcome == history.Fail && a.Code != "" && a.Code != "not_applied" && a.Code != "overloaded"
 }
 
 // once makes one call with a job's token and records it.
@@ -158,8 +176,8 @@ func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r req
 	a, outcome := c.call(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/"+kind.String(), r, callTimeout)
 	op := settleOp(kind, outcome, j)
 	op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, c.rec.Now()
-	op.Code = a.Code
-	op.Delay, op.TTR = seconds(r.Delay), seconds(r.TTR)
+	op.Code, op.Revision = a.Code, a.Revision
+	op.Delay, op.TTR, op.Reason = seconds(r.Delay), seconds(r.TTR), r.Reason
 	if !a.ReservedUntil.IsZero() {
 		op.ReservedUntil = a.ReservedUntil.UnixMicro()
 	}

@@ -1,7 +1,7 @@
 // Package workload puts a cluster under the kind of load that finds faults:
 // producers that retry with the same id, deletes, consumers that finish, overrun
-// their time to run, release, touch, bury and hang up. Every call goes into a
-// history.Recorder.
+// their time to run, release, touch, bury and hang up, editors that change jobs
+// while they wait. Every call goes into a history.Recorder.
 //
 // It speaks plain HTTP by net/http, and beanstalkd's protocol by a few lines of its
 // own. It shares no code with the server or its Go client, so that a

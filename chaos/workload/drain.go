@@ -10,12 +10,17 @@ import (
 	"tarry/chaos/history"
 )
 
-// Drain finishes every job of the topics, the delayed and dead ones included,
+// Drain ends the schedules and finishes every job of the topics, the delayed and dead ones included,
 // and returns when all counts are zero. When ctx ends first it fails with what
 // is left. All nodes should be up.
 func Drain(ctx context.Context, c Config) error {
 	d := &drainer{caller: newCaller(c.clients(), c), topics: c.topics()}
 	defer d.close()
+	for _, p := range c.plans() {
+		if err := d.unschedule(ctx, c.Scheduled, p); err != nil {
+			return err
+		}
+	}
 	for {
 		left, err := d.round(ctx)
 		if err == nil && left == 0 {
@@ -35,7 +40,7 @@ type drainer struct {
 // round kicks, reserves and finishes once, and counts what is left.
 func (d *drainer) round(ctx context.Context) (left uint64, err error) {
 	for _, topic := range d.topics {
-		d.kick(ctx, topic)
+		d.kickTopic(ctx, topic, 10_000)
 	}
 	for {
 		jobs, outcome := d.reserve(ctx, reserveRequest{Topics: d.topics, Max: 1000}, callTimeout)
@@ -52,10 +57,4 @@ func (d *drainer) round(ctx context.Context) (left uint64, err error) {
 		left += a.Delayed + a.Ready + a.Reserved + a.Dead
 	}
 	return left, nil
-}
-
-func (d *drainer) kick(ctx context.Context, topic string) {
-	node, invoke := d.node(), d.rec.Now()
-	_, outcome := d.call(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/kick", map[string]int{"max": 10_000}, callTimeout)
-	d.rec.Record(history.Op{Kind: history.KickTopic, Outcome: outcome, Client: d.id, Node: node, Topic: topic, Invoke: invoke, Complete: d.rec.Now()})
 }

@@ -24,15 +24,30 @@ func (c *caller) get(ctx context.Context, id, name, topic string) (answer, histo
 }
 
 func (c *caller) onJob(ctx context.Context, method, id, suffix string, op history.Op) (answer, history.Outcome) {
+	return c.recorded(ctx, method, "/v1/jobs/"+url.PathEscape(id)+suffix, nil, op)
+}
+
+// recorded makes a call on one job and records it.
+func (c *caller) recorded(ctx context.Context, method, path string, body any, op history.Op) (answer, history.Outcome) {
 	op.Client, op.Node, op.Invoke = c.id, c.node(), c.rec.Now()
-	a, outcome := c.call(ctx, method, "/v1/jobs/"+url.PathEscape(id)+suffix, nil, callTimeout)
+	a, outcome := c.call(ctx, method, path, body, callTimeout)
 	op.Outcome, op.Code, op.Complete = outcome, a.Code, c.rec.Now()
+	if outcome == history.OK {
+		op.Seq, op.Revision = a.Seq, a.Revision
+	}
 	if op.Kind == history.Get {
-		op.State, op.Seq, op.Attempts = a.State, a.Seq, a.Attempts
+		op.State, op.Attempts, op.Body = a.State, a.Attempts, a.Body
 		if outcome == history.Fail && a.Code == "not_found" {
 			op.Outcome, op.Code, op.State = history.OK, "", history.Gone
 		}
 	}
 	c.rec.Record(op)
 	return a, outcome
+}
+
+// kickTopic makes dead jobs of a topic ready.
+func (c *caller) kickTopic(ctx context.Context, topic string, most int) {
+	node, invoke := c.node(), c.rec.Now()
+	_, outcome := c.call(ctx, http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/kick", map[string]int{"max": most}, callTimeout)
+	c.rec.Record(history.Op{Kind: history.KickTopic, Outcome: outcome, Client: c.id, Node: node, Topic: topic, Invoke: invoke, Complete: c.rec.Now()})
 }

@@ -18,13 +18,14 @@ type producer struct {
 	rand   *rand.Rand
 	topics []string
 	made   int
+	old    []*newJob // of topics that retain their jobs, to be added again
 }
 
 func makeProducer(id int, c Config, topics []string) *producer {
 	return &producer{caller: newCaller(id, c), config: c, rand: random(c, id), topics: topics}
 }
 
-func newProducer(id int, c Config) client { return makeProducer(id, c, c.topics()) }
+func newProducer(id int, c Config) client { return makeProducer(id, c, c.added()) }
 
 // newJob is what a producer asks for.
 type newJob struct {
@@ -34,6 +35,11 @@ type newJob struct {
 	TTR         float64 `json:"ttr"`
 	MaxAttempts int     `json:"max_attempts"`
 	Body        string  `json:"body"`
+
+	IfExists   string    `json:"if_exists,omitempty"`
+	IfRevision uint64    `json:"if_revision,omitempty"`
+	IfState    []string  `json:"if_state,omitempty"`
+	Backoff    []float64 `json:"backoff,omitempty"` // seconds; none or three
 }
 
 func (j *newJob) delay() time.Duration {
@@ -44,7 +50,7 @@ func (p *producer) run(ctx context.Context) {
 	defer p.close()
 	for think(ctx, p.config, p.rand, 1) {
 		j := p.make()
-		if !p.add(ctx, j) {
+		if !p.add(ctx, j) || !p.addOld(ctx, j) {
 			return
 		}
 		switch dice := p.rand.IntN(10); {
@@ -56,6 +62,20 @@ func (p *producer) run(ctx context.Context) {
 			p.get(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
 		}
 	}
+}
+
+// maxOld bounds the jobs that a producer remembers.
+const maxOld = 32
+
+// addOld adds an older job again, where that makes no second one.
+func (p *producer) addOld(ctx context.Context, j *newJob) bool {
+	if p.config.Limited[j.Topic].Retain == 0 {
+		return true
+	}
+	if p.old = append(p.old, j); len(p.old) > maxOld {
+		p.old = p.old[1:]
+	}
+	return p.rand.IntN(3) > 0 || p.add(ctx, p.old[p.rand.IntN(len(p.old))])
 }
 
 func (p *producer) make() *newJob {
@@ -106,11 +126,39 @@ func (p *producer) add(ctx context.Context, j *newJob) bool {
 	}
 }
 
-func (p *producer) addOp(j *newJob, a answer, outcome history.Outcome, node string, invoke int64) history.Op {
-	return history.Op{
-		Kind: history.Add, Outcome: outcome, Client: p.id, Node: node, Invoke: invoke, Complete: p.rec.Now(),
+func (c *caller) addOp(j *newJob, a answer, outcome history.Outcome, node string, invoke int64) history.Op {
+	op := history.Op{
+		Kind: history.Add, Outcome: outcome, Code: a.Code, Client: c.id, Node: node, Invoke: invoke, Complete: c.rec.Now(),
 		ID: j.ID, Topic: j.Topic, Seq: a.Seq, Body: j.Body,
-		Delay: j.delay(), TTR: jobTTR, MaxAttempts: j.MaxAttempts,
+		Delay: j.delay(), TTR: seconds(j.TTR), MaxAttempts: j.MaxAttempts,
+		IfExists: j.IfExists, IfRevision: j.IfRevision, Revision: a.Revision,
+	}
+	if len(j.IfState) > 0 {
+		op.IfState = j.IfState[0]
+	}
+	for i, wait := range j.Backoff {
+		op.Backoff[i] = seconds(wait)
+	}
+	if outcome == history.OK {
+		op.Result = a.result()
+		if !a.DueAt.IsZero() {
+			op.Due = a.DueAt.UnixMicro()
+		}
+	}
+	return op
+}
+
+// result says how an add was answered.
+func (a *answer) result() string {
+	switch {
+	case a.Replaced:
+		return "replaced"
+	case a.Postponed:
+		return "postponed"
+	case a.Existing:
+		return "existing"
+	default:
+		return "created"
 	}
 }
 

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,11 +24,25 @@ type Config struct {
 	// Tubes are the topics of beanstalkd clients, apart from Topics: their
 	// consumers learn no generation, so they share no job with those that do.
 	Tubes []string
+	// Edited are the topics of editors, whose jobs change while they wait. HTTP
+	// consumers take them too.
+	Edited []string
+	// Limited are topics with limits, which Prepare sets. HTTP consumers take
+	// them too.
+	Limited map[string]history.Limits
+	// Scheduled is the topic of jobs that schedules add, which Prepare makes and
+	// Drain ends. HTTP consumers take it too. Empty: there are none.
+	Scheduled string
 
 	Producers     int // over HTTP, one job at a time
 	BulkProducers int // over HTTP, a batch at a time
 	Consumers     int // over HTTP
+	Streamers     int // over HTTP, with a stream
 	Readers       int // over HTTP
+	Editors       int // over HTTP
+	Movers        int // over HTTP, of editors' jobs
+	Limiteds      int // producers over HTTP, to topics with limits
+	Pausers       int // over HTTP
 	TubeProducers int // over beanstalkd, pipelined
 	TubeConsumers int // over beanstalkd
 
@@ -68,7 +84,12 @@ func Run(ctx context.Context, c Config) {
 	start(c.Producers, newProducer)
 	start(c.BulkProducers, newBulkProducer)
 	start(c.Consumers, newConsumer)
+	start(c.Streamers, newStreamer)
 	start(c.Readers, newReader)
+	start(c.Editors, newEditor)
+	start(c.Movers, newMover)
+	start(c.Limiteds, newLimitedProducer)
+	start(c.Pausers, newPauser)
 	start(c.TubeProducers, newTubeProducer)
 	start(c.TubeConsumers, newTubeConsumer)
 	clients.Wait()
@@ -76,11 +97,29 @@ func Run(ctx context.Context, c Config) {
 
 // clients is how many Run starts; the next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Readers + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.TubeProducers + c.TubeConsumers
 }
 
 // topics are all that may hold jobs.
-func (c Config) topics() []string { return append(append([]string(nil), c.Topics...), c.Tubes...) }
+func (c Config) topics() []string { return append(c.consumed(), c.Tubes...) }
+
+// added are those that producers add to.
+func (c Config) added() []string { return slices.Concat(c.Topics, c.Tubes) }
+
+// consumed are those that consumers over HTTP take from.
+func (c Config) consumed() []string {
+	topics := slices.Concat(c.Topics, c.Edited, c.limited())
+	if c.Scheduled != "" {
+		topics = append(topics, c.Scheduled)
+	}
+	return topics
+}
+
+// limited are those with limits.
+func (c Config) limited() []string { return slices.Sorted(maps.Keys(c.Limited)) }
+
+// edits reports whether editors add to a topic.
+func (c Config) edits(topic string) bool { return slices.Contains(c.Edited, topic) }
 
 func random(c Config, client int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(client)))

@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"tarry/chaos/history"
+)
+
+// Prepare sets up what the load needs, on a cluster that is up: limits of topics,
+// and schedules.
+func Prepare(ctx context.Context, c Config) error {
+	one := newCaller(c.clients(), c)
+	defer one.close()
+	for topic, limits := range c.Limited {
+		if err := one.limit(ctx, topic, limits); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.plans() {
+		if err := one.schedule(ctx, c.Scheduled, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limit sets the limits of a topic and records that.
+func (c *caller) limit(ctx context.Context, topic string, l history.Limits) error {
+	settings := map[string]any{}
+	if l.Pending > 0 {
+		settings["max_pending"] = l.Pending
+	}
+	if l.Reserved > 0 {
+		settings["max_reserved"] = l.Reserved
+	}
+	if l.Rate > 0 {
+		settings["rate"], settings["burst"] = l.Rate, l.Burst
+	}
+	if l.Retain > 0 {
+		settings["retain"] = l.Retain
+	}
+	if l.Expire > 0 {
+		settings["expire"], settings["expiry"] = l.Expire.Seconds(), l.Expiry
+	}
+	if l.Spread > 0 {
+		settings["spread"] = l.Spread.Seconds()
+	}
+	return c.insist(ctx, http.MethodPut, "/v1/topics/"+url.PathEscape(topic)+"/settings", settings,
+		history.Op{Kind: history.Limit, Topic: topic, Limits: &l})
+}
+
+// insist repeats a call until it succeeds or ctx ends, and records it.
+func (c *caller) insist(ctx context.Context, method, path string, body any, op history.Op) error {
+	for {
+		a, outcome := c.recorded(ctx, method, path, body, op)
+		switch {
+		case outcome == history.OK:
+			return nil
+		case refused(outcome, a):
+			return fmt.Errorf("%s %s at %s: %s", method, path, c.node(), a.Error)
+		case !pause(ctx, retryPause):
+			return errors.Join(fmt.Errorf("%s %s: no node did it", method, path), ctx.Err())
+		}
+	}
+}
+
+// newLimitedProducer adds to topics with limits.
+func newLimitedProducer(id int, c Config) client { return makeProducer(id, c, c.limited()) }
+
+// pauser pauses a topic with limits now and then.
+type pauser struct {
+	*caller
+	config Config
+	rand   *rand.Rand
+}
+
+func newPauser(id int, c Config) client {
+	return &pauser{caller: newCaller(id, c), config: c, rand: random(c, id)}
+}
+
+// The lengths of pauses, and of the times between them.
+const (
+	maxPause   = time.Second
+	pauseEvery = 3 * time.Second
+)
+
+func (p *pauser) run(ctx context.Context) {
+	defer p.close()
+	for pause(ctx, between(p.rand, pauseEvery)) {
+		topic := oneOf(p.rand, p.config.limited())
+		length := (maxPause/4 + between(p.rand, maxPause)).Truncate(time.Millisecond)
+		path := "/v1/topics/" + url.PathEscape(topic)
+		p.recorded(context.WithoutCancel(ctx), http.MethodPost, path+"/pause", map[string]float64{"for": length.Seconds()},
+			history.Op{Kind: history.Pause, Topic: topic, Delay: length})
+		if p.rand.IntN(3) == 0 && pause(ctx, between(p.rand, maxPause)) {
+			p.recorded(context.WithoutCancel(ctx), http.MethodPost, path+"/resume", nil, history.Op{Kind: history.Resume, Topic: topic})
+		}
+	}
+}
