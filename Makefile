@@ -4,6 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 IMAGE   ?= tarry:local
 FUZZTIME ?= 20s
 SEED    ?= 7
+NEW     ?= HEAD
 COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -11,7 +12,7 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VER
 # Packages with goroutines of their own; the rest has nothing to race.
 RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./chaos/...
 
-.PHONY: help build image test fuzz check cluster cluster-down hello bench proto clean
+.PHONY: help build image test fuzz check cluster cluster-down hello bench pair proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ hello: build ## run a single node for a moment and show one job's life
 
 bench: build ## measure every row of docs/benchmarks.md on this machine
 	./tarry bench --all
+
+pair: ## compare the speed of two revisions in turns (OLD=, NEW=HEAD); 20 minutes on a quiet machine
+	go run ./bench/pair $(OLD) $(NEW)
 
 proto: ## regenerate the Protocol Buffers code (needs protoc; the result is committed)
 	go build -o .bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto

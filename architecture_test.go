@@ -28,13 +28,15 @@ var mayImport = map[string][]string{
 	"timer":    {"job"},
 	"dispatch": {"job"},
 	"fsm":      {"job"},
-	"api":      {"job", "api"},
+	"schedule": {"job"},
+	"api":      {"job", "api", "schedule"},
 	// The queue of the borders' tests is the real state machine.
-	"api/apitest": {"job", "fsm"},
+	"api/apitest": {"job", "fsm", "schedule"},
+	"push":        {"job"},
 	"client":      {"job", "client"},
-	"cluster":     {"job", "timer", "dispatch", "fsm", "cluster", "internal/hook"},
+	"cluster":     {"job", "timer", "dispatch", "fsm", "schedule", "cluster", "internal/hook"},
 	"bench":       {"bench", "internal/freeport"},
-	"cmd/tarry":   {"job", "api", "client", "cluster", "bench"},
+	"cmd/tarry":   {"job", "api", "client", "cluster", "bench", "push"},
 
 	// The judge and the load share nothing with what they judge. Faults touch
 	// nodes from outside: processes, files, network.
