@@ -29,6 +29,7 @@ type Node struct {
 	*Shard
 	cfg      Config
 	log      *slog.Logger
+	hush     hush
 	data     *dataDir
 	mux      *transport.Mux
 	peers    *peers
@@ -52,7 +53,8 @@ type Node struct {
 // node runs; Readiness tells when it can serve. On an error nothing is left
 // running.
 func Start(cfg Config) (*Node, error) {
-	n := &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.NodeID), registry: prometheus.NewRegistry()}
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry()}
+	n.log = n.hush.logger(cfg.Logger).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
 		return nil, n.whenFull(errors.Join(err, n.release()))
@@ -280,6 +282,7 @@ func (n *Node) release() error {
 	if n.data != nil {
 		errs = append(errs, n.data.close())
 	}
+	n.hush.end()
 	return errors.Join(errs...)
 }
 
