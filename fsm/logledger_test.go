@@ -1,7 +1,10 @@
 package fsm
 
 import (
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -58,20 +61,111 @@ func TestAStoreThatLostOneOfItsLogsIsRefused(t *testing.T) {
 
 func TestADamagedLedgerIsRefused(t *testing.T) {
 	fsys, o := storeWithLogs(t)
-	good := encodeLedger(map[uint64]struct{}{4: {}, 300: {}})
+	good := encodeLedger(map[uint64]logContent{4: {size: 100, sum: 7}, 300: {}})
 	for name, data := range map[string][]byte{
 		"empty": nil, "cut": good[:len(good)-1], "zeros": make([]byte, len(good)),
-		"another version": append([]byte{9}, good[1:]...), "longer": append(slices.Clone(good), 0),
+		"longer": append(slices.Clone(good), 0),
 	} {
-		f, err := fsys.Create(path.Join(rigDir, ledgerName), vfsCategory)
-		require.NoError(t, err)
-		_, err = f.Write(data)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		_, err = openStore(rigDir, o)
+		write(t, fsys, path.Join(rigDir, ledgerName), data)
+		_, err := openStore(rigDir, o)
 		require.ErrorIs(t, err, errLedger, name)
 		require.True(t, Damaged(err))
 	}
+}
+
+func TestALedgerOfAnotherReleaseIsToldAsThat(t *testing.T) {
+	old := []byte{1, 4} // a number alone
+	old = binary.BigEndian.AppendUint32(old, crc32.Checksum(old, ledgerTable))
+	_, err := decodeLedger(old)
+	require.ErrorContains(t, err, "format 1, and this release knows only 2")
+}
+
+// heldTables keeps tables from being made, so that no log is flushed away.
+type heldTables struct {
+	vfs.FS
+	held chan struct{} // closed to let them go
+}
+
+func (f heldTables) Unwrap() vfs.FS { return f.FS }
+
+func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		<-f.held
+	}
+	return f.FS.Create(name, c)
+}
+
+// unflushedLogs are the files of a store at a moment when several logs hold what
+// no table does, and its options.
+func unflushedLogs(t *testing.T) (files func() vfs.FS, o Options) {
+	mem := vfs.NewCrashableMem()
+	require.NoError(t, mem.MkdirAll(rigDir, 0o750))
+	tables := heldTables{mem, make(chan struct{})}
+	o = Options{FS: tables, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}.withDefaults()
+	s, err := openStore(rigDir, o)
+	require.NoError(t, err)
+	for i := range 14 {
+		require.NoError(t, s.db.Set([]byte{byte(i)}, []byte(strings.Repeat("x", 50<<10)), pebble.Sync))
+	}
+	left := mem.CrashClone(vfs.CrashCloneCfg{})
+	close(tables.held)
+	require.NoError(t, s.close())
+	require.Greater(t, len(logsIn(t, left, rigDir)), 2)
+	return func() vfs.FS { return left.CrashClone(vfs.CrashCloneCfg{}) }, o
+}
+
+// Pebble replays a log to where it ends between two blocks, and goes on with the
+// next one.
+func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
+	const block = 32 << 10
+	files, o := unflushedLogs(t)
+	logs := logsIn(t, files(), rigDir)
+	for i, name := range logs {
+		file := path.Join(rigDir, name)
+		for at := 0; ; at += block {
+			o.FS = files()
+			data := read(t, o.FS, file)
+			if at >= len(data) {
+				break
+			}
+			write(t, o.FS, file, data[:at])
+			s, err := openStore(rigDir, o)
+			if i == len(logs)-1 { // the Raft log has the rest
+				require.NoError(t, err, "%s cut at %d", name, at)
+				require.NoError(t, s.close())
+				continue
+			}
+			require.ErrorIs(t, err, errLogChanged, "%s cut at %d", name, at)
+			require.True(t, Damaged(err))
+			require.Contains(t, err.Error(), name)
+		}
+	}
+	o.FS = files()
+	s, err := openStore(rigDir, o)
+	require.NoError(t, err, "what is whole opens")
+	for i := range 14 {
+		_, done, err := s.db.Get([]byte{byte(i)})
+		require.NoError(t, err)
+		require.NoError(t, done.Close())
+	}
+	require.NoError(t, s.close())
+}
+
+func read(t *testing.T, fsys vfs.FS, file string) []byte {
+	f, err := fsys.Open(file)
+	require.NoError(t, err)
+	data, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return data
+}
+
+func write(t *testing.T, fsys vfs.FS, file string, data []byte) {
+	f, err := fsys.Create(file, vfsCategory)
+	require.NoError(t, err)
+	_, err = f.Write(slices.Clone(data))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 // At each moment a crash leaves no log in the ledger that is not there.
@@ -127,7 +221,7 @@ func TestALedgerThatCannotBeWrittenEndsTheProcess(t *testing.T) {
 
 func FuzzLedger(f *testing.F) {
 	f.Add(encodeLedger(nil))
-	f.Add(encodeLedger(map[uint64]struct{}{1: {}, 128: {}, 1 << 60: {}}))
+	f.Add(encodeLedger(map[uint64]logContent{1: {size: 1 << 20, sum: 1 << 31}, 128: {}, 1 << 60: {size: 5}}))
 	f.Add([]byte{ledgerVersion, 1, 1, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		logs, err := decodeLedger(data)

@@ -18,7 +18,7 @@ var ErrViewEnded = errors.New("the state under this view was closed or replaced"
 // written.
 func Damaged(err error) bool {
 	// The store's own logs have other words for it.
-	for _, damage := range []error{errNoMarker, errLogMissing, errLedger, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+	for _, damage := range []error{errNoMarker, errLogMissing, errLogChanged, errLedger, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
 			return true
 		}
