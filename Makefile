@@ -9,10 +9,11 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
-# Packages with goroutines of their own; the rest has nothing to race.
-RACE = ./api/... ./bench/... ./client/... ./cluster/... ./dispatch/... ./fsm/... ./timer/... ./chaos/...
+# Packages that goroutines share; the rest has nothing to race.
+RACE = ./api/... ./bench/... ./chaos/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./push/... \
+  ./schedule/... ./timer/...
 
-.PHONY: help build image test fuzz check cluster cluster-down hello bench pair proto clean
+.PHONY: help build image test fuzz check chaos chaos-short cluster cluster-down hello bench pair proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
