@@ -63,10 +63,13 @@ func (a *Allow) add(entry string) error {
 		return err
 	}
 	if prefix, err := netip.ParsePrefix(host); err == nil {
+		if prefix.Addr().Is4In6() { // it would fit no address: they are unmapped first
+			return fmt.Errorf("it must be written as a block of IPv4 addresses")
+		}
 		a.blocks = append(a.blocks, allowedBlock{prefix.Masked(), ports})
 		return nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
 		ip = ip.Unmap()
 		a.blocks = append(a.blocks, allowedBlock{netip.PrefixFrom(ip, ip.BitLen()), ports})
 		return nil
@@ -206,13 +209,16 @@ func (a Allow) allows(name string, ip netip.Addr, port uint16) bool {
 	return a.allowsAddress(ip, port) || a.allowsName(name, port) && isPublic(ip)
 }
 
+// publicIPv6 is all of IPv6 that is given out to hosts of the public internet.
+var publicIPv6 = netip.MustParsePrefix("2000::/3")
+
 // notPublic are the blocks, beyond those that netip knows, that lead to no host
 // of the public internet, or to another one than they seem to.
 var notPublic = func() (list []netip.Prefix) {
 	for _, s := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-		"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "fec0::/10",
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(s))
 	}
@@ -223,7 +229,7 @@ var notPublic = func() (list []netip.Prefix) {
 // this network, or a service beside them such as a cloud's metadata.
 func isPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Zone() != "" {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !publicIPv6.Contains(ip) {
 		return false
 	}
 	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(ip) })

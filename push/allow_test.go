@@ -56,6 +56,14 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"hooks.example.com", "[fe80::1]:443", false},
 		{"hooks.example.com", "[64:ff9b::a00:1]:443", false}, // 10.0.0.1 through NAT64
 		{"hooks.example.com", "[2002:a00:1::]:443", false},   // and 6to4
+		{"hooks.example.com", "[::ffff:0:a00:1]:443", false}, // and SIIT
+		{"hooks.example.com", "[::a00:1]:443", false},        // and in the oldest way
+		{"hooks.example.com", "[2001:0:a00:1::]:443", false}, // Teredo
+		{"hooks.example.com", "[3fff::1]:443", false},
+		{"hooks.example.com", "[5f00::1]:443", false},
+		{"hooks.example.com", "[fec0::1]:443", false},
+		{"hooks.example.com", "[ff0e::1]:443", false},
+		{"hooks.example.com", "[4000::1]:443", false}, // not given to anybody yet
 		{"hooks.example.com", "224.0.0.1:443", false},
 		{"hooks.example.com", "255.255.255.255:443", false},
 		{"localhost", "127.0.0.1:7000", false}, // a name does not list an address
@@ -77,7 +85,7 @@ func TestWhatMayBeReached(t *testing.T) {
 }
 
 func TestEntriesThatMakeNoSense(t *testing.T) {
-	for _, bad := range []string{"http://a", "a:0", "a:70000", "a:http", "*", "*.", "a*.b", "a..b", "10.0.0.0/40", "[::1", "[::1]x", "a b", "ä.example", "a/b"} {
+	for _, bad := range []string{"http://a", "a:0", "a:70000", "a:http", "*", "*.", "a*.b", "a..b", "10.0.0.0/40", "[::1", "[::1]x", "a b", "ä.example", "a/b", "::ffff:10.0.0.0/104", "fe80::1%eth0"} {
 		_, err := ParseAllow(bad)
 		require.Error(t, err, bad)
 	}

@@ -25,7 +25,7 @@ func verify(secret string, q *http.Request, body []byte) bool {
 		return false // a post that somebody kept and repeats
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
-	fmt.Fprintf(mac, "%d.%s.", at, q.Header.Get("Tarry-Job-Id"))
+	fmt.Fprintf(mac, "%d\n%s\n", at, q.Header.Get("Tarry-Job-Id"))
 	mac.Write(body)
 	want := "v1=" + hex.EncodeToString(mac.Sum(nil))
 	return hmac.Equal([]byte(want), []byte(q.Header.Get("Tarry-Signature")))

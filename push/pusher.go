@@ -64,6 +64,7 @@ func New(o Options) *Pusher {
 // outcome: their jobs come back when their time to run is over.
 func (p *Pusher) Run(ctx context.Context, q Queue) {
 	defer p.http.CloseIdleConnections()
+	defer p.metrics.topics.Set(0)
 	running := map[string]*consumer{}
 	var work sync.WaitGroup
 	defer work.Wait()

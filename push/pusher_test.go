@@ -97,15 +97,18 @@ func (r *rig) becomes(id string, state jobpb.State) (j *jobpb.Job) {
 }
 
 // counted is how many posts had the outcome.
-func (r *rig) counted(outcome string) float64 {
+func (r *rig) counted(outcome string) float64 { return r.metric("tarry_pushes_total", outcome) }
+
+// metric is what a metric shows; label is "" for one that has none.
+func (r *rig) metric(name, label string) float64 {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.pusher)
 	families, err := registry.Gather()
 	require.NoError(r.t, err)
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if len(m.Label) == 1 && m.Label[0].GetValue() == outcome {
-				return m.Counter.GetValue()
+			if f.GetName() == name && (len(m.Label) == 0 || m.Label[0].GetValue() == label) {
+				return m.Counter.GetValue() + m.Gauge.GetValue() // it is one of them
 			}
 		}
 	}
@@ -138,7 +141,7 @@ func TestAJobIsPostedSignedAndFinished(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), due, time.Minute)
 	mac := hmac.New(sha256.New, []byte(secret))
-	fmt.Fprintf(mac, "%s.%s.%s", p.header.Get("Tarry-Timestamp"), "a%2F%C3%BC", p.body)
+	fmt.Fprintf(mac, "%s\n%s\n%s", p.header.Get("Tarry-Timestamp"), "a%2F%C3%BC", p.body)
 	require.Equal(t, "v1="+hex.EncodeToString(mac.Sum(nil)), p.header.Get("Tarry-Signature"))
 	r.becomes("a/ü", jobpb.State_STATE_NONE)
 	topic, err := r.queue.Topic(t.Context(), "t", false)
@@ -148,6 +151,18 @@ func TestAJobIsPostedSignedAndFinished(t *testing.T) {
 	require.Equal(t, "application/octet-stream", (<-posts).header.Get("Content-Type"))
 	r.becomes("b", jobpb.State_STATE_NONE)
 	require.EqualValues(t, 2, r.counted("taken"))
+}
+
+// A node that no longer leads posts the jobs of no topic, and says so.
+func TestTheTopicsArePostedByTheLeaderAlone(t *testing.T) {
+	posts := make(chan struct{}, 1)
+	r := newRig(t, func(http.ResponseWriter, *http.Request) { posts <- struct{}{} })
+	r.target(nil)
+	r.add(&jobpb.Add{Id: "a"})
+	<-posts
+	require.EqualValues(t, 1, r.metric("tarry_push_topics", ""))
+	r.stop()
+	require.Zero(t, r.metric("tarry_push_topics", ""))
 }
 
 // hang waits until the client has gone.

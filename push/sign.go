@@ -17,11 +17,12 @@ const (
 )
 
 // sign makes the signature of a post: "v1=" and the hex form of HMAC-SHA256 over
-// the timestamp, the id as it stands in its header, and the body, with dots
-// between. The timestamp lets receivers refuse posts that somebody repeats.
+// the timestamp and the id as it stands in its header, each on a line, and the
+// body. Neither can hold the end of a line, so nothing can be shifted from one to
+// the next. The timestamp lets receivers refuse posts that somebody repeats.
 func sign(secret, timestamp, id string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(timestamp + "." + id + "."))
+	mac.Write([]byte(timestamp + "\n" + id + "\n"))
 	mac.Write(body)
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
