@@ -84,7 +84,6 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
 	x.m.meta.state.nextSeq++
 	if t.settings != nil {
 		rec.useDefaults(op, t.settings)
-		rec.expires = t.settings.ExpireMs > 0
 	}
 	if op.DueMs == 0 {
 		rec.delayMS = op.DelayMs

@@ -11,8 +11,8 @@ import (
 const overrun = "time to run exceeded"
 
 // advance moves jobs whose instant has come: delayed ones become ready, overrun
-// reservations end, retained jobs are forgotten. It also ends pauses and drops
-// topics that have been empty for long enough.
+// reservations end, retained jobs are forgotten. It also ends pauses, lists jobs
+// that may expire from now on, and drops topics that have been empty for long enough.
 //
 // Every topic that is due gets the same share of max, so that one with a million
 // due jobs does not hold up the others. When more topics are due than max, the
@@ -60,7 +60,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 // advanceTopic does up to share of what is due in a topic, in the order of the
 // instants, and says how much. moved counts the jobs among it but those that are
 // forgotten. The end of a pause comes first: what else is due makes no difference
-// to it.
+// to it. What is left of the share lists jobs that may expire.
 func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
 	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
 		t.resume()
@@ -77,7 +77,8 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 		}
 		switch list {
 		case jobpb.State_STATE_NONE:
-			return done, nil
+			n, err := x.cover(t, share-done)
+			return done + n, err
 		case stateEnded:
 			if err := x.forget(t, p.seq); err != nil {
 				return done, err
@@ -122,24 +123,12 @@ func (x *tx) firstDue(t *topic) (first place, list jobpb.State, err error) {
 }
 
 // fallDue makes a delayed job ready. Its records say "waiting" before and after,
-// so only the index changes. Where jobs may expire they tell which list beside.
+// so only the index changes.
 func (x *tx) fallDue(t *topic, p place) error {
-	if t.expiring > 0 {
-		rec, err := x.job(p.seq, false)
-		if err != nil {
-			return err
-		}
-		if rec == nil {
-			return missing(p.seq, t, jobpb.State_STATE_DELAYED)
-		}
-		if rec.expires {
-			x.put(t, listExpiring, place{instant: p.instant, seq: p.seq})
-		}
-	}
 	if err := x.take(t, jobpb.State_STATE_DELAYED, p); err != nil {
 		return err
 	}
-	x.put(t, jobpb.State_STATE_READY, place{priority: p.carried, instant: p.instant, seq: p.seq})
+	x.enlist(t, jobpb.State_STATE_READY, place{priority: p.carried, instant: p.instant, seq: p.seq})
 	return nil
 }
 

@@ -19,7 +19,7 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), mayExpire: make(map[uint32]uint64), expiring: make(map[uint32]uint64)}
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), covered: make(map[uint32]uint64)}
 		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkFates, c.checkIDs, c.checkSettings, c.checkSchedules, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
@@ -42,9 +42,9 @@ type checker struct {
 	urgent map[uint32]uint64 // ready jobs that are urgent, by topic
 	heads  map[listID]place  // the first of each list
 	listed uint64            // index entries in all, but those of listExpiring
-	// By topic: ready jobs that may expire, and those in any state.
-	mayExpire, expiring map[uint32]uint64
-	named               uint64 // jobs with an id of the producer's
+	named  uint64            // jobs with an id of the producer's
+	// covered counts, by topic, the ready jobs that are to be listed as expiring.
+	covered map[uint32]uint64
 }
 
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
@@ -125,10 +125,18 @@ func (c *checker) checkIndex() error {
 		if err != nil {
 			return err
 		}
-		if rec.expires && l.state == jobpb.State_STATE_READY {
-			c.mayExpire[l.topic]++
+		topic := c.topics[l.topic]
+		if topic == nil {
+			return fmt.Errorf("index entry %x is of a topic that does not exist", key)
 		}
-		beside := l.state == listExpiring && rec.expires && state == jobpb.State_STATE_READY
+		covers := topic.covers(rec.place(jobpb.State_STATE_READY, p.seq))
+		beside := l.state == listExpiring && state == jobpb.State_STATE_READY
+		switch {
+		case beside && !covers:
+			return fmt.Errorf("job %d is listed as expiring, but its topic does not cover it", p.seq)
+		case covers && l.state == jobpb.State_STATE_READY:
+			c.covered[l.topic]++
+		}
 		if want := rec.place(l.state, p.seq); (listed(state) != l.state && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, state, want, l.state, p)
 		}
@@ -147,9 +155,6 @@ func (c *checker) checkIndex() error {
 			return nil
 		}
 		c.listed++
-		if rec.expires {
-			c.expiring[l.topic]++
-		}
 		return nil
 	})
 }
@@ -159,11 +164,8 @@ func (c *checker) checkCounts() error {
 		if rec.urgent != c.urgent[number] {
 			return fmt.Errorf("topic %d counts %d urgent jobs, its list has %d", number, rec.urgent, c.urgent[number])
 		}
-		if rec.expiring != c.expiring[number] {
-			return fmt.Errorf("topic %d counts %d jobs that may expire, there are %d", number, rec.expiring, c.expiring[number])
-		}
-		if rec.counts[listExpiring] != c.mayExpire[number] {
-			return fmt.Errorf("topic %d has %d ready jobs that may expire, %d of them are listed so", number, c.mayExpire[number], rec.counts[listExpiring])
+		if rec.counts[listExpiring] != c.covered[number] {
+			return fmt.Errorf("topic %d covers %d ready jobs that may expire, %d are listed so", number, c.covered[number], rec.counts[listExpiring])
 		}
 		for s, count := range rec.counts {
 			l := listID{number, jobpb.State(s)}

@@ -9,7 +9,7 @@ import (
 )
 
 // digestVersion changes whenever the same state would get another digest.
-const digestVersion = 2
+const digestVersion = 3
 
 // digestSpaces are the keyspaces that make up the logical state. Their records
 // are written by the same rules on every node, so their bytes are compared as

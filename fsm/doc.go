@@ -29,8 +29,8 @@
 // (retain.go). Such topics also keep a history of each job, at the end of its fate
 // (history.go).
 //
-// A ready job that may expire stands in a second list, by due instant
-// (expire.go). Settings of topics have a keyspace of their own: they outlive the
+// A ready job of a topic with a time of expiry stands in a second list, by due
+// instant (expire.go). Settings of topics have a keyspace of their own: they outlive the
 // topic (settings.go).
 //
 // An add is two puts, three with an id of the producer's. When a delayed job

@@ -107,27 +107,85 @@ func TestExpiryIsInTheOrderOfDueInstantsNotOfPriorities(t *testing.T) {
 }
 
 func TestTheTimeOfExpiryIsChangedForJobsThatAreThere(t *testing.T) {
-	r := newRig(t, Options{})
-	r.one(opAdd(&jobpb.Add{Id: "before", Topic: "t"}))
-	r.expireAfter(1000, jobpb.Expiry_EXPIRY_DROP)
+	r := expiring(t, jobpb.Expiry_EXPIRY_DROP)
 	r.do(opAdd(&jobpb.Add{Id: "ready", Topic: "t"}), opAdd(&jobpb.Add{Id: "delayed", Topic: "t", DelayMs: 50}))
-	r.expireAfter(100, jobpb.Expiry_EXPIRY_DEAD)
-	require.EqualValues(t, rigStart+50, r.m.NextDue())
-	r.now += 100
+	r.expireAfter(80, jobpb.Expiry_EXPIRY_DEAD)
+	r.now += 80
 	r.one(opAdvance(10))
-	require.Equal(t, jobpb.State_STATE_DEAD, r.job(2).State)
-	require.Equal(t, jobpb.State_STATE_READY, r.job(3).State)
-
+	require.Equal(t, jobpb.State_STATE_DEAD, r.job(1).State)
+	require.Equal(t, jobpb.State_STATE_READY, r.job(2).State)
 	r.one(opSettings(&jobpb.SetTopic{Topic: "t"}))
 	require.Zero(t, r.m.NextDue())
 	r.now += 1_000_000
 	r.one(opAdvance(10))
-	require.Len(t, r.one(opReserve(10, "t")).Jobs, 2, "without the setting none expires")
-	r.do(opRelease(&jobpb.Release{Ref: byID("before")}), opRelease(&jobpb.Release{Ref: byID("delayed")}))
+	require.Len(t, r.one(opReserve(10, "t")).Jobs, 1, "without the setting none expires")
+}
+
+// Whatever state they are in when the topic gets the setting.
+func TestJobsThatWereAddedBeforeTheTopicHadAnExpiryExpireToo(t *testing.T) {
+	r := newRig(t, Options{windowCap: 4})
+	r.do(opAdd(&jobpb.Add{Id: "reserved", Topic: "t"}), opReserve(1, "t"))
+	r.do(opAdd(&jobpb.Add{Id: "ready", Topic: "t"}), opAdd(&jobpb.Add{Id: "delayed", Topic: "t", DelayMs: 50}))
 	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
+	require.EqualValues(t, rigStart+100, r.job(2).ExpiresMs)
+	require.EqualValues(t, rigStart+150, r.job(3).ExpiresMs)
+	require.LessOrEqual(t, r.m.NextDue(), r.now, "an Advance is to list what is ready")
 	r.one(opAdvance(10))
-	require.NotNil(t, r.job(1), "it was added when the topic had no such setting")
+	require.EqualValues(t, rigStart+50, r.m.NextDue())
+	r.reopen()
+	r.now = rigStart + 100
+	require.EqualValues(t, 2, r.one(opAdvance(10)).Count, "one fell due, one expired")
+	require.Nil(t, r.job(2))
+	require.EqualValues(t, rigStart+150, r.m.NextDue())
+	r.now = rigStart + 150
+	r.one(opAdvance(10))
 	require.Nil(t, r.job(3))
+	r.do(opRelease(&jobpb.Release{Ref: byID("reserved")}), opAdvance(10))
+	require.Nil(t, r.job(1), "a release without a wait keeps its due instant")
+	require.EqualValues(t, 3, r.topic("t").Expired)
+}
+
+func TestReadyJobsAreListedAsExpiringABoundedNumberAtATime(t *testing.T) {
+	r := newRig(t, Options{windowCap: 4})
+	for i := range 25 {
+		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: uint32(i % 3)}))
+	}
+	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
+	listed := func() uint64 { return r.m.topics["t"].counts[listExpiring] }
+	for _, want := range []uint64{10, 20} {
+		require.True(t, r.one(opAdvance(10)).More)
+		require.Equal(t, want, listed())
+		r.reopen()
+	}
+	// A job may find its place on either side of what is done.
+	r.do(opAdd(&jobpb.Add{Topic: "t", Priority: 0}), opAdd(&jobpb.Add{Topic: "t", Priority: 9}))
+	require.EqualValues(t, 21, listed())
+	require.False(t, r.one(opAdvance(10)).More)
+	require.EqualValues(t, 27, listed())
+	r.one(opAdd(&jobpb.Add{Topic: "t", Priority: 10}))
+	require.EqualValues(t, 28, listed(), "from now on each is listed when it is ready")
+	r.now += 100
+	r.one(opAdvance(100))
+	require.EqualValues(t, 28, r.topic("t").Expired)
+}
+
+func TestReserveHandsOutNoExpiredJobThatIsNotListedYet(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Id: "byname", Topic: "t"}))
+	r.now += 100
+	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
+	require.Equal(t, jobpb.Code_NOT_FOUND, r.one(opReserveJob(byID("byname"), 0)).Code)
+	require.Empty(t, r.one(opReserve(1, "t")).Jobs)
+	require.EqualValues(t, 2, r.topic("t").Expired)
+}
+
+func TestATopicWithoutExpiryAnyMoreStopsListing(t *testing.T) {
+	r := expiring(t, jobpb.Expiry_EXPIRY_DROP)
+	r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
+	r.one(opSettings(&jobpb.SetTopic{Topic: "t"}))
+	r.do(opDelete(byID("a")), opAdd(&jobpb.Add{Id: "b", Topic: "t"}))
+	require.Zero(t, r.m.topics["t"].counts[listExpiring])
+	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)
 }
 
 func TestJobsExpireWhileTheirTopicIsPaused(t *testing.T) {
@@ -144,7 +202,7 @@ func TestATopicWithoutExpiryHasNothingOfItOnDisk(t *testing.T) {
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
 	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)
 	r.expireAfter(100, jobpb.Expiry_EXPIRY_DROP)
-	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	r.one(opAdvance(10))
 	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen+expiryLen)
 }
 
@@ -174,7 +232,18 @@ func TestAMovedJobExpiresAsItsNewTopicSays(t *testing.T) {
 	require.Zero(t, r.topic("u").Expired, "u has no time of expiry")
 	require.EqualValues(t, 1, r.topic("t").Expired)
 	r.one(opSettings(&jobpb.SetTopic{Topic: "u", Settings: &jobpb.TopicSettings{ExpireMs: 1}}))
+	r.one(opAdvance(10)) // lists them
 	r.one(opAdvance(10))
-	require.EqualValues(t, 1, r.topic("u").Expired, "but for the one that may not")
-	require.EqualValues(t, 1, r.topic("u").Ready)
+	require.EqualValues(t, 2, r.topic("u").Expired)
+}
+
+// The topics exchange their lists, and with them how far each is covered.
+func TestATopicThatIsMovedWholeExpiresAsItsNewTopicSays(t *testing.T) {
+	r := expiring(t, jobpb.Expiry_EXPIRY_DROP)
+	r.do(opAdd(&jobpb.Add{Topic: "t"}), opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 10}))
+	r.now += 100
+	r.one(opAdvance(10))
+	require.EqualValues(t, 1, r.topic("u").Ready, "u has no time of expiry")
+	r.do(opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 10}), opAdvance(10), opAdvance(10))
+	require.EqualValues(t, 1, r.topic("t").Expired)
 }

@@ -28,11 +28,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(fa.append(nil))
 	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
 	f.Add(rec.append(nil))
-	o.expires = true
-	f.Add(o.append(nil, nil))
 	rec.bucket = &bucket{tokens: 1, at: 2, since: 3}
 	f.Add(rec.append(nil))
-	rec.expiring, rec.expired = 1, 2
+	rec.covered, rec.expired = everything, 2
 	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
 	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}

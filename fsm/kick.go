@@ -42,7 +42,7 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 func (x *tx) revive(t, target *topic, rec *record) error {
 	return x.transfer(t, target, rec, jobpb.State_STATE_DEAD, jobpb.State_STATE_READY, func(f *fate) {
 		f.revive()
-		x.begin(rec, f)
+		x.begin(target, f)
 		x.note(target, rec, jobpb.Event_KICKED, jobpb.State_STATE_READY, 0, "")
 	})
 }

@@ -172,6 +172,9 @@ func (mem *memory) schedule(t *topic) TopicChange {
 	if at := t.nextExpiry(); at != 0 && (next == 0 || at < next) {
 		next = at
 	}
+	if t.uncovered() {
+		next = atOnce
+	}
 	mem.due.set(t, next)
 	return change
 }

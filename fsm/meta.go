@@ -11,7 +11,7 @@ import (
 
 // formatVersion is the layout of the whole store: keyspaces and what they mean.
 // A store of another version is refused, never guessed at.
-const formatVersion = 1
+const formatVersion = 2
 
 // Names in the meta keyspace. They are on disk.
 var (

@@ -6,11 +6,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-func (m *model) revive(j *modelJob) {
-	j.State = jobpb.State_STATE_READY
+// revive makes a dead job ready that is to be in the topic to.
+func (m *model) revive(j *modelJob, to string) {
+	m.makeReady(j)
 	j.DiedMs = 0
 	j.Attempts = 0
-	m.begin(j)
+	m.begin(j, to)
 	j.Kicks++
 	j.Revision++
 }
@@ -26,7 +27,7 @@ func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
 		if i == int(op.Max) {
 			break
 		}
-		m.revive(j)
+		m.revive(j, op.Topic)
 		m.noteKick(j, op.Topic)
 		r.Count++
 	}
@@ -46,5 +47,5 @@ func (m *model) hasten(j *modelJob) {
 	j.DueMs = m.clock
 	j.Kicks++
 	j.Revision++
-	j.State = jobpb.State_STATE_READY
+	m.makeReady(j)
 }

@@ -109,39 +109,6 @@ func (m *model) share(j *modelJob) int64 {
 	return product.Rsh(product, 64).Int64()
 }
 
-// expiry is when a job that waits expires; 0: never.
-func (m *model) expiry(j *modelJob) int64 {
-	if after := m.settings[j.Topic].GetExpireMs(); j.expires && after > 0 {
-		return j.DueMs + after
-	}
-	return 0
-}
-
-func (m *model) expired(j *modelJob) bool {
-	return j.State == jobpb.State_STATE_READY && m.expiry(j) != 0 && m.expiry(j) <= m.clock
-}
-
-func (m *model) expire(j *modelJob) {
-	t := m.topics[j.Topic]
-	t.Expired++
-	if m.settings[j.Topic].Expiry == jobpb.Expiry_EXPIRY_DROP {
-		j.expiring = true
-		m.end(j, jobpb.State_STATE_DELETED)
-		return
-	}
-	j.Reason = "expired"
-	j.Revision++
-	m.die(t, j)
-	m.note(j, jobpb.Event_EXPIRED, j.Attempts, "")
-}
-
-// begin gives a dead job that is taken up again a new time.
-func (m *model) begin(j *modelJob) {
-	if j.expires {
-		j.DueMs = m.clock
-	}
-}
-
 // pending is how many jobs of a topic wait.
 func (m *model) pending(topic string) uint64 {
 	return uint64(len(m.sorted(func(j *modelJob) bool {

@@ -102,7 +102,7 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 		return
 	}
 	m.sweep(op.Topic, jobpb.State_STATE_DEAD, op.Max, op.Sweep, r, func(j *modelJob, start int64, k uint64) {
-		m.revive(j)
+		m.revive(j, cmp.Or(op.ToTopic, op.Topic))
 		m.send(j, op.ToTopic)
 		if op.RateMilli > 0 {
 			j.DueMs = max(start+int64(min(k*1_000_000/uint64(op.RateMilli), 1_000_000_000_000)), m.clock)
@@ -128,9 +128,12 @@ func (m *model) send(j *modelJob, to string) {
 	if !slices.ContainsFunc(m.all(), func(k *modelJob) bool { return k.Topic == from }) {
 		m.topics[from].emptySince = m.clock
 	}
-	if j.State == jobpb.State_STATE_DEAD {
+	switch j.State {
+	case jobpb.State_STATE_DEAD:
 		j.deadRank = t.deaths
 		t.deaths++
+	case jobpb.State_STATE_READY:
+		m.makeReady(j)
 	}
 }
 
@@ -196,6 +199,7 @@ func (m *model) exchange(from, to string, jobs []*modelJob) {
 	}
 	t.number, u.number = u.number, t.number
 	t.deaths, u.deaths = u.deaths, t.deaths
+	t.covered, u.covered = u.covered, t.covered
 	t.emptySince = m.clock
 	for _, j := range jobs {
 		j.Topic, j.first.Topic = to, to

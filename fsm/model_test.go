@@ -38,7 +38,6 @@ type modelJob struct {
 	first      jobpb.Add // as requested
 	generation uint32
 	deadRank   uint64
-	expires    bool
 	expiring   bool // it is dropped because it has expired
 }
 
@@ -47,7 +46,8 @@ type modelTopic struct {
 	number     uint32
 	emptySince int64
 	deaths     uint64
-	limit      *modelLimit // nil: no rate
+	limit      *modelLimit  // nil: no rate
+	covered    *jobpb.Place // ready jobs up to it expire by themselves
 }
 
 func newModel(maxTopics int) *model {
@@ -155,7 +155,6 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	}
 	j.Priority, j.TtrMs, j.MaxAttempts, j.CreatedMs = a.Priority, j.first.TtrMs, j.first.MaxAttempts, m.clock
 	m.setDue(j, a.DueMs, a.DelayMs)
-	j.expires = m.settings[a.Topic].GetExpireMs() > 0
 	j.Revision = 1
 	j.History = []*jobpb.Event{{Kind: jobpb.Event_ADDED, AtMs: m.clock, State: j.State, DueMs: j.DueMs}}
 	m.jobs[j.Seq] = j
@@ -330,7 +329,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			j.DueMs = min(j.DueMs, m.clock)
 		case jobpb.State_STATE_DEAD:
 			j.Attempts = 0
-			m.begin(j)
+			m.begin(j, j.Topic)
 		}
 		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), k.ReserveJob.Consumer))
 		r.ReservedUntilMs = j.ReservedUntilMs
@@ -370,7 +369,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			r.Code = jobpb.Code_TOO_MANY_TOPICS
 			return
 		case j.State == jobpb.State_STATE_DEAD:
-			m.revive(j)
+			m.revive(j, cmp.Or(to, j.Topic))
 		default:
 			m.hasten(j)
 		}
@@ -411,7 +410,7 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 		j.State = jobpb.State_STATE_DELAYED
 		j.DueMs = m.clock + delay
 	default:
-		j.State = jobpb.State_STATE_READY
+		m.makeReady(j)
 	}
 }
 
@@ -421,12 +420,12 @@ func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	case op.Undelivered:
 		j.Attempts--
 		j.Reserves--
-		j.State = jobpb.State_STATE_READY
+		m.makeReady(j)
 	case j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts:
 		j.Reason = fmt.Sprintf("the consumer's connection ended on attempt %d of %d", j.Attempts, j.MaxAttempts)
 		m.die(t, j)
 	default:
-		j.State = jobpb.State_STATE_READY
+		m.makeReady(j)
 	}
 }
 
@@ -457,6 +456,9 @@ func (m *model) instant(j *modelJob) int64 {
 	case jobpb.State_STATE_RESERVED:
 		return j.ReservedUntilMs
 	case jobpb.State_STATE_READY:
+		if !m.covers(j) {
+			return 0
+		}
 		return m.expiry(j)
 	}
 	return j.RetainedUntilMs
@@ -507,11 +509,20 @@ func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 func (m *model) nextDue() int64 {
 	var first int64
 	for _, t := range m.topics {
-		if _, at := m.nextOf(t); at != 0 && (first == 0 || at < first) {
+		if at := m.nextInstant(t); at != 0 && (first == 0 || at < first) {
 			first = at
 		}
 	}
 	return first
+}
+
+// nextInstant is when a topic needs an Advance; 0: never.
+func (m *model) nextInstant(t *modelTopic) int64 {
+	if len(m.uncovered(t)) > 0 {
+		return 1
+	}
+	_, at := m.nextOf(t)
+	return at
 }
 
 func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
@@ -520,13 +531,11 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		return
 	}
 	isDue := func(t *modelTopic) bool {
-		_, at := m.nextOf(t)
+		at := m.nextInstant(t)
 		return at != 0 && at <= m.clock
 	}
 	due := slices.SortedFunc(maps.Values(m.topics), func(a, b *modelTopic) int {
-		_, x := m.nextOf(a)
-		_, y := m.nextOf(b)
-		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(m.nextInstant(a), m.nextInstant(b)), cmp.Compare(a.number, b.number))
 	})
 	due = slices.DeleteFunc(due, func(t *modelTopic) bool { return !isDue(t) })
 	due = due[:min(len(due), int(op.Max))]
@@ -541,6 +550,11 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		for _, t := range due {
 			n := 0
 			for n < share && left > 0 && m.topics[t.Name] == t && isDue(t) {
+				if _, at := m.nextOf(t); at == 0 || at > m.clock {
+					listed := m.cover(t, min(share-n, left))
+					n, left = n+listed, left-listed
+					break
+				}
 				m.advanceOne(t, r)
 				n++
 				left--
@@ -573,7 +587,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	r.Count++
 	switch j.State {
 	case jobpb.State_STATE_DELAYED:
-		j.State = jobpb.State_STATE_READY
+		m.makeReady(j)
 		return
 	case jobpb.State_STATE_READY:
 		m.expire(j)
@@ -590,9 +604,10 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 		return
 	}
-	j.State = jobpb.State_STATE_READY
 	if wait := m.backoff(j); wait > 0 {
 		j.State, j.DelayMs, j.DueMs = jobpb.State_STATE_DELAYED, wait, m.clock+wait
+	} else {
+		m.makeReady(j)
 	}
 	m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 }

@@ -56,9 +56,10 @@ func (m *model) setDue(j *modelJob, due, delay int64) {
 	}
 	j.DueMs = max(j.DueMs, m.clock)
 	j.DelayMs = j.DueMs - m.clock
-	j.State = jobpb.State_STATE_READY
 	if j.DelayMs > 0 {
 		j.State = jobpb.State_STATE_DELAYED
+	} else {
+		m.makeReady(j)
 	}
 }
 
@@ -112,6 +113,9 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	if op.Body != nil {
 		j.Body, j.BodyKind = op.Body, op.BodyKind
 		j.first.Body, j.first.BodyKind = op.Body, op.BodyKind // what an add is compared with
+	}
+	if j.State == jobpb.State_STATE_READY {
+		m.makeReady(j) // it finds its place anew
 	}
 	m.setExtras(op, j)
 	j.Revision++
@@ -182,13 +186,13 @@ func (m *model) clone() *model {
 	c := *m
 	c.jobs, c.topics = map[uint64]*modelJob{}, map[string]*modelTopic{}
 	for seq, j := range m.jobs {
-		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank, expires: j.expires}
+		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank}
 		proto.Merge(&k.Job, &j.Job)
 		proto.Merge(&k.first, &j.first)
 		c.jobs[seq] = k
 	}
 	for name, t := range m.topics {
-		u := &modelTopic{number: t.number, emptySince: t.emptySince, deaths: t.deaths, limit: t.limit.clone()}
+		u := &modelTopic{number: t.number, emptySince: t.emptySince, deaths: t.deaths, limit: t.limit.clone(), covered: t.covered}
 		proto.Merge(&u.Topic, &t.Topic)
 		c.topics[name] = u
 	}

@@ -138,7 +138,7 @@ func (x *tx) exchange(t, u *topic) {
 	x.m.due.set(u, 0)
 	t.number, u.number = u.number, t.number
 	t.counts, u.counts = u.counts, t.counts
-	t.expiring, u.expiring = u.expiring, t.expiring
+	t.covered, u.covered = u.covered, t.covered
 	t.heads, u.heads = u.heads, t.heads
 	t.rank, u.rank = u.rank, t.rank
 	t.urgent, u.urgent = u.urgent, t.urgent

@@ -32,22 +32,15 @@ type origin struct {
 	ttrMS       int64
 	maxAttempts uint32
 	bodyKind    jobpb.BodyKind
-	expires     bool   // it has a time of expiry: that of its topic
 	extras      string // a jobpb.Extras; mostly none
 	bodyLen     int    // not on disk: what is left of the record
 }
 
 const originFixed = 1 + 1 + 4 + 4 + 5*8 + 4 + 1
 
-// flagExpires, in the byte of the body's kind, says that the job may expire.
-const flagExpires = 0x80
-
 // append encodes o and body.
 func (o *origin) append(b, body []byte) []byte {
 	b = append(b, originVersion, byte(o.bodyKind))
-	if o.expires {
-		b[len(b)-1] |= flagExpires
-	}
 	b = binary.BigEndian.AppendUint32(b, o.topic)
 	b = binary.BigEndian.AppendUint32(b, o.priority)
 	for _, v := range [...]int64{o.createdMS, o.delayMS, o.dueRequest, o.dueMS, o.ttrMS} {
@@ -69,7 +62,7 @@ func decodeOrigin(b []byte) (o origin, body []byte, err error) {
 	if len(b) < originFixed {
 		return origin{}, nil, fmt.Errorf("job record of %d bytes: %w", len(b), errShort)
 	}
-	o.bodyKind, o.expires = jobpb.BodyKind(b[1]&^flagExpires), b[1]&flagExpires != 0
+	o.bodyKind = jobpb.BodyKind(b[1])
 	o.topic = binary.BigEndian.Uint32(b[2:])
 	o.priority = binary.BigEndian.Uint32(b[6:])
 	for i, p := range [...]*int64{&o.createdMS, &o.delayMS, &o.dueRequest, &o.dueMS, &o.ttrMS} {
@@ -309,9 +302,9 @@ type topicRecord struct {
 	heads [listCount]place
 	// bucket is that of a topic with a rate, nil for any other.
 	bucket *bucket
-	// expiring counts the jobs that may expire, in any state; expired those
-	// that did.
-	expiring, expired uint64
+	// covered is up to where ready jobs are listed as expiring: see expire.go.
+	covered place
+	expired uint64 // jobs that nobody took in time
 }
 
 // stateCount is one more than the last state that has a list.
@@ -371,10 +364,11 @@ func (r *topicRecord) append(b []byte) []byte {
 			b = binary.BigEndian.AppendUint64(b, uint64(v))
 		}
 	}
-	if r.expiring == 0 && r.expired == 0 {
+	if r.covered == (place{}) && r.expired == 0 {
 		return b
 	}
-	for _, n := range [...]uint64{r.expiring, r.expired, r.counts[listExpiring]} {
+	b = r.covered.append(b)
+	for _, n := range [...]uint64{r.expired, r.counts[listExpiring]} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	return r.heads[listExpiring].append(b)
@@ -382,7 +376,7 @@ func (r *topicRecord) append(b []byte) []byte {
 
 // expiryLen is the length of what topics that know of expiry have at the end of
 // their record.
-const expiryLen = 3*8 + placeLen
+const expiryLen = placeLen + 2*8 + placeLen
 
 func decodeTopic(b []byte) (r topicRecord, err error) {
 	if err := checkVersion("topic record", b, topicVersion); err != nil {
@@ -417,11 +411,12 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 	if len(rest) == 0 {
 		return r, nil
 	}
-	for _, p := range [...]*uint64{&r.expiring, &r.expired, &r.counts[listExpiring]} {
+	r.covered, rest = decodePlace(rest), rest[placeLen:]
+	for _, p := range [...]*uint64{&r.expired, &r.counts[listExpiring]} {
 		*p = binary.BigEndian.Uint64(rest)
 		rest = rest[8:]
 	}
-	if r.expiring == 0 && r.expired == 0 {
+	if r.covered == (place{}) && r.expired == 0 {
 		return topicRecord{}, errors.New("topic record speaks of expiry without a reason")
 	}
 	r.heads[listExpiring] = decodePlace(rest)

@@ -186,7 +186,7 @@ func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64, consume
 		if from == jobpb.State_STATE_DEAD {
 			f.wait()
 			f.attempts = 0
-			x.begin(rec, f)
+			x.begin(t, f)
 		}
 		// A delayed job is due from now on: given back, it is ready.
 		f.dueMS = min(f.dueMS, x.clock())

@@ -200,7 +200,8 @@ func (t *scheduleTime) before(u *scheduleTime) bool {
 	return cmp.Or(cmp.Compare(t.next, u.next), strings.Compare(t.name, u.name)) < 0
 }
 
-// atOnce is when a schedule without a planned instant is due.
+// atOnce is when work is due that needs no instant to come: a schedule without a
+// planned one, ready jobs to be listed as expiring.
 const atOnce = 1
 
 // set gives a schedule its place; a nil state removes it.

@@ -241,7 +241,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		dir := "state/checkpoint-9"
 		require.NoError(t, other.m.checkpoint(dir))
 		require.NoError(t, other.m.store.db.Set(keyState, state, nil))
-		refuses(to, pack(t, other, dir, want), want, "format version 2")
+		refuses(to, pack(t, other, dir, want), want, fmt.Sprintf("format version %d", formatVersion+1))
 	})
 	for cut := 1; cut < len(data); cut += 997 {
 		refuses(to, data[:cut], want, "ended early")

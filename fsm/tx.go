@@ -135,19 +135,13 @@ func (x *tx) create(t *topic, rec *record, state jobpb.State) {
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
 		must(x.batch.Set(x.nameKey(spaceID, rec.id), x.value, nil))
 	}
-	if rec.expires {
-		t.expiring++
-	}
-	x.enlist(t, rec, state)
+	x.enlist(t, state, rec.place(state, rec.seq))
 }
 
 // erase removes every trace of a job that is in the given state.
 func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
-	if err := x.delist(t, rec, state); err != nil {
+	if err := x.delist(t, state, rec.place(state, rec.seq)); err != nil {
 		return err
-	}
-	if rec.expires {
-		t.expiring--
 	}
 	if rec.rewritten {
 		must(x.batch.Delete(x.seqKey(spaceOrigin, rec.seq), nil))
@@ -180,23 +174,19 @@ func (x *tx) move(t *topic, rec *record, from, to jobpb.State, change func(*fate
 
 // transfer is move to a list of another topic.
 func (x *tx) transfer(t, target *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
-	if err := x.delist(t, rec, from); err != nil {
+	if err := x.delist(t, from, rec.place(from, rec.seq)); err != nil {
 		return err
 	}
 	change(&rec.fate)
 	if t != target {
 		rec.topic, rec.movedTo = target.number, target.number
 		x.note(target, rec, jobpb.Event_MOVED, to, rec.attempts, "from "+t.name)
-		if rec.expires {
-			t.expiring--
-			target.expiring++
-		}
 		if t.jobs() == 0 {
 			t.emptySince = x.clock()
 		}
 	}
 	x.save(rec)
-	x.enlist(target, rec, to)
+	x.enlist(target, to, rec.place(to, rec.seq))
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (v *View) describe(r pebble.Reader, rec *record, state jobpb.State, topic s
 	switch {
 	case state == jobpb.State_STATE_DEAD:
 		j.DiedMs = rec.diedMS
-	case rec.expires && (state == jobpb.State_STATE_DELAYED || state == jobpb.State_STATE_READY):
+	case state == jobpb.State_STATE_DELAYED || state == jobpb.State_STATE_READY:
 		s, err := readSettings(r, topic)
 		if err != nil {
 			return nil, err

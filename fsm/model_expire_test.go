@@ -1,0 +1,85 @@
+package fsm
+
+import (
+	"math"
+
+	"tarry/job/jobpb"
+)
+
+// expiry is when a job that waits expires; 0: never.
+func (m *model) expiry(j *modelJob) int64 {
+	if after := m.settings[j.Topic].GetExpireMs(); after > 0 {
+		return j.DueMs + after
+	}
+	return 0
+}
+
+func (m *model) expired(j *modelJob) bool {
+	return j.State == jobpb.State_STATE_READY && m.expiry(j) != 0 && m.expiry(j) <= m.clock
+}
+
+func (m *model) expire(j *modelJob) {
+	t := m.topics[j.Topic]
+	t.Expired++
+	if m.settings[j.Topic].Expiry == jobpb.Expiry_EXPIRY_DROP {
+		j.expiring = true
+		m.end(j, jobpb.State_STATE_DELETED)
+		return
+	}
+	j.Reason = "expired"
+	j.Revision++
+	m.die(t, j)
+	m.note(j, jobpb.Event_EXPIRED, j.Attempts, "")
+}
+
+// begin gives a dead job that is taken up again, in the topic named, a new time.
+func (m *model) begin(j *modelJob, topic string) {
+	if m.settings[topic].GetExpireMs() > 0 {
+		j.DueMs = m.clock
+	}
+}
+
+var lastPlace = &jobpb.Place{Priority: math.MaxUint32, Instant: math.MaxInt64, Seq: math.MaxUint64}
+
+// makeReady makes a job ready, or gives a ready one its place anew. If it is the
+// only one, all that follow it expire by themselves, or none.
+func (m *model) makeReady(j *modelJob) {
+	j.State = jobpb.State_STATE_READY
+	for _, other := range m.jobs {
+		if other != j && other.Topic == j.Topic && other.State == j.State {
+			return
+		}
+	}
+	t := m.topics[j.Topic]
+	t.covered = nil
+	if m.settings[j.Topic].GetExpireMs() > 0 {
+		t.covered = lastPlace
+	}
+}
+
+// covers says whether a ready job expires by itself, without a Reserve.
+func (m *model) covers(j *modelJob) bool {
+	return comparePlaces(j.place(), m.topics[j.Topic].covered) <= 0
+}
+
+// uncovered lists the ready jobs of a topic that shall do so from now on.
+func (m *model) uncovered(t *modelTopic) []*modelJob {
+	if m.settings[t.Name].GetExpireMs() == 0 {
+		return nil
+	}
+	return m.sorted(func(j *modelJob) bool {
+		return j.Topic == t.Name && j.State == jobpb.State_STATE_READY && !m.covers(j)
+	}, comparePlaced)
+}
+
+func (m *model) cover(t *modelTopic, most int) int {
+	jobs := m.uncovered(t)
+	n := min(len(jobs), most)
+	if n > 0 {
+		t.covered = jobs[n-1].place()
+	}
+	if n == len(jobs) {
+		t.covered = lastPlace
+	}
+	return n
+}
