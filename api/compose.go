@@ -30,10 +30,11 @@ func (s *server) compose(x *exchange, finish *jobpb.Finish, items []addRequest) 
 	if err != nil {
 		return err
 	}
-	if len(r.Parts) != len(items) {
-		return job.Errorf(job.CodeInternal, "%d jobs gave %d results", len(items), len(r.Parts))
+	parts := r.GetDetails().GetParts()
+	if len(parts) != len(items) {
+		return job.Errorf(job.CodeInternal, "%d jobs gave %d results", len(items), len(parts))
 	}
-	s.writeResults(x, len(items), nil, r.Parts, (*writer).added)
+	s.writeResults(x, len(items), nil, parts, (*writer).added)
 	return nil
 }
 

@@ -202,7 +202,7 @@ func (s *server) putSchedule(x *exchange) error {
 func (w *writer) schedulePut(r *jobpb.Result) {
 	w.boolean("success", true)
 	w.text("schedule", r.Id)
-	w.number("revision", r.ScheduleRevision)
+	w.number("revision", r.GetDetails().GetScheduleRevision())
 	w.boolean("existing", r.Existing)
 	if r.Replaced {
 		w.boolean("replaced", true)
@@ -227,7 +227,7 @@ func (s *server) pauseSchedule(paused bool) call {
 		x.json.open()
 		x.json.boolean("success", true)
 		x.json.text("schedule", r.Id)
-		x.json.number("revision", r.ScheduleRevision)
+		x.json.number("revision", r.GetDetails().GetScheduleRevision())
 		x.json.boolean("paused", paused)
 		x.json.shut()
 		return nil

@@ -296,7 +296,7 @@ func (s *server) setTopic(x *exchange, op *jobpb.SetTopic) error {
 	if err != nil {
 		return err
 	}
-	return x.answerSettings(op.Topic, r.Settings)
+	return x.answerSettings(op.Topic, r.GetDetails().GetSettings())
 }
 
 // topicSettings handles GET /v1/topic-settings.

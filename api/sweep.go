@@ -59,7 +59,7 @@ func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *j
 			return 0, false, err
 		}
 		last, done = r, done+uint64(r.Count)
-		if r.Next == nil && !r.More {
+		if r.GetDetails().GetNext() == nil && !r.More {
 			return done, false, nil
 		}
 		if done >= most || !time.Now().Before(end) {
@@ -121,7 +121,7 @@ func (s *server) kickTopic(x *exchange) error {
 	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
 			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.v,
-			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetNext()},
+			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
 	if err == nil {
@@ -172,7 +172,7 @@ func (s *server) purge(x *exchange) error {
 	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
 			Topic: topic, State: state, Max: uint32(min(left, sweepStep)),
-			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetNext()},
+			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
 	if err == nil {

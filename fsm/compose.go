@@ -25,15 +25,14 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 			return err
 		}
 	}
-	for _, add := range op.Adds {
-		var part jobpb.Result
-		if err := x.add(add, &part); err != nil {
+	parts := make([]*jobpb.Result, len(op.Adds))
+	for i, add := range op.Adds {
+		parts[i] = new(jobpb.Result)
+		if err := x.add(add, parts[i]); err != nil {
 			return err
 		}
-		if x.replies {
-			r.Parts = append(r.Parts, &part)
-		}
 	}
+	r.Details = &jobpb.Details{Parts: parts}
 	return nil
 }
 

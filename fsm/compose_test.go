@@ -44,8 +44,8 @@ func TestComposeMayGiveTheIDOfTheFinishedJobAgain(t *testing.T) {
 		Adds:   []*jobpb.Add{{Id: "a", Topic: "t", TtrMs: 1, DelayMs: 5}, {Topic: "u", TtrMs: 1}},
 	}))
 	require.Equal(t, jobpb.Code_OK, res.Code)
-	require.Len(t, res.Parts, 2)
-	require.Equal(t, jobpb.State_STATE_DELAYED, r.job(res.Parts[0].Seq).State)
+	require.Len(t, res.Details.Parts, 2)
+	require.Equal(t, jobpb.State_STATE_DELAYED, r.job(res.Details.Parts[0].Seq).State)
 	require.EqualValues(t, 1, r.topic("t").Finished)
 	require.EqualValues(t, 1, r.topic("u").Ready)
 	r.check()

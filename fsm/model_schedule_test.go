@@ -29,7 +29,7 @@ func (m *model) applySchedule(op *jobpb.Op, r *jobpb.Result) bool {
 			r.Code = jobpb.Code_CONDITION_FAILED
 		default:
 			delete(m.schedules, s.Name)
-			r.Id, r.ScheduleRevision = s.Name, s.State.Revision
+			r.Id, r.Details = s.Name, &jobpb.Details{ScheduleRevision: s.State.Revision}
 		}
 	case *jobpb.Op_FireSchedule:
 		m.fireSchedule(k.FireSchedule, r)
@@ -63,7 +63,7 @@ func (m *model) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) {
 	newPause := op.Paused != nil && *op.Paused != s.State.Paused
 	r.Id = op.Name
 	if !newDef && !newPause {
-		r.Existing, r.ScheduleRevision = true, s.State.Revision
+		r.Existing, r.Details = true, &jobpb.Details{ScheduleRevision: s.State.Revision}
 		return
 	}
 	otherTimes := newPause
@@ -84,7 +84,7 @@ func (m *model) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) {
 	m.lastSeq++
 	r.Replaced = !isNew
 	s.State.Revision, s.State.ChangedMs, s.State.Trouble = m.lastSeq, m.clock, ""
-	r.ScheduleRevision = m.lastSeq
+	r.Details = &jobpb.Details{ScheduleRevision: m.lastSeq}
 	m.schedules[op.Name] = s
 }
 

@@ -35,12 +35,12 @@ func (m *model) setTopic(op *jobpb.SetTopic, r *jobpb.Result) {
 	case made.Push != nil && old.GetPush() == nil && m.targets() >= m.maxTargets:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 	case proto.Equal(old, made):
-		r.Settings = old
+		r.Details = &jobpb.Details{Settings: old}
 	default:
 		made.Revision++
 		m.settings[op.Topic] = made
 		m.resettle(op.Topic)
-		r.Settings = made
+		r.Details = &jobpb.Details{Settings: made}
 	}
 }
 

@@ -76,7 +76,7 @@ func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sw
 	}, comparePlaced)
 	for i, j := range list {
 		if i == int(op.Scan) || r.Count == most {
-			r.Next = at
+			r.Details = &jobpb.Details{Next: at}
 			return
 		}
 		at.After = j.place()

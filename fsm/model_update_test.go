@@ -164,6 +164,7 @@ func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 	if len(op.Adds) == 0 {
 		r.Code = jobpb.Code_INVALID
 	}
+	var parts []*jobpb.Result
 	for _, a := range op.Adds {
 		part := &jobpb.Result{}
 		if a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id] {
@@ -175,9 +176,10 @@ func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 			r.Code = part.Code
 			return
 		}
-		r.Parts = append(r.Parts, part)
+		parts = append(parts, part)
 	}
 	if r.Code == jobpb.Code_OK {
+		r.Details = &jobpb.Details{Parts: parts}
 		*m = *trial
 	}
 }

@@ -162,7 +162,7 @@ func TestASweepLeavesTheDeadOfItsOwnTimeAlone(t *testing.T) {
 		kicked := r.one(opKickSweep("t", 1, &jobpb.Sweep{Scan: 10, From: at}))
 		require.Equal(t, uint32(1), kicked.Count)
 		kill()
-		at = kicked.Next
+		at = kicked.GetDetails().GetNext()
 	}
 	require.Nil(t, at, "all three that were dead at the beginning were kicked")
 	require.EqualValues(t, 3, r.topic("t").Dead)

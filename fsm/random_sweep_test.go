@@ -37,13 +37,13 @@ func (s *simulation) sweep() *jobpb.Sweep {
 
 // remember keeps where sweeps are to go on.
 func (s *simulation) remember(r *jobpb.Result) {
-	if r.Next == nil {
+	if r.GetDetails().GetNext() == nil {
 		return
 	}
 	if len(s.sweeps) == 8 {
 		s.sweeps = s.sweeps[1:]
 	}
-	s.sweeps = append(s.sweeps, proto.Clone(r.Next).(*jobpb.Progress))
+	s.sweeps = append(s.sweeps, proto.Clone(r.Details.Next).(*jobpb.Progress))
 }
 
 func (s *simulation) anyTopic() string {

@@ -132,7 +132,7 @@ func TestFinishAndAddWithTheSameIDRetainsNothing(t *testing.T) {
 	res := r.one(opCompose(&jobpb.Compose{Finish: &jobpb.Finish{Ref: byID("x")}, Adds: []*jobpb.Add{{Id: "x", Topic: "t", TtrMs: 1}}}))
 	require.Equal(t, jobpb.Code_OK, res.Code, res.Message)
 	require.Nil(t, r.job(1))
-	require.EqualValues(t, 2, res.Parts[0].Seq)
+	require.EqualValues(t, 2, res.Details.Parts[0].Seq)
 
 	r.one(opReserve(1, "t"))
 	res = r.one(opCompose(&jobpb.Compose{Finish: &jobpb.Finish{Ref: byID("x")}, Adds: []*jobpb.Add{{Id: "y", Topic: "t", TtrMs: 1}}}))

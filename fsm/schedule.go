@@ -44,7 +44,7 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	}
 	r.Existing = known
 	if x.replies {
-		r.Id, r.ScheduleRevision = strings.Clone(s.name), s.state.Revision
+		r.Id, r.Details = strings.Clone(s.name), &jobpb.Details{ScheduleRevision: s.state.Revision}
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (x *tx) deleteSchedule(op *jobpb.DeleteSchedule, r *jobpb.Result) error {
 	x.m.scheduleCount--
 	x.touchSchedule(s)
 	if x.replies {
-		r.Id, r.ScheduleRevision = strings.Clone(s.name), s.state.Revision
+		r.Id, r.Details = strings.Clone(s.name), &jobpb.Details{ScheduleRevision: s.state.Revision}
 	}
 	return nil
 }

@@ -52,8 +52,12 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobpb.Result) error {
 	made.Revision = old.GetRevision()
 	same, err := sameSettings(old, made)
-	if r.Settings = old; same || err != nil {
+	if err != nil {
 		return err
+	}
+	if same {
+		r.Details = &jobpb.Details{Settings: old}
+		return nil
 	}
 	made.Revision++
 	record, err := encodeSettings(made)
@@ -64,7 +68,7 @@ func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobp
 	// made is of the entry, which is not kept.
 	kept, err := decodeSettings(record)
 	x.useSettings(name, kept)
-	r.Settings = kept
+	r.Details = &jobpb.Details{Settings: kept}
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 func TestSettingsOutliveTheTopic(t *testing.T) {
 	r := newRig(t, Options{})
 	set := r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{MaxPending: new(uint64(1)), Revision: 7}}))
-	require.EqualValues(t, 1, set.Settings.Revision)
+	require.EqualValues(t, 1, set.Details.Settings.Revision)
 	r.do(opAdd(&jobpb.Add{Id: "a", Topic: "t"}), opDelete(byID("a")))
 	r.now += topicKeepMS
 	r.one(opAdvance(10))
@@ -27,14 +27,14 @@ func TestSettingsOutliveTheTopic(t *testing.T) {
 func TestSettingTheSameAgainChangesNothing(t *testing.T) {
 	r := newRig(t, Options{})
 	one := &jobpb.TopicSettings{MaxPending: new(uint64(1))}
-	require.EqualValues(t, 1, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: one})).Settings.Revision)
-	require.EqualValues(t, 1, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: one})).Settings.Revision)
+	require.EqualValues(t, 1, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: one})).Details.Settings.Revision)
+	require.EqualValues(t, 1, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: one})).Details.Settings.Revision)
 	two := &jobpb.TopicSettings{MaxPending: new(uint64(2))}
-	require.EqualValues(t, 2, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: two, IfRevision: new(uint64(1))})).Settings.Revision)
+	require.EqualValues(t, 2, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: two, IfRevision: new(uint64(1))})).Details.Settings.Revision)
 	stale := r.one(opSettings(&jobpb.SetTopic{Topic: "t", IfRevision: new(uint64(1))}))
 	require.Equal(t, jobpb.Code_CONDITION_FAILED, stale.Code)
 	require.Contains(t, stale.Message, "revision 2, not 1")
-	require.Nil(t, r.one(opSettings(&jobpb.SetTopic{Topic: "t"})).Settings)
+	require.Nil(t, r.one(opSettings(&jobpb.SetTopic{Topic: "t"})).GetDetails().GetSettings())
 	require.Equal(t, jobpb.Code_OK, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: one, IfRevision: new(uint64(0))})).Code, "there are none")
 	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: two, IfRevision: new(uint64(0))})).Code)
 }

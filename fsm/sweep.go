@@ -25,7 +25,7 @@ func (x *tx) sweep(t *topic, state jobpb.State, most uint32, op *jobpb.Sweep, r 
 	var done uint32
 	for i, p := range found {
 		if i == int(op.Scan) || done == most {
-			r.Next = at.proto()
+			r.Details = &jobpb.Details{Next: at.proto()}
 			break
 		}
 		at.after = p

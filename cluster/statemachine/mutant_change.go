@@ -34,7 +34,7 @@ func halve(c *jobpb.Compose) func(*jobpb.Result) {
 	return func(r *jobpb.Result) {
 		for i, a := range dropped {
 			if r.Code == jobpb.Code_OK {
-				r.Parts = append(r.Parts, &jobpb.Result{Seq: 1<<40 + uint64(i), Id: a.Id, State: jobpb.State_STATE_READY, Revision: 1})
+				r.Details.Parts = append(r.Details.Parts, &jobpb.Result{Seq: 1<<40 + uint64(i), Id: a.Id, State: jobpb.State_STATE_READY, Revision: 1})
 			}
 		}
 	}

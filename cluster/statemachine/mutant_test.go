@@ -115,7 +115,7 @@ func TestMutantHalvesBatches(t *testing.T) {
 		for n := range 3 {
 			c.Adds = append(c.Adds, addOp(fmt.Sprint("job-", i, "-", n), 0).GetAdd())
 		}
-		require.Len(r, r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}})[0].Parts, 3)
+		require.Len(r, r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}})[0].Details.Parts, 3)
 	}
 	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
 	require.Less(t, got, 30*halvedEvery)

@@ -548,7 +548,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -3510,29 +3510,27 @@ func (x *ForgetMember) GetServerId() string {
 	return ""
 }
 
-// Result answers one Op, in the order of the entry.
+// Result answers one Op, in the order of the entry. There is one for each job
+// added: small fields stand together, and what few operations answer stands apart.
 type Result struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Code             Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"`
-	Message          string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"` // when code is not OK: a sentence that names the field and the limit
-	Seq              uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
-	Id               string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
-	State            State                  `protobuf:"varint,5,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the operation
-	DueMs            int64                  `protobuf:"varint,6,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
-	Existing         bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"` // add: the same job was there already
-	Jobs             []*Reserved            `protobuf:"bytes,8,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Count            uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                                                // kick_topic: kicked; purge: deleted; advance, move_jobs: moved
-	More             bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                                                 // advance: jobs that are due remain; move_jobs: jobs to move remain
-	ReservedUntilMs  int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"`  // touch
-	Revision         uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`                                         // of the job after the operation; 0 when it is gone
-	Replaced         bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`                                         // add: another job gave way
-	Postponed        bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`                                       // add: the job that was there has a new due instant
-	Parts            []*Result              `protobuf:"bytes,15,rep,name=parts,proto3" json:"parts,omitempty"`                                                // compose: one for each add
-	Settings         *TopicSettings         `protobuf:"bytes,16,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: as they are now; absent: none
-	ScheduleRevision uint64                 `protobuf:"varint,20,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule: of the schedule after the operation
-	Next             *Progress              `protobuf:"bytes,18,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to go on; absent: the end was reached
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Code            Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"`
+	State           State                  `protobuf:"varint,5,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the operation
+	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`              // of the job after the operation; 0 when it is gone
+	Count           uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                     // kick_topic: kicked; purge: deleted; advance, move_jobs: moved
+	More            bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                      // advance: jobs that are due remain; move_jobs: jobs to move remain
+	Existing        bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"`               // add: the same job was there already
+	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`              // add: another job gave way
+	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`            // add: the job that was there has a new due instant
+	Message         string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`                  // when code is not OK: a sentence that names the field and the limit
+	Seq             uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	Id              string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	DueMs           int64                  `protobuf:"varint,6,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
+	ReservedUntilMs int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"` // touch
+	Jobs            []*Reserved            `protobuf:"bytes,8,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Details         *Details               `protobuf:"bytes,21,opt,name=details,proto3" json:"details,omitempty"` // absent: the operation has none
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
@@ -3572,6 +3570,55 @@ func (x *Result) GetCode() Code {
 	return Code_OK
 }
 
+func (x *Result) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *Result) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Result) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Result) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *Result) GetExisting() bool {
+	if x != nil {
+		return x.Existing
+	}
+	return false
+}
+
+func (x *Result) GetReplaced() bool {
+	if x != nil {
+		return x.Replaced
+	}
+	return false
+}
+
+func (x *Result) GetPostponed() bool {
+	if x != nil {
+		return x.Postponed
+	}
+	return false
+}
+
 func (x *Result) GetMessage() string {
 	if x != nil {
 		return x.Message
@@ -3593,46 +3640,11 @@ func (x *Result) GetId() string {
 	return ""
 }
 
-func (x *Result) GetState() State {
-	if x != nil {
-		return x.State
-	}
-	return State_STATE_NONE
-}
-
 func (x *Result) GetDueMs() int64 {
 	if x != nil {
 		return x.DueMs
 	}
 	return 0
-}
-
-func (x *Result) GetExisting() bool {
-	if x != nil {
-		return x.Existing
-	}
-	return false
-}
-
-func (x *Result) GetJobs() []*Reserved {
-	if x != nil {
-		return x.Jobs
-	}
-	return nil
-}
-
-func (x *Result) GetCount() uint32 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
-func (x *Result) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
 }
 
 func (x *Result) GetReservedUntilMs() int64 {
@@ -3642,49 +3654,83 @@ func (x *Result) GetReservedUntilMs() int64 {
 	return 0
 }
 
-func (x *Result) GetRevision() uint32 {
+func (x *Result) GetJobs() []*Reserved {
 	if x != nil {
-		return x.Revision
+		return x.Jobs
 	}
-	return 0
+	return nil
 }
 
-func (x *Result) GetReplaced() bool {
+func (x *Result) GetDetails() *Details {
 	if x != nil {
-		return x.Replaced
+		return x.Details
 	}
-	return false
+	return nil
 }
 
-func (x *Result) GetPostponed() bool {
-	if x != nil {
-		return x.Postponed
-	}
-	return false
+// Details are what few operations answer, each with one of them.
+type Details struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Parts            []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                // compose: one for each add
+	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: as they are now; absent: none
+	ScheduleRevision uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule, delete_schedule: of the schedule after the operation
+	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to go on; absent: the end was reached
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
-func (x *Result) GetParts() []*Result {
+func (x *Details) Reset() {
+	*x = Details{}
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Details) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Details) ProtoMessage() {}
+
+func (x *Details) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Details.ProtoReflect.Descriptor instead.
+func (*Details) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Details) GetParts() []*Result {
 	if x != nil {
 		return x.Parts
 	}
 	return nil
 }
 
-func (x *Result) GetSettings() *TopicSettings {
+func (x *Details) GetSettings() *TopicSettings {
 	if x != nil {
 		return x.Settings
 	}
 	return nil
 }
 
-func (x *Result) GetScheduleRevision() uint64 {
+func (x *Details) GetScheduleRevision() uint64 {
 	if x != nil {
 		return x.ScheduleRevision
 	}
 	return 0
 }
 
-func (x *Result) GetNext() *Progress {
+func (x *Details) GetNext() *Progress {
 	if x != nil {
 		return x.Next
 	}
@@ -3701,7 +3747,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +3759,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +3772,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -3756,7 +3802,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3768,7 +3814,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3781,7 +3827,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Reserved) GetId() string {
@@ -3906,7 +3952,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +3964,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +3977,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Job) GetId() string {
@@ -4153,7 +4199,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4211,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4224,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4258,7 +4304,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4270,7 +4316,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4329,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Topic) GetName() string {
@@ -4439,7 +4485,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4451,7 +4497,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4464,7 +4510,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -4551,7 +4597,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4563,7 +4609,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4576,7 +4622,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -4618,7 +4664,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4676,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4689,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -4681,7 +4727,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +4739,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +4752,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -4790,7 +4836,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4802,7 +4848,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4815,7 +4861,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -4855,7 +4901,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4867,7 +4913,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4880,7 +4926,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -4997,7 +5043,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5055,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +5068,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5093,7 +5139,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5151,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5164,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5389,27 +5435,29 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc8\x04\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc3\x03\n" +
 	"\x06Result\x12\"\n" +
-	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id\x12%\n" +
-	"\x05state\x18\x05 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x15\n" +
-	"\x06due_ms\x18\x06 \x01(\x03R\x05dueMs\x12\x1a\n" +
-	"\bexisting\x18\a \x01(\bR\bexisting\x12&\n" +
-	"\x04jobs\x18\b \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\x12\x14\n" +
+	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12%\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x1a\n" +
+	"\brevision\x18\f \x01(\rR\brevision\x12\x14\n" +
 	"\x05count\x18\t \x01(\rR\x05count\x12\x12\n" +
 	"\x04more\x18\n" +
-	" \x01(\bR\x04more\x12*\n" +
-	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12\x1a\n" +
-	"\brevision\x18\f \x01(\rR\brevision\x12\x1a\n" +
+	" \x01(\bR\x04more\x12\x1a\n" +
+	"\bexisting\x18\a \x01(\bR\bexisting\x12\x1a\n" +
 	"\breplaced\x18\r \x01(\bR\breplaced\x12\x1c\n" +
-	"\tpostponed\x18\x0e \x01(\bR\tpostponed\x12&\n" +
-	"\x05parts\x18\x0f \x03(\v2\x10.tarry.v1.ResultR\x05parts\x123\n" +
-	"\bsettings\x18\x10 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12+\n" +
-	"\x11schedule_revision\x18\x14 \x01(\x04R\x10scheduleRevision\x12&\n" +
-	"\x04next\x18\x12 \x01(\v2\x12.tarry.v1.ProgressR\x04next\"5\n" +
+	"\tpostponed\x18\x0e \x01(\bR\tpostponed\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\x12\x0e\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id\x12\x15\n" +
+	"\x06due_ms\x18\x06 \x01(\x03R\x05dueMs\x12*\n" +
+	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12&\n" +
+	"\x04jobs\x18\b \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\x12+\n" +
+	"\adetails\x18\x15 \x01(\v2\x11.tarry.v1.DetailsR\adetails\"\xbb\x01\n" +
+	"\aDetails\x12&\n" +
+	"\x05parts\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\x05parts\x123\n" +
+	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12+\n" +
+	"\x11schedule_revision\x18\x03 \x01(\x04R\x10scheduleRevision\x12&\n" +
+	"\x04next\x18\x04 \x01(\v2\x12.tarry.v1.ProgressR\x04next\"5\n" +
 	"\aResults\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe3\x02\n" +
 	"\bReserved\x12\x0e\n" +
@@ -5650,7 +5698,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -5699,19 +5747,20 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*SetCluster)(nil),     // 44: tarry.v1.SetCluster
 	(*ForgetMember)(nil),   // 45: tarry.v1.ForgetMember
 	(*Result)(nil),         // 46: tarry.v1.Result
-	(*Results)(nil),        // 47: tarry.v1.Results
-	(*Reserved)(nil),       // 48: tarry.v1.Reserved
-	(*Job)(nil),            // 49: tarry.v1.Job
-	(*Event)(nil),          // 50: tarry.v1.Event
-	(*Topic)(nil),          // 51: tarry.v1.Topic
-	(*Schedule)(nil),       // 52: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 53: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 54: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 55: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 56: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 57: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 58: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 59: tarry.v1.ScheduleInfo
+	(*Details)(nil),        // 47: tarry.v1.Details
+	(*Results)(nil),        // 48: tarry.v1.Results
+	(*Reserved)(nil),       // 49: tarry.v1.Reserved
+	(*Job)(nil),            // 50: tarry.v1.Job
+	(*Event)(nil),          // 51: tarry.v1.Event
+	(*Topic)(nil),          // 52: tarry.v1.Topic
+	(*Schedule)(nil),       // 53: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 54: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 55: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 56: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 57: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 58: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 59: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 60: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	10, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -5733,9 +5782,9 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	21, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	30, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
 	20, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	53, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	54, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	55, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	54, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	55, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	56, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	39, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	40, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	1,  // 24: tarry.v1.Condition.states:type_name -> tarry.v1.State
@@ -5760,7 +5809,7 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	23, // 43: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
 	1,  // 44: tarry.v1.JobMark.state:type_name -> tarry.v1.State
 	37, // 45: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	49, // 46: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	50, // 46: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
 	23, // 47: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
 	11, // 48: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
 	11, // 49: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
@@ -5783,35 +5832,36 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	11, // 66: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
 	4,  // 67: tarry.v1.Result.code:type_name -> tarry.v1.Code
 	1,  // 68: tarry.v1.Result.state:type_name -> tarry.v1.State
-	48, // 69: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	46, // 70: tarry.v1.Result.parts:type_name -> tarry.v1.Result
-	18, // 71: tarry.v1.Result.settings:type_name -> tarry.v1.TopicSettings
-	36, // 72: tarry.v1.Result.next:type_name -> tarry.v1.Progress
-	46, // 73: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 74: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	14, // 75: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 76: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 77: tarry.v1.Job.state:type_name -> tarry.v1.State
-	14, // 78: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	50, // 79: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	8,  // 80: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 81: tarry.v1.Event.state:type_name -> tarry.v1.State
-	18, // 82: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	5,  // 83: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	6,  // 84: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	13, // 85: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	52, // 86: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	56, // 87: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	58, // 88: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	7,  // 89: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	4,  // 90: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	52, // 91: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	57, // 92: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	93, // [93:93] is the sub-list for method output_type
-	93, // [93:93] is the sub-list for method input_type
-	93, // [93:93] is the sub-list for extension type_name
-	93, // [93:93] is the sub-list for extension extendee
-	0,  // [0:93] is the sub-list for field type_name
+	49, // 69: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	47, // 70: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	46, // 71: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	18, // 72: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	36, // 73: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	46, // 74: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 75: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	14, // 76: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 77: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 78: tarry.v1.Job.state:type_name -> tarry.v1.State
+	14, // 79: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	51, // 80: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	8,  // 81: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 82: tarry.v1.Event.state:type_name -> tarry.v1.State
+	18, // 83: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	5,  // 84: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	6,  // 85: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	13, // 86: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	53, // 87: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	57, // 88: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	59, // 89: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	7,  // 90: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	4,  // 91: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	53, // 92: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	58, // 93: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	94, // [94:94] is the sub-list for method output_type
+	94, // [94:94] is the sub-list for method input_type
+	94, // [94:94] is the sub-list for extension type_name
+	94, // [94:94] is the sub-list for extension extendee
+	0,  // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -5847,14 +5897,14 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[44].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
