@@ -39,12 +39,35 @@ const (
 )
 
 // watchForLostLeader hastens elections until the shard stops.
-func (s *Shard) watchForLostLeader() {
+func (s *Shard) watchForLostLeader(t raft.Transport) {
 	var w lostLeader
-	wait := silenceBefore
-	for pause(s.ctx, wait, nil) {
+	for wait := time.Duration(0); pause(s.ctx, wait, nil); {
+		if s.alone() {
+			if err := s.standForElection(t); err != nil {
+				s.log.Debug("could not stand for election; the heartbeat timeout will do", "error", err)
+			}
+		}
 		wait = s.lookAfterLeader(&w)
 	}
+}
+
+// alone reports whether this node knows no leader and is the only one with a vote:
+// it has nobody to wait for.
+func (s *Shard) alone() bool {
+	if _, leader := s.raft.LeaderWithID(); leader != "" || s.raft.State() != raft.Follower {
+		return false
+	}
+	f := s.raft.GetConfiguration() // of memory; does not block
+	if f.Error() != nil {
+		return false
+	}
+	var voters []raft.ServerID
+	for _, server := range f.Configuration().Servers {
+		if server.Suffrage == raft.Voter {
+			voters = append(voters, server.ID)
+		}
+	}
+	return len(voters) == 1 && voters[0] == raft.ServerID(s.cfg.ServerID)
 }
 
 // lostLeader counts the knocks at a silent leader that went without an answer.

@@ -66,3 +66,13 @@ func TestFollowersLookOneAfterTheOther(t *testing.T) {
 	_, votes := c.nodes[l].Shard.turnAfter(id)
 	require.False(t, votes, "the leader does not look after itself")
 }
+
+func TestALoneNodeDoesNotWaitForTheHeartbeatTimeout(t *testing.T) {
+	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
+		cfg.timing = DefaultTiming()
+		cfg.timing.Heartbeat, cfg.timing.Election = time.Hour, time.Hour
+	})
+	do(t, c.nodes[c.leader()], add("a", "t", time.Hour))
+	c.stop(0)
+	do(t, c.start(0), add("b", "t", time.Hour))
+}

@@ -44,9 +44,11 @@ type Config struct {
 	Left func()
 
 	// For tests: the free and total bytes of the disk, a log that stands before
-	// the real one, and how often members are looked at.
+	// the real one, other times than the default ones, and how often members are
+	// looked at.
 	measureDisk func(dir string) (free, total uint64, err error)
 	wrapLog     func(raft.LogStore) raft.LogStore
+	timing      Timing
 	membership  membership.Timing
 }
 

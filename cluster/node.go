@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (n *Node) start() (err error) {
 	})
 	serverID := n.data.id.serverID()
 	if n.Shard, err = openShard(shardConfig{
-		Timing: DefaultTiming(), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
+		Timing: cmp.Or(n.cfg.timing, DefaultTiming()), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
 		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes,
 		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
 		Fatal:          func(err error) { n.cfg.Fatal(n.whenFull(err)) },

@@ -201,7 +201,7 @@ func (s *Shard) start(t raft.Transport) error {
 	s.work.Go(func() { s.leadership.run(s.ctx) })
 	s.work.Go(s.leadLoop)
 	s.work.Go(s.sizeTrailingLogs)
-	s.work.Go(s.watchForLostLeader)
+	s.work.Go(func() { s.watchForLostLeader(t) })
 	s.work.Go(func() { s.watchForBrokenLines(t) })
 	return nil
 }
