@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 
 // raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
 // words are not an operator's, so everything below a warning becomes debug, and so
-// does what it says of an election when there was no leader that could be lost. A
+// do the complaints about what every node goes through when it starts or stops. A
 // peer that is down makes Raft complain at every attempt to reach it; the same
 // complaint is passed on once in repeatAfter.
 type raftLogger struct {
@@ -29,12 +31,11 @@ func newRaftLogger(to *slog.Logger) hclog.Logger {
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
-	switch level {
-	case hclog.Warn:
-		if !tellsOfAStart(msg, args) {
-			to = slog.LevelWarn
-		}
-	case hclog.Error:
+	switch {
+	case level < hclog.Warn || harmless(msg, args):
+	case level == hclog.Warn:
+		to = slog.LevelWarn
+	default:
 		to = slog.LevelError
 	}
 	if to >= slog.LevelWarn {
@@ -49,20 +50,33 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	l.to.Log(context.Background(), to, msg, args...)
 }
 
-// tellsOfAStart says that a warning tells of a node that has known no leader yet:
-// that is how each begins.
-func tellsOfAStart(msg string, args []any) bool {
+// harmless says that a complaint is about the beginning or the end of a node that
+// is well.
+func harmless(msg string, args []any) bool {
 	switch msg {
 	case "no known peers, aborting election":
 		return true
-	case "heartbeat timeout reached, starting election":
-		for i := 0; i+1 < len(args); i += 2 {
-			if args[i] == "last-leader-id" {
-				return fmt.Sprint(args[i+1]) == ""
-			}
-		}
+	case "heartbeat timeout reached, starting election": // it has known no leader yet
+		return fmt.Sprint(valueOf(args, "last-leader-id")) == ""
+	case "failed to get previous log": // its log is empty
+		return fmt.Sprint(valueOf(args, "last-index")) == "0"
+	case "appendEntries rejected, sending older logs": // the peer's is
+		return fmt.Sprint(valueOf(args, "next")) == "1"
+	case "failed to decode incoming command": // this node has closed the connection
+		err, _ := valueOf(args, "error").(error)
+		return errors.Is(err, net.ErrClosed)
 	}
 	return false
+}
+
+// valueOf finds what a line says under a name, nil if nothing.
+func valueOf(args []any, name string) any {
+	for i := 0; i+1 < len(args); i += 2 {
+		if args[i] == name {
+			return args[i+1]
+		}
+	}
+	return nil
 }
 
 // repeatAfter is how long the same complaint is kept back, maxRepeats how many
@@ -103,9 +117,9 @@ func (r *repeats) pass(key string, now time.Time) (pass bool, kept int) {
 
 // peerOf finds the peer that a complaint is about.
 func peerOf(args []any) string {
-	for i := 0; i+1 < len(args); i += 2 {
-		if args[i] == "peer" || args[i] == "server-id" || args[i] == "id" {
-			return fmt.Sprint(" ", args[i+1])
+	for _, name := range []string{"peer", "server-id", "id"} {
+		if peer := valueOf(args, name); peer != nil {
+			return fmt.Sprint(" ", peer)
 		}
 	}
 	return ""

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -38,21 +40,36 @@ func TestComplaintsAboutDifferentPeersAreToldApart(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
 }
 
-func TestAnElectionIsAWarningWhenALeaderWasLost(t *testing.T) {
-	const election = "heartbeat timeout reached, starting election"
+func TestWhatANodeThatIsWellGoesThroughIsNoComplaint(t *testing.T) {
+	const (
+		election = "heartbeat timeout reached, starting election"
+		previous = "failed to get previous log"
+		older    = "appendEntries rejected, sending older logs"
+		decode   = "failed to decode incoming command"
+	)
 	leader := func(id raft.ServerID) []any {
 		return []any{"last-leader-addr", raft.ServerAddress("n1:7301"), "last-leader-id", id}
 	}
+	last := func(index uint64) []any { return []any{"previous-index", uint64(9), "last-index", index} }
+	next := func(index uint64) []any { return []any{"peer", "n1", "next", index} }
+	closed := &net.OpError{Op: "read", Err: net.ErrClosed}
 	for name, c := range map[string]struct {
 		msg  string
 		args []any
 		want string
 	}{
-		"a node that starts":           {election, leader(""), "DEBUG"},
-		"a leader that was lost":       {election, leader("n1"), "WARN"},
-		"a line that says nothing":     {election, nil, "WARN"},
-		"a node without configuration": {"no known peers, aborting election", nil, "DEBUG"},
-		"another line":                 {"Election timeout reached, restarting election", leader(""), "WARN"},
+		"a node that starts":              {election, leader(""), "DEBUG"},
+		"a leader that was lost":          {election, leader("n1"), "WARN"},
+		"a line that says nothing":        {election, nil, "WARN"},
+		"a node without configuration":    {"no known peers, aborting election", nil, "DEBUG"},
+		"another line":                    {"Election timeout reached, restarting election", leader(""), "WARN"},
+		"a node without a log":            {previous, last(0), "DEBUG"},
+		"a log that lacks its end":        {previous, last(7), "WARN"},
+		"a peer without a log":            {older, next(1), "DEBUG"},
+		"a peer that lacks the end":       {older, next(7), "WARN"},
+		"a connection that we closed":     {decode, []any{"error", closed}, "DEBUG"},
+		"a connection that broke":         {decode, []any{"error", io.ErrUnexpectedEOF}, "WARN"},
+		"a connection that broke somehow": {decode, nil, "WARN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
