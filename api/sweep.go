@@ -42,9 +42,9 @@ func (q *sweepRequest) filter() (*jobpb.Filter, error) {
 }
 
 // repeat applies the commands that step makes, one after the other, until one
-// says that it was the last, most jobs are done, or half of the call's time is
-// over: then there is more. step is told how many jobs are left and the result
-// before, nil at first.
+// says that it was the last, most jobs are done, half of the call's time is over,
+// or one behind the first was certainly not done: then there is more. step is told
+// how many jobs are left and the result before, nil at first.
 func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -52,11 +52,14 @@ func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *j
 	var last *jobpb.Result
 	for {
 		r, err := oneOf(ctx, s.Queue, step(most-done, last))
-		if err != nil && done > 0 {
-			return 0, false, job.Unknown("the first %d jobs were done; then: %w", done, err)
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case done == 0:
 			return 0, false, err
+		case outcomes[job.CodeOf(err)] == "not_applied":
+			return done, true, nil // the next call hears why
+		default:
+			return 0, false, job.Unknown("the first %d jobs were done; then: %w", done, err)
 		}
 		last, done = r, done+uint64(r.Count)
 		if r.GetDetails().GetNext() == nil && !r.More {

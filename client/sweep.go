@@ -19,8 +19,9 @@ type Sweep struct {
 // Swept is what became of it.
 type Swept struct {
 	Count int
-	// More says that the call ended before it had seen all jobs: at Max, or
-	// because it took too long. It can be made again.
+	// More says that the call ended before it had seen all jobs: at Max, because
+	// it took too long, or because the cluster could not go on. It can be made
+	// again.
 	More bool
 }
 
