@@ -4,9 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,46 +121,4 @@ func (x *exchange) pathTopic() (string, error) {
 		return "", err
 	}
 	return topic, job.CheckTopic("topic", topic)
-}
-
-// checkQuery refuses query parameters that a call does not know or that are
-// given twice: a misspelt one must not be silently without effect. A known name
-// that ends with a dot stands for all that begin so.
-func checkQuery(r *http.Request, known []string) error {
-	if r.URL.RawQuery == "" {
-		return nil
-	}
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return job.Errorf(job.CodeInvalid, "the query string is malformed: %v", err)
-	}
-	for name, v := range values {
-		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k) }) {
-			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known))
-		}
-		if len(v) > 1 {
-			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v))
-		}
-	}
-	return nil
-}
-
-func orNone(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
-// stale reads the query parameter consistency: true when the client is content
-// with this node's own state.
-func (x *exchange) stale() (bool, error) {
-	switch c := x.r.URL.Query().Get("consistency"); c {
-	case "", "consistent":
-		return false, nil
-	case "stale":
-		return true, nil
-	default:
-		return false, job.Errorf(job.CodeInvalid, "consistency is %.40q; it takes consistent or stale", c)
-	}
 }

@@ -82,7 +82,7 @@ func (s *server) routes() []route {
 		{path: "/v1/schedules", methods: get(s.schedules, "after", "max", "consistency")},
 		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: methods{
-			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: on(s.putSchedule, "if_revision"), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
+			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: on(s.putSchedule), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
 		}},
 		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "count")},
 		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},

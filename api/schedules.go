@@ -64,9 +64,11 @@ func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
 		}
 	}
 	if q.End.set {
-		s.EndMs, err = q.End.millis("end", now)
+		if s.EndMs, err = q.End.millis("end", now); err != nil {
+			return err
+		}
 	}
-	return err
+	return job.CheckTimes(s)
 }
 
 // op checks the request and fills in what it leaves out.

@@ -74,6 +74,28 @@ func TestAPutLeavesAScheduleAsPausedAsItIs(t *testing.T) {
 	require.Equal(t, false, decoded(t, r.do("GET", "/v1/schedules/s", ""))["paused"])
 }
 
+// A put has its condition in the body; one in the query must not be overlooked.
+func TestAPutTakesNoRevisionFromTheQuery(t *testing.T) {
+	r := newRig(t)
+	w := r.do("PUT", "/v1/schedules/a?if_revision=7", `{"spec":"@daily","job":{"topic":"t","body":""}}`)
+	refused(t, w, 400, job.CodeInvalid, "if_revision")
+	refused(t, r.do("GET", "/v1/schedules/a", ""), 404, job.CodeNotFound, "a")
+}
+
+func TestPreviewsKeepTheLimitsOfASchedule(t *testing.T) {
+	r := newRig(t)
+	for body, says := range map[string]string{
+		`{"spec":"` + strings.Repeat("1,", 150) + `1 * * * *"}`: "spec has 309 bytes; it takes 1 to 200",
+		`{"spec":""}`: "spec has 0 bytes",
+		`{"spec":"@daily","zone":"` + strings.Repeat("a", 201) + `"}`:                   "zone has 201 bytes",
+		`{"spec":"@daily","start":"2030-01-02T00:00:00Z","end":"2030-01-01T00:00:00Z"}`: "end lies before start",
+		`{"spec":"@daily","after":"2090-01-01T00:00:00Z"}`:                              "after is 2090-01-01T00:00:00Z; it must be at most 1000000000 s ahead",
+		`{"spec":"@daly"}`: `spec is "@daly"; the names are @yearly`,
+	} {
+		refused(t, r.post("/v1/schedules/preview", body), 400, job.CodeInvalid, says)
+	}
+}
+
 func (r *rig) putOK(body string) {
 	r.t.Helper()
 	w := r.do("PUT", "/v1/schedules/s", body)

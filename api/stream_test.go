@@ -297,7 +297,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	r := newStreamRig(t)
 	for query, says := range map[string]string{
 		"":                       "topics has 0 names",
-		"topics=":                "topics[0]",
+		"topics=":                "\"topics\" is empty",
 		"topics=a,,b":            "topics[1]",
 		"topics=t&credit=0":      "credit is 0; it must be between 1 and 1000",
 		"topics=t&credit=1001":   "credit is 1001",

@@ -5,8 +5,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,39 +75,10 @@ func (q *streamRequest) fromQuery(x *exchange) error {
 	if values.Has("topics") {
 		q.Topics = opt[[]string]{true, strings.Split(values.Get("topics"), ",")}
 	}
-	if values.Has("consumer") {
-		q.Consumer = opt[string]{true, values.Get("consumer")}
-	}
-	if values.Has("on_close") {
-		q.OnClose = opt[string]{true, values.Get("on_close")}
-	}
+	q.Consumer, q.OnClose = textIn(values, "consumer"), textIn(values, "on_close")
 	return errors.Join(
 		numberIn(values, "credit", &q.Credit), numberIn(values, "max", &q.Max),
 		secondsIn(values, "ttr", &q.TTR), secondsIn(values, "heartbeat", &q.Heartbeat))
-}
-
-func numberIn(values url.Values, name string, to *opt[int64]) error {
-	if !values.Has(name) {
-		return nil
-	}
-	v, err := strconv.ParseInt(values.Get(name), 10, 64)
-	if err != nil {
-		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a whole number", name, values.Get(name))
-	}
-	*to = opt[int64]{true, v}
-	return nil
-}
-
-func secondsIn(values url.Values, name string, to *opt[float64]) error {
-	if !values.Has(name) {
-		return nil
-	}
-	v, err := strconv.ParseFloat(values.Get(name), 64)
-	if err != nil {
-		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a number of seconds", name, values.Get(name))
-	}
-	*to = opt[float64]{true, v}
-	return nil
 }
 
 func (q *streamRequest) check() (o streamOptions, err error) {

@@ -45,7 +45,10 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; the time zone goes into the field zone", spec)
 	}
 	expr, err := parser.Parse(spec)
-	if err != nil {
+	switch {
+	case err != nil && named:
+		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; the names are @yearly, @monthly, @weekly, @daily and @hourly", spec)
+	case err != nil:
 		return nil, explain(spec, fields, err)
 	}
 	w := &wall{expr: expr, loc: loc, follows: spec == "@hourly"}
@@ -55,18 +58,16 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	return w, nil
 }
 
-// explain finds the field at fault, by reading each one alone.
+// explain finds the field at fault among five or six, by reading each one alone.
 func explain(spec string, fields []string, err error) error {
 	first := len(fieldNames) - len(fields)
 	position := 0
 	for i, field := range fields {
 		position += strings.Index(spec[position:], field)
 		alone := strings.Fields("0 * * * * *")
-		if first >= 0 {
-			alone[first+i] = field
-			if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
-				return job.Errorf(job.CodeInvalid, "spec has %.40q for the %s, at byte %d: %s", field, fieldNames[first+i], position+1, brief(err))
-			}
+		alone[first+i] = field
+		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
+			return job.Errorf(job.CodeInvalid, "spec has %.40q for the %s, at byte %d: %s", field, fieldNames[first+i], position+1, brief(err))
 		}
 		position += len(field)
 	}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tarry/job"
+)
+
+// checkQuery refuses query parameters that a call does not know, that are given
+// twice or that are empty: none must be silently without effect, least of all a
+// condition. A known name that ends with a dot stands for all that begin so, whose
+// values may be empty; empty places to start at are the beginning.
+func checkQuery(r *http.Request, known []string) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "the query string is malformed: %v", err)
+	}
+	for name, v := range values {
+		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k) }) {
+			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known))
+		}
+		if len(v) > 1 {
+			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v))
+		}
+		if v[0] == "" && slices.Contains(known, name) && name != "after" && name != "cursor" {
+			return job.Errorf(job.CodeInvalid, "query parameter %q is empty; give it a value or leave it out", name)
+		}
+	}
+	return nil
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// stale reads the query parameter consistency: true when the client is content
+// with this node's own state.
+func (x *exchange) stale() (bool, error) {
+	switch c := x.r.URL.Query().Get("consistency"); c {
+	case "", "consistent":
+		return false, nil
+	case "stale":
+		return true, nil
+	default:
+		return false, job.Errorf(job.CodeInvalid, "consistency is %.40q; it takes consistent or stale", c)
+	}
+}
+
+// numberIn reads a whole number from the query, if it is there.
+func numberIn(query url.Values, name string, to *opt[int64]) error {
+	if !query.Has(name) {
+		return nil
+	}
+	v, err := strconv.ParseInt(query.Get(name), 10, 64)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a whole number", name, query.Get(name))
+	}
+	*to = opt[int64]{true, v}
+	return nil
+}
+
+// secondsIn reads a number of seconds from the query, if it is there.
+func secondsIn(query url.Values, name string, to *opt[float64]) error {
+	if !query.Has(name) {
+		return nil
+	}
+	v, err := strconv.ParseFloat(query.Get(name), 64)
+	if err != nil {
+		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a number of seconds", name, query.Get(name))
+	}
+	*to = opt[float64]{true, v}
+	return nil
+}
+
+// textIn reads text from the query, if it is there.
+func textIn(query url.Values, name string) opt[string] {
+	return opt[string]{query.Has(name), query.Get(name)}
+}
