@@ -15,8 +15,12 @@ type batch[T any] struct {
 }
 
 func (b *batch[T]) check() error {
-	if n := len(b.Jobs.v); n == 0 || n > job.MaxBatch {
-		return job.Errorf(job.CodeInvalid, "jobs has %d items; it takes 1 to %d", n, job.MaxBatch)
+	return checkItems("jobs", len(b.Jobs.v))
+}
+
+func checkItems(field string, n int) error {
+	if n == 0 || n > job.MaxBatch {
+		return job.Errorf(job.CodeInvalid, "%s has %d items; it takes 1 to %d", field, n, job.MaxBatch)
 	}
 	return nil
 }
@@ -67,7 +71,7 @@ func (s *server) each(x *exchange, n int, op func(int) (*jobpb.Op, error), write
 	for i := range n {
 		o, err := op(i)
 		if err != nil {
-			refused[i] = inItem(i, err)
+			refused[i] = inItem("jobs", i, err)
 			continue
 		}
 		ops = append(ops, o)
@@ -112,8 +116,8 @@ func (s *server) writeResults(x *exchange, n int, refused map[int]error, results
 }
 
 // inItem says which item an error is about.
-func inItem(i int, err error) error {
+func inItem(field string, i int, err error) error {
 	e := *asError(err)
-	e.Message = fmt.Sprintf("jobs[%d]: %s", i, e.Message)
+	e.Message = fmt.Sprintf("%s[%d]: %s", field, i, e.Message)
 	return &e
 }

@@ -10,19 +10,23 @@ import (
 // compose adds jobs all or nothing, and with a finish ends that job in the same
 // step. The answer has one result for each job that was added.
 func (s *server) compose(x *exchange, finish *jobpb.Finish, items []addRequest) error {
+	field := "jobs"
+	if finish != nil {
+		field = "then"
+	}
 	op := &jobpb.Compose{Finish: finish}
 	bodies, now := 0, time.Now()
 	for i := range items {
 		made, err := items[i].op(s.MaxBodyBytes, now)
 		if err != nil {
-			return inItem(i, err)
+			return inItem(field, i, err)
 		}
 		add := made.GetAdd()
 		if add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP {
-			return inItem(i, job.Errorf(job.CodeInvalid, "if_exists must be conflict or keep in a request that is done as a whole"))
+			return inItem(field, i, job.Errorf(job.CodeInvalid, "if_exists must be conflict or keep in a request that is done as a whole"))
 		}
 		if bodies += len(add.Body); bodies > job.MaxComposeBytes {
-			return inItem(i, job.Errorf(job.CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", job.MaxComposeBytes))
+			return inItem(field, i, job.Errorf(job.CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", job.MaxComposeBytes))
 		}
 		op.Adds = append(op.Adds, add)
 	}
@@ -61,8 +65,7 @@ func (s *server) finish(x *exchange) error {
 	if !q.Then.set {
 		return s.changed(x, op)
 	}
-	then := batch[addRequest]{Jobs: q.Then}
-	if err := then.check(); err != nil {
+	if err := checkItems("then", len(q.Then.v)); err != nil {
 		return err
 	}
 	return s.compose(x, op.GetFinish(), q.Then.v)

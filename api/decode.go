@@ -44,13 +44,7 @@ func (x *exchange) decode(limit int64, v any, options ...json.Options) error {
 	if err != nil {
 		return err
 	}
-	if len(data) > largeRequest {
-		if err := x.s.decoding.take(x.r.Context()); err != nil {
-			return err
-		}
-		defer x.s.decoding.end()
-	}
-	return decode(data, v, options...)
+	return x.decodeInTurn(data, v, options...)
 }
 
 // decodeOptional is decode, but no request body at all stands for {}.
@@ -62,7 +56,18 @@ func (x *exchange) decodeOptional(limit int64, v any) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	return decode(data, v)
+	return x.decodeInTurn(data, v)
+}
+
+// decodeInTurn waits for its turn when the request is large.
+func (x *exchange) decodeInTurn(data []byte, v any, options ...json.Options) error {
+	if len(data) > largeRequest {
+		if err := x.s.decoding.take(x.r.Context()); err != nil {
+			return err
+		}
+		defer x.s.decoding.end()
+	}
+	return decode(data, v, options...)
 }
 
 // strict is why this is not encoding/json: that takes members given twice, names
@@ -153,8 +158,13 @@ func fieldName(p jsontext.Pointer) string {
 }
 
 func wanted(t reflect.Type) string {
-	if t == nil {
+	switch t {
+	case nil:
 		return "of another type"
+	case reflect.TypeFor[instantText]():
+		return "an RFC 3339 instant or a number of milliseconds since 1970"
+	case reflect.TypeFor[backoffObject]():
+		return "a number of seconds, a list of them or an object"
 	}
 	switch t.Kind() {
 	case reflect.Float64:

@@ -106,8 +106,11 @@ func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	i.set = true
-	return json.UnmarshalDecode(dec, &i.text)
+	return json.UnmarshalDecode(dec, (*instantText)(&i.text))
 }
+
+// instantText has a name so that an error can say what else an instant may be.
+type instantText string
 
 // millis reads the instant. Fractions of a millisecond round up, so that no job
 // is early. An instant in the past is kept as one: it means now.
@@ -129,7 +132,7 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 		}
 	}
 	if ms > now.Add(job.MaxDelay).UnixMilli() {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s, more than %d s ahead, which is the longest delay", field, i.text, int64(job.MaxDelay.Seconds()))
+		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s; it must be at most %d s ahead", field, i.text, int64(job.MaxDelay.Seconds()))
 	}
 	// 0 would mean that no instant is given.
 	return max(ms, 1), nil

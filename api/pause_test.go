@@ -50,7 +50,7 @@ func TestBadPausesAreRefused(t *testing.T) {
 		`{"for":"10m"}`:                    "for must be a number, not a string",
 		`{"for":1,"until":"2040-01-01"}`:   "for and until are both given",
 		`{"until":"2040-01-01"}`:           "until is \"2040-01-01\"",
-		`{"until":"9999-01-01T00:00:00Z"}`: "until is 9999-01-01T00:00:00Z, more than",
+		`{"until":"9999-01-01T00:00:00Z"}`: "until is 9999-01-01T00:00:00Z; it must be at most",
 		`{"seconds":1}`:                    "seconds is not a field",
 	} {
 		w := r.post("/v1/topics/t/pause", body)

@@ -150,7 +150,7 @@ func (c *condition) proto() (*jobpb.Condition, error) {
 		made.Revision = revision
 	}
 	if c.IfState.set && len(c.IfState.v) == 0 {
-		return nil, job.Errorf(job.CodeInvalid, "if_state is empty; it takes a list of delayed, ready, reserved and dead")
+		return nil, job.Errorf(job.CodeInvalid, "if_state is empty; it takes a list of delayed, ready, reserved, dead, finished and deleted")
 	}
 	for _, name := range c.IfState.v {
 		state, ok := statesByName[name]

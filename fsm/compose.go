@@ -52,20 +52,24 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool,
 	if len(adds) == 0 || len(adds) > job.MaxBatch {
 		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), job.MaxBatch)
 	}
+	field := "jobs" // as the client knows the list
+	if done != nil {
+		field = "then"
+	}
 	ids, bodies := map[string]bool{}, 0
 	added, made := map[string]uint64{}, 0 // jobs by topic, and topics that are new
 	for i, add := range adds {
 		if err := x.checkAdd(add); err != nil {
-			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: %s", i, err)
+			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: %s", field, i, err)
 		}
 		if bodies += len(add.Body); bodies > job.MaxComposeBytes {
-			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: the bodies have more than %d bytes together, which is the limit", i, job.MaxComposeBytes)
+			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: the bodies have more than %d bytes together, which is the limit", field, i, job.MaxComposeBytes)
 		}
 		if add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP {
 			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: if_exists must be conflict or keep in a request that is done as a whole", i)
 		}
 		if add.Id != "" && ids[add.Id] {
-			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: id %.40q is given twice", i, add.Id)
+			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: id %.40q is given twice", field, i, add.Id)
 		}
 		ids[add.Id] = true
 		old, err := x.inTheWay(add, done)
@@ -73,12 +77,12 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool,
 			return false, err
 		}
 		if old != nil {
-			field, err := x.conflict(add, old)
+			differs, err := x.conflict(add, old)
 			if err != nil {
 				return false, err
 			}
-			if field != "" {
-				return false, x.refuse(r, jobpb.Code_ID_CONFLICT, "jobs[%d]: id %.40q is taken by a job with another %s", i, add.Id, field)
+			if differs != "" {
+				return false, x.refuse(r, jobpb.Code_ID_CONFLICT, "%s[%d]: id %.40q is taken by a job with another %s", field, i, add.Id, differs)
 			}
 			continue
 		}

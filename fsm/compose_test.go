@@ -18,8 +18,8 @@ func TestComposeDoesAllOrNothing(t *testing.T) {
 		says string
 	}{
 		"no add":          {nil, jobpb.Code_INVALID, "takes 1 to"},
-		"a bad add":       {[]*jobpb.Add{good("x"), {Topic: "u"}}, jobpb.Code_INVALID, "jobs[1]: ttr_ms"},
-		"a taken id":      {[]*jobpb.Add{good("x"), good("taken")}, jobpb.Code_ID_CONFLICT, "jobs[1]: id"},
+		"a bad add":       {[]*jobpb.Add{good("x"), {Topic: "u"}}, jobpb.Code_INVALID, "then[1]: ttr_ms"},
+		"a taken id":      {[]*jobpb.Add{good("x"), good("taken")}, jobpb.Code_ID_CONFLICT, "then[1]: id"},
 		"an id twice":     {[]*jobpb.Add{good("x"), good("x")}, jobpb.Code_INVALID, "twice"},
 		"a replacement":   {[]*jobpb.Add{{Id: "x", Topic: "u", TtrMs: 1, IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}}, jobpb.Code_INVALID, "conflict or keep"},
 		"too many topics": {[]*jobpb.Add{good("x"), {Topic: "v", TtrMs: 1}}, jobpb.Code_TOO_MANY_TOPICS, "topic"},

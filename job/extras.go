@@ -59,7 +59,7 @@ func checkHeaders(list []*jobpb.Header) error {
 	}
 	size := 0
 	for i, h := range list {
-		if err := checkName("headers", h.Name); err != nil {
+		if err := checkName("a name in headers", h.Name); err != nil {
 			return err
 		}
 		if i > 0 && list[i-1].Name >= h.Name {
