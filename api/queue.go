@@ -38,6 +38,10 @@ type Queue interface {
 	// Topics lists up to max topics by name, starting after the name given.
 	Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
 
+	// Totals counts the topics, and the jobs of all of them by state. Its cost does
+	// not depend on how many there are.
+	Totals(ctx context.Context, stale bool) (*jobpb.Totals, error)
+
 	// ConfiguredTopics is Topics for those that have settings, also without jobs.
 	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
 

@@ -65,6 +65,7 @@ func (s *server) routes() []route {
 		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
 		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},
 
+		{path: "/v1/stats", methods: get(s.stats, "consistency")},
 		{path: "/v1/topics", methods: get(s.topics, "after", "max", "consistency")},
 		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
 		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},

@@ -108,3 +108,27 @@ func (s *server) topic(x *exchange) error {
 	x.json.shut()
 	return nil
 }
+
+// stats answers with the counts of all topics together.
+func (s *server) stats(x *exchange) error {
+	stale, err := x.stale()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	t, err := s.Queue.Totals(ctx, stale)
+	if err != nil {
+		return err
+	}
+	x.json.open()
+	x.json.boolean("success", true)
+	x.json.number("topics", t.Topics)
+	x.json.number("delayed", t.Delayed)
+	x.json.number("ready", t.Ready)
+	x.json.number("reserved", t.Reserved)
+	x.json.number("dead", t.Dead)
+	x.json.number("retained", t.Retained)
+	x.json.shut()
+	return nil
+}

@@ -237,6 +237,11 @@ func TestTopicsComeInPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "c&d", page[0].Name)
 	require.Empty(t, next)
+	_, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{"a"}})
+	require.NoError(t, err)
+	sum, err := c.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, client.Stats{Topics: 3, Ready: 2, Reserved: 1}, sum)
 }
 
 func TestCallsGoToTheNodeThatAnswers(t *testing.T) {

@@ -397,6 +397,13 @@ func (c *Client) Topics(ctx context.Context, after string, max int) (topics []To
 	return out.Topics, out.Next, err
 }
 
+// Stats counts the topics, and the jobs of all of them by state.
+func (c *Client) Stats(ctx context.Context) (Stats, error) {
+	var out Stats
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/stats", repeat: true}, &out)
+	return out, err
+}
+
 // Topic gives the counts of one topic, all zero when it has no jobs.
 func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
 	var out Topic

@@ -244,6 +244,16 @@ type Topic struct {
 	SettingsRevision uint64 `json:"settings_revision,omitzero"`
 }
 
+// Stats are the counts of all topics together.
+type Stats struct {
+	Topics   uint64 `json:"topics"` // those that have jobs, or had some within the last hour
+	Delayed  uint64 `json:"delayed"`
+	Ready    uint64 `json:"ready"`
+	Reserved uint64 `json:"reserved"`
+	Dead     uint64 `json:"dead"`
+	Retained uint64 `json:"retained"` // finished and deleted, still known
+}
+
 // Member is a node of the cluster.
 type Member struct {
 	ID           string `json:"id"`

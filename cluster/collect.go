@@ -108,32 +108,19 @@ func (c *collector) collectRaft(set func(string, float64)) {
 	set("tarry_raft_last_contact_seconds", contact)
 }
 
-// collectJobs adds the topics' counts up; they are kept, not counted.
+// collectJobs reads the counts of all topics together.
 func (c *collector) collectJobs(ch chan<- prometheus.Metric, set func(string, float64)) {
 	v := c.s.machine.View()
 	defer v.Close()
-	var delayed, ready, reserved, dead, retained uint64
-	topics, after := 0, ""
-	for {
-		page, err := v.Topics(after, 1000)
-		if err != nil {
-			ch <- prometheus.NewInvalidMetric(c.jobs, err)
-			return
-		}
-		for _, t := range page {
-			delayed, ready, reserved, dead = delayed+t.Delayed, ready+t.Ready, reserved+t.Reserved, dead+t.Dead
-			retained += t.Retained
-		}
-		topics += len(page)
-		if len(page) < 1000 {
-			break
-		}
-		after = page[len(page)-1].Name
+	t, err := v.Totals()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.jobs, err)
+		return
 	}
-	for state, n := range map[string]uint64{"delayed": delayed, "ready": ready, "reserved": reserved, "dead": dead, "retained": retained} {
+	for state, n := range map[string]uint64{"delayed": t.Delayed, "ready": t.Ready, "reserved": t.Reserved, "dead": t.Dead, "retained": t.Retained} {
 		ch <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(n), state)
 	}
-	set("tarry_topics", float64(topics))
+	set("tarry_topics", float64(t.Topics))
 }
 
 func flag(b bool) float64 {

@@ -249,6 +249,7 @@ func FuzzReads(f *testing.F) {
 		{What: &noderpc.ReadRequest_JobSeq{JobSeq: 1}}, {What: &noderpc.ReadRequest_Topic{Topic: "t"}},
 		{What: &noderpc.ReadRequest_Topics{Topics: &noderpc.TopicPage{Max: 1 << 31}}},
 		{What: &noderpc.ReadRequest_Topics{Topics: &noderpc.TopicPage{Max: 1 << 31, Configured: true}}},
+		{What: &noderpc.ReadRequest_Totals{Totals: true}},
 		{What: &noderpc.ReadRequest_Peek{Peek: &noderpc.Peek{Topic: "t", State: 1<<32 - 1}}},
 		{What: &noderpc.ReadRequest_Jobs{Jobs: bare(f, &jobpb.JobQuery{Topic: "t", Max: 2})}},
 		{What: &noderpc.ReadRequest_Jobs{Jobs: bare(f, &jobpb.JobQuery{Filter: &jobpb.Filter{IdPrefix: "a"}, Max: 1000, After: &jobpb.JobMark{Id: "b"}})}},

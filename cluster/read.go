@@ -75,6 +75,15 @@ func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topi
 	return a.topics[0], nil
 }
 
+// Totals implements api.Queue.
+func (s *Shard) Totals(ctx context.Context, stale bool) (*jobpb.Totals, error) {
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Totals{Totals: true}}, stale)
+	if err == nil && a.totals == nil {
+		a.totals = &jobpb.Totals{} // all zero has an empty encoding
+	}
+	return a.totals, err
+}
+
 // Jobs implements api.Queue.
 func (s *Shard) Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error) {
 	// A query that is refused would be asked again until the time is over.
@@ -96,6 +105,7 @@ func (s *Shard) Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb
 type answer struct {
 	job    *jobpb.Job // nil: there is none
 	topics []*jobpb.Topic
+	totals *jobpb.Totals
 	page   *jobpb.JobPage
 
 	schedules []*jobpb.ScheduleInfo
@@ -145,6 +155,8 @@ func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
 			list = v.ConfiguredTopics
 		}
 		a.topics, err = list(what.Topics.GetAfter(), int(what.Topics.GetMax()))
+	case *noderpc.ReadRequest_Totals:
+		a.totals, err = v.Totals()
 	case *noderpc.ReadRequest_Jobs:
 		q := new(jobpb.JobQuery)
 		if err = q.UnmarshalVT(what.Jobs); err == nil {
@@ -213,6 +225,11 @@ func encodeAnswer(a answer) (*noderpc.ReadResponse, error) {
 			return nil, err
 		}
 	}
+	if a.totals != nil {
+		if resp.Totals, err = a.totals.MarshalVT(); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range a.topics {
 		b, err := t.MarshalVT()
 		if err != nil {
@@ -238,6 +255,10 @@ func decodeAnswer(resp *noderpc.ReadResponse) (a answer, err error) {
 	if len(resp.Page) > 0 {
 		a.page = new(jobpb.JobPage)
 		err = errors.Join(err, a.page.UnmarshalVT(resp.Page))
+	}
+	if len(resp.Totals) > 0 {
+		a.totals = new(jobpb.Totals)
+		err = errors.Join(err, a.totals.UnmarshalVT(resp.Totals))
 	}
 	for _, b := range resp.Topics {
 		t := new(jobpb.Topic)

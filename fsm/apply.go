@@ -271,6 +271,7 @@ func (x *tx) write() error {
 	if err := x.writeSchedules(); err != nil {
 		return err
 	}
+	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
 	x.m.writing.Lock()

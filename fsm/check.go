@@ -160,6 +160,15 @@ func (c *checker) checkIndex() error {
 }
 
 func (c *checker) checkCounts() error {
+	var sums [listCount]uint64
+	for _, rec := range c.topics {
+		for s, n := range rec.counts {
+			sums[s] += n
+		}
+	}
+	if st := &c.meta.state; st.counts != sums || int(st.topics) != len(c.topics) {
+		return fmt.Errorf("the state counts %v jobs by list in %d topics; it has %v in %d", st.counts, st.topics, sums, len(c.topics))
+	}
 	for number, rec := range c.topics {
 		if rec.urgent != c.urgent[number] {
 			return fmt.Errorf("topic %d counts %d urgent jobs, its list has %d", number, rec.urgent, c.urgent[number])

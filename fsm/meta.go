@@ -38,16 +38,23 @@ type stateRecord struct {
 	clockMS     int64
 	nextSeq     uint64
 	lastTopic   uint32 // number given last
+	topics      uint32
+	counts      [listCount]uint64 // places by list, of all topics together
 }
 
-const stateLen = 1 + 4*8 + 4
+const stateLen = 1 + 4*8 + 2*4 + (listCount-1)*8
 
 func (s *stateRecord) append(b []byte) []byte {
 	b = append(b, formatVersion)
 	for _, v := range [...]uint64{s.index, s.term, uint64(s.clockMS), s.nextSeq} {
 		b = binary.BigEndian.AppendUint64(b, v)
 	}
-	return binary.BigEndian.AppendUint32(b, s.lastTopic)
+	b = binary.BigEndian.AppendUint32(b, s.lastTopic)
+	b = binary.BigEndian.AppendUint32(b, s.topics)
+	for _, n := range s.counts[1:] {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
 }
 
 func decodeState(b []byte) (s stateRecord, err error) {
@@ -62,6 +69,10 @@ func decodeState(b []byte) (s stateRecord, err error) {
 	s.clockMS = int64(binary.BigEndian.Uint64(b[17:]))
 	s.nextSeq = binary.BigEndian.Uint64(b[25:])
 	s.lastTopic = binary.BigEndian.Uint32(b[33:])
+	s.topics = binary.BigEndian.Uint32(b[37:])
+	for i := range s.counts[1:] {
+		s.counts[1+i] = binary.BigEndian.Uint64(b[41+8*i:])
+	}
 	return s, nil
 }
 

@@ -486,6 +486,7 @@ func (s *simulation) compare(r *rig) {
 		after = page[len(page)-1].Name
 	}
 	require.Len(s.t, all, len(topics))
+	s.compareTotals(v, topics)
 	live := r.m.TopicChanges()
 	require.Len(s.t, live, len(topics))
 	for i, want := range topics {

@@ -199,6 +199,7 @@ func (x *tx) put(t *topic, state jobpb.State, p place) {
 	must(x.batch.Set(x.indexKey(t, state, p), x.value, nil))
 	t.windows[state].insert(p)
 	t.counts[state]++
+	x.m.meta.state.counts[state]++
 	if isUrgent(state, p) {
 		t.urgent++
 	}
@@ -213,6 +214,7 @@ func (x *tx) take(t *topic, state jobpb.State, p place) error {
 		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
 	}
 	t.counts[state]--
+	x.m.meta.state.counts[state]--
 	if isUrgent(state, p) {
 		t.urgent--
 	}

@@ -199,6 +199,19 @@ func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, 
 	return j, found, err
 }
 
+// Totals counts the topics, and their jobs by state. It reads one record.
+func (v *View) Totals() (*jobpb.Totals, error) {
+	var m meta
+	err := v.read(func(r pebble.Reader) (err error) { m, err = readMeta(r); return err })
+	c := &m.state.counts
+	return &jobpb.Totals{
+		Topics:  uint64(m.state.topics),
+		Delayed: c[jobpb.State_STATE_DELAYED], Ready: c[jobpb.State_STATE_READY],
+		Reserved: c[jobpb.State_STATE_RESERVED], Dead: c[jobpb.State_STATE_DEAD],
+		Retained: c[stateEnded],
+	}, err
+}
+
 // Topics lists up to max topics in the order of their names, starting after the
 // name given.
 func (v *View) Topics(after string, max int) ([]*jobpb.Topic, error) {

@@ -238,6 +238,12 @@ func (q *Queue) Topics(_ context.Context, after string, max int, _ bool) (list [
 	return list, err
 }
 
+// Totals implements api.Queue.
+func (q *Queue) Totals(context.Context, bool) (t *jobpb.Totals, err error) {
+	err = q.read(func(v *fsm.View) error { t, err = v.Totals(); return err })
+	return t, err
+}
+
 // ConfiguredTopics implements api.Queue.
 func (q *Queue) ConfiguredTopics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
 	err = q.read(func(v *fsm.View) error { list, err = v.ConfiguredTopics(after, max); return err })

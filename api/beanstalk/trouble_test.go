@@ -72,6 +72,7 @@ func (*scripted) Jobs(context.Context, *jobpb.JobQuery, bool) (*jobpb.JobPage, e
 func (q *scripted) Topics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
 	return nil, q.err
 }
+func (q *scripted) Totals(context.Context, bool) (*jobpb.Totals, error) { return nil, q.err }
 func (q *scripted) ConfiguredTopics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
 	return nil, q.err
 }

@@ -370,6 +370,7 @@ type ReadRequest struct {
 	//	*ReadRequest_JobSeq
 	//	*ReadRequest_Peek
 	//	*ReadRequest_Jobs
+	//	*ReadRequest_Totals
 	//	*ReadRequest_Schedule
 	//	*ReadRequest_Schedules
 	What          isReadRequest_What `protobuf_oneof:"what"`
@@ -475,6 +476,15 @@ func (x *ReadRequest) GetJobs() []byte {
 	return nil
 }
 
+func (x *ReadRequest) GetTotals() bool {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Totals); ok {
+			return x.Totals
+		}
+	}
+	return false
+}
+
 func (x *ReadRequest) GetSchedule() string {
 	if x != nil {
 		if x, ok := x.What.(*ReadRequest_Schedule); ok {
@@ -521,6 +531,10 @@ type ReadRequest_Jobs struct {
 	Jobs []byte `protobuf:"bytes,10,opt,name=jobs,proto3,oneof"` // tarry.v1.JobQuery
 }
 
+type ReadRequest_Totals struct {
+	Totals bool `protobuf:"varint,11,opt,name=totals,proto3,oneof"` // the counts of all topics together
+}
+
 type ReadRequest_Schedule struct {
 	Schedule string `protobuf:"bytes,20,opt,name=schedule,proto3,oneof"` // by name
 }
@@ -540,6 +554,8 @@ func (*ReadRequest_JobSeq) isReadRequest_What() {}
 func (*ReadRequest_Peek) isReadRequest_What() {}
 
 func (*ReadRequest_Jobs) isReadRequest_What() {}
+
+func (*ReadRequest_Totals) isReadRequest_What() {}
 
 func (*ReadRequest_Schedule) isReadRequest_What() {}
 
@@ -664,6 +680,7 @@ type ReadResponse struct {
 	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`              // tarry.v1.Job; empty: there is none
 	Topics        [][]byte               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`        // tarry.v1.Topic
 	Page          []byte                 `protobuf:"bytes,10,opt,name=page,proto3" json:"page,omitempty"`           // tarry.v1.JobPage
+	Totals        []byte                 `protobuf:"bytes,11,opt,name=totals,proto3" json:"totals,omitempty"`       // tarry.v1.Totals; empty: all are zero
 	Schedules     [][]byte               `protobuf:"bytes,20,rep,name=schedules,proto3" json:"schedules,omitempty"` // tarry.v1.ScheduleInfo
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -730,6 +747,13 @@ func (x *ReadResponse) GetTopics() [][]byte {
 func (x *ReadResponse) GetPage() []byte {
 	if x != nil {
 		return x.Page
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetTotals() []byte {
+	if x != nil {
+		return x.Totals
 	}
 	return nil
 }
@@ -1042,7 +1066,7 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\arefusal\x18\x02 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x16\n" +
 	"\x06result\x18\x03 \x01(\fR\x06result\x12\x12\n" +
 	"\x04code\x18\x04 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"\xbf\x02\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\"\xd9\x02\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x16\n" +
@@ -1051,7 +1075,8 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\ajob_seq\x18\x05 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
 	"\x04peek\x18\x06 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peek\x12\x14\n" +
 	"\x04jobs\x18\n" +
-	" \x01(\fH\x00R\x04jobs\x12\x1c\n" +
+	" \x01(\fH\x00R\x04jobs\x12\x18\n" +
+	"\x06totals\x18\v \x01(\bH\x00R\x06totals\x12\x1c\n" +
 	"\bschedule\x18\x14 \x01(\tH\x00R\bschedule\x128\n" +
 	"\tschedules\x18\x15 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\tschedulesB\x06\n" +
 	"\x04what\"2\n" +
@@ -1063,14 +1088,15 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1e\n" +
 	"\n" +
 	"configured\x18\x03 \x01(\bR\n" +
-	"configured\"\xb6\x01\n" +
+	"configured\"\xce\x01\n" +
 	"\fReadResponse\x120\n" +
 	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
 	"\x03job\x18\x03 \x01(\fR\x03job\x12\x16\n" +
 	"\x06topics\x18\x04 \x03(\fR\x06topics\x12\x12\n" +
 	"\x04page\x18\n" +
-	" \x01(\fR\x04page\x12\x1c\n" +
+	" \x01(\fR\x04page\x12\x16\n" +
+	"\x06totals\x18\v \x01(\fR\x06totals\x12\x1c\n" +
 	"\tschedules\x18\x14 \x03(\fR\tschedules\"9\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
@@ -1175,6 +1201,7 @@ func file_cluster_noderpc_node_proto_init() {
 		(*ReadRequest_JobSeq)(nil),
 		(*ReadRequest_Peek)(nil),
 		(*ReadRequest_Jobs)(nil),
+		(*ReadRequest_Totals)(nil),
 		(*ReadRequest_Schedule)(nil),
 		(*ReadRequest_Schedules)(nil),
 	}

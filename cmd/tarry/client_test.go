@@ -82,6 +82,7 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "it was there already")
 	require.Contains(t, s.ok("get", "m 1"), "time to run  1m30s\n")
 	require.Regexp(t, `(?m)^mail +0 +1 +0 +0 +20`, s.ok("topics"))
+	require.Regexp(t, `(?m)^1 +0 +1 +0 +0 +0$`, s.ok("stats"))
 
 	reserved := s.ok("reserve", "--topic", "mail")
 	require.Regexp(t, `(?m)^m 1 +0-1-1 +1 +20\S+ +hello$`, reserved)

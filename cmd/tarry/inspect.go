@@ -123,6 +123,21 @@ func runTopics(ctx context.Context, args []string, std streams) int {
 	})
 }
 
+func runStats(ctx context.Context, args []string, std streams) int {
+	c := newCommand("stats", "", "Counts the topics, and the jobs of all of them by state.", "tarry stats", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		s, err := t.client.Stats(ctx)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(s)
+		}
+		return t.table([]string{"TOPICS", "DELAYED", "READY", "RESERVED", "DEAD", "RETAINED"},
+			[][]string{{count(s.Topics), count(s.Delayed), count(s.Ready), count(s.Reserved), count(s.Dead), count(s.Retained)}})
+	})
+}
+
 func (t *terminal) printTopics(topics []client.Topic) error {
 	var rows [][]string
 	for _, p := range topics {

@@ -90,6 +90,7 @@ func sections(in io.Reader) []section {
 			clientEntry{"get", "show everything known of a job", runGet},
 			clientEntry{"history", "show what happened to a job", runHistory},
 			clientEntry{"topics", "list topics with their jobs by state", runTopics},
+			clientEntry{"stats", "count the topics, and all jobs by state", runStats},
 			clientEntry{"pause", "hold the jobs of a topic back", runPause},
 			clientEntry{"resume", "end the pause of a topic", runResume},
 			clientEntry{"schedule", "put, get, list, delete, preview, run, pause, resume, runs: recurring jobs", runSchedule},

@@ -4465,6 +4465,91 @@ func (x *Topic) GetRetained() uint64 {
 	return 0
 }
 
+// Totals are the counts of all topics together.
+type Totals struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topics        uint64                 `protobuf:"varint,1,opt,name=topics,proto3" json:"topics,omitempty"` // that have jobs, or had some within the last hour
+	Delayed       uint64                 `protobuf:"varint,2,opt,name=delayed,proto3" json:"delayed,omitempty"`
+	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	Reserved      uint64                 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Dead          uint64                 `protobuf:"varint,5,opt,name=dead,proto3" json:"dead,omitempty"`
+	Retained      uint64                 `protobuf:"varint,6,opt,name=retained,proto3" json:"retained,omitempty"` // finished and deleted jobs that are retained
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Totals) Reset() {
+	*x = Totals{}
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Totals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Totals) ProtoMessage() {}
+
+func (x *Totals) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Totals.ProtoReflect.Descriptor instead.
+func (*Totals) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Totals) GetTopics() uint64 {
+	if x != nil {
+		return x.Topics
+	}
+	return 0
+}
+
+func (x *Totals) GetDelayed() uint64 {
+	if x != nil {
+		return x.Delayed
+	}
+	return 0
+}
+
+func (x *Totals) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Totals) GetReserved() uint64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *Totals) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *Totals) GetRetained() uint64 {
+	if x != nil {
+		return x.Retained
+	}
+	return 0
+}
+
 // Schedule is a recurring job as its owner describes it. The state machine reads
 // neither spec nor zone: the leader works out the instants.
 type Schedule struct {
@@ -4485,7 +4570,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4497,7 +4582,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4510,7 +4595,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -4597,7 +4682,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4609,7 +4694,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4622,7 +4707,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -4664,7 +4749,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4676,7 +4761,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4689,7 +4774,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -4727,7 +4812,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4739,7 +4824,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4752,7 +4837,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -4836,7 +4921,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4848,7 +4933,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4861,7 +4946,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -4901,7 +4986,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4913,7 +4998,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4926,7 +5011,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5043,7 +5128,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5055,7 +5140,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5068,7 +5153,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5139,7 +5224,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5151,7 +5236,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5164,7 +5249,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5555,7 +5640,14 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bsettings\x18\x10 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12\x18\n" +
 	"\aexpired\x18\x11 \x01(\x04R\aexpired\x12,\n" +
 	"\x12throttled_until_ms\x18\x19 \x01(\x03R\x10throttledUntilMs\x12\x1a\n" +
-	"\bretained\x18\x1e \x01(\x04R\bretained\"\xc0\x02\n" +
+	"\bretained\x18\x1e \x01(\x04R\bretained\"\x9c\x01\n" +
+	"\x06Totals\x12\x16\n" +
+	"\x06topics\x18\x01 \x01(\x04R\x06topics\x12\x18\n" +
+	"\adelayed\x18\x02 \x01(\x04R\adelayed\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x1a\n" +
+	"\breserved\x18\x04 \x01(\x04R\breserved\x12\x12\n" +
+	"\x04dead\x18\x05 \x01(\x04R\x04dead\x12\x1a\n" +
+	"\bretained\x18\x06 \x01(\x04R\bretained\"\xc0\x02\n" +
 	"\bSchedule\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\tR\x04spec\x12\x12\n" +
 	"\x04zone\x18\x02 \x01(\tR\x04zone\x12\x19\n" +
@@ -5698,7 +5790,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -5753,14 +5845,15 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Job)(nil),            // 50: tarry.v1.Job
 	(*Event)(nil),          // 51: tarry.v1.Event
 	(*Topic)(nil),          // 52: tarry.v1.Topic
-	(*Schedule)(nil),       // 53: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 54: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 55: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 56: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 57: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 58: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 59: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 60: tarry.v1.ScheduleInfo
+	(*Totals)(nil),         // 53: tarry.v1.Totals
+	(*Schedule)(nil),       // 54: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 55: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 56: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 57: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 58: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 59: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 60: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 61: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	10, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -5782,9 +5875,9 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	21, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	30, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
 	20, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	54, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	55, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	56, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	55, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	56, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	57, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	39, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	40, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	1,  // 24: tarry.v1.Condition.states:type_name -> tarry.v1.State
@@ -5850,13 +5943,13 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	5,  // 84: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
 	6,  // 85: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
 	13, // 86: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	53, // 87: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	57, // 88: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	59, // 89: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	54, // 87: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	58, // 88: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	60, // 89: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
 	7,  // 90: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
 	4,  // 91: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	53, // 92: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	58, // 93: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	54, // 92: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	59, // 93: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
 	94, // [94:94] is the sub-list for method output_type
 	94, // [94:94] is the sub-list for method input_type
 	94, // [94:94] is the sub-list for extension type_name
@@ -5897,14 +5990,14 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[45].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
