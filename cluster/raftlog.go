@@ -54,7 +54,8 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 // is well.
 func harmless(msg string, args []any) bool {
 	switch msg {
-	case "no known peers, aborting election":
+	case "no known peers, aborting election", // it is in no cluster yet
+		"peer has newer term, stopping replication": // it has handed leadership over
 		return true
 	case "heartbeat timeout reached, starting election": // it has known no leader yet
 		return fmt.Sprint(valueOf(args, "last-leader-id")) == ""

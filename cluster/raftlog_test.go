@@ -62,6 +62,7 @@ func TestWhatANodeThatIsWellGoesThroughIsNoComplaint(t *testing.T) {
 		"a leader that was lost":          {election, leader("n1"), "WARN"},
 		"a line that says nothing":        {election, nil, "WARN"},
 		"a node without configuration":    {"no known peers, aborting election", nil, "DEBUG"},
+		"a leader that handed over":       {"peer has newer term, stopping replication", []any{"peer", "n2"}, "DEBUG"},
 		"another line":                    {"Election timeout reached, restarting election", leader(""), "WARN"},
 		"a node without a log":            {previous, last(0), "DEBUG"},
 		"a log that lacks its end":        {previous, last(7), "WARN"},

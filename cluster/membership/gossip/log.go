@@ -5,6 +5,7 @@ import (
 	"context"
 	"log"
 	"log/slog"
+	"net"
 )
 
 // stdLogger gives memberlist the logger it wants. Its errors are passing
@@ -26,9 +27,13 @@ var levelPrefixes = []struct {
 	{[]byte("[DEBUG] "), slog.LevelDebug},
 }
 
-// restarted begins what memberlist says for as long as others have not noticed
-// that a node came back: each start has a name of its own in gossip.
-var restarted = []byte("Got ping for unexpected node")
+var (
+	// restarted begins what memberlist says for as long as others have not noticed
+	// that a node came back: each start has a name of its own in gossip.
+	restarted = []byte("Got ping for unexpected node")
+	// stopped ends what it says of a socket that this node has just closed.
+	stopped = []byte(net.ErrClosed.Error())
+)
 
 // Write takes one line, "[LEVEL] memberlist: text".
 func (l *lineLogger) Write(line []byte) (int, error) {
@@ -40,7 +45,7 @@ func (l *lineLogger) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("memberlist: "))
-	if bytes.HasPrefix(text, restarted) {
+	if bytes.HasPrefix(text, restarted) || bytes.HasSuffix(text, stopped) {
 		level = slog.LevelDebug
 	}
 	l.to.Log(context.Background(), level, string(text))
