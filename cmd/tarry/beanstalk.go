@@ -39,7 +39,7 @@ func listenBeanstalk(cfg *serverConfig) (*beanstalkPort, error) {
 	}
 	var err error
 	if p.listener, err = net.Listen("tcp", cfg.beanstalkAddr()); err != nil {
-		return nil, fmt.Errorf("listen for beanstalkd clients: %w", err)
+		return nil, fmt.Errorf("listen for beanstalkd clients (--beanstalk-addr): %w", err)
 	}
 	return p, nil
 }

@@ -62,18 +62,16 @@ type benchFlags struct {
 	given  map[string]bool
 }
 
+// parseBench reads the command line; when that asks for help it prints it to out.
 func parseBench(args []string, out io.Writer) (*benchFlags, error) {
 	// The defaults depend on scenario and protocol, so the flags are read twice:
 	// first for these alone.
 	first := &benchFlags{config: bench.Defaults(bench.Add, bench.HTTP)}
-	_ = first.set(io.Discard).Parse(args) // the second reading reports what is wrong
+	_ = readFlags(first.set(), args, "", io.Discard) // the second reading reports what is wrong
 	f := &benchFlags{config: bench.Defaults(first.config.Scenario, first.config.Protocol), given: map[string]bool{}}
-	fs := f.set(out)
-	if err := fs.Parse(args); err != nil {
+	fs := f.set()
+	if err := readFlags(fs, args, benchUsage, out); err != nil {
 		return nil, err
-	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("tarry bench takes flags only, not %q; see tarry bench --help", fs.Arg(0))
 	}
 	fs.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
 	switch {
@@ -90,9 +88,8 @@ func parseBench(args []string, out io.Writer) (*benchFlags, error) {
 	return f, nil
 }
 
-func (f *benchFlags) set(out io.Writer) *flag.FlagSet {
+func (f *benchFlags) set() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry bench", flag.ContinueOnError)
-	fs.SetOutput(out)
 	c := &f.config
 	fs.StringVar(&f.addr, "addr", strings.Join(c.Addrs, ","), "addresses of the nodes to load, for the protocol, `host:port,...`; 127.0.0.1:11300 with --protocol beanstalkd")
 	fs.IntVar(&f.start, "start", 0, "start this `number` of nodes of our own instead")
@@ -114,21 +111,17 @@ func (f *benchFlags) set(out io.Writer) *flag.FlagSet {
 	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenario delayed)")
 	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is ended (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
-	fs.Usage = func() {
-		fmt.Fprint(out, benchUsage)
-		fs.PrintDefaults()
-	}
 	return fs
 }
 
 // runBench measures and prints what it found.
 func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f, err := parseBench(args, stderr)
+	f, err := parseBench(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
-		fmt.Fprintln(stderr, "tarry bench:", err)
+		fmt.Fprintf(stderr, "tarry bench: %v; see tarry bench --help\n", err)
 		return exitUsage
 	}
 	// The nodes that were started must not outlive us.

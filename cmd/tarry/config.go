@@ -59,9 +59,8 @@ A new three-node cluster, the same command on each node but for its own name:
 Flags:
 `
 
-func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
+func (c *serverConfig) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
-	fs.SetOutput(out)
 	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
 	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; made if it is not there")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
@@ -71,10 +70,11 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
-	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default 1 without --join, with it 0: only ever join")
+	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one")
+	fs.Lookup("bootstrap-expect").DefValue = "" // it depends
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
-	fs.Func("push-allow", "destinations that topics may push their jobs to, `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
+	fs.Func("push-allow", "destinations that topics may push their jobs to, a `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
 		c.PushAllow, err = push.ParseAllow(text)
 		return err
 	})
@@ -84,23 +84,17 @@ func (c *serverConfig) flags(out io.Writer) *flag.FlagSet {
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
 	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
 	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")
-	fs.Usage = func() {
-		fmt.Fprint(out, serverUsage)
-		fs.PrintDefaults()
-	}
 	return fs
 }
 
 // parseServerConfig reads flags, then fills in what they left open from the
-// environment and the configuration file.
+// environment and the configuration file. When they ask for help it prints that to
+// out.
 func parseServerConfig(args []string, env func(string) (string, bool), out io.Writer) (*serverConfig, error) {
 	c := &serverConfig{}
-	fs := c.flags(out)
-	if err := fs.Parse(args); err != nil {
+	fs := c.flags()
+	if err := readFlags(fs, args, serverUsage, out); err != nil {
 		return nil, err
-	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("tarry server takes flags only, not %q; see tarry server --help", fs.Arg(0))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,17 +144,41 @@ func (c *clientCommand) help(w io.Writer) {
 		fmt.Fprintf(w, " %s", c.args)
 	}
 	fmt.Fprintf(w, "\n\n%s\n\nExample:\n  %s\n\nFlags:\n", c.text, c.example)
-	c.flags.VisitAll(func(f *flag.Flag) {
+	printFlags(w, c.flags)
+}
+
+// printFlags explains flags, one a line. A default that is nothing is not shown.
+func printFlags(w io.Writer, flags *flag.FlagSet) {
+	var heads, texts []string
+	flags.VisitAll(func(f *flag.Flag) {
 		value, text := flag.UnquoteUsage(f)
-		head := "--" + f.Name
-		if value != "" {
-			head += " " + value
-		}
-		if f.DefValue != "" && f.DefValue != "false" {
+		if !slices.Contains([]string{"", "false", "0"}, f.DefValue) {
 			text += " (default " + f.DefValue + ")"
 		}
-		fmt.Fprintf(w, "  %-24s %s\n", head, text)
+		heads, texts = append(heads, strings.TrimSpace("--"+f.Name+" "+value)), append(texts, text)
 	})
+	width := 0
+	for _, head := range heads {
+		width = max(width, len(head))
+	}
+	for i, head := range heads {
+		fmt.Fprintf(w, "  %-*s  %s\n", width, head, texts[i])
+	}
+}
+
+// readFlags reads a command line of flags alone. When it asks for help, that is
+// usage and the flags, printed to out, and the error is flag.ErrHelp.
+func readFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, usage)
+		printFlags(out, flags)
+	case err == nil && flags.NArg() > 0:
+		return fmt.Errorf("takes flags only, not %q", flags.Arg(0))
+	}
+	return err
 }
 
 // explain adds what to do about an error, where there is something.

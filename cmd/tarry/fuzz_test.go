@@ -55,7 +55,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add("http-addr", "[::1]:7300")
 	f.Add("log-level", "INFO+3")
 	f.Fuzz(func(t *testing.T, name, value string) {
-		if new(serverConfig).flags(io.Discard).Lookup(name) == nil || name == "config" {
+		if new(serverConfig).flags().Lookup(name) == nil || name == "config" {
 			return
 		}
 		byFlag, ferr := parseServerConfig([]string{"--" + name + "=" + value}, noEnv, io.Discard)

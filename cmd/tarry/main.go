@@ -8,6 +8,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -143,7 +145,11 @@ func usage(w io.Writer) {
 }
 
 func runVersion(_ context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 {
+	err := readFlags(flag.NewFlagSet("tarry version", flag.ContinueOnError), args, "Usage: tarry version\n", stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil:
 		fmt.Fprintln(stderr, "tarry version takes no arguments")
 		return exitUsage
 	}

@@ -37,19 +37,19 @@ const maxHeaderBytes = 32 << 10
 
 // runServer runs a node until it is told to stop. It returns the exit code.
 func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parseServerConfig(args, os.LookupEnv, stderr)
+	cfg, err := parseServerConfig(args, os.LookupEnv, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return 0
+		return exitOK
 	case err != nil:
-		fmt.Fprintln(stderr, "tarry server:", err)
-		return 2
+		fmt.Fprintf(stderr, "tarry server: %v; see tarry server --help\n", err)
+		return exitUsage
 	}
 	if err := serve(ctx, cfg, stderr); err != nil {
 		fmt.Fprintln(stderr, "tarry server:", err)
-		return 1
+		return exitFailed
 	}
-	return 0
+	return exitOK
 }
 
 func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
@@ -58,7 +58,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	log := newLogger(cfg, stderr)
 	listener, err := net.Listen("tcp", cfg.HTTPAddr)
 	if err != nil {
-		return fmt.Errorf("listen for clients: %w", err)
+		return fmt.Errorf("listen for clients (--http-addr): %w", err)
 	}
 	defer listener.Close()
 	tubes, err := listenBeanstalk(cfg)
@@ -91,7 +91,9 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	defer func() {
 		if err := node.Stop(); err != nil {
 			log.Error("the node did not stop cleanly", "error", err)
+			return
 		}
+		log.Info("stopped")
 	}()
 	node.Metrics().MustRegister(pusher)
 	return serveClients(ctx, cfg, node, listener, tubes, log)
@@ -139,7 +141,6 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		server.Close()
 	}
 	<-failed
-	log.Info("stopped")
 	return nil
 }
 

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/internal/freeport"
+)
+
+// logBuffer is written by the server and read by the test.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// freeAddr is an address that nobody listens at.
+func freeAddr(t *testing.T) string {
+	port, err := freeport.Take()
+	require.NoError(t, err)
+	return fmt.Sprint("127.0.0.1:", port)
+}
+
+func TestASingleNodeThatIsWellLogsNoWarning(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	args := []string{
+		"--data-dir", t.TempDir(), "--http-addr", freeAddr(t), "--cluster-addr", freeAddr(t),
+		"--gossip-addr", freeAddr(t), "--beanstalk-addr", freeAddr(t),
+		"--disk-low-water", "0", // that of the machine that runs the test
+	}
+	var log, out logBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- runServer(ctx, args, &out, &log) }()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond)
+	stop()
+	require.Equal(t, exitOK, <-ended, log.String())
+	text := strings.TrimSpace(log.String())
+	for line := range strings.Lines(text) {
+		require.Contains(t, line, "level=INFO", text)
+	}
+	require.Contains(t, text[strings.LastIndex(text, "\n")+1:], "msg=stopped", "nothing is done after that: %s", text)
+}
+
+func TestAnAddressInUseIsToldWithItsFlag(t *testing.T) {
+	taken := freeAddr(t)
+	first, err := listenBeanstalk(&serverConfig{BeanstalkAddr: taken})
+	require.NoError(t, err)
+	defer first.close()
+	for flag, args := range map[string][]string{
+		"--http-addr":      {"--http-addr", taken, "--beanstalk-addr", "off"},
+		"--beanstalk-addr": {"--http-addr", freeAddr(t), "--beanstalk-addr", taken},
+	} {
+		var log, out logBuffer
+		require.Equal(t, exitFailed, runServer(t.Context(), append(args, "--data-dir", t.TempDir()), &out, &log))
+		require.Contains(t, log.String(), flag)
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	for _, s := range sections(nil) {
+		for _, c := range s.commands {
+			var out, log logBuffer
+			require.Equal(t, exitOK, c.run(t.Context(), []string{"--help"}, &out, &log), c.name)
+			require.True(t, strings.HasPrefix(out.String(), "Usage: tarry "+c.name), "%s: %s", c.name, out.String())
+			require.Empty(t, log.String())
+		}
+	}
+}
