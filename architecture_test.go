@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"api":      {"job", "api", "schedule"},
 	// The queue of the borders' tests is the real state machine.
 	"api/apitest": {"job", "fsm", "schedule"},
-	"push":        {"job"},
+	"push":        {"job", "internal/hook"},
 	"client":      {"job", "client"},
 	"cluster":     {"job", "timer", "dispatch", "fsm", "schedule", "cluster", "internal/hook"},
 	"bench":       {"bench", "internal/freeport"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -125,6 +126,19 @@ func (g *ground) options(o localcluster.Options) localcluster.Options {
 		return nil
 	}
 	return o
+}
+
+// listen opens a port of this process that the nodes can reach.
+func (g *ground) listen() (net.Listener, error) {
+	host := "127.0.0.1"
+	if g.network != nil {
+		host = g.network.ClientsHost()
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("listen for the nodes: %w", err)
+	}
+	return l, nil
 }
 
 // prepare gives a fault what the ground offers.

@@ -71,6 +71,7 @@ func TestMutantsAreFound(t *testing.T) {
 		"half-batch":       "batch",
 		"forget-postpone":  "I3",
 		"ignore-condition": "revision",
+		"finish-unposted":  "I1",
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--mutant", mutant)

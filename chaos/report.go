@@ -126,6 +126,7 @@ func (r *report) text() string {
 	line("queue", "%d lost, %d unexpected, %d delivered more than once", r.Lost, r.Unexpected, r.Duplicated)
 	line("orders", "found for the calls on %d of %d jobs", r.Lives-r.OpenLives-r.Found["life"], r.Lives)
 	line("redeliveries", "%d", r.Redeliveries)
+	line("posts", "%d to targets, %d of them refused or not answered", r.Posts, r.RefusedPosts)
 	line("worst unavailability", "%v without an acknowledged write; %v after a heal", round(r.WorstWriteGap), round(r.WorstQuietGap))
 	line("worst lateness", "%v from due to delivery", round(r.WorstLateness))
 	for _, o := range r.Open {

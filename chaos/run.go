@@ -99,7 +99,14 @@ func (r *run) onGround(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Lacking = lacking
-	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{Binary: r.binary, Dir: r.dir, Nodes: r.nodes, Env: r.hooks()}))
+	posts, err := r.ground.listen()
+	if err != nil {
+		return err
+	}
+	defer posts.Close()
+	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{
+		Binary: r.binary, Dir: r.dir, Nodes: r.nodes, Env: r.hooks(), Args: []string{"--push-allow", posts.Addr().String()},
+	}))
 	if err != nil {
 		return err
 	}
@@ -109,6 +116,8 @@ func (r *run) onGround(ctx context.Context) (err error) {
 	}
 	recorder := history.NewRecorder()
 	r.load = loadOf(r.cluster, recorder, r.seed)
+	r.load.Target = workload.NewTarget(posts, recorder, targetNumber, r.seed)
+	defer r.load.Target.Close()
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
@@ -122,6 +131,9 @@ func (r *run) onGround(ctx context.Context) (err error) {
 	}
 	to := recorder.Now()
 	r.finish(ctx)
+	if err := r.load.Target.Close(); err != nil { // the history is whole
+		return err
+	}
 	return r.judge(ctx, from, to)
 }
 
@@ -200,6 +212,9 @@ func (r *run) judge(_ context.Context, from, to int64) error {
 	return history.WriteFile(rep.HistoryFile, ops)
 }
 
+// targetNumber is the target's number in the history, above those of clients.
+const targetNumber = 1000
+
 // historyFile is the name of a run's history in its directory.
 const historyFile = "history.jsonl"
 
@@ -220,7 +235,8 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 			"reports": {Spread: time.Second},
 		},
 		Scheduled: "runs",
-		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, TubeProducers: 2, TubeConsumers: 10,
+		Pushed:    map[string]history.Limits{"hooks": {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
+		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}
 }

@@ -134,7 +134,10 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 		}
 		defer func() { <-c.p.posts }()
 		started := time.Now()
-		o := post(ctx, c.p.http, c.settings.Push, j)
+		o := outcome{label: "taken"}
+		if !unposted(j) {
+			o = post(ctx, c.p.http, c.settings.Push, j)
+		}
 		if ctx.Err() != nil {
 			return // nobody knows whether the target has it
 		}

@@ -60,6 +60,8 @@ type Report struct {
 	Recovered     int                  `json:"recovered"`          // ids delivered though no add was acknowledged
 	Duplicated    int                  `json:"duplicated"`         // ids delivered more than once, as after every time to run that passes
 	Redeliveries  int                  `json:"redeliveries"`       // deliveries of a job after its first
+	Posts         int                  `json:"posts"`              // to targets
+	RefusedPosts  int                  `json:"refused_posts"`      // of them not answered with 2xx
 	WorstWriteGap time.Duration        `json:"worst_write_gap_ns"` // longest stretch without a successful write
 	WorstQuietGap time.Duration        `json:"worst_quiet_gap_ns"` // the same within Options.Quiet
 	WorstLateness time.Duration        `json:"worst_lateness_ns"`  // longest time from due to delivery, first deliveries only
@@ -135,12 +137,13 @@ func Check(ops []Op, o Options) *Report {
 		s.options, s.report, s.kicks = o, r, kicks[s.topic()]
 		if l := limits[s.topic()]; l != nil {
 			// Where jobs are retained none is replaced, so an id has one life.
-			s.limited, s.retained, s.spread = true, l.Retain > 0, l.Spread.Microseconds()
+			s.limited, s.retained, s.pushed, s.spread = true, l.Retain > 0, l.Push, l.Spread.Microseconds()
 			s.takeExpiry(l)
 		}
 	}
 	takeSweeps(ops, jobs, kicks)
 	checkBatches(ops, byID, r)
+	checkPosts(ops, r)
 	for _, s := range jobs {
 		s.check()
 	}
@@ -194,7 +197,7 @@ func group(ops []Op, r *Report) (jobs []*story, byID map[string]*story, kicks ma
 func checkWriteGap(ops []Op, o Options, r *Report) {
 	var done []int64
 	for i := range ops {
-		if op := &ops[i]; op.Outcome == OK && !op.Kind.reads() {
+		if op := &ops[i]; op.writes() {
 			done = append(done, op.Complete)
 		}
 	}

@@ -10,7 +10,8 @@
 //     things do all or none (batch.go); "revision", a condition lets one change
 //     through (revision.go); "credit" of streams, "limit" and "pause" of topics
 //     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "schedule", one job
-//     a run (schedule.go), alone where it is to be (alone.go);
+//     a run (schedule.go), alone where it is to be (alone.go); "push", what posts say
+//     and what becomes of them (post.go), which are deliveries like others, too;
 //   - the counters of topics, I10 (counts.go);
 //   - an order of the calls on each job that explains every answer, searched for
 //     by Porcupine (life.go, life_change.go, sweep.go, kick.go). What it finds is called "life".

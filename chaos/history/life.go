@@ -87,8 +87,9 @@ func step(from life, c call) []life {
 	case Update:
 		return append(to, from.update(c)...)
 	case Get:
+		from, fits := from.tried(c)
 		switch {
-		case !from.shows(c):
+		case !fits || !from.shows(c):
 			return nil
 		case from.phase == absent:
 			return []life{from}
@@ -131,7 +132,7 @@ func (l life) is(seq uint64) bool {
 func (l life) end(c call, how string) life {
 	left := life{past: max(l.past, l.seq)}
 	if c.story.retained {
-		left.over = how
+		left.over, left.gen = how, l.gen
 	}
 	return left
 }

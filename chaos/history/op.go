@@ -91,6 +91,12 @@ type Op struct {
 	// how many unfinished jobs it may have.
 	Stream uint64 `json:",omitempty"`
 	Credit int    `json:",omitempty"`
+	// Post is there when the job was posted to a target. Until Check looks at it
+	// such a delivery has neither a Generation nor a ReservedUntil, and begins when
+	// it ends. TTR is how long its reservation lasts.
+	Post *Post `json:",omitempty"`
+
+	Header string `json:",omitempty"` // Add: a header's value; Deliver: what came back, of posts
 
 	// What few adds ask for. IfExists is empty for conflict.
 	IfExists string           `json:",omitempty"`
@@ -101,7 +107,8 @@ type Op struct {
 
 	To string `json:",omitempty"` // Move, MoveTopic, KickTopic: another topic
 
-	// Reason goes with a Bury. A KickTopic that has one kicks jobs that have it.
+	// Reason goes with a Bury. A KickTopic that has one kicks jobs that have it. A
+	// Get of a job that is pushed has its last error.
 	Reason string  `json:",omitempty"`
 	Rate   float64 `json:",omitempty"` // KickTopic: the jobs fall due so many a second; 0: at once
 
@@ -160,12 +167,17 @@ type Limits struct {
 	Rate     float64 `json:",omitempty"` // most reservations a second
 	Burst    int     `json:",omitempty"` // and at once
 	Retain   int     `json:",omitempty"` // seconds, longer than any run, that jobs stay known after their end
+	Push     bool    `json:",omitempty"` // the jobs are posted to a target, and nobody else takes or kicks them
 
 	// Jobs expire so long after their due instant, and then drop or are dead.
 	Expire time.Duration `json:",omitempty"`
 	Expiry string        `json:",omitempty"`
 	Spread time.Duration `json:",omitempty"` // jobs that are to wait are due within so long after it
 }
+
+// writes reports whether the call shows that the cluster takes writes. A post may
+// have been on its way for long.
+func (o *Op) writes() bool { return o.Outcome == OK && !o.Kind.reads() && o.Post == nil }
 
 // maybe reports whether the call may have had its effect.
 func (o *Op) maybe() bool { return o.Outcome != Fail }
@@ -191,7 +203,7 @@ func (r *Recorder) Record(ops ...Op) {
 	defer r.mu.Unlock()
 	r.ops = append(r.ops, ops...)
 	for i := range ops {
-		if ops[i].Outcome == OK && !ops[i].Kind.reads() {
+		if ops[i].writes() {
 			r.lastWrite = max(r.lastWrite, ops[i].Complete)
 		}
 	}

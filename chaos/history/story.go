@@ -25,6 +25,7 @@ type story struct {
 
 	limited  bool // its topic has limits, so it may wait beyond its due instant
 	retained bool // its topic retains jobs that have ended
+	pushed   bool // its topic has a target
 	// Of its topic, in microseconds, 0 for none; drops: those that expire go away.
 	expire, spread int64
 	drops          bool
@@ -97,8 +98,9 @@ func (s *story) calledIn(w Window) bool {
 func (s *story) check() {
 	s.kicks = append(slices.DeleteFunc(slices.Clone(s.kicks), func(k *Op) bool { return !s.matches(k) }), s.jobKicks...)
 	s.number()
-	s.findBound()
 	s.findWaits()
+	s.takePosts()
+	s.findBound()
 	slices.SortFunc(s.deliveries, func(a, b *Op) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Generation, b.Generation))
 	})
@@ -117,6 +119,7 @@ func (s *story) check() {
 	s.checkAttempts()
 	s.checkDuplicates()
 	s.checkRevisions()
+	s.checkPushed()
 }
 
 // number gives reservations over beanstalkd their generation. All that a topic's
@@ -229,7 +232,7 @@ func (s *story) asked(d *Op) bool {
 	before := func(o *Op) bool { return o.maybe() && o.Invoke <= d.Complete }
 	return slices.ContainsFunc(s.adds, func(a *Op) bool {
 		topic := d.Topic == "" || a.Topic == d.Topic || s.mayBeIn(d.Topic, d.Complete)
-		return before(a) && topic && (a.Body == d.Body || slices.ContainsFunc(s.updates, func(u *Op) bool { return before(u) && u.Body == d.Body }))
+		return before(a) && topic && a.Header == d.Header && (a.Body == d.Body || slices.ContainsFunc(s.updates, func(u *Op) bool { return before(u) && u.Body == d.Body }))
 	})
 }
 

@@ -55,7 +55,7 @@ func (s *story) checkPostponed() {
 
 // checkBackoff: a failed attempt is followed by its wait.
 func (s *story) checkBackoff() {
-	if s.backoff(0) == 0 {
+	if s.backoff(0) == 0 && !s.pushed {
 		return
 	}
 	for i := 1; i < len(s.deliveries); i++ {

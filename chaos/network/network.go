@@ -174,6 +174,9 @@ func (n *Network) host(id string) string {
 	return n.slot.address(firstNodeHost + i).String()
 }
 
+// ClientsHost is the address by which nodes reach the machine itself.
+func (n *Network) ClientsHost() string { return n.slot.address(clientsHost).String() }
+
 // PeerHost is the address by which other nodes reach the node at present.
 func (n *Network) PeerHost(id string) string {
 	n.mu.Lock()

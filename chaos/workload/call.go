@@ -75,6 +75,8 @@ type answer struct {
 	State    string `json:"state"`
 	Attempts int    `json:"attempts"`
 	Body     string `json:"body"`
+
+	LastError string `json:"last_error"`
 	// Counts of a topic.
 	Delayed, Ready, Reserved, Dead uint64
 	Added, Finished, Deleted       uint64

@@ -6,16 +6,20 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"tarry/chaos/history"
 )
 
-// Drain ends the schedules and finishes every job of the topics, the delayed and dead ones included,
-// and returns when all counts are zero. When ctx ends first it fails with what
+// Drain ends the schedules, lets the target take all posts, finishes every job of
+// the other topics, the delayed and dead ones included, and returns when all counts are zero. When ctx ends first it fails with what
 // is left. All nodes should be up.
 func Drain(ctx context.Context, c Config) error {
-	d := &drainer{caller: newCaller(c.clients(), c), topics: c.topics()}
+	d := &drainer{caller: newCaller(c.clients(), c), topics: slices.Concat(c.consumed(), c.Tubes), pushed: c.pushed()}
 	defer d.close()
+	if c.Target != nil {
+		c.Target.calm.Store(true)
+	}
 	for _, p := range c.plans() {
 		if err := d.unschedule(ctx, c.Scheduled, p); err != nil {
 			return err
@@ -35,6 +39,7 @@ func Drain(ctx context.Context, c Config) error {
 type drainer struct {
 	*caller
 	topics []string
+	pushed []string
 }
 
 // round kicks, reserves and finishes once, and counts what is left.
@@ -50,11 +55,25 @@ func (d *drainer) round(ctx context.Context) (left uint64, err error) {
 		d.finish(ctx, jobs)
 	}
 	for _, topic := range d.topics {
-		a, outcome := d.call(ctx, http.MethodGet, "/v1/topics/"+url.PathEscape(topic), nil, callTimeout)
-		if outcome != history.OK {
-			return left, fmt.Errorf("counts of topic %s from %s: %s", topic, d.node(), a.Error)
+		a, err := d.counts(ctx, topic)
+		if err != nil {
+			return left, err
 		}
 		left += a.Delayed + a.Ready + a.Reserved + a.Dead
 	}
+	for _, topic := range d.pushed {
+		n, err := d.awaitPosts(ctx, topic)
+		if left += n; err != nil {
+			return left, err
+		}
+	}
 	return left, nil
+}
+
+func (d *drainer) counts(ctx context.Context, topic string) (answer, error) {
+	a, outcome := d.call(ctx, http.MethodGet, "/v1/topics/"+url.PathEscape(topic), nil, callTimeout)
+	if outcome != history.OK {
+		return a, fmt.Errorf("counts of topic %s from %s: %s", topic, d.node(), a.Error)
+	}
+	return a, nil
 }

@@ -13,12 +13,19 @@ import (
 )
 
 // Prepare sets up what the load needs, on a cluster that is up: limits of topics,
-// and schedules.
+// their targets, and schedules.
 func Prepare(ctx context.Context, c Config) error {
 	one := newCaller(c.clients(), c)
 	defer one.close()
 	for topic, limits := range c.Limited {
-		if err := one.limit(ctx, topic, limits); err != nil {
+		if err := one.limit(ctx, topic, limits, settingsOf(limits)); err != nil {
+			return err
+		}
+	}
+	for topic, limits := range c.Pushed {
+		settings := settingsOf(limits)
+		settings["push"] = c.Target.target(topic)
+		if err := one.limit(ctx, topic, limits, settings); err != nil {
 			return err
 		}
 	}
@@ -30,8 +37,8 @@ func Prepare(ctx context.Context, c Config) error {
 	return nil
 }
 
-// limit sets the limits of a topic and records that.
-func (c *caller) limit(ctx context.Context, topic string, l history.Limits) error {
+// settingsOf are the settings that ask for limits.
+func settingsOf(l history.Limits) map[string]any {
 	settings := map[string]any{}
 	if l.Pending > 0 {
 		settings["max_pending"] = l.Pending
@@ -51,6 +58,11 @@ func (c *caller) limit(ctx context.Context, topic string, l history.Limits) erro
 	if l.Spread > 0 {
 		settings["spread"] = l.Spread.Seconds()
 	}
+	return settings
+}
+
+// limit sets the limits of a topic and records that.
+func (c *caller) limit(ctx context.Context, topic string, l history.Limits, settings map[string]any) error {
 	return c.insist(ctx, http.MethodPut, "/v1/topics/"+url.PathEscape(topic)+"/settings", settings,
 		history.Op{Kind: history.Limit, Topic: topic, Limits: &l})
 }

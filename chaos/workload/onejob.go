@@ -36,7 +36,7 @@ func (c *caller) recorded(ctx context.Context, method, path string, body any, op
 		op.Seq, op.Revision = a.Seq, a.Revision
 	}
 	if op.Kind == history.Get {
-		op.State, op.Attempts, op.Body = a.State, a.Attempts, a.Body
+		op.State, op.Attempts, op.Body, op.Reason = a.State, a.Attempts, a.Body, a.LastError
 		if outcome == history.Fail && a.Code == "not_found" {
 			op.Outcome, op.Code, op.State = history.OK, "", history.Gone
 		}

@@ -40,6 +40,8 @@ type newJob struct {
 	IfRevision uint64    `json:"if_revision,omitempty"`
 	IfState    []string  `json:"if_state,omitempty"`
 	Backoff    []float64 `json:"backoff,omitempty"` // seconds; none or three
+
+	Headers map[string]string `json:"headers,omitempty"`
 }
 
 func (j *newJob) delay() time.Duration {
@@ -69,7 +71,7 @@ const maxOld = 32
 
 // addOld adds an older job again, where that makes no second one.
 func (p *producer) addOld(ctx context.Context, j *newJob) bool {
-	if p.config.Limited[j.Topic].Retain == 0 {
+	if p.config.Limited[j.Topic].Retain+p.config.Pushed[j.Topic].Retain == 0 {
 		return true
 	}
 	if p.old = append(p.old, j); len(p.old) > maxOld {
@@ -130,7 +132,7 @@ func (c *caller) addOp(j *newJob, a answer, outcome history.Outcome, node string
 	op := history.Op{
 		Kind: history.Add, Outcome: outcome, Code: a.Code, Client: c.id, Node: node, Invoke: invoke, Complete: c.rec.Now(),
 		ID: j.ID, Topic: j.Topic, Seq: a.Seq, Body: j.Body,
-		Delay: j.delay(), TTR: seconds(j.TTR), MaxAttempts: j.MaxAttempts,
+		Header: j.Headers[headerName], Delay: j.delay(), TTR: seconds(j.TTR), MaxAttempts: j.MaxAttempts,
 		IfExists: j.IfExists, IfRevision: j.IfRevision, Revision: a.Revision,
 	}
 	if len(j.IfState) > 0 {

@@ -33,6 +33,10 @@ type Config struct {
 	// Scheduled is the topic of jobs that schedules add, which Prepare makes and
 	// Drain ends. HTTP consumers take it too. Empty: there are none.
 	Scheduled string
+	// Pushed are topics whose jobs are posted to Target, with their limits, which
+	// Prepare sets. Their Limits have Push and Retain.
+	Pushed map[string]history.Limits
+	Target *Target
 
 	Producers     int // over HTTP, one job at a time
 	BulkProducers int // over HTTP, a batch at a time
@@ -43,6 +47,7 @@ type Config struct {
 	Movers        int // over HTTP, of editors' jobs
 	Limiteds      int // producers over HTTP, to topics with limits
 	Pausers       int // over HTTP
+	PushProducers int // over HTTP, to topics with a target
 	TubeProducers int // over beanstalkd, pipelined
 	TubeConsumers int // over beanstalkd
 
@@ -90,6 +95,7 @@ func Run(ctx context.Context, c Config) {
 	start(c.Movers, newMover)
 	start(c.Limiteds, newLimitedProducer)
 	start(c.Pausers, newPauser)
+	start(c.PushProducers, newPushProducer)
 	start(c.TubeProducers, newTubeProducer)
 	start(c.TubeConsumers, newTubeConsumer)
 	clients.Wait()
@@ -97,11 +103,11 @@ func Run(ctx context.Context, c Config) {
 
 // clients is how many Run starts; the next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TubeProducers + c.TubeConsumers
 }
 
 // topics are all that may hold jobs.
-func (c Config) topics() []string { return append(c.consumed(), c.Tubes...) }
+func (c Config) topics() []string { return slices.Concat(c.consumed(), c.Tubes, c.pushed()) }
 
 // added are those that producers add to.
 func (c Config) added() []string { return slices.Concat(c.Topics, c.Tubes) }

@@ -37,12 +37,13 @@ const (
 	HalfBatch       = "half-batch"       // some calls that are done as a whole add half of their jobs
 	ForgetPostpone  = "forget-postpone"  // some adds that postpone a job leave its due instant
 	IgnoreCondition = "ignore-condition" // changes do not look at their condition
+	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
 )
 
 // Mutants lists all of them.
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted,
 	}
 }

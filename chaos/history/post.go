@@ -1,0 +1,144 @@
+package history
+
+import (
+	"regexp"
+	"slices"
+	"time"
+)
+
+// Topics with a target: the leader posts their jobs to it. A post is a Deliver
+// that the target recorded. It tells the attempt, not the generation; where nobody
+// kicks and nobody else consumes, the one does for the other. What the target
+// answered may settle the job, or not: nobody has acknowledged it.
+
+// Post is what a target knows of a delivery that was posted to it.
+type Post struct {
+	Sent int64 // when the node says that it posted; microseconds, cut to seconds
+
+	Status     int           `json:",omitempty"` // of the answer; 0: there was none
+	Answered   int64         `json:",omitempty"` // when the answer began; 0 without one
+	RetryAfter time.Duration `json:",omitempty"` // that the answer asks for
+	Reason     string        `json:",omitempty"` // as which the job is to keep the answer; empty for 2xx
+	// Read: the node has certainly read the answer, for it used the connection
+	// again.
+	Read bool `json:",omitempty"`
+
+	Flaw string `json:",omitempty"` // what is wrong with the post itself
+}
+
+// taken reports whether the answer finishes the job.
+func (p *Post) taken() bool { return p.Status/100 == 2 }
+
+// takePosts makes posts deliveries like others, of the least that is certain: the
+// reservation began between the add, or its due instant, and the arrival, and it
+// lasts for its time from the due instant on.
+func (s *story) takePosts() {
+	first, _ := s.span()
+	var seq uint64 // topics with a target retain their jobs, so there is one
+	for _, ops := range [][]*Op{s.adds, s.gets} {
+		for _, op := range ops {
+			if op.Outcome == OK {
+				seq = max(seq, op.Seq)
+			}
+		}
+	}
+	for _, d := range s.deliveries {
+		if d.Post == nil {
+			continue
+		}
+		d.Seq, d.Generation = seq, uint64(d.Attempts)
+		d.ReservedUntil = d.Due + d.TTR.Microseconds()
+		d.Invoke = min(max(first, d.Due-s.options.furthest()), d.Complete)
+		s.takeAnswer(d)
+	}
+}
+
+// takeAnswer adds what the leader may do after a post. It finishes the job only
+// when it has read a 2xx. A failed attempt it may see before the target sees the
+// post: when it has given up on it.
+func (s *story) takeAnswer(d *Op) {
+	p := d.Post
+	settle := Op{Outcome: Unknown, Client: d.Client, ID: d.ID, Topic: d.Topic, Seq: d.Seq, Generation: d.Generation}
+	if p.taken() {
+		finish := settle
+		finish.Kind, finish.Invoke, finish.Complete = Finish, p.Answered, p.Answered
+		s.take(&finish)
+		if p.Read {
+			return
+		}
+	}
+	release := settle
+	release.Kind, release.Invoke = Release, min(max(d.Invoke, p.Sent), d.Complete)
+	if p.Read {
+		release.Invoke, release.Delay = p.Answered, p.RetryAfter
+	}
+	if release.Delay == 0 && s.backoff(d.Attempts) == 0 {
+		release.Delay = leastPushWait(d.Attempts)
+	}
+	release.Complete = release.Invoke
+	s.take(&release)
+}
+
+// leastPushWait is the wait after a post that failed, where neither the job nor
+// its topic has a backoff: a second, twice as long each time, less a tenth.
+func leastPushWait(attempt int) time.Duration {
+	return 900 * time.Millisecond << min(max(attempt-1, 0), 8)
+}
+
+// checkPosts counts the posts and looks at each by itself.
+func checkPosts(ops []Op, r *Report) {
+	for i := range ops {
+		p := ops[i].Post
+		if p == nil {
+			continue
+		}
+		if r.Posts++; !p.taken() {
+			r.RefusedPosts++
+		}
+		if p.Flaw != "" {
+			r.Violate("push", ops[i].ID, "attempt %d was posted with %s", ops[i].Attempts, p.Flaw)
+		}
+	}
+}
+
+// answered is an error that says what a target answered.
+var answered = regexp.MustCompile(`^push: \d`)
+
+// manyAttempts are more than can be lost with their leaders, each before its post:
+// a lost one takes ten seconds and more.
+const manyAttempts = 3
+
+// checkPushed judges what reads say of how posts failed.
+func (s *story) checkPushed() {
+	if !s.pushed {
+		return
+	}
+	for _, g := range s.gets {
+		if g.Outcome != OK {
+			continue
+		}
+		told := slices.ContainsFunc(s.deliveries, func(d *Op) bool { return d.Post != nil && d.Post.Reason == g.Reason })
+		if answered.MatchString(g.Reason) && !told {
+			s.report.Violate("push", s.id, "its last error is %q, which the target never answered", g.Reason)
+		}
+		if g.State == "dead" && g.Reason == "" && g.Attempts >= manyAttempts && len(s.deliveries) == 0 {
+			s.report.Violate("push", s.id, "it died after %d attempts and was never posted", g.Attempts)
+		}
+	}
+}
+
+// tried is what a read of a job with a target says of its attempts. Those before
+// it that were posted are no more, and those after it get higher numbers, but for
+// one that is under way: it may end as if it had not been.
+func (l life) tried(c call) (life, bool) {
+	n := uint64(c.Attempts)
+	switch {
+	case !c.story.pushed || c.State == Gone:
+		return l, true
+	case l.gen > n, c.State == "finished" && l.gen < n, c.State == "dead" && l.limit > c.Attempts:
+		return l, false
+	case c.State != "reserved":
+		l.gen = n
+	}
+	return l, true
+}
