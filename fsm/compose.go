@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"slices"
+
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -19,9 +21,12 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 	if ok, err := x.composable(op.Adds, done, r); !ok || err != nil {
 		return err
 	}
-	if done != nil {
+	// A job that ends can make its topic forget a retained one, which an add may
+	// have found: so it ends last, unless an add takes its id.
+	taken := done != nil && done.id != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.id })
+	if taken { // nothing is retained of it
 		t.finished++
-		if err := x.endForGood(t, done, op.Adds); err != nil {
+		if err := x.erase(t, done, jobpb.State_STATE_RESERVED); err != nil {
 			return err
 		}
 	}
@@ -33,16 +38,10 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 		}
 	}
 	r.Details = &jobpb.Details{Parts: parts}
-	return nil
-}
-
-// endForGood finishes a job. When an add takes its id, nothing is retained of it.
-func (x *tx) endForGood(t *topic, done *record, adds []*jobpb.Add) error {
-	for _, add := range adds {
-		if add.Id != "" && add.Id == done.id {
-			return x.erase(t, done, jobpb.State_STATE_RESERVED)
-		}
+	if done == nil || taken {
+		return nil
 	}
+	t.finished++
 	return x.end(t, done, jobpb.State_STATE_RESERVED, jobpb.Event_FINISHED, "")
 }
 

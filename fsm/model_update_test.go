@@ -148,16 +148,19 @@ func (m *model) setExtras(op *jobpb.Update, j *modelJob) {
 // compose tries it on a copy, which becomes the model when all went well.
 func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 	trial := m.clone()
+	var done *modelJob // whose end is to come
+	finish := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: op.Finish}}
 	if op.Finish != nil {
-		done := trial.find(op.Finish.Ref)
-		trial.change(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: op.Finish}}, r)
-		if r.Code != jobpb.Code_OK {
+		if m.clone().change(finish, r); r.Code != jobpb.Code_OK {
 			return
 		}
-		for _, a := range op.Adds {
-			if a.Id != "" && a.Id == done.Id && trial.jobs[done.Seq] != nil {
-				trial.remove(done) // its id is taken
-			}
+		done = trial.find(op.Finish.Ref)
+	}
+	for _, a := range op.Adds {
+		if done != nil && a.Id != "" && a.Id == done.Id {
+			trial.topics[done.Topic].Finished++
+			trial.remove(done) // its id is taken
+			done = nil
 		}
 	}
 	ids := map[string]bool{}
@@ -180,6 +183,9 @@ func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 	}
 	if r.Code == jobpb.Code_OK {
 		r.Details = &jobpb.Details{Parts: parts}
+		if done != nil {
+			trial.change(finish, &jobpb.Result{})
+		}
 		*m = *trial
 	}
 }

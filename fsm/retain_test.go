@@ -175,6 +175,20 @@ func TestTopicRetainsOnlySoManyJobs(t *testing.T) {
 	}
 }
 
+// What is retained is forgotten past the bound, but not before an add of the same
+// command has found it there.
+func TestComposeFindsARetainedJobThatItsFinishForgets(t *testing.T) {
+	r := newRig(t, Options{maxRetained: 1})
+	r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{RetainMs: 5000, MaxPending: new(uint64(1))}}))
+	r.do(opAdd(&jobpb.Add{Topic: "t", Id: "old"}), opReserve(1, "t"), opFinish(byID("old")))
+	r.do(opAdd(&jobpb.Add{Topic: "t", Id: "now"}), opReserve(1, "t"))
+	old := &jobpb.Add{Topic: "t", Id: "old", TtrMs: 60_000, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}
+	res := r.one(opCompose(&jobpb.Compose{Finish: &jobpb.Finish{Ref: byID("now")}, Adds: []*jobpb.Add{{Topic: "t", Id: "new", TtrMs: 1}, old}}))
+	require.Equal(t, jobpb.Code_OK, res.Code)
+	require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK}, []jobpb.Code{res.Details.Parts[0].Code, res.Details.Parts[1].Code}, "all or nothing")
+	require.True(t, res.Details.Parts[1].Existing)
+}
+
 func TestRetainedJobsKeepTheirTopic(t *testing.T) {
 	r := newRig(t, Options{})
 	r.retain("t", 2*topicKeepMS)
