@@ -37,8 +37,9 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 		r.Count = uint32(left)
 		return nil
 	}
+	bytes := 0
 	for s := jobpb.State_STATE_DELAYED; s <= jobpb.State_STATE_DEAD; s++ {
-		for wanted(s) && t.counts[s] > 0 && r.Count < op.Max {
+		for wanted(s) && t.counts[s] > 0 && r.Count < op.Max && bytes < sweepBytes {
 			p, _, err := x.head(t, s)
 			if err != nil {
 				return err
@@ -53,6 +54,7 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 			if err := x.relocate(t, target, rec, s); err != nil {
 				return err
 			}
+			bytes += rec.bodyLen
 			r.Count++
 			left--
 		}

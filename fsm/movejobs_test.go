@@ -119,6 +119,29 @@ func TestJobsMoveInSteps(t *testing.T) {
 	require.Equal(t, jobpb.Code_OK, r.one(opFinish(&jobpb.Ref{Id: "c", Generation: 1})).Code)
 }
 
+// Few large jobs are as much for one command as many small ones.
+func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
+	r := newRig(t, Options{})
+	const jobs = 6
+	for range jobs {
+		r.do(opAdd(&jobpb.Add{Topic: "t", Body: make([]byte, sweepBytes/4)}))
+	}
+	r.do(opAdd(&jobpb.Add{Topic: "u"}))
+	moved := r.one(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 100}))
+	require.Equal(t, []any{uint32(4), true}, []any{moved.Count, moved.More})
+	moved = r.one(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 100}))
+	require.Equal(t, []any{uint32(2), false}, []any{moved.Count, moved.More})
+
+	// Those that the filter does not mean are read, too.
+	purge := &jobpb.Purge{Topic: "u", State: jobpb.State_STATE_READY, Max: 100, Sweep: &jobpb.Sweep{Scan: 100, Filter: &jobpb.Filter{IdPrefix: "none"}}}
+	purged := r.one(opPurge(purge))
+	require.Zero(t, purged.Count)
+	require.NotNil(t, purged.GetDetails().GetNext())
+	purge.Sweep = &jobpb.Sweep{Scan: 100, From: purged.Details.Next}
+	purged = r.one(opPurge(purge))
+	require.Equal(t, []any{uint32(3), true}, []any{purged.Count, purged.GetDetails().GetNext() == nil})
+}
+
 func TestMovesThatAreRefused(t *testing.T) {
 	r := newRig(t, Options{maxTopics: 2})
 	fourStates(r, "t")

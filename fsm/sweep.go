@@ -7,7 +7,7 @@ import (
 
 // sweep walks over one list of a topic, a piece with each command, and calls act
 // for up to most of the jobs that its filter means; k counts them over all the
-// commands. What act does may change the list. A job that died after the sweep
+// commands. It ends early at large jobs (sweepBytes). What act does may change the list. A job that died after the sweep
 // began is not part of it, so that a sweep over the dead ends although the jobs
 // that it kicks die again.
 //
@@ -23,8 +23,9 @@ func (x *tx) sweep(t *topic, state jobpb.State, most uint32, op *jobpb.Sweep, r 
 		return err
 	}
 	var done uint32
+	bytes := 0
 	for i, p := range found {
-		if i == int(op.Scan) || done == most {
+		if i == int(op.Scan) || done == most || bytes >= sweepBytes {
 			r.Details = &jobpb.Details{Next: at.proto()}
 			break
 		}
@@ -36,6 +37,7 @@ func (x *tx) sweep(t *topic, state jobpb.State, most uint32, op *jobpb.Sweep, r 
 		if rec == nil {
 			return missing(p.seq, t, state)
 		}
+		bytes += rec.bodyLen
 		ok, err := fits(op.Filter, rec, state)
 		if err != nil {
 			return err
@@ -52,6 +54,10 @@ func (x *tx) sweep(t *topic, state jobpb.State, most uint32, op *jobpb.Sweep, r 
 	r.Count = done
 	return nil
 }
+
+// sweepBytes bounds the jobs that one command of a sweep or a move reads: a record
+// comes from the store with its body.
+const sweepBytes = job.MaxReserveBytes
 
 // progress is how far a sweep has come: a jobpb.Progress.
 type progress struct {
