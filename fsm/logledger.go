@@ -198,6 +198,12 @@ func (f *storeLog) Sync() error { return f.sync(f.File.Sync) }
 
 func (f *storeLog) SyncData() error { return f.sync(f.File.SyncData) }
 
+// SyncTo is a part of a write to Pebble, and promises nothing.
+func (f *storeLog) SyncTo(length int64) (fullSync bool, err error) {
+	fullSync, err = f.File.SyncTo(length)
+	return fullSync, f.tell(err)
+}
+
 func (f *storeLog) sync(do func() error) error {
 	err := do()
 	f.synced = err == nil

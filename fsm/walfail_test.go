@@ -12,16 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failingLogs lets one write to a write-ahead log fail when it is asked to.
+// failingLogs lets one write to a write-ahead log, or one early sync of it, fail
+// when it is asked to.
 type failingLogs struct {
 	vfs.FS
-	next *atomic.Bool
+	next, nextSync *atomic.Bool
 }
 
 func (f failingLogs) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := f.FS.Create(name, c)
 	if err == nil && strings.HasSuffix(name, ".log") {
-		file = failingLog{file, f.next}
+		file = failingLog{file, f.next, f.nextSync}
 	}
 	return file, err
 }
@@ -30,7 +31,7 @@ func (f failingLogs) Unwrap() vfs.FS { return f.FS }
 
 type failingLog struct {
 	vfs.File
-	next *atomic.Bool
+	next, nextSync *atomic.Bool
 }
 
 var errLogWrite = errors.New("the disk does not take it")
@@ -42,24 +43,44 @@ func (f failingLog) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
+// Fd makes it a real file to Pebble, which syncs no other early.
+func (f failingLog) Fd() uintptr { return 0 }
+
+func (f failingLog) SyncTo(length int64) (bool, error) {
+	if f.nextSync.CompareAndSwap(true, false) {
+		return false, errLogWrite
+	}
+	return f.File.SyncTo(length)
+}
+
 // Pebble remembers a failed write of its log until somebody waits for a sync, and
-// drops what comes behind it meanwhile.
+// drops what comes behind it meanwhile. It syncs each part of a log beforehand, as
+// a part of a write.
 func TestAFailedWriteOfTheStoresLogEndsTheProcess(t *testing.T) {
-	fatal := make(chan error, 100)
-	next := new(atomic.Bool)
-	fsys := failingLogs{vfs.NewMem(), next}
-	require.NoError(t, fsys.MkdirAll(rigDir, 0o750))
-	s, err := openStore(rigDir, Options{FS: fsys, OnFatal: func(err error) { fatal <- err }}.withDefaults())
-	require.NoError(t, err)
-	next.Store(true)
-	// Pebble writes its log in the background, and one of the calls alone may not
-	// wake it.
-	require.Eventually(t, func() bool {
-		if err := s.db.Set([]byte("a"), []byte("b"), pebble.NoSync); err != nil {
-			t.Error(err)
-		}
-		return len(fatal) > 0
-	}, time.Minute, time.Millisecond)
-	require.ErrorIs(t, <-fatal, errLogWrite)
-	require.ErrorIs(t, s.close(), errLogWrite)
+	for name, fail := range map[string]func(failingLogs){
+		"a write":       func(f failingLogs) { f.next.Store(true) },
+		"an early sync": func(f failingLogs) { f.nextSync.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fatal := make(chan error, 10_000)
+			fsys := failingLogs{vfs.NewMem(), new(atomic.Bool), new(atomic.Bool)}
+			require.NoError(t, fsys.MkdirAll(rigDir, 0o750))
+			s, err := openStore(rigDir, Options{FS: fsys, OnFatal: func(err error) { fatal <- err }}.withDefaults())
+			require.NoError(t, err)
+			fail(fsys)
+			// Pebble writes its log in the background, and one of the calls alone may not
+			// wake it. After the failure it panics at some later call.
+			require.Eventually(t, func() bool {
+				if len(fatal) > 0 {
+					return true
+				}
+				if err := s.db.Set([]byte("a"), make([]byte, 10_000), pebble.NoSync); err != nil {
+					t.Error(err)
+				}
+				return false
+			}, time.Minute, time.Millisecond)
+			require.ErrorIs(t, <-fatal, errLogWrite)
+			require.ErrorIs(t, s.close(), errLogWrite)
+		})
+	}
 }
