@@ -94,7 +94,10 @@ func (s *Shard) lead(ctx context.Context) {
 		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, wallClock()) },
 	)
 	// The hook first, then what was there before: no update can be missed.
-	s.term.Store(&term{dispatcher: d})
+	t := &term{dispatcher: d}
+	s.term.Store(t)
+	// It is gone already, unless leadership was lost just before it came.
+	defer s.term.CompareAndSwap(t, nil)
 	d.Prime(updates(s.machine.TopicChanges()))
 	s.leaders.set(leader{id: s.cfg.ServerID, addr: s.localAddr}, time.Now())
 	s.metrics.elections.Inc()

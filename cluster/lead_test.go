@@ -1,0 +1,18 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLeadershipThatIsLostBeforeItIsEstablishedLeavesNothing(t *testing.T) {
+	c := newTestCluster(t, 2)
+	f := c.follower()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.Shard.lead(ctx)
+	require.Nil(t, f.dispatcher(), "it does not lead")
+	do(t, f, add("a", "t", 0))
+}
