@@ -89,7 +89,8 @@ func planSchedules(m *fsm.Machine, nowMS int64) (ops []*jobpb.Op, err error) {
 		if !found || runs <= 0 || bytes <= 0 {
 			continue
 		}
-		size := len(info.Schedule.GetJob().GetBody()) + 1
+		run := &jobpb.ScheduledRun{PlannedMs: nowMS}
+		size := len(job.RunBody(info.Schedule.GetJob().GetBody(), name, run, info.State.Runs+1)) + 1
 		fire := schedule.Plan(info, nowMS, max(1, min(runs, bytes/size)))
 		fire.Entropy = rand.Uint64()
 		runs, bytes = runs-len(fire.Runs), bytes-len(fire.Runs)*size

@@ -94,11 +94,11 @@ func TestRunsThatAreDueTogetherAreSpreadOverEntries(t *testing.T) {
 	}
 	const start = 1_000_000
 	large := func(s *jobpb.Schedule) { s.Job.Body = []byte(strings.Repeat("x", job.MaxScheduleBodyBytes)) }
+	growing := func(s *jobpb.Schedule) {
+		s.Job.Body = []byte(strings.Repeat("{{planned}}", job.MaxScheduleBodyBytes/len("{{planned}}")))
+	}
 	for i := range 150 {
-		change := large
-		if i%2 == 0 {
-			change = nil
-		}
+		change := []func(*jobpb.Schedule){nil, large, growing}[i%3]
 		apply(start, putEvery(fmt.Sprintf("s%03d", i), "@every 1s", change))
 	}
 	now := int64(start + 20_000)
