@@ -242,6 +242,9 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		m.settingsVersion.Add(1)
 	}
 	for _, c := range news {
+		if t := m.topics[c.Name]; t != nil && x.replies {
+			c.Soon = t.soon()
+		}
 		if at, ok := changed[c.Name]; ok {
 			changes.Topics[at] = c
 			continue

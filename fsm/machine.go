@@ -68,8 +68,9 @@ type TopicChange struct {
 	// reservation has ended when there are as many as may be. 0: none, or its pause
 	// has no end.
 	NextDue int64
-	// Soon are the due instants of its first delayed jobs, in order; on a
-	// leader only, and no more than happen to be in memory.
+	// Soon are the due instants of its first delayed jobs, in order, in the changes
+	// of an Apply with replies: 16 at most, and no more than happen to be in memory.
+	// Empty while a pause or a limit may hold them back.
 	Soon []int64
 }
 

@@ -407,3 +407,26 @@ func TestMachineFindsDamageInItsLists(t *testing.T) {
 	require.NoError(t, r.m.store.db.Set(key, saved, pebble.NoSync))
 	r.reopen()
 }
+
+// The dispatcher takes a waiter for each job that falls due, so it is told of all
+// that do, and of none that will not be handed out then.
+func TestALeaderIsToldWhichJobsFallDueSoon(t *testing.T) {
+	r := newRig(t, Options{})
+	soon := func(replies bool, ops ...*jobpb.Op) []int64 {
+		r.index++
+		_, changes, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: encodeEntry(t, r.now, ops...)}}, replies)
+		require.NoError(t, err)
+		require.Len(t, changes.Topics, 1)
+		return changes.Topics[0].Soon
+	}
+	in := func(ms int64) *jobpb.Op { return opAdd(&jobpb.Add{Topic: "t", DelayMs: ms}) }
+	require.Equal(t, []int64{r.now + 5, r.now + 5, r.now + 9}, soon(true, in(9), in(5), in(5)))
+	require.Empty(t, soon(false, in(7)), "a follower has no use for it")
+	require.Empty(t, soon(true, opPause("t", 5000, false)))
+	require.Len(t, soon(true, opPause("t", 0, false)), 4)
+	for range soonMax {
+		r.one(in(50))
+	}
+	require.Len(t, soon(true, in(6)), soonMax)
+	require.Empty(t, soon(true, opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{RateMilli: 1000}})))
+}

@@ -42,6 +42,23 @@ func (t *topic) keptUntil() int64 {
 
 func (t *topic) list(state jobpb.State) listID { return listID{topic: t.number, state: state} }
 
+// soonMax bounds TopicChange.Soon: as many jobs as often fall due at once.
+const soonMax = 16
+
+// soon is TopicChange.Soon. A pause or a limit makes it nobody's guess what a
+// Reserve gets at those instants.
+func (t *topic) soon() []int64 {
+	live := t.windows[jobpb.State_STATE_DELAYED].live()
+	if len(live) == 0 || t.paused() || t.limits != nil {
+		return nil
+	}
+	instants := make([]int64, min(len(live), soonMax))
+	for i := range instants {
+		instants[i] = live[i].instant
+	}
+	return instants
+}
+
 // dueHeap orders the topics that need an Advance some day by that instant, then
 // by number: an order that depends on nothing but the state.
 type dueHeap []*topic
