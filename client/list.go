@@ -27,7 +27,7 @@ type Filter struct {
 // IDPrefix, by id, of one topic or (with Topic empty) of all.
 type List struct {
 	Topic string
-	State string // one of the four; empty: any
+	State string // one of the four, "finished" or "deleted"; empty: any of the four
 	Filter
 	Bodies bool // with the bodies of the jobs
 	Page   int  // jobs in one answer, 1 to 1000; 0 means 100

@@ -13,7 +13,7 @@ import (
 func runReserve(ctx context.Context, args []string, std streams) int {
 	c := newCommand("reserve", "", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
 		"tarry reserve --topic mail --wait 10s --finish", 0, 0)
-	var topics, wait, ttr = new(list), new(duration), new(duration)
+	var topics, wait, ttr = new(list), new(duration), &duration{positive: true}
 	var most int
 	var finish bool
 	var consumer string
@@ -97,7 +97,7 @@ type stepFlags struct {
 	due      instant
 	attempts number
 	body     *string
-	extras   addFlags // backoff and headers
+	extras   client.Update // backoff and headers
 	cond     client.Condition
 }
 
@@ -105,11 +105,11 @@ type stepFlags struct {
 func step(name, text, example string, takes string, f func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)) func(context.Context, []string, streams) int {
 	return func(ctx context.Context, args []string, std streams) int {
 		c := newCommand(name, "ID", text, example, 1, 1)
-		var s stepFlags
+		s := stepFlags{ttr: duration{positive: true}}
 		for _, flag := range strings.Fields(takes) {
 			switch flag {
 			case "token":
-				c.flags.StringVar(&s.token, "token", "", "`token` of the reservation; only while that one lasts something is done")
+				c.flags.Func("token", "`token` of the reservation; only while that one lasts something is done", filled(&s.token))
 			case "delay":
 				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: as its backoff says, else at once")
 			case "ttr":
@@ -202,21 +202,20 @@ func (s *stepFlags) header(text string) error {
 		s.extras.Headers = map[string]string{}
 		return nil
 	}
-	return s.extras.header(text)
+	return pair(&s.extras.Headers, text)
 }
 
 func (s *stepFlags) ifRevision(text string) error {
-	var n number
-	if err := n.Set(text); err != nil {
-		return err
-	}
-	s.cond.IfRevision = *n.v
-	return nil
+	n, err := revisionOf(text, 32)
+	s.cond.IfRevision = uint32(n)
+	return err
 }
 
 func (s *stepFlags) ifState(text string) error {
-	s.cond.IfState = strings.Split(text, ",")
-	return nil
+	var states string
+	err := filled(&states)(text)
+	s.cond.IfState = strings.Split(states, ",")
+	return err
 }
 
 func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {

@@ -77,7 +77,7 @@ func (c *clientCommand) run(ctx context.Context, args []string, std streams, f f
 		c.help(std.out)
 		return exitOK
 	case err == nil && (len(positional) < c.least || len(positional) > c.most):
-		err = usagef("takes %s, not %d arguments", c.takes(), len(positional))
+		err = usagef("takes %s, but got %d arguments", c.takes(), len(positional))
 	}
 	var t *terminal
 	if err == nil {
@@ -136,6 +136,24 @@ func (c *clientCommand) parse(args []string) (positional []string, err error) {
 		args = rest[1:]
 	}
 	return positional, nil
+}
+
+// given is the first of the flags named that the command line has; empty: none.
+func (c *clientCommand) given(names ...string) (first string) {
+	c.flags.Visit(func(f *flag.Flag) {
+		if first == "" && slices.Contains(names, f.Name) {
+			first = f.Name
+		}
+	})
+	return first
+}
+
+// needs refuses the flags named, which would have no effect without other.
+func (c *clientCommand) needs(other string, names ...string) error {
+	if name := c.given(names...); name != "" {
+		return usagef("--%s needs %s", name, other)
+	}
+	return nil
 }
 
 func (c *clientCommand) help(w io.Writer) {
@@ -199,8 +217,9 @@ func explain(err error) string {
 
 // duration is a flag's value: a Go duration (1h30m, 250ms) or plain seconds.
 type duration struct {
-	d   time.Duration
-	set bool
+	d        time.Duration
+	set      bool
+	positive bool // 0, which means the default to the client, is refused
 }
 
 func (v *duration) String() string {
@@ -217,13 +236,49 @@ func (v *duration) Set(s string) error {
 			return fmt.Errorf("%s seconds is out of range", s)
 		}
 		v.d = time.Duration(n * float64(time.Second))
-		return nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
+	} else if v.d, err = time.ParseDuration(s); err != nil || v.d < 0 {
 		return fmt.Errorf("%q is not a duration such as 250ms, 30s, 1h30m or 45 (seconds)", s)
 	}
-	v.d = d
+	if v.positive && v.d == 0 {
+		return errors.New("it must be more than 0; leave the flag out for the default")
+	}
+	return nil
+}
+
+// filled reads a flag's value that may be left out but not be empty, as that of a
+// script's variable is which is not set.
+func filled(to *string) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return errors.New("it is empty; leave the flag out")
+		}
+		*to = text
+		return nil
+	}
+}
+
+// revisionOf reads a revision, of so many bits.
+func revisionOf(text string, bits int) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, bits)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a revision", text)
+	case n == 0:
+		return 0, errors.New("revisions start with 1; leave the flag out for any")
+	}
+	return n, nil
+}
+
+// pair reads name=value into a map.
+func pair(to *map[string]string, text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%q is not of the form name=value", text)
+	}
+	if *to == nil {
+		*to = map[string]string{}
+	}
+	(*to)[name] = value
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"tarry/client"
 )
@@ -22,18 +21,11 @@ func (f *filterFlags) register(c *clientCommand) {
 	c.flags.Var(&f.dueTo, "due-to", "only jobs that are due before this `instant`")
 	c.flags.Var(&f.diedFrom, "died-from", "only jobs that died at this `instant` or later")
 	c.flags.Var(&f.diedTo, "died-to", "only jobs that died before this `instant`")
-	c.flags.Func("header", "only jobs with this header, `name=value`; may be repeated", func(text string) error {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return fmt.Errorf("%q is not of the form name=value", text)
-		}
-		if f.Headers == nil {
-			f.Headers = map[string]string{}
-		}
-		f.Headers[name] = value
-		return nil
-	})
+	c.flags.Func("header", "only jobs with this header, `name=value`; may be repeated", func(text string) error { return pair(&f.Headers, text) })
 }
+
+// filterNames are the flags that register adds.
+var filterNames = []string{"id-prefix", "reason", "due-from", "due-to", "died-from", "died-to", "header"}
 
 // filter is what the flags say.
 func (f *filterFlags) filter() client.Filter {
@@ -48,7 +40,7 @@ func runList(ctx context.Context, args []string, std streams) int {
 	f.register(c)
 	var q client.List
 	var most int
-	c.flags.StringVar(&q.State, "state", "", "only jobs in this `state`: delayed, ready, reserved or dead")
+	c.flags.StringVar(&q.State, "state", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
 	c.flags.BoolVar(&q.Bodies, "bodies", false, "show the bodies, too")
 	c.flags.IntVar(&most, "max", 100, "`number` of jobs to show at most; 0 for all")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {

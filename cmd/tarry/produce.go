@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"tarry/client"
 	"tarry/job"
 )
@@ -14,35 +16,20 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 	c := newCommand("add", "BODY", "Adds a job. BODY is its text; - reads it from standard input.",
 		"tarry add --topic mail --delay 30s 'hello'", 1, 1)
 	var a addFlags
-	var delay, ttr duration
+	var delay duration
 	var due instant
-	var priority, attempts number
-	var asJSON bool
-	c.flags.StringVar(&a.Topic, "topic", "", "`name` of the topic to add to (required)")
+	a.register(c)
 	c.flags.StringVar(&a.ID, "id", "", "`name` of the job, unique while it lives; default: a random one")
 	c.flags.Var(&delay, "delay", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")
-	c.flags.Var(&ttr, "ttr", "`time` that one reservation lasts; default as the topic's settings say, else 60s")
-	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
-	c.flags.Var(&attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit; default as the topic's settings say, else 16")
-	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
-	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { a.Backoff, err = backoffOf(text); return err })
-	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", a.header)
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-		if a.Topic == "" {
-			return usagef("--topic is missing")
-		}
 		if delay.d != 0 && !due.t.IsZero() {
 			return usagef("--delay and --due-at are both given; give one")
 		}
-		a.Delay, a.DueAt, a.TTR, a.Priority, a.MaxAttempts = delay.d, due.t, ttr.d, priority.v, attempts.v
-		text, err := t.bodyText(args[0])
-		if err != nil {
+		a.Delay, a.DueAt = delay.d, due.t
+		if err := a.fill(t, args[0]); err != nil {
 			return err
-		}
-		if a.Body = client.Bytes(text); asJSON {
-			a.Body = client.JSON(text)
 		}
 		added, err := t.client.Add(ctx, a.Add)
 		if err != nil {
@@ -52,8 +39,43 @@ func runAdd(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// addFlags are the flags of add that need reading.
-type addFlags struct{ client.Add }
+// addFlags are the flags that say what a job is, but not when it is due.
+type addFlags struct {
+	client.Add
+	ttr                duration
+	priority, attempts number
+	asJSON             bool
+}
+
+func (a *addFlags) register(c *clientCommand) {
+	a.ttr.positive = true
+	c.flags.StringVar(&a.Topic, "topic", "", "`name` of the topic to add to (required)")
+	c.flags.Var(&a.ttr, "ttr", "`time` that one reservation lasts; default as the topic's settings say, else 60s")
+	c.flags.Var(&a.priority, "priority", "`number`, smallest first; default 1024")
+	c.flags.Var(&a.attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit; default as the topic's settings say, else 16")
+	c.flags.BoolVar(&a.asJSON, "body-json", false, "BODY is a JSON value, not plain text")
+	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { a.Backoff, err = backoffOf(text); return err })
+	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", func(text string) error { return pair(&a.Headers, text) })
+}
+
+// fill completes the job with what the flags say and the argument BODY.
+func (a *addFlags) fill(t *terminal, body string) error {
+	if a.Topic == "" {
+		return usagef("--topic is missing")
+	}
+	text, err := t.bodyText(body)
+	if err != nil {
+		return err
+	}
+	if a.Body = client.Bytes(text); a.asJSON {
+		if !jsontext.Value(text).IsValid() {
+			return usagef("BODY is not a JSON value, which --body-json says it is")
+		}
+		a.Body = client.JSON(text)
+	}
+	a.TTR, a.Priority, a.MaxAttempts = a.ttr.d, a.priority.v, a.attempts.v
+	return nil
+}
 
 const backoffHelp = "`times` to wait after the attempts that failed, separated by commas, such as 2m,10m,1h; the last is for all later ones"
 
@@ -68,18 +90,6 @@ func backoffOf(text string) (*client.Backoff, error) {
 		b.Delays = append(b.Delays, client.Duration{Duration: wait.d})
 	}
 	return b, nil
-}
-
-func (a *addFlags) header(text string) error {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok {
-		return fmt.Errorf("%q is not of the form name=value", text)
-	}
-	if a.Headers == nil {
-		a.Headers = map[string]string{}
-	}
-	a.Headers[name] = value
-	return nil
 }
 
 // bodyText gives the argument, or standard input when it is "-".

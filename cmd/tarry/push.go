@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"tarry/client"
@@ -34,11 +35,11 @@ func (s *settingFlags) registerPush(c *clientCommand) {
 		return setTime(&target().Timeout, text)
 	})
 	c.flags.Func("push-concurrency", "`number` of posts at once, 1 to 100 (default 10)", func(text string) error {
-		var n number
-		if err := n.Set(text); err != nil {
-			return err
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q is not a whole number between 1 and 100", text)
 		}
-		target().Concurrency = *n.v
+		target().Concurrency = uint32(n)
 		return nil
 	})
 }

@@ -49,44 +49,43 @@ func runSchedulePut(ctx context.Context, args []string, std streams) int {
 		"tarry schedule put nightly --spec '30 2 * * *' --zone Europe/Berlin --topic report 'for {{planned}}'", 2, 2)
 	var times timeFlags
 	times.register(c)
-	var s client.Schedule
-	var ttr, jitter, missedAfter duration
-	var priority, attempts number
-	var revision uint64
-	var asJSON bool
 	var job addFlags
-	c.flags.StringVar(&s.Job.Topic, "topic", "", "`name` of the topic to add to (required)")
-	c.flags.Var(&ttr, "ttr", "`time` that one reservation lasts")
-	c.flags.Var(&priority, "priority", "`number`, smallest first; default 1024")
-	c.flags.Var(&attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit")
-	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { s.Job.Backoff, err = backoffOf(text); return err })
-	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", job.header)
-	c.flags.BoolVar(&asJSON, "body-json", false, "BODY is a JSON value, not plain text")
+	job.register(c)
+	var s client.Schedule
+	var jitter, missedAfter duration
+	var revision uint64
+	missedAfter.positive = true
 	c.flags.Var(&jitter, "jitter", "`time` by which a job is put off at most, at random")
 	c.flags.StringVar(&s.Overlap, "overlap", "", "`what` to do while the last job is not done: allow or skip; default allow")
 	c.flags.StringVar(&s.Missed, "missed", "", "`what` to do with missed runs: skip, one or all; default skip")
 	c.flags.IntVar(&s.MissedMax, "missed-max", 0, "with --missed all: `number` of runs to make good at most; default 10")
 	c.flags.Var(&missedAfter, "missed-after", "`time` after which a run that was not started is missed; default 30s")
-	c.flags.Uint64Var(&revision, "if-revision", 0, "`number` that the schedule's revision must be")
+	registerRevision(c, &revision)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-		if times.spec == "" || s.Job.Topic == "" {
-			return usagef("--spec and --topic are required")
+		if times.spec == "" {
+			return usagef("--spec is missing")
 		}
-		times.fill(&s)
-		text, err := t.bodyText(args[1])
-		if err != nil {
+		if err := job.fill(t, args[1]); err != nil {
 			return err
 		}
-		if s.Job.Body = client.Bytes(text); asJSON {
-			s.Job.Body = client.JSON(text)
+		times.fill(&s)
+		s.Jitter.Duration, s.MissedAfter.Duration = jitter.d, missedAfter.d
+		s.Job = client.ScheduledJob{
+			Topic: job.Topic, TTR: client.Duration{Duration: job.TTR}, Priority: job.Priority, MaxAttempts: job.MaxAttempts,
+			Backoff: job.Backoff, Headers: job.Headers, Body: job.Body,
 		}
-		s.Jitter.Duration, s.MissedAfter.Duration, s.Job.TTR.Duration = jitter.d, missedAfter.d, ttr.d
-		s.Job.Priority, s.Job.MaxAttempts, s.Job.Headers = priority.v, attempts.v, job.Headers
 		put, err := t.client.PutSchedule(ctx, args[0], s, revision)
 		if err != nil {
 			return err
 		}
 		return t.printPut(put)
+	})
+}
+
+func registerRevision(c *clientCommand, to *uint64) {
+	c.flags.Func("if-revision", "`number` that the schedule's revision must be", func(text string) (err error) {
+		*to, err = revisionOf(text, 64)
+		return err
 	})
 }
 
@@ -184,9 +183,15 @@ func runSchedulePreview(ctx context.Context, args []string, std streams) int {
 		if (times.spec == "") == (len(args) == 0) {
 			return usagef("takes either a NAME or --spec")
 		}
+		if n < 1 {
+			return usagef("--count is %d; it takes 1 to 100", n)
+		}
 		var runs []client.PlannedRun
 		var err error
 		if times.spec == "" {
+			if err := c.needs("--spec", "zone", "start", "end", "after"); err != nil {
+				return err
+			}
 			runs, err = t.client.PreviewSchedule(ctx, args[0], n)
 		} else {
 			var s client.Schedule
@@ -224,7 +229,7 @@ func runScheduleRun(ctx context.Context, args []string, std streams) int {
 func runScheduleDelete(ctx context.Context, args []string, std streams) int {
 	c := newCommand("schedule delete", "NAME", "Deletes a schedule. The jobs of its runs stay.", "tarry schedule delete nightly", 1, 1)
 	var revision uint64
-	c.flags.Uint64Var(&revision, "if-revision", 0, "`number` that the schedule's revision must be")
+	registerRevision(c, &revision)
 	return operate(c, false, "deleted", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.DeleteSchedule(ctx, args[0], revision)
 	})(ctx, args, std)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,19 @@ func TestPreviewsFromTheCommandLine(t *testing.T) {
 	code, _, errs := s.run("schedule", "preview", "--spec", "30 2 * * *", "nightly")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "either a NAME or --spec")
+	for line, says := range map[string]string{
+		"schedule preview a --zone UTC":                             "--zone needs --spec",
+		"schedule preview a --after 2030-01-01T00:00:00Z":           "--after needs --spec",
+		"schedule preview a --count 0":                              "--count is 0",
+		"schedule delete a --if-revision 0":                         "revisions start with 1",
+		"schedule put a b --spec @daily --topic t --if-revision 0":  "revisions start with 1",
+		"schedule put a b --spec @daily --topic t --missed-after 0": "leave the flag out",
+		"schedule put a {b --spec @daily --topic t --body-json":     "BODY is not a JSON value",
+	} {
+		code, _, errs = s.run(strings.Fields(line)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Contains(t, errs, says, line)
+	}
 	code, _, errs = s.run("schedule", "preview", "--spec", "30 2 * *")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "4 fields")

@@ -39,6 +39,9 @@ func runTopicGet(ctx context.Context, args []string, std streams) int {
 			if err != nil {
 				return err
 			}
+			if after == "" && len(page) == 0 {
+				fmt.Fprintln(t.notes, "no topic has settings")
+			}
 			if err := t.printSettings(page...); err != nil || next == "" {
 				return err
 			}

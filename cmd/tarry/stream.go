@@ -10,7 +10,7 @@ import (
 func runStream(ctx context.Context, args []string, std streams) int {
 	c := newCommand("stream", "", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
 		"tarry stream --topic mail --credit 20 --finish", 0, 0)
-	var topics, ttr, heartbeat = new(list), new(duration), new(duration)
+	var topics, ttr, heartbeat = new(list), &duration{positive: true}, &duration{positive: true}
 	var credit, most int
 	var finish, release bool
 	var consumer string

@@ -26,13 +26,20 @@ func runKick(ctx context.Context, args []string, std streams) int {
 			return usagef("takes either an ID or --topic")
 		}
 		if topic == "" {
+			if err := c.needs("--topic", append(filterNames, "max", "all", "rate")...); err != nil {
+				return err
+			}
 			return t.kickOne(ctx, args[0], k.ToTopic)
 		}
-		if k.Filter = f.filter(); all {
+		switch {
+		case all && c.given("max") != "":
+			return usagef("takes either --all or --max")
+		case all:
 			k.Max = 0
-		} else if k.Max < 1 {
+		case k.Max < 1:
 			return usagef("--max is %d; it takes 1 to 10000", k.Max)
 		}
+		k.Filter = f.filter()
 		swept, err := t.client.KickMany(ctx, topic, k)
 		return t.printSwept("kicked", swept, err)
 	})
@@ -87,9 +94,10 @@ func runMove(ctx context.Context, args []string, std streams) int {
 			return usagef("--to is missing")
 		case (topic == "") == (len(args) == 0):
 			return usagef("takes either an ID or --topic")
-		case topic == "" && states != "":
-			return usagef("--states needs --topic")
 		case topic == "":
+			if err := c.needs("--topic", "states"); err != nil {
+				return err
+			}
 			changed, err := t.client.Move(ctx, client.Ref{ID: args[0]}, to)
 			if err != nil {
 				return err

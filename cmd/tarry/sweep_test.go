@@ -61,17 +61,22 @@ func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
 func TestSweepsThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"list":                               "takes a TOPIC, --id-prefix or both",
-		"list t --max -1":                    "--max is -1",
-		"list t --header x":                  "name=value",
-		"list t --due-from tomorrow":         "RFC 3339",
-		"purge t --all":                      "--state is missing",
-		"purge t --state dead":               "either --all or --max",
-		"purge t --state dead --all --max 1": "either --all or --max",
-		"kick --topic t --max 0":             "--max is 0",
-		"move a":                             "--to is missing",
-		"move --to u":                        "either an ID or --topic",
-		"move a --to u --states dead":        "--states needs --topic",
+		"list":                                        "takes a TOPIC, --id-prefix or both",
+		"list t --max -1":                             "--max is -1",
+		"list t --header x":                           "name=value",
+		"list t --due-from tomorrow":                  "RFC 3339",
+		"purge t --all":                               "--state is missing",
+		"purge t --state dead":                        "either --all or --max",
+		"purge t --state dead --all --max 1":          "either --all or --max",
+		"kick --topic t --max 0":                      "--max is 0",
+		"kick --topic t --all --max 5":                "either --all or --max",
+		"kick a --rate 5":                             "--rate needs --topic",
+		"kick a --reason x":                           "--reason needs --topic",
+		"kick a --died-to 2030-01-01T00:00:00Z --all": "--all needs --topic",
+		"kick a --max 5":                              "--max needs --topic",
+		"move a":                                      "--to is missing",
+		"move --to u":                                 "either an ID or --topic",
+		"move a --to u --states dead":                 "--states needs --topic",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errs := s.run(strings.Fields(line)...)
