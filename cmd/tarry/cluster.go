@@ -56,20 +56,9 @@ func runMembers(ctx context.Context, args []string, std streams) int {
 		if err != nil {
 			return err
 		}
-		var rows [][]string
-		for _, m := range members {
-			if t.json {
-				if err := t.printJSON(m); err != nil {
-					return err
-				}
-				continue
-			}
-			rows = append(rows, []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version)})
-		}
-		if t.json {
-			return nil
-		}
-		return t.table([]string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION"}, rows)
+		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION"}, func(m client.Member) []string {
+			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version)}
+		})
 	})
 }
 

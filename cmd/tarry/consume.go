@@ -48,23 +48,13 @@ func (l *list) String() string     { return strings.Join(l.names, ", ") }
 func (l *list) Set(s string) error { l.names = append(l.names, s); return nil }
 
 func (t *terminal) printReserved(jobs []client.Reserved) error {
-	if t.json {
-		for _, j := range jobs {
-			if err := t.printJSON(j); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(jobs) == 0 {
+	if len(jobs) == 0 && !t.json {
 		fmt.Fprintln(t.notes, "no job is ready")
 		return nil
 	}
-	var rows [][]string
-	for _, j := range jobs {
-		rows = append(rows, []string{j.ID, j.Token, strconv.Itoa(int(j.Attempts)), when(j.ReservedUntil), show(j.Bytes())})
-	}
-	return t.table([]string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}, rows)
+	return printAll(t, jobs, []string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}, func(j client.Reserved) []string {
+		return []string{j.ID, j.Token, strconv.Itoa(int(j.Attempts)), when(j.ReservedUntil), show(j.Bytes())}
+	})
 }
 
 func (t *terminal) finishAll(ctx context.Context, jobs []client.Reserved) error {

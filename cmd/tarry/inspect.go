@@ -108,15 +108,13 @@ func runTopics(ctx context.Context, args []string, std streams) int {
 			}
 			return t.printTopics([]client.Topic{topic})
 		}
-		var all []client.Topic
 		for after := ""; ; {
 			page, next, err := t.client.Topics(ctx, after, 0)
 			if err != nil {
 				return err
 			}
-			all = append(all, page...)
-			if next == "" {
-				return t.printTopics(all)
+			if err := t.printTopics(page); err != nil || next == "" {
+				return err
 			}
 			after = next
 		}
@@ -139,20 +137,10 @@ func runStats(ctx context.Context, args []string, std streams) int {
 }
 
 func (t *terminal) printTopics(topics []client.Topic) error {
-	var rows [][]string
-	for _, p := range topics {
-		if t.json {
-			if err := t.printJSON(p); err != nil {
-				return err
-			}
-			continue
-		}
-		rows = append(rows, []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt), count(p.Retained), pauseWords(p.Paused, p.PausedUntil)})
-	}
-	if t.json {
-		return nil
-	}
-	return t.table([]string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE", "RETAINED", "PAUSE"}, rows)
+	head := []string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE", "RETAINED", "PAUSE"}
+	return printAll(t, topics, head, func(p client.Topic) []string {
+		return []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt), count(p.Retained), pauseWords(p.Paused, p.PausedUntil)}
+	})
 }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -92,14 +92,6 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 }
 
 func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
-	if t.json {
-		for i := range jobs {
-			if err := t.printJSON(&jobs[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -107,13 +99,11 @@ func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
 	if bodies {
 		head = append(head, "BODY")
 	}
-	var rows [][]string
-	for _, j := range jobs {
+	return printAll(t, jobs, head, func(j client.Job) []string {
 		row := []string{j.ID, j.Topic, j.State, when(j.DueAt), when(j.DiedAt), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
 		if bodies {
 			row = append(row, show(j.Bytes()))
 		}
-		rows = append(rows, row)
-	}
-	return t.table(head, rows)
+		return row
+	})
 }

@@ -21,6 +21,23 @@ func (t *terminal) printJSON(v any) error {
 	return err
 }
 
+// printAll prints one JSON object a line, or a table with a row for each.
+func printAll[T any](t *terminal, all []T, head []string, row func(T) []string) error {
+	if t.json {
+		for _, one := range all {
+			if err := t.printJSON(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := make([][]string, len(all))
+	for i, one := range all {
+		rows[i] = row(one)
+	}
+	return t.table(head, rows)
+}
+
 // table prints rows of cells under a head, in columns.
 func (t *terminal) table(head []string, rows [][]string) error {
 	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)

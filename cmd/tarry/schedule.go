@@ -144,29 +144,20 @@ func nextOf(s client.ScheduleInfo) string {
 func runScheduleList(ctx context.Context, args []string, std streams) int {
 	c := newCommand("schedule list", "", "Lists the schedules with their next runs.", "tarry schedule list", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
-		var rows [][]string
+		head := []string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}
 		for after := ""; ; {
 			page, next, err := t.client.Schedules(ctx, after, 0)
 			if err != nil {
 				return err
 			}
-			for _, s := range page {
-				if t.json {
-					if err := t.printJSON(s); err != nil {
-						return err
-					}
-					continue
-				}
-				rows = append(rows, []string{s.Name, s.Spec, s.Zone, nextOf(s), s.Job.Topic, count(s.Counts.Started)})
+			err = printAll(t, page, head, func(s client.ScheduleInfo) []string {
+				return []string{s.Name, s.Spec, s.Zone, nextOf(s), s.Job.Topic, count(s.Counts.Started)}
+			})
+			if err != nil || next == "" {
+				return err
 			}
-			if after = next; next == "" {
-				break
-			}
+			after = next
 		}
-		if t.json {
-			return nil
-		}
-		return t.table([]string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}, rows)
 	})
 }
 
@@ -256,28 +247,20 @@ func runScheduleRuns(ctx context.Context, args []string, std streams) int {
 		if err != nil {
 			return err
 		}
-		var rows [][]string
-		for _, r := range runs {
-			if t.json {
-				if err := t.printJSON(r); err != nil {
-					return err
-				}
-				continue
-			}
-			what := r.Outcome
-			switch {
-			case r.Count > 1:
-				what += fmt.Sprintf(" (%d runs up to this)", r.Count)
-			case r.Code != "":
-				what += " (" + r.Code + ")"
-			case r.Now:
-				what += " (out of turn)"
-			}
-			rows = append(rows, []string{when(r.PlannedAt), when(r.At), what, dash(r.ID)})
-		}
-		if t.json {
-			return nil
-		}
-		return t.table([]string{"PLANNED", "DECIDED", "OUTCOME", "JOB"}, rows)
+		return printAll(t, runs, []string{"PLANNED", "DECIDED", "OUTCOME", "JOB"}, func(r client.PastRun) []string {
+			return []string{when(r.PlannedAt), when(r.At), outcomeWords(r), dash(r.ID)}
+		})
 	})
+}
+
+func outcomeWords(r client.PastRun) string {
+	switch {
+	case r.Count > 1:
+		return fmt.Sprintf("%s (%d runs up to this)", r.Outcome, r.Count)
+	case r.Code != "":
+		return r.Outcome + " (" + r.Code + ")"
+	case r.Now:
+		return r.Outcome + " (out of turn)"
+	}
+	return r.Outcome
 }
