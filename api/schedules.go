@@ -340,9 +340,16 @@ func (s *server) schedules(x *exchange) error {
 
 // runSchedule handles POST /v1/schedules/{name}/run.
 func (s *server) runSchedule(x *exchange) error {
-	var q struct{}
+	var q struct {
+		Key opt[string] `json:"key"`
+	}
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
+	}
+	if q.Key.set {
+		if err := job.CheckRunKey("key", q.Key.v); err != nil {
+			return err
+		}
 	}
 	info, err := s.findSchedule(x, false)
 	if err != nil {
@@ -354,7 +361,7 @@ func (s *server) runSchedule(x *exchange) error {
 	}
 	run := &jobpb.ScheduledRun{OffsetS: t.OffsetOf(time.Now().UnixMilli())}
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{
-		Name: info.Name, Now: true, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
+		Name: info.Name, Now: true, Key: q.Key.v, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
 	}}})
 	if err != nil {
 		return err

@@ -46,7 +46,11 @@ func TestASchedulesLife(t *testing.T) {
 	got = decoded(t, r.do("GET", "/v1/schedules/a%2Fb", ""))
 	require.Equal(t, true, got["paused"])
 	require.NotContains(t, got, "next_at")
-	require.Equal(t, 201, r.post("/v1/schedules/a%2Fb/run", "").Code, "a paused one can be run by hand")
+	require.Equal(t, 201, r.post("/v1/schedules/a%2Fb/run", `{"key":"k"}`).Code, "a paused one can be run by hand")
+	w = r.post("/v1/schedules/a%2Fb/run", `{"key":"k"}`)
+	require.Equal(t, []any{200, "a/b@now-k", true}, []any{w.Code, decoded(t, w)["id"], decoded(t, w)["existing"]})
+	refused(t, r.post("/v1/schedules/a%2Fb/run", `{"key":"`+strings.Repeat("k", 41)+`"}`), 400, job.CodeInvalid, "key has 41 bytes; the limit is 40")
+	refused(t, r.post("/v1/schedules/a%2Fb/run", `{"key":""}`), 400, job.CodeInvalid, "key")
 	r.ok("/v1/schedules/a%2Fb/resume", "{}")
 	require.Contains(t, decoded(t, r.do("GET", "/v1/schedules/a%2Fb", "")), "next_at")
 

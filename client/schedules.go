@@ -167,10 +167,15 @@ func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
 }
 
 // RunSchedule starts a run now, out of turn: also while the schedule is paused, and
-// whatever its last run does. It is not sent again after an unknown outcome.
-func (c *Client) RunSchedule(ctx context.Context, name string) (Added, error) {
+// whatever its last run does. key, 1 to 40 bytes, names the request: one that is sent
+// again with the same key is the same run, and Added says Existing. So it is sent again
+// after an unknown outcome. Without a key it is not, and each call is a run.
+func (c *Client) RunSchedule(ctx context.Context, name, key string) (Added, error) {
+	in := struct {
+		Key string `json:"key,omitzero"`
+	}{key}
 	var out Added
-	_, err := c.call(ctx, request{method: http.MethodPost, path: schedulePath(name, "run")}, &out)
+	_, err := c.call(ctx, request{method: http.MethodPost, path: schedulePath(name, "run"), in: in, repeat: key != ""}, &out)
 	return out, err
 }
 

@@ -100,7 +100,10 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	}
 	st := s.State
 	if op.Now {
-		made := m.startRun(s, &jobpb.ScheduledRun{PlannedMs: m.clock, OffsetS: op.Runs[0].OffsetS}, true)
+		if op.Key != "" && m.ranNow(st, s.Name+"@now-"+op.Key, r) {
+			return
+		}
+		made := m.startRun(s, &jobpb.ScheduledRun{PlannedMs: m.clock, OffsetS: op.Runs[0].OffsetS}, true, op.Key)
 		made.Count, made.Jobs = 0, nil
 		proto.Merge(r, made)
 		return
@@ -120,13 +123,29 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 		m.remember(st, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: m.clock, Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
 	}
 	for _, run := range op.Runs {
-		if made := m.startRun(s, run, false); made != nil && made.Code == jobpb.Code_OK {
+		if made := m.startRun(s, run, false, ""); made != nil && made.Code == jobpb.Code_OK {
 			r.Count++
 		}
 	}
 }
 
+// ranNow answers for a run that has been started before, and says whether it has.
+func (m *model) ranNow(st *jobpb.ScheduleState, id string, r *jobpb.Result) bool {
+	if j := m.taken(id); j != nil {
+		r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = j.Seq, id, j.State, j.DueMs, j.Revision, true
+		return true
+	}
+	i := slices.IndexFunc(st.Past, func(p *jobpb.PastRun) bool { return p.Id == id })
+	if i >= 0 {
+		r.Seq, r.Id, r.DueMs, r.Existing = st.Past[i].Seq, id, st.Past[i].PlannedMs, true
+	}
+	return i >= 0
+}
+
 func (m *model) misfires(op *jobpb.FireSchedule) bool {
+	if len(op.Key) > 40 || op.Key != "" && !op.Now {
+		return true
+	}
 	instants := []int64{op.ExpectNextMs - 1}
 	if op.Now {
 		return len(op.Runs) != 1 || op.Missed > 0 || op.Trouble != ""
@@ -147,7 +166,7 @@ func (m *model) misfires(op *jobpb.FireSchedule) bool {
 }
 
 // startRun gives what came of the add; nil: the run was skipped.
-func (m *model) startRun(s *jobpb.ScheduleInfo, run *jobpb.ScheduledRun, now bool) *jobpb.Result {
+func (m *model) startRun(s *jobpb.ScheduleInfo, run *jobpb.ScheduledRun, now bool, key string) *jobpb.Result {
 	st := s.State
 	past := &jobpb.PastRun{PlannedMs: run.PlannedMs, AtMs: m.clock, Now: now}
 	defer m.remember(st, past)
@@ -159,7 +178,10 @@ func (m *model) startRun(s *jobpb.ScheduleInfo, run *jobpb.ScheduledRun, now boo
 	a := proto.Clone(s.Schedule.Job).(*jobpb.Add)
 	utc := time.UnixMilli(run.PlannedMs).UTC()
 	a.Id = fmt.Sprintf("%s@%s", s.Name, utc.Format("2006-01-02T15:04:05.999Z"))
-	if now {
+	switch {
+	case key != "":
+		a.Id = s.Name + "@now-" + key
+	case now:
 		a.Id += fmt.Sprintf("-now%d", st.Runs+1)
 	}
 	body := strings.ReplaceAll(string(a.Body), "{{run}}", fmt.Sprint(st.Runs+1))
@@ -278,7 +300,10 @@ func (s *simulation) fire(known *jobpb.ScheduleInfo) *jobpb.FireSchedule {
 	case 4:
 		f.Runs = append(f.Runs, &jobpb.ScheduledRun{PlannedMs: s.now + s.pick(0, 50)})
 	case 5, 6:
-		return &jobpb.FireSchedule{Name: known.Name, Now: true, Runs: []*jobpb.ScheduledRun{{PlannedMs: s.now - s.pick(0, 30)}}}
+		key := strings.Repeat("k", int(s.pick(0, 0, 1, 1, 2, 2, 3, 4, 40, 41)))
+		return &jobpb.FireSchedule{Name: known.Name, Now: true, Key: key, Runs: []*jobpb.ScheduledRun{{PlannedMs: s.now - s.pick(0, 30)}}}
+	case 7:
+		f.Key = "k"
 	}
 	return f
 }

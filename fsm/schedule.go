@@ -131,7 +131,6 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 	}
 	st := s.state
 	if op.Now {
-		x.touchSchedule(s)
 		return x.startNow(s, op, r)
 	}
 	if st.Paused || st.Revision != op.Revision || st.NextMs != op.ExpectNextMs || st.Unplanned != (op.ExpectNextMs == 0) {
@@ -169,6 +168,8 @@ func (x *tx) misfire(op *jobpb.FireSchedule) string {
 		return "a zone is never a day away from UTC"
 	case op.Now && (len(op.Runs) != 1 || op.Missed != 0 || op.Trouble != ""):
 		return "a run out of turn stands alone"
+	case op.Key != "" && (!op.Now || job.CheckRunKey("key", op.Key) != nil):
+		return "key goes with a run out of turn and is part of an id"
 	case op.Trouble != "" && (len(op.Runs) > 0 || op.Missed > 0 || len(op.Trouble) > job.MaxReasonBytes):
 		return "trouble goes with no run and is short"
 	case op.ExpectNextMs == 0 && !op.Now && (len(op.Runs) > 0 || op.Missed > 0):
@@ -200,8 +201,15 @@ func (x *tx) misfire(op *jobpb.FireSchedule) string {
 const maxOffsetS = 24 * 60 * 60
 
 // startNow starts a run out of turn, planned for this very moment: whatever the
-// overlap, and also while the schedule is paused.
+// overlap, and also while the schedule is paused. One that is asked for again by its
+// key is not started again.
 func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) error {
+	if op.Key != "" {
+		if again, err := x.startedNow(s, job.KeyedRunID(s.name, op.Key), r); again || err != nil {
+			return err
+		}
+	}
+	x.touchSchedule(s)
 	run := &jobpb.ScheduledRun{PlannedMs: x.clock(), OffsetS: op.Runs[0].OffsetS}
 	_, made, err := x.startRun(s, op, run)
 	if err != nil || !x.replies {
@@ -210,6 +218,25 @@ func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) erro
 	r.Code, r.Message = made.Code, made.Message
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = made.Seq, made.Id, made.State, made.DueMs, made.Revision, made.Existing
 	return nil
+}
+
+// startedNow says whether there is a job of the id already, or was one that the
+// schedule still remembers, and answers with it.
+func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
+	old, err := x.jobByID(id)
+	if err != nil {
+		return false, err
+	}
+	if old != nil {
+		return true, x.addAgain(&jobpb.Add{Id: id, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
+	}
+	for _, past := range s.state.Past {
+		if past.Id == id {
+			r.Seq, r.Id, r.DueMs, r.Existing = past.Seq, id, past.PlannedMs, true
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // startRun adds the job of a run, unless the last one is still to be done and that
@@ -235,6 +262,9 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 		outOfTurn = st.Runs + 1
 	}
 	add.Id = job.RunID(s.name, run.PlannedMs, outOfTurn)
+	if op.Key != "" {
+		add.Id = job.KeyedRunID(s.name, op.Key)
+	}
 	add.Body = job.RunBody(add.Body, s.name, run, st.Runs+1)
 	add.IfExists = jobpb.IfExists_IF_EXISTS_KEEP
 	add.DueMs = run.PlannedMs

@@ -143,6 +143,36 @@ func TestOverlappingRunsAreSkippedUntilTheLastIsDone(t *testing.T) {
 	require.Equal(t, []uint64{4, 2}, []uint64{st.Runs, st.Skipped})
 }
 
+// As after an answer that was lost.
+func TestARunOutOfTurnThatIsAskedForAgainByItsKeyIsOneRun(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(opPut("s", everySchedule("x")))
+	now := func(key string) *jobpb.Result {
+		return r.one(opFire(&jobpb.FireSchedule{Name: "s", Now: true, Key: key, Runs: []*jobpb.ScheduledRun{{}}}))
+	}
+	first := now("k")
+	require.Equal(t, []any{"s@now-k", false}, []any{first.Id, first.Existing})
+	r.now += 5
+	again := now("k")
+	require.Equal(t, []any{first.Seq, first.Id, first.DueMs, true}, []any{again.Seq, again.Id, again.DueMs, again.Existing})
+	require.False(t, now("other").Existing)
+	r.one(opDelete(byID("s@now-k")))
+	again = now("k")
+	require.Equal(t, []any{first.Seq, jobpb.State_STATE_NONE, true}, []any{again.Seq, again.State, again.Existing}, "the job has gone, but the run is remembered")
+	st := r.schedule("s").State
+	require.EqualValues(t, 2, st.Runs)
+	require.Len(t, st.Past, 2)
+	for range job.PastRuns {
+		require.False(t, now("").Existing)
+	}
+	require.False(t, now("k").Existing, "of so many later runs it was not the last 20 any more")
+	require.Equal(t, jobpb.Code_INVALID, now(strings.Repeat("k", job.MaxRunKeyBytes+1)).Code)
+	longest := strings.Repeat("s", job.MaxScheduleNameBytes)
+	r.one(opPut(longest, everySchedule("x")))
+	run := &jobpb.FireSchedule{Name: longest, Now: true, Key: strings.Repeat("k", job.MaxRunKeyBytes), Runs: []*jobpb.ScheduledRun{{}}}
+	require.Equal(t, jobpb.Code_OK, r.one(opFire(run)).Code, "an id has room for both")
+}
+
 // A topic may keep what was finished for a while; it is done all the same.
 func TestARetainedJobIsDone(t *testing.T) {
 	r := newRig(t, Options{})

@@ -113,6 +113,7 @@ const (
 	// grow by it with every change.
 	MaxSchedules         = 10_000
 	MaxScheduleNameBytes = 150
+	MaxRunKeyBytes       = 40
 	MaxScheduleBodyBytes = 64 << 10
 	MaxSpecBytes         = 200
 	MaxScheduleListBytes = 4 << 20 // a page of them ends past it

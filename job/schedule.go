@@ -76,6 +76,18 @@ func RunID(schedule string, plannedMS int64, number uint64) string {
 	return id
 }
 
+// KeyedRunID is the id of the job of a run out of turn that its caller has given a
+// key. No instant begins so, so no planned run has the same.
+func KeyedRunID(schedule, key string) string { return schedule + "@now-" + key }
+
+// CheckRunKey checks the key of a run out of turn. It becomes a part of an id.
+func CheckRunKey(field, key string) error {
+	if len(key) > MaxRunKeyBytes {
+		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(key), MaxRunKeyBytes)
+	}
+	return CheckID(field, key)
+}
+
 // FormatInstant writes Unix milliseconds as RFC 3339, in a zone that many seconds
 // from UTC, with a fraction only where there is one.
 func FormatInstant(ms int64, offset int32) string {

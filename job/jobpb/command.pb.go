@@ -4806,6 +4806,7 @@ type FireSchedule struct {
 	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                         // one run out of turn, planned for this moment; of it only offset_s counts
 	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`                                  // why the leader cannot work out the instants: pause the schedule
 	Entropy       uint64                 `protobuf:"fixed64,10,opt,name=entropy,proto3" json:"entropy,omitempty"`                               // random; what the jitter is made of
+	Key           string                 `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`                                         // with now: the caller's, which makes a repeated request one run; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4908,6 +4909,13 @@ func (x *FireSchedule) GetEntropy() uint64 {
 		return x.Entropy
 	}
 	return 0
+}
+
+func (x *FireSchedule) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
 }
 
 // ScheduledRun is one run to start.
@@ -5671,7 +5679,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x0eDeleteSchedule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vif_revision\x18\x02 \x01(\x04R\n" +
-	"ifRevision\"\xad\x02\n" +
+	"ifRevision\"\xbf\x02\n" +
 	"\fFireSchedule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12$\n" +
@@ -5683,7 +5691,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x03now\x18\b \x01(\bR\x03now\x12\x18\n" +
 	"\atrouble\x18\t \x01(\tR\atrouble\x12\x18\n" +
 	"\aentropy\x18\n" +
-	" \x01(\x06R\aentropy\"H\n" +
+	" \x01(\x06R\aentropy\x12\x10\n" +
+	"\x03key\x18\v \x01(\tR\x03key\"H\n" +
 	"\fScheduledRun\x12\x1d\n" +
 	"\n" +
 	"planned_ms\x18\x01 \x01(\x03R\tplannedMs\x12\x19\n" +
