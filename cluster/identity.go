@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +16,7 @@ import (
 )
 
 // identityVersion is the version of the data directory's layout.
-const identityVersion = 1
+const identityVersion = 2
 
 const (
 	incarnationBytes = 8
@@ -29,6 +31,7 @@ type identity struct {
 	NodeID      string `json:"node_id"`
 	Incarnation string `json:"incarnation"`
 	Left        bool   `json:"left,omitempty"` // the node left its cluster for good
+	Sum         string `json:"sum"`            // CRC-32C of the rest, in hexadecimal digits
 }
 
 func (i identity) serverID() string { return i.NodeID + "." + i.Incarnation }
@@ -86,8 +89,10 @@ func (d *dataDir) load(nodeID string) error {
 		return fmt.Errorf("%s is damaged (%w): move the directory away, and the node will rejoin as a new member", d.file(), err)
 	}
 	switch {
-	case d.id.Version != identityVersion:
-		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by a newer release", d.path, d.id.Version, identityVersion)
+	case d.id.Version > identityVersion:
+		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by a newer release. If none has run here, %s is damaged; %s", d.path, d.id.Version, identityVersion, d.file(), wayOut(d.path))
+	case d.id.Version < identityVersion:
+		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by an older release; %s", d.path, d.id.Version, identityVersion, wayOut(d.path))
 	case d.id.NodeID != nodeID:
 		return fmt.Errorf("data directory %s belongs to node %q, but --node-id is %q", d.path, d.id.NodeID, nodeID)
 	case d.id.Left:
@@ -96,8 +101,20 @@ func (d *dataDir) load(nodeID string) error {
 	return nil
 }
 
-// decodeIdentity reads what save wrote. Of another version it promises nothing but
-// the version.
+// encode is the one form in which an identity stands in its file.
+func (i identity) encode() ([]byte, error) {
+	i.Sum = ""
+	rest, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	i.Sum = fmt.Sprintf("%08x", crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
+	data, err := json.MarshalIndent(i, "", "  ")
+	return append(data, '\n'), err
+}
+
+// decodeIdentity reads what encode made, and nothing else. Of another version it
+// promises nothing but the version.
 func decodeIdentity(data []byte) (identity, error) {
 	if len(data) > maxIdentity {
 		return identity{}, fmt.Errorf("it has more than %d bytes", maxIdentity)
@@ -109,20 +126,29 @@ func decodeIdentity(data []byte) (identity, error) {
 	if id.Version < 1 {
 		return identity{}, errors.New("it has no version")
 	}
-	if raw, err := hex.DecodeString(id.Incarnation); id.Version == identityVersion &&
-		(err != nil || hex.EncodeToString(raw) != id.Incarnation || len(raw) != incarnationBytes) {
+	if id.Version != identityVersion {
+		return id, nil
+	}
+	if raw, err := hex.DecodeString(id.Incarnation); err != nil || hex.EncodeToString(raw) != id.Incarnation || len(raw) != incarnationBytes {
 		return identity{}, fmt.Errorf("its incarnation is %.40q, which is not %d hexadecimal digits", id.Incarnation, 2*incarnationBytes)
+	}
+	whole, err := id.encode()
+	if err != nil {
+		return identity{}, err
+	}
+	if !bytes.Equal(whole, data) {
+		return identity{}, errors.New("it is not as it was written")
 	}
 	return id, nil
 }
 
 // save writes the identity durably: whole or not at all.
 func (d *dataDir) save() error {
-	data, err := json.MarshalIndent(d.id, "", "  ")
+	data, err := d.id.encode()
 	if err != nil {
 		return err
 	}
-	if err := writeDurably(d.file(), append(data, '\n')); err != nil {
+	if err := writeDurably(d.file(), data); err != nil {
 		return fmt.Errorf("write the node's identity: %w", err)
 	}
 	return nil

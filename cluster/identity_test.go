@@ -9,22 +9,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const goodIdentity = `{"version": 1, "node_id": "n1", "incarnation": "0123456789abcdef"}`
+// identityText is an identity as it stands in its file.
+func identityText(t testing.TB, change func(*identity)) string {
+	i := identity{Version: identityVersion, NodeID: "n1", Incarnation: "0123456789abcdef"}
+	change(&i)
+	data, err := i.encode()
+	require.NoError(t, err)
+	return string(data)
+}
 
 func TestIdentityIsRefused(t *testing.T) {
+	good := identityText(t, func(*identity) {})
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":                    {"", "is damaged"},
-		"cut short":                {goodIdentity[:30], "is damaged"},
-		"goes on behind its end":   {goodIdentity + "{}", "is damaged"},
+		"cut short":                {good[:30], "is damaged"},
+		"goes on behind its end":   {good + "{}", "is damaged"},
 		"zeros":                    {strings.Repeat("\x00", 80), "is damaged"},
 		"null":                     {"null", "is damaged"},
-		"without an incarnation":   {`{"version": 1, "node_id": "n1"}`, "is damaged"},
-		"of a damaged incarnation": {strings.Replace(goodIdentity, "abcdef", "abcd\\u0000f", 1), "is damaged"},
-		"of a shorter incarnation": {strings.Replace(goodIdentity, "abcdef", "", 1), "is damaged"},
-		"of another node":          {strings.Replace(goodIdentity, "n1", "n2", 1), `belongs to node "n2"`},
-		"of a newer release":       {strings.Replace(goodIdentity, "1", "2", 1), "newer release"},
-		"of a node that left":      {strings.Replace(goodIdentity, "}", `, "left": true}`, 1), "has left"},
-		"larger than any identity": {goodIdentity + strings.Repeat(" ", maxIdentity), "is damaged"},
+		"without an incarnation":   {identityText(t, func(i *identity) { i.Incarnation = "" }), "is damaged"},
+		"of a damaged incarnation": {strings.Replace(good, "abcdef", "abcd\\u0000f", 1), "is damaged"},
+		"of a shorter incarnation": {identityText(t, func(i *identity) { i.Incarnation = "0123456789" }), "is damaged"},
+		"of another node":          {identityText(t, func(i *identity) { i.NodeID = "n2" }), `belongs to node "n2"`},
+		"of a newer release":       {identityText(t, func(i *identity) { i.Version++ }), "newer release"},
+		"of an older release":      {identityText(t, func(i *identity) { i.Version-- }), "older release"},
+		"of another name by a bit": {strings.Replace(good, "n1", "n3", 1), "is damaged"},
+		"of a node that left":      {identityText(t, func(i *identity) { i.Left = true }), "has left"},
+		"larger than any identity": {good + strings.Repeat(" ", maxIdentity), "is damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -38,7 +48,7 @@ func TestIdentityIsRefused(t *testing.T) {
 // What node.json holds is an identity or is refused; one that is taken gives the
 // node a server id of the one form there is.
 func FuzzIdentity(f *testing.F) {
-	for _, s := range []string{goodIdentity, "null", `{"version":1,"node_id":"n1","incarnation":""}`, `{"version":1,"version":2}`, goodIdentity + "\n"} {
+	for _, s := range []string{identityText(f, func(*identity) {}), "null", `{"version":1,"node_id":"n1","incarnation":""}`, `{"version":1,"version":2}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
