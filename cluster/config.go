@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/diskspace"
@@ -44,12 +45,20 @@ type Config struct {
 	Left func()
 
 	// For tests: the free and total bytes of the disk, a log that stands before
-	// the real one, other times than the default ones, and how often members are
-	// looked at.
+	// the real one, other times than the default ones, how often members are looked
+	// at, and the sizes of files.
 	measureDisk func(dir string) (free, total uint64, err error)
 	wrapLog     func(raft.LogStore) raft.LogStore
 	timing      Timing
 	membership  membership.Timing
+	files       files
+}
+
+// files says how a shard keeps what it keeps; zero values are the defaults.
+type files struct {
+	segmentBytes  int    // of the Raft log
+	memTableBytes uint64 // of the state
+	state         vfs.FS // below the state
 }
 
 // Timing of one shard. The defaults suit nodes within one region; all nodes of a

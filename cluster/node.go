@@ -79,7 +79,7 @@ func (n *Node) start() (err error) {
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
 		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
 		GaveWay: func() uint64 { return n.members.GaveWay() },
-		wrapLog: n.cfg.wrapLog,
+		wrapLog: n.cfg.wrapLog, files: n.cfg.files,
 	}); err != nil {
 		return err
 	}

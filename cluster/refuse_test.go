@@ -67,13 +67,13 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 			require.NoError(t, os.Rename(other.file(), file))
 		}, "belongs to the incarnation"},
 		"votes lost": {func(t *testing.T, dir string) {
-			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "stable.db")))
+			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "votes")))
 		}, "votes have come to term 0"},
 		"votes cut off": {func(t *testing.T, dir string) {
-			require.NoError(t, os.Truncate(filepath.Join(dir, shard, "raft", "stable.db"), 5000))
-		}, "stable.db"},
+			require.NoError(t, os.Truncate(filepath.Join(dir, shard, "raft", "votes"), 10))
+		}, "votes: the file is damaged"},
 		"list of segments lost": {func(t *testing.T, dir string) {
-			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "wal", "wal-meta.db")))
+			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "wal", "segments")))
 		}, "list of segments"},
 		"state lost": {func(t *testing.T, dir string) {
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, shard, "fsm")))

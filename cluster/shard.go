@@ -49,6 +49,7 @@ type shardConfig struct {
 	Lead func(ctx context.Context)
 
 	wrapLog func(raft.LogStore) raft.LogStore // see Config
+	files   files
 }
 
 // Shard is everything that belongs to one Raft group on one node. Its exported
@@ -135,12 +136,13 @@ func (s *Shard) openStores() (err error) {
 		return err
 	}
 	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
-		Fatal: s.fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog,
+		Fatal: s.fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog, SegmentBytes: s.cfg.files.segmentBytes,
 	}); err != nil {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
 		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.fatal, Point: hook.Point,
+		FS: s.cfg.files.state, MemTableBytes: s.cfg.files.memTableBytes,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)
 	}

@@ -106,7 +106,7 @@ func TestAMappedFileShowsWhatIsWritten(t *testing.T) {
 	f, err := os.Create(filepath.Join(d.Path(), "map"))
 	require.NoError(t, err)
 	write(t, f, "before")
-	// Read-only and shared, as bbolt maps its file. The pages are faulted in by
+	// Read-only and shared. The pages are faulted in by
 	// a system call: a fault in Go code could stop this process, which has to
 	// answer it.
 	m, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)

@@ -27,8 +27,8 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"log", "shard-0/raft/wal/*.wal"},
-		{"log-list", "shard-0/raft/wal/wal-meta.db"},
-		{"votes", "shard-0/raft/stable.db"},
+		{"log-list", "shard-0/raft/wal/segments"},
+		{"votes", "shard-0/raft/votes"},
 		{"table", "shard-0/fsm/gen-*/*.sst"},
 		{"manifest", "shard-0/fsm/gen-*/MANIFEST-*"},
 		{"marker", "shard-0/fsm/gen-*/marker.manifest.*"},

@@ -202,7 +202,7 @@ func TestAYoungClusterSurvivesALossOfPower(t *testing.T) {
 		require.NoError(t, e.Disks.Of(n.ID).PowerLoss(1, 0))
 		_, err := os.Stat(filepath.Join(e.Disks.Of(n.ID).Files(), "node.json"))
 		require.NoError(t, err, "%s was there when it answered", n.ID)
-		_, err = os.Stat(filepath.Join(e.Disks.Of(n.ID).Files(), "shard-0", "raft", "stable.db"))
+		_, err = os.Stat(filepath.Join(e.Disks.Of(n.ID).Files(), "shard-0", "raft", "votes"))
 		require.NoError(t, err, "%s was there when it answered", n.ID)
 	}
 	require.NoError(t, e.Return(context.Background(), e.Cluster.Nodes()...))

@@ -1,9 +1,11 @@
 // Package logstore keeps a shard's Raft log and its votes on disk, and ends the
 // process when the disk can no longer be trusted.
 //
-// Open decides which libraries do it: raft-wal holds the log (one sync an
-// append, truncation that costs nothing later), raft-boltdb the few values Raft
-// needs besides (term and vote). BenchmarkAppend compares the two as a log.
+// raft-wal holds the log: one sync an append, and truncation that costs nothing
+// later. BenchmarkAppend compares it with raft-boltdb. Its list of segments, and
+// term and vote, are small files with a checksum (record.go). They were bbolt files
+// before: there a flipped bit could take back a vote or the end of the log without
+// a word, and some damage ended the process inside of bbolt.
 //
 // Both stores are fail-stop (failstop.go). Raft answers a failed write by going
 // on, but after one failed sync nobody knows what is on the disk, and a later
@@ -15,7 +17,7 @@
 //
 // A vote is two writes in Raft, the term and then the candidate. A crash in
 // between could leave the new term with the old candidate and let the node vote
-// twice. Here the term waits in memory and both go to disk as one record
+// twice. Here the term waits in memory and all go to disk as one record
 // (vote.go).
 //
 // What is truncated at the log's start stays readable while its segment exists:

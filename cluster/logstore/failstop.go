@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
 	"tarry/internal/hook"
 )
@@ -92,7 +91,7 @@ func (s *failStop) read(store, op string, f func() error) error {
 		return err
 	}
 	err := f()
-	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, raftboltdb.ErrKeyNotFound) {
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, errNotFound) {
 		return err
 	}
 	return s.latch(fmt.Errorf("%s: %s: %w", store, op, err))

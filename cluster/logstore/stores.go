@@ -3,10 +3,10 @@ package logstore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
@@ -25,19 +25,19 @@ type Options struct {
 	// Wrap, when not nil, is put around the log below the fail-stop: tests make
 	// a slow one of it.
 	Wrap func(raft.LogStore) raft.LogStore
+	// SegmentBytes is the size of one segment of the log; 0: its default, 64 MiB.
+	SegmentBytes int
 	// Disk replaces the files below the directory; nil: none does.
 	Disk *Disk
 }
 
 const defaultHungAfter = 10 * time.Second
 
-// lockWait is how long Open waits for another process to let go of the files.
-const lockWait = time.Second
-
 // Names below the directory. They are on disk.
 const (
-	logDir     = "wal"
-	stableFile = "stable.db"
+	logDir    = "wal"
+	listFile  = "segments" // below logDir
+	votesFile = "votes"
 )
 
 // Stores are a shard's log and stable store. All methods may be called from any
@@ -53,7 +53,7 @@ type Stores struct {
 }
 
 // Open opens the stores below dir, or makes fresh ones. It blocks while the tail
-// of the log is checked, and fails when another process has them open.
+// of the log is checked. No other process may have them open.
 func Open(dir string, o Options) (*Stores, error) {
 	if o.Fatal == nil {
 		return nil, errors.New("logstore: Options.Fatal is required")
@@ -79,27 +79,30 @@ func (s *Stores) open(dir string, o Options) error {
 			return err
 		}
 	}
-	s.closers = append(s.closers, disk.close)
+	votes, err := openVotes(record{disk.Records, dir, votesFile})
+	if err != nil {
+		return err
+	}
 	walDir := filepath.Join(dir, logDir)
-	if err := mendTail(walDir, disk); err != nil {
+	list, filer := segmentList{record{disk.Records, walDir, listFile}}, segment.NewFiler(walDir, disk.Segments)
+	if err := mendTail(list, filer); err != nil {
 		return fmt.Errorf("open the log in %s: %w", walDir, err)
 	}
-	log, err := wal.Open(walDir, wal.WithLogger(o.Logger),
-		wal.WithMetaStore(disk.Meta), wal.WithSegmentFiler(segment.NewFiler(walDir, disk.Segments)), wal.WithSegmentSize(disk.SegmentBytes))
+	log, err := wal.Open(walDir, wal.WithLogger(o.Logger), wal.WithMetaStore(list), wal.WithSegmentFiler(filer), wal.WithSegmentSize(o.SegmentBytes))
 	if err != nil {
 		return fmt.Errorf("open the log in %s: %w", walDir, err)
 	}
 	s.closers = append(s.closers, log.Close)
 	if o.Disk == nil {
 		// The libraries sync their files, not the names of these in dir.
-		if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		if err := errors.Join(syncDir(vfs.Default, dir), syncDir(vfs.Default, filepath.Dir(dir))); err != nil {
 			return fmt.Errorf("log directory: %w", err)
 		}
 	}
 	if o.Wrap != nil {
-		return s.wrap(o.Wrap(log), disk.Stable, o)
+		return s.wrap(o.Wrap(log), votes, o)
 	}
-	return s.wrap(log, disk.Stable, o)
+	return s.wrap(log, votes, o)
 }
 
 // wrap puts the stores behind the fail-stop.
@@ -110,7 +113,7 @@ func (s *Stores) wrap(log raft.LogStore, stable raft.StableStore, o Options) err
 	}
 	s.stop = &failStop{hungAfter: o.HungAfter, fatal: o.Fatal}
 	s.Log = &logStore{store: log, stop: s.stop, sizes: s.sizes, latency: &s.latency}
-	s.Stable = &stableStore{store: &voteStore{StableStore: stable}, stop: s.stop}
+	s.Stable = &stableStore{store: stable, stop: s.stop}
 	return nil
 }
 
@@ -135,12 +138,4 @@ func (s *Stores) closeFiles() error {
 	}
 	s.closers = nil
 	return err
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -53,14 +52,6 @@ func TestStoresKeepWhatTheyWereGiven(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-func TestOpenRefusesFilesInUse(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	defer s.Close()
-	_, err := Open(dir, Options{Fatal: func(error) {}})
-	require.ErrorContains(t, err, "in use by another process")
-}
-
 func TestClosedStoresRefuseWithoutAlarm(t *testing.T) {
 	s := open(t, t.TempDir())
 	require.NoError(t, s.Close())
@@ -75,7 +66,7 @@ func TestVoteIsOneRecord(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	_, err := s.Stable.GetUint64([]byte(keyVoteTerm))
-	require.EqualError(t, err, raftboltdb.ErrKeyNotFound.Error())
+	require.EqualError(t, err, "not found")
 	require.NoError(t, s.Stable.SetUint64([]byte(keyVoteTerm), 5))
 	require.NoError(t, s.Stable.Set([]byte(keyVoteCandidate), []byte("node-a")))
 	require.NoError(t, s.Stable.SetUint64([]byte(keyVoteTerm), 6)) // and here it dies
@@ -189,10 +180,10 @@ func TestFirstFailureStopsBothStores(t *testing.T) {
 func TestAbsenceIsNoFailure(t *testing.T) {
 	b := &broken{fail: map[string]error{}}
 	s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-	b.fail["get-log"], b.fail["get"] = raft.ErrLogNotFound, raftboltdb.ErrKeyNotFound
+	b.fail["get-log"], b.fail["get"] = raft.ErrLogNotFound, errNotFound
 	require.ErrorIs(t, s.Log.GetLog(1, new(raft.Log)), raft.ErrLogNotFound)
 	_, err := s.Stable.Get([]byte("k"))
-	require.ErrorIs(t, err, raftboltdb.ErrKeyNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.NoError(t, s.Err())
 }
 

@@ -16,9 +16,13 @@ import (
 // between it takes the segment up again, but as a sealed one, and refuses every
 // append ("segment is sealed"); the same happens when the seal itself was torn.
 // So the segment's entries are copied to a fresh one, which replaces it in the
-// list. It is called before the log is opened, and does nothing in other cases.
-func mendTail(dir string, d *Disk) (err error) {
-	list, err := d.Meta.Load(dir)
+// list. It is called before the log is opened, and does nothing in other cases but
+// check the list.
+func mendTail(meta types.MetaStore, filer *segment.Filer) (err error) {
+	list, err := meta.Load("")
+	if err == nil {
+		err = checkList(list, filer)
+	}
 	if err != nil || len(list.Segments) == 0 {
 		return err
 	}
@@ -26,7 +30,6 @@ func mendTail(dir string, d *Disk) (err error) {
 	if !tail.SealTime.IsZero() {
 		return nil
 	}
-	filer := segment.NewFiler(dir, d.Segments)
 	old, err := filer.RecoverTail(*tail)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it is made when the log is opened
@@ -38,12 +41,17 @@ func mendTail(dir string, d *Disk) (err error) {
 	if sealed, _, err := old.Sealed(); err != nil || !sealed {
 		return err
 	}
-	tail.ID, list.NextSegmentID = list.NextSegmentID, list.NextSegmentID+1
+	id := list.NextSegmentID
+	list.NextSegmentID++
+	if err := meta.CommitState(list); err != nil { // before there is a segment of that number
+		return err
+	}
+	tail.ID = id
 	tail.BaseIndex = max(tail.BaseIndex, tail.MinIndex)
 	if err := copySegment(filer, old, tail); err != nil {
 		return fmt.Errorf("copy the last segment: %w", err)
 	}
-	return d.Meta.CommitState(list) // the log removes what is not listed
+	return meta.CommitState(list) // the log removes what is not listed
 }
 
 // copyBytes is about what one append of a copy holds.
@@ -56,16 +64,6 @@ func copySegment(filer *segment.Filer, old types.SegmentWriter, info *types.Segm
 	last := old.LastIndex()
 	if last < info.BaseIndex {
 		return nil
-	}
-	// A copy that was cut short by another crash is in the way.
-	files, err := filer.List()
-	if err != nil {
-		return err
-	}
-	if base, there := files[info.ID]; there {
-		if err := filer.Delete(base, info.ID); err != nil {
-			return err
-		}
 	}
 	// The copy must not be full at once, or it would be sealed again.
 	size, err := segmentBytes(old, info.BaseIndex, last)

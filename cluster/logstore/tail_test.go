@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	walfs "github.com/hashicorp/raft-wal/fs"
-	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"github.com/stretchr/testify/require"
@@ -20,8 +20,7 @@ func openSmall(t *testing.T, dir string) *Stores {
 	t.Helper()
 	d, err := openDisk(dir)
 	require.NoError(t, err)
-	d.SegmentBytes = smallSegment
-	s, err := Open(dir, Options{Disk: d, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	s, err := Open(dir, Options{Disk: d, SegmentBytes: smallSegment, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	require.NoError(t, err)
 	return s
 }
@@ -31,10 +30,8 @@ func openSmall(t *testing.T, dir string) *Stores {
 func sealTail(t *testing.T, dir string, seal func(types.SegmentWriter, uint64)) {
 	t.Helper()
 	walDir := filepath.Join(dir, logDir)
-	meta := new(metadb.BoltMetaDB)
-	list, err := meta.Load(walDir)
+	list, err := segmentList{record{vfs.Default, walDir, listFile}}.Load("")
 	require.NoError(t, err)
-	require.NoError(t, meta.Close())
 	w, err := segment.NewFiler(walDir, walfs.New()).RecoverTail(list.Segments[len(list.Segments)-1])
 	require.NoError(t, err)
 	seal(w, w.LastIndex()+1)

@@ -2,78 +2,135 @@ package logstore
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/hashicorp/raft"
 )
 
-// The keys under which Raft asks for its last vote, and the key under which both
-// halves are kept together. The last one is on disk.
+// The keys under which Raft asks for its term and for the two halves of its last
+// vote.
 const (
+	keyTerm          = "CurrentTerm"
 	keyVoteTerm      = "LastVoteTerm"
 	keyVoteCandidate = "LastVoteCand"
-	keyVote          = "Vote"
 )
 
-// voteStore keeps a vote as one record: 8 bytes of term, then the candidate.
-// Raft sets the term first and counts on neither half before both calls have
-// returned, so the term may wait in memory until the candidate comes.
-type voteStore struct {
-	raft.StableStore
+// errNotFound is what Raft wants to hear of an absent value: it compares the text.
+var errNotFound = errors.New("not found")
 
-	mu   sync.Mutex
-	term uint64 // staged by SetUint64, written by Set
+// votes keeps term and vote as one record: 8 bytes of term, 8 of the term of the
+// last vote, then its candidate. Raft sets the term of a vote first and counts on
+// neither half before both calls have returned, so that term may wait in memory
+// until the candidate comes. Raft knows no other keys.
+type votes struct {
+	file record
+
+	mu     sync.Mutex
+	held   ballot // what is on disk
+	staged uint64 // the term of a vote whose candidate has not come
 }
 
-func (v *voteStore) SetUint64(key []byte, value uint64) error {
-	if string(key) != keyVoteTerm {
-		return v.StableStore.SetUint64(key, value)
+type ballot struct {
+	term, voteTerm uint64
+	candidate      []byte // nil before the first vote
+}
+
+var _ raft.StableStore = (*votes)(nil)
+
+func openVotes(file record) (*votes, error) {
+	v := &votes{file: file}
+	data, err := file.load()
+	if there, err := exists(err); !there {
+		return v, err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.term = value
+	if v.held, err = decodeBallot(data); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", file.path(), ErrRecordDamaged, err)
+	}
+	return v, nil
+}
+
+func (b ballot) encode() []byte {
+	data := binary.BigEndian.AppendUint64(nil, b.term)
+	return append(binary.BigEndian.AppendUint64(data, b.voteTerm), b.candidate...)
+}
+
+func decodeBallot(data []byte) (b ballot, err error) {
+	if len(data) < 16 {
+		return b, fmt.Errorf("it holds %d bytes, want 16 or more", len(data))
+	}
+	b = ballot{term: binary.BigEndian.Uint64(data), voteTerm: binary.BigEndian.Uint64(data[8:])}
+	if len(data) > 16 {
+		b.candidate = data[16:]
+	}
+	if (b.voteTerm == 0) != (b.candidate == nil) {
+		return ballot{}, fmt.Errorf("it holds a vote in term %d for %q", b.voteTerm, b.candidate)
+	}
+	return b, nil
+}
+
+// write makes b durable. It is called under mu.
+func (v *votes) write(b ballot) error {
+	if err := v.file.store(b.encode()); err != nil {
+		return err
+	}
+	v.held = b
 	return nil
 }
 
-func (v *voteStore) Set(key, value []byte) error {
-	if string(key) != keyVoteCandidate {
-		return v.StableStore.Set(key, value)
-	}
+func (v *votes) SetUint64(key []byte, value uint64) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.term == 0 {
-		return fmt.Errorf("stable store: %s was set without %s before it", keyVoteCandidate, keyVoteTerm)
+	switch string(key) {
+	case keyVoteTerm:
+		v.staged = value
+		return nil
+	case keyTerm:
+		b := v.held
+		b.term = value
+		return v.write(b)
 	}
-	record := binary.BigEndian.AppendUint64(nil, v.term)
-	v.term = 0
-	return v.StableStore.Set([]byte(keyVote), append(record, value...))
+	return fmt.Errorf("there is no number %q to set", key)
 }
 
-func (v *voteStore) GetUint64(key []byte) (uint64, error) {
-	if string(key) != keyVoteTerm {
-		return v.StableStore.GetUint64(key)
+func (v *votes) Set(key, value []byte) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case string(key) != keyVoteCandidate:
+		return fmt.Errorf("there is no value %q to set", key)
+	case v.staged == 0:
+		return fmt.Errorf("%s was set without %s before it", keyVoteCandidate, keyVoteTerm)
+	case len(value) == 0:
+		return fmt.Errorf("%s is empty", keyVoteCandidate)
 	}
-	term, _, err := v.vote()
-	return term, err
+	b := ballot{term: v.held.term, voteTerm: v.staged, candidate: append([]byte(nil), value...)}
+	v.staged = 0
+	return v.write(b)
 }
 
-func (v *voteStore) Get(key []byte) ([]byte, error) {
-	if string(key) != keyVoteCandidate {
-		return v.StableStore.Get(key)
+func (v *votes) GetUint64(key []byte) (uint64, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	value := uint64(0)
+	switch string(key) {
+	case keyTerm:
+		value = v.held.term
+	case keyVoteTerm:
+		value = v.held.voteTerm
 	}
-	_, candidate, err := v.vote()
-	return candidate, err
+	if value == 0 {
+		return 0, errNotFound
+	}
+	return value, nil
 }
 
-// vote reads the last vote that is on disk.
-func (v *voteStore) vote() (term uint64, candidate []byte, err error) {
-	record, err := v.StableStore.Get([]byte(keyVote))
-	if err != nil {
-		return 0, nil, err
+func (v *votes) Get(key []byte) ([]byte, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if string(key) != keyVoteCandidate || v.held.candidate == nil {
+		return nil, errNotFound
 	}
-	if len(record) < 8 {
-		return 0, nil, fmt.Errorf("stable store: the vote record has %d bytes, want 8 or more", len(record))
-	}
-	return binary.BigEndian.Uint64(record), record[8:], nil
+	return append([]byte(nil), v.held.candidate...), nil
 }

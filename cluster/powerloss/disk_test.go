@@ -1,17 +1,13 @@
 package powerloss
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
-	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/hashicorp/raft-wal/types"
 )
 
@@ -139,105 +135,4 @@ func (s *segment) Sync() error {
 	}
 	s.fresh = false
 	return syncDir(s.fs, s.dir)
-}
-
-// cell is a file that is replaced whole, in one durable step.
-type cell struct {
-	fs        vfs.FS
-	dir, name string
-}
-
-// load decodes the cell into v, which stays as it is when there is no file.
-func (c cell) load(v any) error {
-	f, err := c.fs.Open(c.fs.PathJoin(c.dir, c.name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	data, err := io.ReadAll(f)
-	return errors.Join(err, f.Close(), json.Unmarshal(data, v))
-}
-
-func (c cell) store(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	path := c.fs.PathJoin(c.dir, c.name)
-	f, err := c.fs.Create(path+".tmp", vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = c.fs.Rename(path+".tmp", path)
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(c.fs, c.dir)
-}
-
-// metaStore keeps the log's list of segments.
-type metaStore struct{ cell }
-
-func (m metaStore) Load(string) (s types.PersistentState, err error) { return s, m.load(&s) }
-func (m metaStore) CommitState(s types.PersistentState) error        { return m.store(s) }
-func (metaStore) GetStable([]byte) ([]byte, error)                   { return nil, errors.New("not used") }
-func (metaStore) SetStable(_, _ []byte) error                        { return errors.New("not used") }
-func (metaStore) Close() error                                       { return nil }
-
-// stableStore keeps term and vote.
-type stableStore struct {
-	cell
-	mu      sync.Mutex
-	bytes   map[string][]byte
-	numbers map[string]uint64
-}
-
-type stableFile struct {
-	Bytes   map[string][]byte
-	Numbers map[string]uint64
-}
-
-func openStable(c cell) (*stableStore, error) {
-	f := stableFile{Bytes: map[string][]byte{}, Numbers: map[string]uint64{}}
-	err := c.load(&f)
-	return &stableStore{cell: c, bytes: f.Bytes, numbers: f.Numbers}, err
-}
-
-func (s *stableStore) Set(key, value []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bytes[string(key)] = slices.Clone(value)
-	return s.store(stableFile{s.bytes, s.numbers})
-}
-
-func (s *stableStore) SetUint64(key []byte, value uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.numbers[string(key)] = value
-	return s.store(stableFile{s.bytes, s.numbers})
-}
-
-func (s *stableStore) Get(key []byte) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.bytes[string(key)]; ok {
-		return v, nil
-	}
-	return nil, raftboltdb.ErrKeyNotFound
-}
-
-func (s *stableStore) GetUint64(key []byte) (uint64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.numbers[string(key)]; ok {
-		return v, nil
-	}
-	return 0, raftboltdb.ErrKeyNotFound
 }

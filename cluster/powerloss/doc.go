@@ -16,10 +16,6 @@
 // the schedule; goroutines still interleave as they like, so a seed repeats a
 // schedule and not every step of a run.
 //
-// What it leaves out: the two bbolt files (the votes, and the log's list of
-// segments) are modelled by files that are replaced in one durable step, because
-// bbolt writes to real files only.
-//
 //	go test ./cluster/powerloss -timeout 30m -powerloss.rounds 2000
 //	go test ./cluster/powerloss -run Nothing -powerloss.seed 17 -powerloss.rounds 1
 package powerloss

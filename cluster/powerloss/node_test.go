@@ -45,17 +45,14 @@ func (l *life) openStores() error {
 			return err
 		}
 	}
-	stable, err := openStable(cell{l.disk, dir, "stable"})
-	if err != nil {
-		return err
-	}
 	var files types.VFS = segments{l.disk}
 	if l.s.unsynced {
 		files = logstore.Unsynced(files)
 	}
-	if l.stores, err = logstore.Open(dir, logstore.Options{Fatal: l.fatal, Disk: &logstore.Disk{
-		Segments: files, Meta: metaStore{cell{l.disk, walDir, "meta"}}, Stable: stable, SegmentBytes: 64 << 10,
-	}}); err != nil {
+	var err error
+	if l.stores, err = logstore.Open(dir, logstore.Options{
+		Fatal: l.fatal, SegmentBytes: 64 << 10, Disk: &logstore.Disk{Segments: files, Records: l.disk},
+	}); err != nil {
 		return err
 	}
 	l.machine, err = fsm.Open("fsm", fsm.Options{FS: l.disk, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, OnFatal: l.fatal})

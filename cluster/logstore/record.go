@@ -1,0 +1,102 @@
+package logstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// record is a small file that is replaced whole, durably and in one step: after a
+// crash it holds what it held before or what it was to hold. On disk it is the
+// version, the payload, and the CRC-32C of both and of the file's name, so that a
+// flipped bit, a cut, or another file in its place is found. One goroutine at a
+// time uses it.
+type record struct {
+	fs        vfs.FS
+	dir, name string
+}
+
+const (
+	recordVersion = 1
+	maxRecord     = 16 << 20 // bytes, far above what a list of segments takes
+)
+
+// ErrRecordDamaged is wrapped by the error of a record that is other than it was
+// written.
+var ErrRecordDamaged = errors.New("the file is damaged")
+
+func (r record) path() string { return r.fs.PathJoin(r.dir, r.name) }
+
+func (r record) sum(content []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(r.name), sumTable), sumTable, content)
+}
+
+// load returns what the record holds; fs.ErrNotExist before the first store.
+func (r record) load() ([]byte, error) {
+	f, err := r.fs.Open(r.path())
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", r.path(), err)
+	}
+	end := len(data) - crc32.Size
+	switch {
+	case end < 1 || len(data) > maxRecord:
+		return nil, fmt.Errorf("%s: %w: it has %d bytes", r.path(), ErrRecordDamaged, len(data))
+	case binary.BigEndian.Uint32(data[end:]) != r.sum(data[:end]):
+		return nil, fmt.Errorf("%s: %w: its checksum is wrong", r.path(), ErrRecordDamaged)
+	case data[0] != recordVersion:
+		return nil, fmt.Errorf("%s has format %d, and this release knows only %d: another release wrote it", r.path(), data[0], recordVersion)
+	}
+	return data[1:end], nil
+}
+
+// store replaces what the record holds. It blocks for the disk.
+func (r record) store(payload []byte) error {
+	data := append([]byte{recordVersion}, payload...)
+	data = binary.BigEndian.AppendUint32(data, r.sum(data))
+	if len(data) > maxRecord {
+		return fmt.Errorf("write %s: %d bytes are more than %d", r.path(), len(data), maxRecord)
+	}
+	tmp := r.path() + ".tmp"
+	f, err := r.fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		if _, err = f.Write(data); err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
+	}
+	if err == nil {
+		err = r.fs.Rename(tmp, r.path())
+	}
+	if err == nil {
+		err = syncDir(r.fs, r.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", r.path(), err)
+	}
+	return nil
+}
+
+// exists tells a record that was never stored from one that cannot be read.
+func exists(err error) (bool, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func syncDir(fsys vfs.FS, path string) error {
+	d, err := fsys.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
