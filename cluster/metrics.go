@@ -16,6 +16,7 @@ type shardMetrics struct {
 	batchOps      prometheus.Histogram
 	batchBytes    prometheus.Histogram
 	lateness      prometheus.Histogram
+	runLateness   prometheus.Histogram
 	delivered     prometheus.Counter
 	elections     prometheus.Counter
 }
@@ -36,12 +37,15 @@ func newShardMetrics(r prometheus.Registerer) *shardMetrics {
 		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tarry_delivery_lateness_seconds", Help: "Time from a job's due instant to its first reservation, on this leader.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 20)}),
+		runLateness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "tarry_schedule_lateness_seconds", Help: "Time from a scheduled run's planned instant until it was started or skipped, on this leader; runs made good are late by the time they were missed.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 20)}),
 		delivered: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tarry_deliveries_total", Help: "Jobs handed to consumers by this leader; those reserved by their id: by the node that was asked."}),
 		elections: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tarry_leaderships_total", Help: "Times this node became the leader."}),
 	}
-	r.MustRegister(m.commitSeconds, m.unknown, m.batchOps, m.batchBytes, m.lateness, m.delivered, m.elections)
+	r.MustRegister(m.commitSeconds, m.unknown, m.batchOps, m.batchBytes, m.lateness, m.runLateness, m.delivered, m.elections)
 	return m
 }
 
@@ -69,4 +73,17 @@ func (m *shardMetrics) handedOut(jobs []*jobpb.Reserved, now time.Time) {
 		}
 	}
 	m.delivered.Add(float64(len(jobs)))
+}
+
+// fired measures the lateness of the runs that the state machine took.
+func (m *shardMetrics) fired(ops []*jobpb.Op, results []*jobpb.Result, now time.Time) {
+	ms := now.UnixMilli()
+	for i, r := range results {
+		if r.Code != jobpb.Code_OK {
+			continue
+		}
+		for _, run := range ops[i].GetFireSchedule().GetRuns() {
+			m.runLateness.Observe(float64(max(ms-run.PlannedMs, 0)) / 1000)
+		}
+	}
 }

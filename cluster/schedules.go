@@ -51,6 +51,7 @@ func (s scheduler) Advance(ctx context.Context) error {
 		if o.err != nil {
 			return o.err
 		}
+		s.metrics.fired(ops, o.results, s.Now())
 		return s.fired(o.results)
 	case <-ctx.Done():
 		return ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"tarry/fsm"
@@ -35,6 +36,14 @@ func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
 	info, err := f.Schedule(t.Context(), "tick", false)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, info.State.Runs, uint64(2))
+	c.eventually(func() bool {
+		measured := uint64(0)
+		for _, n := range c.nodes {
+			count, _ := runLateness(t, n.Metrics())
+			measured += count
+		}
+		return measured >= info.State.Runs
+	}, "each run's lateness is measured")
 	_, err = f.Schedule(t.Context(), "none", false)
 	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
 	list, err := f.Schedules(t.Context(), "", 10, false)
@@ -44,6 +53,38 @@ func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
 	list, err = f.Schedules(t.Context(), "other", 10, true)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
+}
+
+// runLateness is how many runs were measured, and their lateness together.
+func runLateness(t *testing.T, from prometheus.Gatherer) (count uint64, seconds float64) {
+	families, err := from.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "tarry_schedule_lateness_seconds" {
+			h := f.GetMetric()[0].GetHistogram()
+			return h.GetSampleCount(), h.GetSampleSum()
+		}
+	}
+	t.Fatal("there is no such metric")
+	return 0, 0
+}
+
+func TestTheLatenessOfRunsIsMeasuredFromTheirPlannedInstants(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := newShardMetrics(registry)
+	fire := func(planned ...int64) *jobpb.Op {
+		op := &jobpb.FireSchedule{}
+		for _, ms := range planned {
+			op.Runs = append(op.Runs, &jobpb.ScheduledRun{PlannedMs: ms})
+		}
+		return &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: op}}
+	}
+	ops := []*jobpb.Op{fire(1000, 2000), fire(), fire(500), fire(3000)}
+	refused := &jobpb.Result{Code: jobpb.Code_CONDITION_FAILED}
+	m.fired(ops, []*jobpb.Result{{}, {}, refused, {}}, time.UnixMilli(2500))
+	count, seconds := runLateness(t, registry)
+	require.EqualValues(t, 3, count, "one that was refused is planned anew")
+	require.InDelta(t, 1.5+0.5, seconds, 1e-9, "one that is ahead, by another clock, is not late")
 }
 
 func TestAScheduleThatTheLeaderCannotWorkOutStopsAloneAndSaysWhy(t *testing.T) {
