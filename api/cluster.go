@@ -19,8 +19,7 @@ func (s *server) members(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.openList("members")
 	for _, m := range list {
 		x.json.open()
@@ -47,8 +46,7 @@ func (s *server) health(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.boolean("healthy", h.Healthy)
 	x.json.name("failure_tolerance")
 	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
@@ -118,8 +116,7 @@ func (s *server) operate(x *exchange, f func(context.Context) error) error {
 	if err := f(ctx); err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.shut()
 	return nil
 }
@@ -131,8 +128,7 @@ func (s *server) verify(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.boolean("equal", v.Equal)
 	x.json.number("index", v.Index)
 	x.json.openList("digests")

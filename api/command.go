@@ -74,8 +74,7 @@ func (s *server) commandPop(x *exchange, q *commandRequest) error {
 	}
 	r := &jobpb.Reserve{Topics: []string{q.Topic.v}, Max: count, MaxBytes: job.MaxReserveBytes}
 	return s.handOut(x, r, time.Duration(wait)*time.Millisecond, func(jobs []*jobpb.Reserved) {
-		x.json.open()
-		x.json.boolean("success", true)
+		x.json.success()
 		x.json.text("error", "")
 		if len(jobs) > 0 {
 			x.json.popped(jobs[0])
@@ -127,8 +126,7 @@ func (s *server) commandEnd(x *exchange, q *commandRequest) error {
 
 // commandDone writes the answer of a command that has no value.
 func (w *writer) commandDone(id string) {
-	w.open()
-	w.boolean("success", true)
+	w.success()
 	w.text("error", "")
 	w.text("id", id)
 	w.null("value")

@@ -19,6 +19,11 @@ type writer struct{ b []byte }
 func (w *writer) open() { w.comma(); w.b = append(w.b, '{') }
 func (w *writer) shut() { w.b = append(w.b, '}') }
 
+// success begins the answer to a call that was done.
+func (w *writer) success() { w.open(); w.boolean("success", true) }
+
+func (w *writer) openObject(name string) { w.name(name); w.b = append(w.b, '{') }
+
 func (w *writer) openList(name string) { w.name(name); w.b = append(w.b, '[') }
 func (w *writer) shutList()            { w.b = append(w.b, ']') }
 

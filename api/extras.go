@@ -113,8 +113,7 @@ func (w *writer) headers(e *jobpb.Extras) {
 	if len(e.GetHeaders()) == 0 {
 		return
 	}
-	w.name("headers")
-	w.b = append(w.b, '{')
+	w.openObject("headers")
 	for _, h := range e.GetHeaders() {
 		w.comma()
 		w.quote(h.Name)
@@ -129,8 +128,7 @@ func (w *writer) backoff(b *jobpb.Backoff) {
 	if b == nil {
 		return
 	}
-	w.name("backoff")
-	w.b = append(w.b, '{')
+	w.openObject("backoff")
 	if len(b.DelaysMs) > 0 {
 		w.openList("delays")
 		for _, ms := range b.DelaysMs {

@@ -5,8 +5,7 @@ import "net/http"
 // livez answers while the process serves at all. It asks nobody: a node without
 // a leader is alive, and restarting it would not help.
 func (s *server) livez(x *exchange) error {
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.shut()
 	return nil
 }

@@ -19,25 +19,14 @@ var eventNames = map[jobpb.Event_Kind]string{
 
 // jobHistory handles GET /v1/jobs/{id}/history.
 func (s *server) jobHistory(x *exchange) error {
-	id, err := x.pathID()
-	if err != nil {
-		return err
-	}
-	stale, err := x.stale()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	j, err := s.Queue.Job(ctx, id, stale)
+	j, err := find(x, x.pathID, s.Queue.Job)
 	if err == nil {
 		err = x.claim(int64(len(j.History)+1) * answerOverhead)
 	}
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.text("id", j.Id)
 	x.json.number("seq", j.Seq)
 	x.json.text("topic", j.Topic)

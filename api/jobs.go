@@ -202,29 +202,23 @@ func (s *server) doOne(x *exchange, op *jobpb.Op) (*jobpb.Result, error) {
 }
 
 func (s *server) getJob(x *exchange) error {
-	id, err := x.pathID()
-	if err != nil {
-		return err
-	}
-	stale, err := x.stale()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	j, err := s.Queue.Job(ctx, id, stale)
+	j, err := find(x, x.pathID, s.Queue.Job)
 	if err == nil {
-		err = x.claim(int64(len(j.Body)) + answerOverhead)
+		err = x.claim(jobRoom(j))
 	}
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.job(j)
 	x.json.body("body", j.BodyKind, j.Body)
 	x.json.shut()
 	return nil
+}
+
+// jobRoom is about what an answer says of a job.
+func jobRoom(j *jobpb.Job) int64 {
+	return int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Extras.SizeVT()) + answerOverhead
 }
 
 // job adds everything known of a job but its body.

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/base64"
 	"net/url"
-	"strconv"
 	"time"
 
 	"tarry/job"
@@ -60,37 +59,27 @@ func (s *server) list(x *exchange, topic string) error {
 	}
 	var room int64
 	for _, j := range page.Jobs {
-		room += int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Extras.SizeVT()) + answerOverhead
+		room += jobRoom(j)
 	}
 	if err := x.claim(room); err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
-	x.json.openList("jobs")
-	for _, j := range page.Jobs {
-		x.json.open()
+	next, err := cursorOf(page.Next)
+	if err != nil {
+		return err
+	}
+	answerPage(x, "jobs", page.Jobs, func(j *jobpb.Job) {
 		x.json.job(j)
 		if q.Body {
 			x.json.body("body", j.BodyKind, j.Body)
 		}
-		x.json.shut()
-	}
-	x.json.shutList()
-	if page.Next != nil {
-		text, err := cursorOf(page.Next)
-		if err != nil {
-			return err
-		}
-		x.json.text("next", text)
-	}
-	x.json.shut()
+	}, next)
 	return nil
 }
 
 // jobQueryOf reads what a listing asks for.
 func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery, error) {
-	q := &jobpb.JobQuery{Topic: topic, Max: defaultList}
+	q := &jobpb.JobQuery{Topic: topic}
 	if v := query.Get("state"); v != "" {
 		state, ok := statesByName[v]
 		if !ok {
@@ -98,14 +87,13 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 		}
 		q.State = state
 	}
-	if v := query.Get("max"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return nil, job.Errorf(job.CodeInvalid, "max is %.40q; it takes a whole number", v)
-		}
-		if q.Max, err = within("max", n, job.MaxList); err != nil {
-			return nil, err
-		}
+	most := opt[int64]{v: defaultList}
+	err := numberIn(query, "max", &most)
+	if err != nil {
+		return nil, err
+	}
+	if q.Max, err = within("max", most.v, job.MaxList); err != nil {
+		return nil, err
 	}
 	switch v := query.Get("body"); v {
 	case "", "false":
@@ -114,7 +102,6 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 	default:
 		return nil, job.Errorf(job.CodeInvalid, "body is %.40q; it takes true or false", v)
 	}
-	var err error
 	filter := queryFilter(query)
 	if q.Filter, err = filter.proto(now); err != nil {
 		return nil, err
@@ -130,8 +117,12 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 // cursorVersion begins every cursor.
 const cursorVersion = 1
 
-// cursorOf writes where a page ended, as text that a client hands back.
+// cursorOf writes where a page ended, as text that a client hands back; empty when
+// it was the last.
 func cursorOf(m *jobpb.JobMark) (string, error) {
+	if m == nil {
+		return "", nil
+	}
 	b, err := m.MarshalVT()
 	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, b...)), err
 }

@@ -56,8 +56,7 @@ func (s *server) paused(x *exchange, op *jobpb.PauseTopic) error {
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.text("topic", op.Topic)
 	x.json.pause(r.DueMs)
 	x.json.shut()

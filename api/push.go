@@ -60,8 +60,7 @@ func (w *writer) push(p *jobpb.PushTarget) {
 	if p == nil {
 		return
 	}
-	w.name("push")
-	w.b = append(w.b, '{')
+	w.openObject("push")
 	w.text("url", p.Url)
 	w.boolean("has_secret", p.Secret != "")
 	if p.TimeoutMs != 0 {

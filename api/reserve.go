@@ -70,8 +70,7 @@ func (s *server) reserve(x *exchange) error {
 		return err
 	}
 	return s.handOut(x, r, wait, func(jobs []*jobpb.Reserved) {
-		x.json.open()
-		x.json.boolean("success", true)
+		x.json.success()
 		x.json.openList("jobs")
 		for _, j := range jobs {
 			x.json.open()

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"time"
 
 	"tarry/job"
@@ -11,18 +10,15 @@ import (
 
 // previewSchedule shows the next runs of a schedule, as this node works them out.
 func (s *server) previewSchedule(x *exchange) error {
-	count := int64(defaultPreview)
-	if v := x.r.URL.Query().Get("count"); v != "" {
-		var err error
-		if count, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return job.Errorf(job.CodeInvalid, "count is %.40q; it takes a whole number", v)
-		}
+	count := opt[int64]{v: defaultPreview}
+	if err := numberIn(x.r.URL.Query(), "count", &count); err != nil {
+		return err
 	}
-	info, err := s.findSchedule(x, false)
+	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
-	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), count)
+	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), count.v)
 }
 
 // previewSpec shows the runs of a schedule that is not kept.
@@ -62,8 +58,7 @@ func (s *server) preview(x *exchange, def *jobpb.Schedule, anchor, after, count 
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.openList("runs")
 	for _, ms := range t.List(after, int(n)) {
 		x.json.open()
@@ -78,16 +73,11 @@ func (s *server) preview(x *exchange, def *jobpb.Schedule, anchor, after, count 
 
 // scheduleRuns shows what became of the last runs, the latest first.
 func (s *server) scheduleRuns(x *exchange) error {
-	stale, err := x.stale()
+	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
-	info, err := s.findSchedule(x, stale)
-	if err != nil {
-		return err
-	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.openList("runs")
 	for i := len(info.State.Past) - 1; i >= 0; i-- {
 		x.json.pastRun(info.State.Past[i])
@@ -143,15 +133,13 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	w.instant("next_at", st.NextMs)
 	w.instant("created_at", st.CreatedMs)
 	w.instant("changed_at", st.ChangedMs)
-	w.name("counts")
-	w.b = append(w.b, '{')
+	w.openObject("counts")
 	w.number("started", st.Runs)
 	w.number("skipped", st.Skipped)
 	w.number("missed", st.Missed)
 	w.number("refused", st.Refused)
 	w.shut()
-	w.name("job")
-	w.b = append(w.b, '{')
+	w.openObject("job")
 	w.template(s.Job)
 	w.shut()
 }

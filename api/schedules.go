@@ -3,7 +3,6 @@ package api
 import (
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"time"
 
 	"tarry/job"
@@ -38,9 +37,6 @@ const (
 
 	defaultPreview = 10
 	maxPreview     = 100
-
-	// maxSchedulesPage bounds one page of schedules; it is the default as well.
-	maxSchedulesPage = 1000
 )
 
 var (
@@ -93,13 +89,19 @@ func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op
 	if q.Paused.set {
 		put.Paused = &q.Paused.v
 	}
-	if q.IfRevision.set {
-		if q.IfRevision.v < 1 {
-			return nil, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be at least 1", q.IfRevision.v)
-		}
-		put.IfRevision = uint64(q.IfRevision.v)
+	var err error
+	if put.IfRevision, err = scheduleRevision(q.IfRevision); err != nil {
+		return nil, err
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: put}}, nil
+}
+
+// scheduleRevision reads the condition on a revision; 0 is none.
+func scheduleRevision(q opt[int64]) (uint64, error) {
+	if q.set && q.v < 1 {
+		return 0, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be at least 1", q.v)
+	}
+	return uint64(q.v), nil
 }
 
 func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
@@ -226,8 +228,7 @@ func (s *server) pauseSchedule(paused bool) call {
 		if err != nil {
 			return err
 		}
-		x.json.open()
-		x.json.boolean("success", true)
+		x.json.success()
 		x.json.text("schedule", r.Id)
 		x.json.number("revision", r.GetDetails().GetScheduleRevision())
 		x.json.boolean("paused", paused)
@@ -241,32 +242,27 @@ func (s *server) deleteSchedule(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	del := &jobpb.DeleteSchedule{Name: name}
-	if v := x.r.URL.Query().Get("if_revision"); v != "" {
-		if del.IfRevision, err = strconv.ParseUint(v, 10, 64); err != nil || del.IfRevision == 0 {
-			return job.Errorf(job.CodeInvalid, "if_revision is %.40q; it takes a whole number from 1 on", v)
-		}
+	var given opt[int64]
+	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
+		return err
 	}
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: del}})
+	revision, err := scheduleRevision(given)
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{Name: name, IfRevision: revision}}})
+	if err != nil {
+		return err
+	}
+	x.json.success()
 	x.json.text("schedule", r.Id)
 	x.json.shut()
 	return nil
 }
 
-// findSchedule reads the schedule in the path.
-func (s *server) findSchedule(x *exchange, stale bool) (*jobpb.ScheduleInfo, error) {
-	name, err := x.pathSchedule()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	info, err := s.Queue.Schedule(ctx, name, stale)
+// findSchedule reads the schedule in the path, and makes room for an answer with it.
+func (s *server) findSchedule(x *exchange) (*jobpb.ScheduleInfo, error) {
+	info, err := find(x, x.pathSchedule, s.Queue.Schedule)
 	if err == nil {
 		err = x.claim(int64(len(info.Schedule.GetJob().GetBody())) + answerOverhead)
 	}
@@ -274,67 +270,33 @@ func (s *server) findSchedule(x *exchange, stale bool) (*jobpb.ScheduleInfo, err
 }
 
 func (s *server) getSchedule(x *exchange) error {
-	stale, err := x.stale()
+	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
-	info, err := s.findSchedule(x, stale)
-	if err != nil {
-		return err
-	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.schedule(info)
 	x.json.shut()
 	return nil
 }
 
 func (s *server) schedules(x *exchange) error {
-	query := x.r.URL.Query()
-	page := int64(maxSchedulesPage)
-	if v := query.Get("max"); v != "" {
-		var err error
-		if page, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return job.Errorf(job.CodeInvalid, "max is %.40q; it takes a whole number", v)
-		}
-		if _, err := within("max", page, maxSchedulesPage); err != nil {
-			return err
-		}
-	}
-	after := query.Get("after")
-	if after != "" {
-		if err := job.CheckRefID("after", after); err != nil {
-			return err
-		}
-	}
-	stale, err := x.stale()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
 	if err := x.claim(job.MaxScheduleListBytes); err != nil {
 		return err
 	}
-	list, err := s.Queue.Schedules(ctx, after, int(page), stale)
+	page, full, err := findPage(x, s.Queue.Schedules)
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
-	x.json.openList("schedules")
 	size := 0
-	for _, info := range list {
-		x.json.open()
-		x.json.schedule(info)
-		x.json.shut()
+	for _, info := range page {
 		size += info.Schedule.SizeVT() + info.State.SizeVT()
 	}
-	x.json.shutList()
-	if int64(len(list)) == page || size > job.MaxScheduleListBytes {
-		x.json.text("next", list[len(list)-1].Name)
+	next := ""
+	if full || size > job.MaxScheduleListBytes {
+		next = page[len(page)-1].Name
 	}
-	x.json.shut()
+	answerPage(x, "schedules", page, x.json.schedule, next)
 	return nil
 }
 
@@ -351,7 +313,7 @@ func (s *server) runSchedule(x *exchange) error {
 			return err
 		}
 	}
-	info, err := s.findSchedule(x, false)
+	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -142,8 +141,7 @@ func count(field string, m member[int64]) (*uint64, error) {
 // settings adds the members of a topic's settings.
 func (w *writer) settings(s *jobpb.TopicSettings) {
 	w.number("revision", s.GetRevision())
-	w.name("settings")
-	w.b = append(w.b, '{')
+	w.openObject("settings")
 	if s != nil {
 		w.setting(s)
 	}
@@ -181,8 +179,7 @@ func (w *writer) setting(s *jobpb.TopicSettings) {
 }
 
 func (x *exchange) answerSettings(topic string, s *jobpb.TopicSettings) error {
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.text("topic", topic)
 	x.json.settings(s)
 	x.json.shut()
@@ -190,21 +187,11 @@ func (x *exchange) answerSettings(topic string, s *jobpb.TopicSettings) error {
 }
 
 func (s *server) getSettings(x *exchange) error {
-	name, err := x.pathTopic()
+	t, err := find(x, x.pathTopic, s.Queue.Topic)
 	if err != nil {
 		return err
 	}
-	stale, err := x.stale()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	t, err := s.Queue.Topic(ctx, name, stale)
-	if err != nil {
-		return err
-	}
-	return x.answerSettings(name, t.Settings)
+	return x.answerSettings(t.Name, t.Settings)
 }
 
 // putSettings handles PUT: what is not named is not set.
@@ -277,12 +264,15 @@ func (x *exchange) settingsRequest(q *settingsRequest) (topic string, revision *
 	if topic, err = x.pathTopic(); err != nil {
 		return "", nil, err
 	}
-	if v := x.r.URL.Query().Get("if_revision"); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err != nil {
-			return "", nil, job.Errorf(job.CodeInvalid, "if_revision is %.40q; it takes a whole number, 0 for no settings", v)
-		}
-		revision = &n
+	var given opt[int64]
+	if err := numberIn(x.r.URL.Query(), "if_revision", &given); err != nil {
+		return "", nil, err
+	}
+	if given.v < 0 {
+		return "", nil, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be 0, for no settings, or more", given.v)
+	}
+	if given.set {
+		revision = new(uint64(given.v))
 	}
 	if q != nil {
 		err = x.decode(maxSmallRequest, q)

@@ -81,8 +81,7 @@ func oneOf(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
 
 // swept answers with how many jobs there were, and whether there are more.
 func (x *exchange) swept(word string, done uint64, more bool) {
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.number(word, done)
 	if more {
 		x.json.boolean("more", true)

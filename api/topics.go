@@ -2,14 +2,9 @@ package api
 
 import (
 	"context"
-	"strconv"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
-
-// maxTopicsPage bounds one page of topics; it is the default as well.
-const maxTopicsPage = 1000
 
 func (s *server) topics(x *exchange) error {
 	return s.pageOfTopics(x, s.Queue.Topics, x.json.topic)
@@ -18,46 +13,15 @@ func (s *server) topics(x *exchange) error {
 // pageOfTopics answers with a page of what list gives; write adds the members of
 // one topic.
 func (s *server) pageOfTopics(x *exchange, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
-	query := x.r.URL.Query()
-	after := query.Get("after")
-	if after != "" {
-		if err := job.CheckTopic("after", after); err != nil {
-			return err
-		}
-	}
-	page := int64(maxTopicsPage)
-	if v := query.Get("max"); v != "" {
-		var err error
-		if page, err = strconv.ParseInt(v, 10, 64); err != nil {
-			return job.Errorf(job.CodeInvalid, "max is %.40q; it takes a whole number", v)
-		}
-		if _, err := within("max", page, maxTopicsPage); err != nil {
-			return err
-		}
-	}
-	stale, err := x.stale()
+	page, full, err := findPage(x, list)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	topics, err := list(ctx, after, int(page), stale)
-	if err != nil {
-		return err
+	next := ""
+	if full {
+		next = page[len(page)-1].Name
 	}
-	x.json.open()
-	x.json.boolean("success", true)
-	x.json.openList("topics")
-	for _, t := range topics {
-		x.json.open()
-		write(t)
-		x.json.shut()
-	}
-	x.json.shutList()
-	if int64(len(topics)) == page {
-		x.json.text("next", topics[len(topics)-1].Name)
-	}
-	x.json.shut()
+	answerPage(x, "topics", page, write, next)
 	return nil
 }
 
@@ -88,22 +52,11 @@ func (w *writer) topic(t *jobpb.Topic) {
 }
 
 func (s *server) topic(x *exchange) error {
-	name, err := x.pathTopic()
+	t, err := find(x, x.pathTopic, s.Queue.Topic)
 	if err != nil {
 		return err
 	}
-	stale, err := x.stale()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := x.timeout(s.Timeout)
-	defer cancel()
-	t, err := s.Queue.Topic(ctx, name, stale)
-	if err != nil {
-		return err
-	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.topic(t)
 	x.json.shut()
 	return nil
@@ -121,8 +74,7 @@ func (s *server) stats(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	x.json.open()
-	x.json.boolean("success", true)
+	x.json.success()
 	x.json.number("topics", t.Topics)
 	x.json.number("delayed", t.Delayed)
 	x.json.number("ready", t.Ready)

@@ -3,7 +3,6 @@ package api
 import (
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -178,12 +177,8 @@ var statesByName = map[string]jobpb.State{
 // body. States are separated by commas.
 func queryCondition(query url.Values) (*jobpb.Condition, error) {
 	var c condition
-	if v := query.Get("if_revision"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return nil, job.Errorf(job.CodeInvalid, "if_revision is %.40q; it takes a whole number", v)
-		}
-		c.IfRevision = opt[int64]{set: true, v: n}
+	if err := numberIn(query, "if_revision", &c.IfRevision); err != nil {
+		return nil, err
 	}
 	if v := query.Get("if_state"); v != "" {
 		c.IfState = opt[[]string]{set: true, v: strings.Split(v, ",")}

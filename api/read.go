@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+
+	"tarry/job"
+)
+
+// maxPage bounds a page of topics or schedules; it is the default as well.
+const maxPage = 1000
+
+// find reads the one thing that the path names, as fresh as the query asks for.
+func find[T any](x *exchange, name func() (string, error), read func(context.Context, string, bool) (T, error)) (found T, err error) {
+	n, err := name()
+	if err != nil {
+		return found, err
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return found, err
+	}
+	ctx, cancel := x.timeout(x.s.Timeout)
+	defer cancel()
+	return read(ctx, n, stale)
+}
+
+// findPage reads a page of what is listed by name: after, max and consistency in
+// the query say which. full says that it has as many as it may have.
+func findPage[T any](x *exchange, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
+	query := x.r.URL.Query()
+	after := query.Get("after")
+	if after != "" {
+		// The names of schedules are within what those of topics may be.
+		if err := job.CheckTopic("after", after); err != nil {
+			return nil, false, err
+		}
+	}
+	most := opt[int64]{v: maxPage}
+	if err := numberIn(query, "max", &most); err != nil {
+		return nil, false, err
+	}
+	if _, err := within("max", most.v, maxPage); err != nil {
+		return nil, false, err
+	}
+	stale, err := x.stale()
+	if err != nil {
+		return nil, false, err
+	}
+	ctx, cancel := x.timeout(x.s.Timeout)
+	defer cancel()
+	page, err = list(ctx, after, int(most.v), stale)
+	return page, len(page) == int(most.v), err
+}
+
+// answerPage answers with a page; next, unless it is empty, is where the following
+// one begins.
+func answerPage[T any](x *exchange, field string, page []T, write func(T), next string) {
+	x.json.success()
+	x.json.openList(field)
+	for _, one := range page {
+		x.json.open()
+		write(one)
+		x.json.shut()
+	}
+	x.json.shutList()
+	if next != "" {
+		x.json.text("next", next)
+	}
+	x.json.shut()
+}
