@@ -46,7 +46,7 @@ func (q *limitsRequest) applyLimits(s *jobpb.TopicSettings) (err error) {
 	return nil
 }
 
-// thousandths reads a rate, which is exact.
+// thousandths reads a rate, which is exact, of a topic or a kick.
 func thousandths(rate float64) (uint64, error) {
 	// The negated form also refuses NaN.
 	if !(rate >= 0.001 && rate <= job.MaxRateMilli/1000) {

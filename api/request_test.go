@@ -134,6 +134,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/topics/t/kick", `{"all":1}`, job.CodeBadJSON, "all must be true or false"},
 		{"/v1/topics/t/kick", `{"all":true,"rate":0}`, job.CodeInvalid, "rate is 0 jobs a second"},
 		{"/v1/topics/t/kick", `{"all":true,"rate":1000001}`, job.CodeInvalid, "between 0.001 and 1000000"},
+		{"/v1/topics/t/kick", `{"all":true,"rate":0.3333}`, job.CodeInvalid, "at most three decimals"},
 		{"/v1/topics/t/kick", `{"all":true,"to_topic":""}`, job.CodeInvalid, "to_topic"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"reson":"x"}}`, job.CodeBadJSON, "filter.reson is not a field"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":"x"}}`, job.CodeInvalid, "died_from"},

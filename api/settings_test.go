@@ -126,7 +126,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		{`{"max_pending":"5"}`, "max_pending must be a whole number, not a string"},
 		{`{"max_pendin":5}`, "max_pendin is not a field"},
 		{`{"ttr":0}`, "ttr is 0 s; it must be at least 0.001 s"},
-		{`{"ttr":1e9}`, "ttr is 1e+09 s; it must be between 0 and 315360000 s"},
+		{`{"ttr":1e9}`, "ttr is 1000000000 s; it must be between 0 and 315360000 s"},
 		{`{"max_attempts":-1}`, "max_attempts is -1; it must be between 0"},
 		{`{"backoff":{"jitter":0.5}}`, "backoff has neither delays nor base"},
 		{`{"backoff":{"bas":1}}`, "backoff.bas is not a field"},

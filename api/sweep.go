@@ -20,6 +20,14 @@ type sweepRequest struct {
 	Filter opt[filterRequest] `json:"filter"`
 }
 
+// check gives how many jobs at most, and which; a nil filter means any.
+func (q *sweepRequest) check() (most uint64, filter *jobpb.Filter, err error) {
+	if most, err = q.most(); err == nil && q.Filter.set {
+		filter, err = q.Filter.v.proto(time.Now())
+	}
+	return most, filter, err
+}
+
 // most is how many jobs at most; all of them is a number that is never reached.
 func (q *sweepRequest) most() (uint64, error) {
 	switch {
@@ -32,13 +40,6 @@ func (q *sweepRequest) most() (uint64, error) {
 	}
 	n, err := within("max", q.Max.v, job.MaxKick)
 	return uint64(n), err
-}
-
-func (q *sweepRequest) filter() (*jobpb.Filter, error) {
-	if !q.Filter.set {
-		return nil, nil
-	}
-	return q.Filter.v.proto(time.Now())
 }
 
 // repeat applies the commands that step makes, one after the other, until one
@@ -103,17 +104,15 @@ func (s *server) kickTopic(x *exchange) error {
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, err := q.most()
+	most, filter, err := q.check()
 	if err != nil {
 		return err
 	}
-	filter, err := q.filter()
-	if err != nil {
-		return err
-	}
-	rate, err := rateMilli(q.Rate)
-	if err != nil {
-		return err
+	var rate uint64 // 0: all at once
+	if q.Rate.set {
+		if rate, err = thousandths(q.Rate.v); err != nil {
+			return err
+		}
 	}
 	if q.ToTopic.set {
 		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
@@ -122,7 +121,7 @@ func (s *server) kickTopic(x *exchange) error {
 	}
 	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
-			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.v,
+			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: uint32(rate), ToTopic: q.ToTopic.v,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
@@ -130,20 +129,6 @@ func (s *server) kickTopic(x *exchange) error {
 		x.swept("kicked", done, more)
 	}
 	return err
-}
-
-// maxRate bounds the rate of a kick, in jobs a second.
-const maxRate = 1_000_000
-
-// rateMilli is a rate in jobs in a thousand seconds; 0 for none.
-func rateMilli(rate opt[float64]) (uint32, error) {
-	if !rate.set {
-		return 0, nil
-	}
-	if !(rate.v >= 0.001 && rate.v <= maxRate) {
-		return 0, job.Errorf(job.CodeInvalid, "rate is %v jobs a second; it must be between 0.001 and %d", rate.v, maxRate)
-	}
-	return uint32(math.Round(rate.v * 1000)), nil
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
@@ -163,11 +148,7 @@ func (s *server) purge(x *exchange) error {
 	if state == jobpb.State_STATE_NONE || state == jobpb.State_STATE_RESERVED || state > jobpb.State_STATE_DEAD {
 		return job.Errorf(job.CodeInvalid, "state is %.40q; it takes dead, delayed or ready", q.State.v)
 	}
-	most, err := q.most()
-	if err != nil {
-		return err
-	}
-	filter, err := q.filter()
+	most, filter, err := q.check()
 	if err != nil {
 		return err
 	}

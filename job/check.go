@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -45,7 +46,7 @@ func checkName(field, s string) error {
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	// The negated form also refuses NaN.
 	if !(seconds >= 0 && seconds <= max.Seconds()) {
-		return 0, Errorf(CodeInvalid, "%s is %v s; it must be between 0 and %s s", field, seconds, plainSeconds(max))
+		return 0, Errorf(CodeInvalid, "%s is %.40s s; it must be between 0 and %s s", field, strconv.FormatFloat(seconds, 'f', -1, 64), plainSeconds(max))
 	}
 	return int64(seconds*1000 + 0.5), nil
 }
