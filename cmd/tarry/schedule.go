@@ -209,7 +209,7 @@ func runSchedulePreview(ctx context.Context, args []string, std streams) int {
 func runScheduleRun(ctx context.Context, args []string, std streams) int {
 	c := newCommand("schedule run", "NAME", "Starts a run now, out of turn, also of a paused schedule.", "tarry schedule run nightly --key repair-7", 1, 1)
 	var key string
-	c.flags.StringVar(&key, "key", "", "`name` of the request, 1 to 40 bytes: sent again with the same one it is the same run")
+	c.flags.Func("key", "`name` of the request, 1 to 40 bytes: sent again with the same one it is the same run", filled(&key))
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		added, err := t.client.RunSchedule(ctx, args[0], key)
 		if err != nil {

@@ -50,6 +50,7 @@ func TestPreviewsFromTheCommandLine(t *testing.T) {
 	for line, says := range map[string]string{
 		"schedule preview a --zone UTC":                             "--zone needs --spec",
 		"schedule preview a --after 2030-01-01T00:00:00Z":           "--after needs --spec",
+		"schedule run a --key=":                                     "it is empty",
 		"schedule preview a --count 0":                              "--count is 0",
 		"schedule delete a --if-revision 0":                         "revisions start with 1",
 		"schedule put a b --spec @daily --topic t --if-revision 0":  "revisions start with 1",
