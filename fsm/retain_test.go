@@ -175,6 +175,17 @@ func TestTopicRetainsOnlySoManyJobs(t *testing.T) {
 	}
 }
 
+func TestTheIDOfAJobThatWasRetainedPastTheBoundIsFree(t *testing.T) {
+	r := newRig(t, Options{maxRetained: 1})
+	r.retain("t", 5000)
+	r.do(opAdd(&jobpb.Add{Id: "a", Topic: "t"}), opAdd(&jobpb.Add{Id: "b", Topic: "t"}), opReserve(2, "t"), opFinish(byID("a")))
+	require.True(t, r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"})).Existing)
+	r.one(opFinish(byID("b")))
+	again := r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
+	require.Equal(t, []any{jobpb.Code_OK, false}, []any{again.Code, again.Existing})
+	require.True(t, r.one(opAdd(&jobpb.Add{Id: "b", Topic: "t"})).Existing)
+}
+
 // What is retained is forgotten past the bound, but not before an add of the same
 // command has found it there.
 func TestComposeFindsARetainedJobThatItsFinishForgets(t *testing.T) {
