@@ -1,20 +1,16 @@
 package fsm
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 )
 
 // The store replays the write-ahead logs that it finds when it is opened, and
@@ -28,32 +24,21 @@ import (
 // checksum from before the first byte of the next one. The newest has none: it may
 // end early, because the Raft log has what comes behind.
 //
+// The manifest says which logs are needed no more, and Pebble takes it to end where
+// it cannot be read: it would then miss the tables that have replaced those logs. So
+// the ledger also has what the manifest held, synced, when a log was last struck
+// out. What comes behind that in the manifest may be lost as in a crash: the logs
+// are there, and a store that lacks one of its tables does not open.
+//
 // A store that came as a snapshot has no ledger before its first log.
 
 // ledgerName is the ledger's file in a store's directory. Pebble ignores it.
 const ledgerName = "LOGS"
 
-// ledgerVersion starts the file; number, length and checksum of each log follow as
-// uvarints, in the order of the numbers, and the CRC-32 (Castagnoli) of all that.
-const ledgerVersion = 2
-
-// maxLedger bounds what is read of the file: far more logs than there can be.
-const maxLedger = 64 << 10
-
 var (
 	errLogMissing = errors.New("a part of the store's write-ahead log is missing")
-	errLogChanged = errors.New("a part of the store's write-ahead log is not as it was written")
-	errLedger     = errors.New("the list of the store's write-ahead logs (LOGS) is damaged")
+	errChanged    = errors.New("the file is not as it was written")
 )
-
-// logContent is what a closed log holds; zero for one that was not seen whole. A
-// file that is used again may be longer.
-type logContent struct {
-	size uint64
-	sum  uint32
-}
-
-var ledgerTable = crc32.MakeTable(crc32.Castagnoli)
 
 // logLedger is the file system of one store that keeps the ledger.
 type logLedger struct {
@@ -61,14 +46,15 @@ type logLedger struct {
 	dir   string
 	fatal func(error) // the ledger could not be written; Pebble forgives that where it removes a log
 
-	mu   sync.Mutex
-	logs map[uint64]logContent
+	mu       sync.Mutex
+	notes    ledgerNotes
+	manifest *storeManifest // the one made last; nil: none since the store was opened
 }
 
 // openLedger reads the ledger of the store in dir and checks that its logs are
-// there and whole. It blocks for reading them.
+// there and whole, and its manifest too. It blocks for reading them.
 func openLedger(fsys vfs.FS, dir string, fatal func(error)) (*logLedger, error) {
-	l := &logLedger{FS: fsys, fatal: fatal, dir: fsys.PathDir(fsys.PathJoin(dir, ledgerName)), logs: map[uint64]logContent{}}
+	l := &logLedger{FS: fsys, fatal: fatal, dir: fsys.PathDir(fsys.PathJoin(dir, ledgerName)), notes: ledgerNotes{logs: map[uint64]content{}}}
 	f, err := fsys.Open(fsys.PathJoin(dir, ledgerName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil
@@ -80,50 +66,68 @@ func openLedger(fsys vfs.FS, dir string, fatal func(error)) (*logLedger, error) 
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("read the list of logs: %w", err)
 	}
-	if l.logs, err = decodeLedger(data); err != nil {
-		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
+	if l.notes, err = decodeLedger(data); err == nil {
+		err = l.checkLogs()
 	}
-	for number, content := range l.logs {
-		name := logName(number)
-		if err := content.check(fsys, fsys.PathJoin(dir, name)); err != nil {
-			return nil, fmt.Errorf("open the store in %s: %s: %w", dir, name, err)
-		}
+	if err == nil {
+		err = l.checkManifest()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", dir, err)
 	}
 	return l, nil
 }
 
-// check compares a log with what it held when it was closed.
-func (c logContent) check(fsys vfs.FS, path string) error {
-	f, err := fsys.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", errLogMissing, err)
-	}
-	if err != nil {
-		return err
-	}
-	sum := crc32.New(ledgerTable)
-	size, err := io.Copy(sum, io.LimitReader(f, int64(c.size)))
-	switch err = errors.Join(err, f.Close()); {
-	case err != nil:
-		return fmt.Errorf("read it: %w", err)
-	case uint64(size) < c.size:
-		return fmt.Errorf("%w: it has %d bytes, and had %d", errLogChanged, size, c.size)
-	case sum.Sum32() != c.sum:
-		return fmt.Errorf("%w: its checksum is wrong", errLogChanged)
+func (l *logLedger) checkLogs() error {
+	for number, held := range l.notes.logs {
+		name := fmt.Sprintf("%06d.log", number)
+		err := held.check(l.FS, l.PathJoin(l.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", errLogMissing, err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return nil
 }
 
-func logName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
-
-// logNumber is the number of a log of this store, if path names one.
-func (l *logLedger) logNumber(path string) (uint64, bool) {
-	name, is := strings.CutSuffix(l.PathBase(path), ".log")
-	if !is || l.PathDir(path) != l.dir {
-		return 0, false
+// checkManifest leaves alone a manifest that is newer than the ledger knows: no log
+// was struck out since it was begun.
+func (l *logLedger) checkManifest() error {
+	name, err := atomicfs.ReadMarker(l.FS, l.dir, manifestMarker)
+	if err != nil {
+		return fmt.Errorf("find the manifest: %w", err)
 	}
-	number, err := strconv.ParseUint(name, 10, 64)
-	return number, err == nil
+	number, _ := numberIn(name, manifestPrefix, "")
+	switch {
+	case number > l.notes.manifest:
+		return nil
+	case number < l.notes.manifest:
+		return fmt.Errorf("the manifest is %q, but there was number %d: %w", name, l.notes.manifest, errChanged)
+	case number == 0:
+		return nil
+	}
+	if err := l.notes.held.check(l.FS, l.PathJoin(l.dir, name)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// numberIn is the number between a prefix and a suffix, if name is made of them.
+func numberIn(name, prefix, suffix string) (uint64, bool) {
+	digits, is := strings.CutPrefix(name, prefix)
+	digits, ends := strings.CutSuffix(digits, suffix)
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, is && ends && err == nil
+}
+
+// nameOf is the file's name, empty for one of another directory.
+func (l *logLedger) nameOf(path string) string {
+	if l.PathDir(path) != l.dir {
+		return ""
+	}
+	return l.PathBase(path)
 }
 
 // Unwrap lets the store find what it knows below.
@@ -131,7 +135,20 @@ func (l *logLedger) Unwrap() vfs.FS { return l.FS }
 
 func (l *logLedger) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := l.FS.Create(path, c)
-	return l.enter(path, f, err)
+	if err != nil {
+		return nil, err
+	}
+	name := l.nameOf(path)
+	if number, is := numberIn(name, manifestPrefix, ""); is {
+		return l.newManifest(number, f), nil
+	}
+	if strings.HasPrefix(name, "marker."+manifestMarker+".") {
+		if err := l.moved(name); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, nil
+	}
+	return l.enter(path, f)
 }
 
 func (l *logLedger) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -139,7 +156,10 @@ func (l *logLedger) ReuseForWrite(old, path string, c vfs.DiskWriteCategory) (vf
 		return nil, err
 	}
 	f, err := l.FS.ReuseForWrite(old, path, c)
-	return l.enter(path, f, err)
+	if err != nil {
+		return nil, err
+	}
+	return l.enter(path, f)
 }
 
 func (l *logLedger) Remove(path string) error {
@@ -151,13 +171,14 @@ func (l *logLedger) Remove(path string) error {
 
 // enter notes a log that was just made. Its name is made durable before, or a
 // crash could leave the note without the log.
-func (l *logLedger) enter(path string, f vfs.File, err error) (vfs.File, error) {
-	number, is := l.logNumber(path)
-	if err != nil || !is {
-		return f, err
+func (l *logLedger) enter(path string, f vfs.File) (vfs.File, error) {
+	number, is := numberIn(l.nameOf(path), "", ".log")
+	if !is {
+		return f, nil
 	}
-	if err = syncDir(l.FS, l.dir); err == nil {
-		err = l.change(func() { l.logs[number] = logContent{} })
+	err := syncDir(l.FS, l.dir)
+	if err == nil {
+		err = l.change(func() { l.notes.logs[number] = content{} })
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -167,11 +188,11 @@ func (l *logLedger) enter(path string, f vfs.File, err error) (vfs.File, error) 
 
 // closed takes in what a log holds that was closed. It is written with the next
 // log, which Pebble makes after this.
-func (l *logLedger) closed(number uint64, c logContent) {
+func (l *logLedger) closed(number uint64, held content) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, there := l.logs[number]; there {
-		l.logs[number] = c
+	if _, there := l.notes.logs[number]; there {
+		l.notes.logs[number] = held
 	}
 }
 
@@ -182,14 +203,13 @@ type storeLog struct {
 	vfs.File
 	ledger *logLedger
 	number uint64
-	held   logContent
+	held   content
 	synced bool // all of held
 }
 
 func (f *storeLog) Write(p []byte) (int, error) {
 	f.synced = false
-	f.held.size += uint64(len(p))
-	f.held.sum = crc32.Update(f.held.sum, ledgerTable, p) // before: a file may change what it is given
+	f.held.add(p) // before the write: a file may change what it is given
 	n, err := f.File.Write(p)
 	return n, f.tell(err)
 }
@@ -228,11 +248,11 @@ func (f *storeLog) tell(err error) error {
 
 // strike takes out a log that is to be removed.
 func (l *logLedger) strike(path string) error {
-	number, is := l.logNumber(path)
+	number, is := numberIn(l.nameOf(path), "", ".log")
 	if !is {
 		return nil
 	}
-	return l.change(func() { delete(l.logs, number) })
+	return l.change(func() { delete(l.notes.logs, number) })
 }
 
 // change writes the ledger anew, durably and in one step.
@@ -244,7 +264,7 @@ func (l *logLedger) change(what func()) error {
 	tmp := path + unfinishedSuffix
 	f, err := l.FS.Create(tmp, vfsCategory)
 	if err == nil {
-		_, err = f.Write(encodeLedger(l.logs))
+		_, err = f.Write(encodeLedger(l.notes))
 		if err == nil {
 			err = f.Sync()
 		}
@@ -261,44 +281,4 @@ func (l *logLedger) change(what func()) error {
 		l.fatal(fmt.Errorf("store: %w", err))
 	}
 	return err
-}
-
-func encodeLedger(logs map[uint64]logContent) []byte {
-	b := []byte{ledgerVersion}
-	for _, number := range slices.Sorted(maps.Keys(logs)) {
-		b = binary.AppendUvarint(b, number)
-		b = binary.AppendUvarint(b, logs[number].size)
-		b = binary.AppendUvarint(b, uint64(logs[number].sum))
-	}
-	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, ledgerTable))
-}
-
-// decodeLedger is the inverse; anything else is damage.
-func decodeLedger(data []byte) (map[uint64]logContent, error) {
-	if len(data) < 1+4 {
-		return nil, errLedger
-	}
-	body, sum := data[:len(data)-4], data[len(data)-4:]
-	if crc32.Checksum(body, ledgerTable) != binary.BigEndian.Uint32(sum) {
-		return nil, errLedger
-	}
-	if v := data[0]; v != ledgerVersion {
-		return nil, fmt.Errorf("the list of the store's write-ahead logs (LOGS) has format %d, and this release knows only %d: another release wrote it", v, ledgerVersion)
-	}
-	logs := map[uint64]logContent{}
-	for rest := body[1:]; len(rest) > 0; {
-		var fields [3]uint64
-		for i := range fields {
-			value, n := binary.Uvarint(rest)
-			if n <= 0 {
-				return nil, errLedger
-			}
-			fields[i], rest = value, rest[n:]
-		}
-		logs[fields[0]] = logContent{size: fields[1], sum: uint32(fields[2])}
-	}
-	if !bytes.Equal(encodeLedger(logs), data) {
-		return nil, errLedger
-	}
-	return logs, nil
 }

@@ -18,7 +18,7 @@ var ErrViewEnded = errors.New("the state under this view was closed or replaced"
 // written.
 func Damaged(err error) bool {
 	// The store's own logs have other words for it.
-	for _, damage := range []error{errNoMarker, errLogMissing, errLogChanged, errLedger, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+	for _, damage := range []error{errNoMarker, errLogMissing, errChanged, errLedger, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
 		if errors.Is(err, damage) {
 			return true
 		}
@@ -52,7 +52,7 @@ func checkMarker(path string, o Options) error {
 	holds := false
 	for _, name := range names {
 		switch {
-		case strings.HasPrefix(name, "marker.manifest."):
+		case strings.HasPrefix(name, "marker."+manifestMarker+"."):
 			return nil
 		case strings.HasSuffix(name, ".sst"):
 			holds = true
