@@ -6,7 +6,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -119,30 +118,32 @@ func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
 		must(x.batch.Set(keyConfiguration, x.value, nil))
 		return nil, nil
 	}
-	in, err := job.DecodeEntry(e.Data)
+	nowMS, err := x.ops.ReadEntry(e.Data)
 	if err != nil {
 		return nil, err
 	}
-	meta.state.clockMS = max(meta.state.clockMS, min(in.NowMs, maxClockMS))
-	if !x.replies {
-		var ignored jobpb.Result
-		for i, op := range in.Ops {
-			if err := x.op(op, &ignored); err != nil {
-				return nil, fmt.Errorf("operation %d: %w", i, err)
-			}
-		}
-		return nil, nil
+	meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
+	var results []*jobpb.Result
+	n := 1 // without replies, for all the operations
+	if x.replies {
+		n = x.ops.Left()
+		results = make([]*jobpb.Result, n)
 	}
-	// One allocation for all.
-	made := make([]jobpb.Result, len(in.Ops))
-	results := make([]*jobpb.Result, len(in.Ops))
-	for i, op := range in.Ops {
-		results[i] = &made[i]
-		if err := x.op(op, results[i]); err != nil {
+	made := make([]jobpb.Result, n) // one allocation
+	for i := 0; ; i++ {
+		op, err := x.ops.Next()
+		if op == nil || err != nil {
+			return results, err
+		}
+		r := &made[0]
+		if x.replies {
+			r = &made[i]
+			results[i] = r
+		}
+		if err := x.op(op, r); err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i, err)
 		}
 	}
-	return results, nil
 }
 
 // op applies one operation and fills in its result, of which a follower has no

@@ -19,6 +19,7 @@ type tx struct {
 	m     *Machine
 	db    *pebble.DB
 	batch *pebble.Batch
+	ops   job.OpReader // of the entry being applied; nothing may keep an operation
 
 	jobs    map[uint64]*record // read or changed; gone ones stay, marked
 	ids     map[string]uint64  // producer ids given

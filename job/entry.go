@@ -53,59 +53,51 @@ func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 // counts them: every one decodes and is known here. One that is not would end
 // the process of each node that reads the entry.
 func CheckOps(run []byte) (int, error) {
-	count := 0
-	for len(run) > 0 {
-		n, w := binary.Uvarint(run[1:])
-		if run[0] != tagOp || w <= 0 || n > uint64(len(run)-1-w) {
-			return 0, fmt.Errorf("operation %d of the run is cut short or not framed as an operation", count)
+	r := OpReader{rest: run}
+	for {
+		op, err := r.Next()
+		if err != nil {
+			return 0, fmt.Errorf("run of operations: %w", err)
 		}
-		end := 1 + w + int(n)
-		var op jobpb.Op
-		if err := op.UnmarshalVTUnsafe(run[1+w : end]); err != nil {
-			return 0, fmt.Errorf("operation %d of the run does not decode: %w", count, err)
+		if op == nil {
+			return r.read, nil
 		}
-		if op.Kind == nil {
-			return 0, fmt.Errorf("operation %d of the run is unknown here: it comes from a newer release", count)
-		}
-		run = run[end:]
-		count++
 	}
-	return count, nil
 }
 
 // HasAdd reports whether a run that AppendOp made holds an add, alone, composed
 // or scheduled. It does not decode: the first bytes of an operation name its kind.
 func HasAdd(run []byte) bool {
-	for len(run) > 1 {
-		n, w := binary.Uvarint(run[1:])
-		if w <= 0 || n > uint64(len(run)-1-w) {
-			return false // not a run; whoever takes it in says so
+	for {
+		op, rest, ok := cutOp(run)
+		if !ok {
+			return false // the end, or not a run; whoever takes it in says so
 		}
-		if op := run[1+w : 1+w+int(n)]; n > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2 || op[0] == tagFire && op[1] == tagFire2) {
+		if len(op) > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2 || op[0] == tagFire && op[1] == tagFire2) {
 			return true
 		}
-		run = run[1+w+int(n):]
+		run = rest
 	}
-	return false
 }
 
-// DecodeEntry reads an entry. Bodies and strings of the result alias data, so
-// data must not change while the entry is in use.
+// DecodeEntry reads a whole entry. Bodies and strings of the result alias data,
+// so data must not change while the entry is in use.
 func DecodeEntry(data []byte) (*jobpb.Entry, error) {
-	if len(data) == 0 {
-		return nil, fmt.Errorf("log entry is empty")
+	r := new(OpReader)
+	now, err := r.ReadEntry(data)
+	if err != nil {
+		return nil, err
 	}
-	if data[0] != EntryVersion {
-		return nil, fmt.Errorf("log entry has version %d, this node knows only %d: it was written by a newer release; upgrade this node", data[0], EntryVersion)
-	}
-	e := new(jobpb.Entry)
-	if err := e.UnmarshalVTUnsafe(data[1:]); err != nil {
-		return nil, fmt.Errorf("log entry of version %d does not decode: %w", EntryVersion, err)
-	}
-	for i, op := range e.Ops {
-		if op.Kind == nil {
-			return nil, fmt.Errorf("operation %d of the log entry is unknown here: it was written by a newer release; upgrade this node", i)
+	e := &jobpb.Entry{NowMs: now}
+	for {
+		op, err := r.Next()
+		if err != nil {
+			return nil, err
 		}
+		if op == nil {
+			return e, nil
+		}
+		e.Ops = append(e.Ops, op)
+		r = &OpReader{rest: r.rest, read: r.read} // op keeps the other
 	}
-	return e, nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"tarry/job/jobpb"
 )
@@ -77,6 +78,9 @@ func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {
 	}{
 		"empty":             {nil, "empty"},
 		"newer version":     {append([]byte{EntryVersion + 1}, good[1:]...), "newer release"},
+		"without time":      {append([]byte{EntryVersion}, sampleRun(t)...), "begin with its time"},
+		"version alone":     {[]byte{EntryVersion}, "begin with its time"},
+		"cut in its time":   {[]byte{EntryVersion, tagNow, 0x80}, "time is cut short"},
 		"cut short":         {good[:len(good)-1], "does not decode"},
 		"unknown operation": {unknownOp, "newer release"},
 	} {
@@ -142,3 +146,37 @@ func TestNamesRoundTrip(t *testing.T) {
 		require.False(t, ok, bad)
 	}
 }
+
+// A reader decodes into the same messages again and again; nothing of one
+// operation may show in the next.
+func TestAnOperationHasNothingOfTheOneBefore(t *testing.T) {
+	full := &jobpb.Add{
+		Id: "a", Topic: "t", Body: []byte("body"), BodyKind: 1, Priority: 2, DelayMs: 3, DueMs: 4, TtrMs: 5, MaxAttempts: 6, IfExists: 2,
+		Condition: &jobpb.Condition{Revision: 7}, Extras: &jobpb.Extras{Headers: []*jobpb.Header{{Name: "n"}}}, TopicTtr: true, TopicAttempts: true,
+	}
+	finish := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "b"}}}}
+	ops := []*jobpb.Op{opAdd(full), opAdd(&jobpb.Add{Topic: "u"}), finish, opAdd(&jobpb.Add{}), opAdd(full)}
+	data := AppendEntryHeader(nil, 5)
+	for _, op := range ops {
+		var err error
+		data, err = AppendOp(data, op)
+		require.NoError(t, err)
+	}
+	var r OpReader
+	for range 2 { // it also reads one entry after the other
+		now, err := r.ReadEntry(data)
+		require.NoError(t, err)
+		require.Equal(t, int64(5), now)
+		for i, want := range ops {
+			require.Equal(t, len(ops)-i, r.Left())
+			got, err := r.Next()
+			require.NoError(t, err)
+			require.Truef(t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
+		}
+		end, err := r.Next()
+		require.NoError(t, err)
+		require.Nil(t, end)
+	}
+}
+
+func opAdd(a *jobpb.Add) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}} }

@@ -27,6 +27,9 @@ func FuzzDecodeEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
+		schema := new(jobpb.Entry)
+		require.NoError(t, schema.UnmarshalVT(data[1:]), "it is of the schema")
+		require.True(t, proto.Equal(schema, e))
 		again := AppendEntryHeader(nil, e.NowMs)
 		for _, op := range e.Ops {
 			again, err = AppendOp(again, op)

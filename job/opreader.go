@@ -1,0 +1,91 @@
+package job
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"tarry/job/jobpb"
+)
+
+// OpReader reads a run of operations one by one, each into the same messages: an
+// entry may hold thousands, and nobody needs one of them when the next is read.
+type OpReader struct {
+	rest []byte
+	read int
+	op   jobpb.Op
+	kind jobpb.Op_Add // of op when that is an add, the most frequent one
+	add  jobpb.Add
+}
+
+var errFrame = errors.New("it is cut short or not framed as an operation")
+
+// ReadEntry makes r read the operations of an entry. It gives the leader's clock,
+// in Unix milliseconds.
+func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
+	if len(data) == 0 {
+		return 0, errors.New("log entry is empty")
+	}
+	if data[0] != EntryVersion {
+		return 0, fmt.Errorf("log entry has version %d, this node knows only %d: it was written by a newer release; upgrade this node", data[0], EntryVersion)
+	}
+	if len(data) < 2 || data[1] != tagNow {
+		return 0, fmt.Errorf("log entry of version %d does not decode: it does not begin with its time", EntryVersion)
+	}
+	now, n := binary.Uvarint(data[2:])
+	if n <= 0 {
+		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
+	}
+	r.rest, r.read = data[2+n:], 0
+	return int64(now), nil
+}
+
+// Left counts the operations that were not read yet, up to the first one without
+// a frame.
+func (r *OpReader) Left() (n int) {
+	for _, rest, ok := cutOp(r.rest); ok; _, rest, ok = cutOp(rest) {
+		n++
+	}
+	return n
+}
+
+// Next gives the next operation, nil after the last. It is the caller's until the
+// next call. Its bodies and strings alias the run, which must not change while
+// they are in use. An operation that is unknown here is an error.
+func (r *OpReader) Next() (*jobpb.Op, error) {
+	r.op.Reset()
+	r.add.Reset()
+	if len(r.rest) == 0 {
+		return nil, nil
+	}
+	frame, rest, ok := cutOp(r.rest)
+	if !ok {
+		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, errFrame)
+	}
+	if len(frame) > 0 && frame[0] == tagAdd {
+		r.kind.Add = &r.add
+		r.op.Kind = &r.kind // the decoder fills in what it finds
+	}
+	if err := r.op.UnmarshalVTUnsafe(frame); err != nil {
+		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, err)
+	}
+	if r.op.Kind == nil {
+		return nil, fmt.Errorf("operation %d is unknown here: it comes from a newer release; upgrade this node", r.read)
+	}
+	r.rest = rest
+	r.read++
+	return &r.op, nil
+}
+
+// cutOp takes the first operation off a run.
+func cutOp(run []byte) (op, rest []byte, ok bool) {
+	if len(run) == 0 || run[0] != tagOp {
+		return nil, nil, false
+	}
+	n, w := binary.Uvarint(run[1:])
+	if w <= 0 || n > uint64(len(run)-1-w) {
+		return nil, nil, false
+	}
+	end := 1 + w + int(n)
+	return run[1+w : end], run[end:], true
+}
