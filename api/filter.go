@@ -56,13 +56,12 @@ const headerParameter = "header."
 
 // queryFilter reads a filter from the query of a GET.
 func queryFilter(query url.Values) (q filterRequest) {
-	text := func(name string) opt[string] { return opt[string]{set: query.Get(name) != "", v: query.Get(name)} }
 	at := func(name string) instant {
 		v := query.Get(name)
 		_, err := strconv.ParseFloat(v, 64)
-		return instant{set: v != "", number: err == nil, text: v}
+		return instant{set: query.Has(name), number: err == nil, text: v}
 	}
-	q.IDPrefix, q.Reason = text("id_prefix"), text("reason")
+	q.IDPrefix, q.Reason = textIn(query, "id_prefix"), textIn(query, "reason")
 	q.DueFrom, q.DueTo, q.DiedFrom, q.DiedTo = at("due_from"), at("due_to"), at("died_from"), at("died_to")
 	for name, v := range query {
 		if header, ok := strings.CutPrefix(name, headerParameter); ok {

@@ -197,7 +197,7 @@ func (s *server) getSettings(x *exchange) error {
 // putSettings handles PUT: what is not named is not set.
 func (s *server) putSettings(x *exchange) error {
 	var q settingsRequest
-	topic, revision, err := x.settingsRequest(&q)
+	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ const patchTries = 16
 // patchSettings handles PATCH: what is not named stays.
 func (s *server) patchSettings(x *exchange) error {
 	var q settingsRequest
-	topic, revision, err := x.settingsRequest(&q)
+	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
 	}
@@ -251,16 +251,16 @@ func (s *server) patched(ctx context.Context, topic string, q *settingsRequest) 
 }
 
 func (s *server) deleteSettings(x *exchange) error {
-	topic, revision, err := x.settingsRequest(nil)
+	topic, revision, err := x.readSettings(nil)
 	if err != nil {
 		return err
 	}
 	return s.setTopic(x, &jobpb.SetTopic{Topic: topic, IfRevision: revision})
 }
 
-// settingsRequest reads what the calls that change settings share. A nil q is a
-// call without a request body.
-func (x *exchange) settingsRequest(q *settingsRequest) (topic string, revision *uint64, err error) {
+// readSettings reads what the calls that change settings share. A nil q is a call
+// without a request body; a nil revision is any.
+func (x *exchange) readSettings(q *settingsRequest) (topic string, revision *uint64, err error) {
 	if topic, err = x.pathTopic(); err != nil {
 		return "", nil, err
 	}

@@ -65,7 +65,7 @@ const (
 // for nothing.
 type Condition struct {
 	IfRevision uint32   `json:"if_revision,omitzero"`
-	IfState    []string `json:"if_state,omitempty"` // any of "delayed", "ready", "reserved", "dead"
+	IfState    []string `json:"if_state,omitempty"` // any of "delayed", "ready", "reserved", "dead", "finished", "deleted"
 }
 
 // Update is what to change of a job; what is zero or nil stays.

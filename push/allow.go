@@ -58,6 +58,9 @@ func ParseAllow(text string) (Allow, error) {
 }
 
 func (a *Allow) add(entry string) error {
+	if strings.Contains(entry, "://") {
+		return fmt.Errorf("it is a URL; the list takes its host, with or without :port")
+	}
 	host, ports, err := splitEntry(entry)
 	if err != nil {
 		return err

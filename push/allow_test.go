@@ -90,6 +90,8 @@ func TestEntriesThatMakeNoSense(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 	require.True(t, parse(t, " , ").Empty())
+	_, err := ParseAllow("a.example,https://b.example")
+	require.EqualError(t, err, `"https://b.example": it is a URL; the list takes its host, with or without :port`)
 }
 
 func TestTargetsAreCheckedWhenTheyAreSet(t *testing.T) {

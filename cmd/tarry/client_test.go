@@ -161,9 +161,9 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	for line, says := range map[string]string{
 		"":                                  "Usage: tarry COMMAND",
 		"fly":                               `no command "fly"`,
-		"add":                               "takes BODY, but got 0 arguments",
+		"add":                               "takes BODY; 0 given",
 		"add x":                             "--topic is missing",
-		"add --topic t a b":                 "takes BODY, but got 2 arguments",
+		"add --topic t a b":                 "takes BODY; 2 given",
 		"add --topic t --delay soon x":      `invalid value "soon" for flag -delay`,
 		"add --topic t --delay -1 x":        "out of range",
 		"add --topic t --priority -1 x":     "whole number",

@@ -77,7 +77,7 @@ func (c *clientCommand) run(ctx context.Context, args []string, std streams, f f
 		c.help(std.out)
 		return exitOK
 	case err == nil && (len(positional) < c.least || len(positional) > c.most):
-		err = usagef("takes %s, but got %d arguments", c.takes(), len(positional))
+		err = usagef("takes %s; %d given", c.takes(), len(positional))
 	}
 	var t *terminal
 	if err == nil {
