@@ -244,6 +244,7 @@ func TestATopicThatIsMovedWholeExpiresAsItsNewTopicSays(t *testing.T) {
 	r.now += 100
 	r.one(opAdvance(10))
 	require.EqualValues(t, 1, r.topic("u").Ready, "u has no time of expiry")
+	r.check()
 	r.do(opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 10}), opAdvance(10), opAdvance(10))
 	require.EqualValues(t, 1, r.topic("t").Expired)
 }
