@@ -170,6 +170,23 @@ func TestWipedNodeComesBackAsANewMember(t *testing.T) {
 	}
 }
 
+// Gossip may believe in the earlier run for most of a minute when machines are busy.
+func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
+	w := newTown(t)
+	w.gossipBelieves = true
+	nodes := w.startTrio()
+	wiped := other(nodes, w.leader())
+	old := wiped.serverID()
+	wiped.kill()
+	wiped.wipe()
+	wiped.start()
+	eventually(t, "the new server votes and the old one is gone", func() bool {
+		l := w.leader()
+		return l.configured(wiped.serverID()) && !l.configured(old)
+	})
+	w.voters("n1", "n2", "n3")
+}
+
 func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
 	w := newTown(t)
 	nodes := w.startTrio()

@@ -45,6 +45,8 @@ type town struct {
 	raft  map[string]string // cluster address to the Raft listener
 	conns map[string]*grpc.ClientConn
 	nodes []*node
+
+	gossipBelieves bool // in every node that it has met, for an hour
 }
 
 func newTown(t *testing.T) *town {
@@ -141,6 +143,9 @@ func (n *node) config() Config {
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
 			c.GossipInterval, c.SuspicionMult = 20*time.Millisecond, 3
+			if n.town.gossipBelieves {
+				c.ProbeInterval = time.Hour
+			}
 		},
 	}
 }

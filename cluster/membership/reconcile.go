@@ -97,9 +97,7 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 // replace removes the server that a node id had before its data was lost. The
 // newcomer is added in the same pass.
 func (m *Membership) replace(ctx context.Context, c raft.Configuration, index uint64, old raft.Server, n gossip.Member) error {
-	if _, alive := m.find(string(old.ID)); alive {
-		// Right after a restart gossip still believes in the earlier run. If it
-		// stays so, two machines were given the same node id.
+	if m.bothLive(ctx, old.ID, n) {
 		return fmt.Errorf("another node with the id %s is still alive (servers %s and %s)", n.NodeID, old.ID, n.ServerID)
 	}
 	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
@@ -113,6 +111,19 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, index ui
 		return err
 	}
 	return m.settle(ctx, n)
+}
+
+// bothLive reports whether two machines were given the same node id, as far as this
+// node can tell. Gossip alone is no witness where the newcomer has the old server's
+// address: it believes in the earlier run for a while, a minute on a busy machine,
+// because its probes reach a process there.
+func (m *Membership) bothLive(ctx context.Context, old raft.ServerID, n gossip.Member) bool {
+	earlier, alive := m.find(string(old))
+	if !alive || earlier.ClusterAddr != n.ClusterAddr {
+		return alive
+	}
+	_, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
+	return err != nil // the newcomer's answer proves that the address is its own now
 }
 
 // invite asks a node to come into this cluster and no other, and proves that the
