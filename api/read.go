@@ -24,9 +24,10 @@ func find[T any](x *exchange, name func() (string, error), read func(context.Con
 	return read(ctx, n, stale)
 }
 
-// findPage reads a page of what is listed by name: after, max and consistency in
-// the query say which. full says that it has as many as it may have.
-func findPage[T any](x *exchange, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
+// findPage reads a page of what is listed by name, and makes room for an answer with
+// it: after, max and consistency in the query say which. full says that it has as
+// many as it may have.
+func findPage[T interface{ SizeVT() int }](x *exchange, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
 	query := x.r.URL.Query()
 	after := query.Get("after")
 	if after != "" {
@@ -48,8 +49,14 @@ func findPage[T any](x *exchange, list func(ctx context.Context, after string, m
 	}
 	ctx, cancel := x.timeout(x.s.Timeout)
 	defer cancel()
-	page, err = list(ctx, after, int(most.v), stale)
-	return page, len(page) == int(most.v), err
+	if page, err = list(ctx, after, int(most.v), stale); err != nil {
+		return nil, false, err
+	}
+	var room int64
+	for _, one := range page {
+		room += int64(one.SizeVT()) + answerOverhead
+	}
+	return page, len(page) == int(most.v), x.claim(room)
 }
 
 // answerPage answers with a page; next, unless it is empty, is where the following

@@ -281,9 +281,6 @@ func (s *server) getSchedule(x *exchange) error {
 }
 
 func (s *server) schedules(x *exchange) error {
-	if err := x.claim(job.MaxScheduleListBytes); err != nil {
-		return err
-	}
 	page, full, err := findPage(x, s.Queue.Schedules)
 	if err != nil {
 		return err
