@@ -102,8 +102,8 @@ func (l *lister) asksFor(list jobpb.State) bool {
 }
 
 // walk adds the jobs of one list that are behind a place, the first of which is
-// not before from. In the lists that are ordered
-// by due instant it jumps over what is outside the range of the filter.
+// not before from. In the lists that are ordered by due instant it jumps over what
+// is outside the range of the filter.
 func (l *lister) walk(list listID, after, from place) error {
 	s, err := placesFrom(l.r, list, from)
 	if err != nil {

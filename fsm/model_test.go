@@ -526,7 +526,7 @@ func (m *model) nextInstant(t *modelTopic) int64 {
 }
 
 func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
-	if op.Max == 0 {
+	if op.Max < 1 || op.Max > 10_000 {
 		r.Code = jobpb.Code_INVALID
 		return
 	}

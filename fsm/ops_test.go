@@ -528,6 +528,7 @@ func TestAdvanceSharesItsMaximumAmongTopics(t *testing.T) {
 	require.False(t, res.More)
 	require.Zero(t, r.m.NextDue())
 	require.Equal(t, jobpb.Code_INVALID, r.one(opAdvance(0)).Code)
+	require.Equal(t, jobpb.Code_INVALID, r.one(opAdvance(job.MaxKick+1)).Code, "one entry never holds the state machine for long")
 }
 
 func TestAdvanceWithMoreDueTopicsThanItMayMove(t *testing.T) {

@@ -129,8 +129,8 @@ func (v *View) Schedule(name string) (s *jobpb.ScheduleInfo, found bool, err err
 }
 
 // Schedules lists up to max schedules in the order of their names, starting after
-// the name given, but the page
-// ends as soon as they have more than job.MaxScheduleListBytes together.
+// the name given, but the page ends as soon as they have more than
+// job.MaxScheduleListBytes together.
 func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err error) {
 	if max <= 0 {
 		return nil, nil
