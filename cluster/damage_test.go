@@ -1,0 +1,412 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	goflag "flag" // the package has a flag of its own
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	damageFlips = goflag.Int("damage.flips", 0, "more bits to flip in each file, at places drawn")
+	damageSeed  = goflag.Uint64("damage.seed", 1, "for the places of -damage.flips")
+)
+
+// A fileKind is a kind of file below a data directory. Of several files the first
+// or the last by name is damaged.
+type fileKind struct {
+	name, pattern string
+	first         bool
+	// mayEnd: damage to it may cut off the log's end, as docs/guarantees.md says.
+	// That cannot be told from a write that was torn; the other nodes know.
+	mayEnd bool
+}
+
+func fileKinds() []fileKind {
+	const raftDir, gen = "shard-0/raft/", "shard-0/fsm/gen-000001/"
+	return []fileKind{
+		{name: "lock", pattern: "lock"},
+		{name: "identity", pattern: "node.json"},
+		{name: "log, its first segment", pattern: raftDir + "wal/*.wal", first: true},
+		{name: "log, its last segment", pattern: raftDir + "wal/*.wal", mayEnd: true},
+		{name: "list of segments", pattern: raftDir + "wal/segments"},
+		{name: "votes", pattern: raftDir + "votes"},
+		{name: "owner of the log", pattern: raftDir + "owner"},
+		{name: "owner of the state", pattern: "shard-0/fsm/owner"},
+		{name: "generation", pattern: "shard-0/fsm/CURRENT"},
+		{name: "manifest", pattern: gen + "MANIFEST-*"},
+		{name: "marker of the manifest", pattern: gen + "marker.manifest.*"},
+		{name: "marker of the format", pattern: gen + "marker.format-version.*"},
+		{name: "options", pattern: gen + "OPTIONS-*"},
+		{name: "lock of the state", pattern: gen + "LOCK"},
+		{name: "list of the state's logs", pattern: gen + "LOGS"},
+		{name: "the state's logs, the oldest", pattern: gen + "*.log", first: true},
+		{name: "the state's logs, the newest", pattern: gen + "*.log"},
+		{name: "table, the first", pattern: gen + "*.sst", first: true},
+		{name: "table, the last", pattern: gen + "*.sst"},
+	}
+}
+
+// damages are the ways in which a file goes bad, but for older copies; each returns
+// what it holds then, or false when it would be no other.
+func damages() []damage {
+	list := []damage{
+		flipAt("early", func(used int) int { return 0 }),
+		flipAt("in the middle", func(used int) int { return used / 2 }),
+		flipAt("late", func(used int) int { return used - 1 }),
+		{"half of it", func(data []byte) ([]byte, bool) { return data[:usedOf(data)/2], len(data) > 0 }},
+		{"empty", func(data []byte) ([]byte, bool) { return nil, len(data) > 0 }},
+		{"gone", func([]byte) ([]byte, bool) { return nil, true }},
+		{"longer", func(data []byte) ([]byte, bool) {
+			return append(slices.Clone(data), bytes.Repeat([]byte("garbage!"), 700)...), true
+		}},
+	}
+	rng := rand.New(rand.NewPCG(*damageSeed, 0))
+	for i := range *damageFlips {
+		share := rng.Float64()
+		list = append(list, flipAt(fmt.Sprintf("drawn %d", i), func(used int) int { return int(share * float64(used)) }))
+	}
+	return list
+}
+
+type damage struct {
+	name string
+	do   func(data []byte) ([]byte, bool)
+}
+
+func flipAt(where string, place func(used int) int) damage {
+	return damage{"a bit " + where, func(data []byte) ([]byte, bool) {
+		used := usedOf(data)
+		if used == 0 {
+			return nil, false
+		}
+		bad := slices.Clone(data)
+		at := place(used)
+		bad[at] ^= 1 << (at % 8)
+		return bad, true
+	}}
+}
+
+// usedOf is the length without the zeros at the end: files are made in advance.
+func usedOf(data []byte) int { return len(bytes.TrimRight(data, "\x00")) }
+
+// heldTables keeps the state's tables from being made, so that no log is flushed
+// away.
+type heldTables struct {
+	vfs.FS
+	held *sync.Mutex
+}
+
+func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		f.held.Lock()
+		defer f.held.Unlock()
+	}
+	return f.FS.Create(name, c)
+}
+
+func (f heldTables) Unwrap() vfs.FS { return f.FS }
+
+// usedDirectory makes the data directory of a node that ran for a while and was
+// killed, with several files of each kind that has several, and older copies of it:
+// of its last start but one, of its last, and of a moment ago.
+func usedDirectory(t *testing.T) (now string, olds []string) {
+	var tables sync.Mutex
+	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
+		cfg.files = smallFiles
+		cfg.files.state = heldTables{FS: vfs.Default, held: &tables}
+	})
+	jobs := 0
+	work := func(n int) {
+		c.leader()
+		for range n {
+			jobs++
+			id := fmt.Sprint("job-", jobs)
+			op := add(id, "t", 0)
+			op.GetAdd().Body = bytes.Repeat([]byte(id), 1000)
+			do(t, c.nodes[0], op)
+			if jobs%5 == 0 {
+				do(t, c.nodes[0], finish(reserveOne(t, c.nodes[0], 0, "t")[0]))
+			}
+		}
+	}
+	shorten := func() {
+		require.NoError(t, c.nodes[0].reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs = 40 }))
+		require.NoError(t, c.nodes[0].raft.Snapshot().Error())
+	}
+	copied := func() string { return copyOf(t, c.cfgs[0].DataDir) }
+	work(120)
+	shorten()
+	olds = append(olds, copied())
+	work(60)
+	c.stop(0)
+	c.start(0)
+	work(20)
+	olds = append(olds, copied())
+	work(40)
+	shorten()
+	tables.Lock()
+	work(57)
+	olds = append(olds, copied())
+	work(3)
+	now = copied()
+	tables.Unlock()
+	c.stop(0)
+	return now, olds
+}
+
+// standing is all that a node stands for: what it may not lose.
+type standing struct {
+	Entries         map[uint64]string // of the log: their content
+	Term, VotedTerm uint64
+	Voted           string
+	Digests         map[uint64]string // of the state at entries, from where it begins on
+}
+
+// at is the last entry of the state, with the log applied.
+func (st *standing) at() uint64 { return slices.Max(slices.Collect(maps.Keys(st.Digests))) }
+
+// damagedDir, in the environment, makes this process the node of that directory.
+const damagedDir = "TARRY_TEST_DAMAGED_DIR"
+
+// standingOf runs a node on a data directory, in a process of its own: it ends
+// where it stands, as a node does. The error is what it said when it ended.
+func standingOf(t *testing.T, dir string) (st standing, err error) {
+	c := exec.Command(os.Args[0], "-test.run", "^TestStandsFor$", "-test.timeout", "2m")
+	c.Env = append(os.Environ(), damagedDir+"="+dir)
+	said, err := c.CombinedOutput()
+	if err != nil {
+		var ended *exec.ExitError
+		require.ErrorAs(t, err, &ended)
+		require.Equal(t, 3, ended.ExitCode(), "the process crashed: %s", said)
+		return st, errors.New(string(said))
+	}
+	found, err := os.ReadFile(dir + ".json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(found, &st))
+	return st, nil
+}
+
+// TestStandsFor is the process of standingOf.
+func TestStandsFor(t *testing.T) {
+	dir := os.Getenv(damagedDir)
+	if dir == "" {
+		t.Skip("it runs as a process of TestEveryDamageToEveryFile")
+	}
+	end := func(err error) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
+	st, err := standFor(Config{NodeID: "n1", DataDir: dir, Logger: slog.New(slog.DiscardHandler), Fatal: end, files: smallFiles})
+	if err != nil {
+		end(err)
+	}
+	found, err := json.Marshal(st)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(dir+".json", found, 0o600))
+}
+
+var smallFiles = files{segmentBytes: 64 << 10, memTableBytes: 256 << 10}
+
+// standFor starts a node's shard as far as its files go, applies the log as Raft
+// would, and reads everything.
+func standFor(cfg Config) (st standing, err error) {
+	data, err := openDataDir(cfg.DataDir, cfg.NodeID)
+	if err != nil {
+		return st, err
+	}
+	s, err := openShard(shardConfig{
+		Timing: DefaultTiming(), ServerID: data.id.serverID(), NodeID: cfg.NodeID, Dir: filepath.Join(cfg.DataDir, shardDir(0)),
+		Logger: cfg.Logger, Registry: prometheus.NewRegistry(), files: cfg.files, Fatal: cfg.Fatal,
+	})
+	if err != nil {
+		return st, err
+	}
+	if err := st.read(s); err != nil {
+		return st, fmt.Errorf("a failure that would not have ended the process: %w", err)
+	}
+	return st, errors.Join(s.stop(), data.close())
+}
+
+func (st *standing) read(s *Shard) error {
+	first, err := s.stores.Log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := s.stores.Log.LastIndex()
+	if err != nil {
+		return err
+	}
+	st.Entries, st.Digests = map[uint64]string{}, map[uint64]string{}
+	if err := st.digest(s, s.machine.Applied().Index); err != nil {
+		return err
+	}
+	for i := first; i <= last && i > 0; i++ {
+		var e raft.Log
+		if err := s.stores.Log.GetLog(i, &e); err != nil {
+			return err
+		}
+		st.Entries[i] = fmt.Sprintf("%d %v %x", e.Term, e.Type, sha256.Sum256(e.Data))
+		if i <= s.machine.Applied().Index {
+			continue
+		}
+		if e.Type == raft.LogCommand || e.Type == raft.LogConfiguration {
+			s.adapter.ApplyBatch([]*raft.Log{&e})
+		}
+		if err := st.digest(s, i); err != nil {
+			return err
+		}
+	}
+	return st.readVotes(s.stores.Stable)
+}
+
+func (st *standing) digest(s *Shard, at uint64) (err error) {
+	v := s.machine.View()
+	defer v.Close()
+	if err := v.Check(); err != nil {
+		return err
+	}
+	st.Digests[at], err = v.Digest()
+	return err
+}
+
+func (st *standing) readVotes(votes raft.StableStore) (err error) {
+	if st.Term, err = votes.GetUint64([]byte("CurrentTerm")); err != nil {
+		return err
+	}
+	if st.VotedTerm, err = votes.GetUint64([]byte("LastVoteTerm")); err != nil {
+		return err
+	}
+	voted, err := votes.Get([]byte("LastVoteCand"))
+	st.Voted = string(voted)
+	return err
+}
+
+// TestEveryDamageToEveryFile: a node whose file was damaged while it did not run
+// says so, with the way out, or stands for all that it stood for.
+func TestEveryDamageToEveryFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts more than a hundred processes")
+	}
+	whole, olds := usedDirectory(t)
+	want, err := standingOf(t, copyOf(t, whole))
+	require.NoError(t, err)
+
+	seen := map[string]bool{"ballast": true}
+	for _, kind := range fileKinds() {
+		files, err := filepath.Glob(filepath.Join(whole, filepath.FromSlash(kind.pattern)))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, kind.name)
+		slices.Sort(files)
+		for _, f := range files {
+			seen[nameIn(whole, f)] = true
+		}
+		file := files[len(files)-1]
+		if kind.first {
+			require.Greater(t, len(files), 1, kind.name)
+			file = files[0]
+		}
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			damageOne(t, whole, kind, nameIn(whole, file), olds, want)
+		})
+	}
+	for name := range filesBelow(t, whole) {
+		require.True(t, seen[name], "%s is of a kind that this test does not know", name)
+	}
+}
+
+func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []string, want standing) {
+	data, err := os.ReadFile(filepath.Join(whole, name))
+	require.NoError(t, err)
+	list := damages()
+	for i, old := range olds {
+		before, err := os.ReadFile(filepath.Join(old, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		require.NoError(t, err)
+		list = append(list, damage{fmt.Sprint("older copy ", i), func(data []byte) ([]byte, bool) { return before, !bytes.Equal(data, before) }})
+	}
+	for _, d := range list {
+		bad, ok := d.do(data)
+		if !ok {
+			continue
+		}
+		t.Run(d.name, func(t *testing.T) {
+			dir := copyOf(t, whole)
+			path := filepath.Join(dir, name)
+			require.NoError(t, os.Remove(path))
+			if d.name != "gone" {
+				require.NoError(t, os.WriteFile(path, bad, 0o640))
+			}
+			got, err := standingOf(t, dir)
+			if err != nil {
+				t.Logf("refused: %v", err)
+				require.ErrorContains(t, err, "move ")
+				require.ErrorContains(t, err, "rejoin")
+				return
+			}
+			got.compare(t, want, kind.mayEnd)
+		})
+	}
+}
+
+// compare fails the test when something is lost or another than it was. What the
+// state holds need not be in the log any more.
+func (st standing) compare(t *testing.T, want standing, mayEnd bool) {
+	require.Equal(t, []any{want.Term, want.VotedTerm, want.Voted}, []any{st.Term, st.VotedTerm, st.Voted}, "votes")
+	for i, e := range st.Entries {
+		require.Equal(t, want.Entries[i], e, "entry %d", i)
+	}
+	last := want.at()
+	if mayEnd {
+		last = st.at()
+	}
+	require.Equal(t, last, st.at(), "the last entry")
+	require.Equal(t, want.Digests[last], st.Digests[last], "state")
+	t.Logf("starts, with the state at entry %d of %d, and %d entries in the log", last, want.at(), len(st.Entries))
+}
+
+func copyOf(t *testing.T, dir string) string {
+	to := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.CopyFS(to, os.DirFS(dir)))
+	return to
+}
+
+func nameIn(dir, file string) string {
+	name, err := filepath.Rel(dir, file)
+	if err != nil {
+		panic(err)
+	}
+	return filepath.ToSlash(name)
+}
+
+func filesBelow(t *testing.T, dir string) map[string]bool {
+	names := map[string]bool{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names[path] = true
+		}
+		return err
+	}))
+	return names
+}
