@@ -7,7 +7,8 @@
 // without one is given a random id before it is first sent. It starts no
 // goroutine of its own.
 //
-// Start at New; the calls are in jobs.go and cluster.go, what is tried again and
+// Start at New; jobs.go has the calls on jobs, a file each has those on lists,
+// sweeps, settings, schedules and the cluster, and streams. What is tried again and
 // when is in call.go. The package knows the HTTP surface (docs/http-api.md) and
 // no other room of the project.
 package client

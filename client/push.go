@@ -2,10 +2,11 @@ package client
 
 // Push is an HTTP target that is posted each job of a topic.
 type Push struct {
-	URL string `json:"url"`
-	// Secret signs the posts. It is never shown: read from the server it is empty.
-	// ChangeSettings keeps the one that is there when it is empty.
+	URL string `json:"url"` // up to 2000 bytes, with http or https
+	// Secret signs the posts, 16 to 256 bytes. It is never shown: read from the
+	// server it is empty. ChangeSettings keeps the one that is there when it is
+	// empty.
 	Secret      string   `json:"secret,omitzero"`
-	Timeout     Duration `json:"timeout,omitzero"`     // until the answer; 0 means 10 s
-	Concurrency uint32   `json:"concurrency,omitzero"` // posts at once; 0 means 10
+	Timeout     Duration `json:"timeout,omitzero"`     // until the answer, 100 ms to 5 min; 0 means 10 s
+	Concurrency uint32   `json:"concurrency,omitzero"` // posts at once, 1 to 100; 0 means 10
 }

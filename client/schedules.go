@@ -18,14 +18,14 @@ type Schedule struct {
 	// Start and End bound the runs, and with @every Start is the first of them.
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
-	// Jitter puts the job of each run off, by up to so much, at random.
+	// Jitter puts the job of each run off, by up to so much (24 h at most), at random.
 	Jitter Duration `json:"jitter,omitzero"`
 	// Overlap is "allow" (the default) or "skip": no run while the job of the last
 	// one is neither finished nor deleted nor dead.
 	Overlap string `json:"overlap,omitzero"`
 	// Missed says what becomes of runs that nobody could start within MissedAfter
-	// (0 means 30 s): "skip" (the default), "one" for the latest of them, or "all"
-	// for the latest MissedMax (0 means 10).
+	// (up to 24 h; 0 means 30 s): "skip" (the default), "one" for the latest of
+	// them, or "all" for the latest MissedMax (up to 1000; 0 means 10).
 	Missed      string       `json:"missed,omitzero"`
 	MissedMax   int          `json:"missed_max,omitzero"`
 	MissedAfter Duration     `json:"missed_after,omitzero"`
@@ -35,7 +35,7 @@ type Schedule struct {
 // ScheduledJob is the job that each run adds. In its body {{planned}} stands for
 // the planned instant in the schedule's zone, {{planned_ms}} for the same in
 // milliseconds since 1970, {{name}} for the schedule's name and {{run}} for the
-// number of the run.
+// number of the run. The body may have 64 KiB.
 type ScheduledJob struct {
 	Topic       string            `json:"topic"`
 	TTR         Duration          `json:"ttr,omitzero"`      // 0: the topic's or the server's default

@@ -20,10 +20,12 @@ type Settings struct {
 	// MaxPending is how many jobs may be delayed or ready together; past it an
 	// add fails with CodeTopicFull.
 	MaxPending *uint64 `json:"max_pending,omitzero"`
-	// MaxReserved is how many jobs may be reserved at once, cluster-wide.
+	// MaxReserved is how many jobs may be reserved at once, cluster-wide; at
+	// least 1.
 	MaxReserved *uint64 `json:"max_reserved,omitzero"`
-	// Rate is how many jobs a second are handed out, with up to three decimals:
-	// in any t seconds no more than Burst + Rate * t. Burst nil is one second's.
+	// Rate is how many jobs a second are handed out, 0.001 to 1,000,000 with up to
+	// three decimals: in any t seconds no more than Burst + Rate * t. Burst is 1 to
+	// 1,000,000; nil is one second's.
 	Rate  *float64 `json:"rate,omitzero"`
 	Burst *uint64  `json:"burst,omitzero"`
 	// Expire is how long after its due instant a job may still be handed out;
@@ -34,7 +36,7 @@ type Settings struct {
 	// Spread is the window, up to 7 days, over which jobs that are due at one
 	// instant are spread: each is due up to so much later than asked.
 	Spread Duration `json:"spread,omitzero"`
-	// Retain is how long finished and deleted jobs stay known.
+	// Retain is how long finished and deleted jobs stay known, up to 365 days.
 	Retain Duration `json:"retain,omitzero"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`

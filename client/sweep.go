@@ -28,8 +28,8 @@ type Swept struct {
 // KickMany says how the dead jobs of a topic are kicked.
 type KickMany struct {
 	Sweep
-	// Rate is in jobs a second: the jobs become due one after the other. 0: all
-	// at once.
+	// Rate is in jobs a second, 0.001 to 1,000,000 with up to three decimals: the
+	// jobs become due one after the other. 0: all at once.
 	Rate    float64
 	ToTopic string // where they are then; empty: where they were
 }
