@@ -161,9 +161,9 @@ func TestAJobsLife(t *testing.T) {
 	buried, err := c.Bury(ctx, jobs[0].Ref(), client.Bury{Reason: "bad"})
 	require.NoError(t, err)
 	require.Equal(t, "dead", buried.State)
-	n, err := c.KickTopic(ctx, "mail", 10)
+	swept, err := c.KickMany(ctx, "mail", client.KickMany{Sweep: client.Sweep{Max: 10}})
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Equal(t, 1, swept.Count)
 
 	j, err := c.Get(ctx, added.ID)
 	require.NoError(t, err)

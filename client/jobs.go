@@ -411,19 +411,6 @@ func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
 	return out, err
 }
 
-// KickTopic makes up to max dead jobs of a topic ready, oldest first, and tells
-// how many. max is 1 to 10000.
-func (c *Client) KickTopic(ctx context.Context, topic string, max int) (int, error) {
-	var out struct {
-		Kicked int `json:"kicked"`
-	}
-	in := struct {
-		Max int `json:"max"`
-	}{max}
-	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/kick", in: in}, &out)
-	return out.Kicked, err
-}
-
 func jobPath(id, verb string) string {
 	path := "/v1/jobs/" + segment(id)
 	if verb != "" {
