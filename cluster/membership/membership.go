@@ -328,7 +328,7 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 	}
 	if f := m.foreign.Load(); f != nil {
 		return job.Errorf(job.CodeConflict, "%s belongs to cluster %s, node %s there to cluster %s; clusters cannot be merged: to move this node, "+
-			"remove it from its cluster, stop it, empty its data directory and start it with --join", m.cfg.NodeID, f.ours, f.nodeID, f.theirs)
+			"remove it from its cluster, stop it, move its data directory away and start it with --join", m.cfg.NodeID, f.ours, f.nodeID, f.theirs)
 	}
 	return job.NotApplied("no node answered: %w", err)
 }
