@@ -51,16 +51,25 @@ func (t *terminal) printJob(j *client.Job) error {
 		}
 	}
 	if j.Reason != "" {
-		rows = append(rows, []string{"reason", j.Reason})
+		rows = append(rows, []string{"reason", plain([]byte(j.Reason))})
 	}
 	if j.LastError != "" && j.LastError != j.Reason {
-		rows = append(rows, []string{"last error", j.LastError})
+		rows = append(rows, []string{"last error", plain([]byte(j.LastError))})
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.Headers)) {
-		rows = append(rows, []string{"header " + name, show([]byte(j.Headers[name]))})
-	}
+	rows = append(rows, extraRows(j.Backoff, j.Headers)...)
 	rows = append(rows, []string{"body", show(j.Bytes())})
 	return t.table([]string{"id", j.ID}, rows)
+}
+
+// extraRows shows what few jobs have.
+func extraRows(b *client.Backoff, headers map[string]string) (rows [][]string) {
+	if b != nil {
+		rows = append(rows, []string{"backoff", backoffWords(b)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		rows = append(rows, []string{"header " + name, show([]byte(headers[name]))})
+	}
+	return rows
 }
 
 func runHistory(ctx context.Context, args []string, std streams) int {

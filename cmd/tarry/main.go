@@ -3,7 +3,8 @@
 // generator.
 //
 // Start at the table in main.go. Server: server.go and config.go. Clients and
-// operators: flags.go for what they share, then the file of the command.
+// operators: flags.go and values.go for what they share, then the file of the
+// command.
 package main
 
 import (

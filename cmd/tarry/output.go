@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -73,9 +74,14 @@ func show(body []byte) string {
 			body = body[:len(body)-1]
 		}
 	}
-	quoted := fmt.Sprintf("%q", body)
-	if quoted == `"`+string(body)+`"` && len(body) > 0 {
-		return string(body) + cut
+	return plain(body) + cut
+}
+
+// plain is text as it is, or quoted when it would disturb a table or the terminal.
+func plain(text []byte) string {
+	quoted := strconv.Quote(string(text))
+	if quoted == `"`+string(text)+`"` && len(text) > 0 {
+		return string(text)
 	}
-	return quoted + cut
+	return quoted
 }

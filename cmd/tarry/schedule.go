@@ -125,13 +125,28 @@ func runScheduleGet(ctx context.Context, args []string, std streams) int {
 			missed += " up to " + strconv.Itoa(s.MissedMax)
 		}
 		n := s.Counts
-		return t.table([]string{"schedule", s.Name}, append(rows,
+		rows = append(rows,
 			[]string{"jitter", s.Jitter.String()}, []string{"overlap", s.Overlap},
 			[]string{"missed", missed + ", after " + s.MissedAfter.String()},
 			[]string{"so far", fmt.Sprintf("%d started, %d skipped, %d missed, %d refused", n.Started, n.Skipped, n.Missed, n.Refused)},
-			[]string{"topic", s.Job.Topic}, []string{"body", show(s.Job.Bytes())},
-		))
+			[]string{"made", when(s.CreatedAt)}, []string{"changed", when(s.ChangedAt)})
+		return t.table([]string{"schedule", s.Name}, append(rows, templateRows(&s.Job)...))
 	})
+}
+
+// templateRows shows the job of a schedule's runs: what it says of itself.
+func templateRows(j *client.ScheduledJob) [][]string {
+	rows := [][]string{{"topic", j.Topic}}
+	if j.Priority != nil {
+		rows = append(rows, []string{"priority", count(uint64(*j.Priority))})
+	}
+	if j.TTR.Duration != 0 {
+		rows = append(rows, []string{"time to run", j.TTR.String()})
+	}
+	if j.MaxAttempts != nil {
+		rows = append(rows, []string{"max attempts", count(uint64(*j.MaxAttempts))})
+	}
+	return append(append(rows, extraRows(j.Backoff, j.Headers)...), []string{"body", show(j.Bytes())})
 }
 
 func nextOf(s client.ScheduleInfo) string {

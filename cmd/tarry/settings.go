@@ -125,14 +125,18 @@ func setTime(d *client.Duration, text string) error {
 }
 
 func backoffWords(b *client.Backoff) string {
-	if len(b.Delays) == 0 {
-		return fmt.Sprintf("%s, %g times more each time, up to %s", b.Base, b.Factor, b.Max)
+	words := fmt.Sprintf("%s, %g times more each time, up to %s", b.Base, b.Factor, b.Max)
+	if len(b.Delays) > 0 {
+		waits := make([]string, len(b.Delays))
+		for i, d := range b.Delays {
+			waits[i] = d.String()
+		}
+		words = strings.Join(waits, ", ")
 	}
-	waits := make([]string, len(b.Delays))
-	for i, d := range b.Delays {
-		waits[i] = d.String()
+	if b.Jitter != 0 {
+		words += fmt.Sprintf(", jitter %g", b.Jitter)
 	}
-	return strings.Join(waits, ", ")
+	return words
 }
 
 func wholeNumber(text string) (*uint64, error) {
