@@ -62,9 +62,14 @@ func (l *life) openStores() error {
 	return statemachine.CheckStart(l.machine, l.stores.Log, l.stores.Stable)
 }
 
-// fatal is the end of the process, which nothing but a power loss may bring.
+// fatal is the end of the process, which nothing but a power loss may bring, and a
+// snapshot over a log that goes beyond it.
 func (l *life) fatal(err error) {
-	if !l.dead.Load() {
+	switch {
+	case l.dead.Load():
+	case errors.Is(err, statemachine.ErrStartAgain):
+		l.s.exit(l)
+	default:
 		l.s.fail(fmt.Errorf("node %s would have ended its process: %w", l.id, err))
 	}
 }

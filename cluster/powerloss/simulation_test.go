@@ -44,11 +44,12 @@ type ack struct {
 }
 
 // tally is what a run went through.
-type tally struct{ losses, whole, acked, unknown, entries int }
+type tally struct{ losses, whole, exits, acked, unknown, entries int }
 
 func (t *tally) add(o tally) {
 	t.losses += o.losses
 	t.whole += o.whole
+	t.exits += o.exits
 	t.acked += o.acked
 	t.unknown += o.unknown
 	t.entries += o.entries
@@ -108,13 +109,35 @@ func (s *simulation) connect(l *life) {
 	}
 }
 
-// powerOff ends a life. First nothing comes out of the node any more, then what is
-// left of its disk is fixed: so whatever it told anybody was done before.
+// powerOff ends a life, and some of what was not synced is lost.
 func (s *simulation) powerOff(l *life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.dead.Swap(true) {
+	if l.dead.Load() {
 		return
+	}
+	s.seed++
+	rng := rand.New(rand.NewPCG(s.seed, 1))
+	percent := []int{0, 0, 100, rng.IntN(101), rng.IntN(101)}[rng.IntN(5)]
+	if s.end(l, percent, rng) {
+		s.tally.losses++
+	}
+}
+
+// exit ends a life whose process has ended by itself: its disk keeps everything.
+func (s *simulation) exit(l *life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end(l, 100, rand.New(rand.NewPCG(s.seed, 1))) {
+		s.tally.exits++
+	}
+}
+
+// end ends a life, unless it has ended. First nothing comes out of the node any more,
+// then what is left of its disk is fixed: so whatever it told anybody was done before.
+func (s *simulation) end(l *life, percent int, rng *rand.Rand) bool {
+	if l.dead.Swap(true) {
+		return false
 	}
 	l.wire.DisconnectAll()
 	for n := range s.lives {
@@ -122,14 +145,11 @@ func (s *simulation) powerOff(l *life) {
 			other.wire.Disconnect(l.wire.LocalAddr())
 		}
 	}
-	s.seed++
-	rng := rand.New(rand.NewPCG(s.seed, 1))
-	percent := []int{0, 0, 100, rng.IntN(101), rng.IntN(101)}[rng.IntN(5)]
 	next := l.disk.remains(percent, rng)
 	l.mu.Lock()
 	l.next = next
 	l.mu.Unlock()
-	s.tally.losses++
+	return true
 }
 
 // restart ends what is left of node n and starts it from what is left of its

@@ -124,6 +124,10 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	return nil
 }
 
+// ErrStartAgain is wrapped by the error with which a node ends that is whole and has
+// to begin anew with what is on its disk.
+var ErrStartAgain = errors.New("the node must start again to go on from the snapshot")
+
 // checkLog proves that Raft can go on from a state at index and term without a
 // fresh start.
 func (a *Adapter) checkLog(index, term uint64) error {
@@ -141,7 +145,7 @@ func (a *Adapter) checkLog(index, term uint64) error {
 	if last == index && e.Term == term {
 		return nil
 	}
-	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: the node must start again to go on from the snapshot", index, term, last, e.Term)
+	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: %w", index, term, last, e.Term, ErrStartAgain)
 }
 
 // virtual is a snapshot of the machine: the machine itself.
