@@ -43,5 +43,7 @@ func TestHistoryOfARetainedJob(t *testing.T) {
 	_, err = c.History(ctx, "nobody")
 	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
 	_, err = c.History(ctx, "")
-	require.Error(t, err)
+	require.EqualError(t, err, "id is missing")
+	_, err = c.Get(ctx, "")
+	require.EqualError(t, err, "id is missing")
 }

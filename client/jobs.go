@@ -364,8 +364,11 @@ func tokenOnly(ref Ref) any {
 	}{ref.Token}
 }
 
-// Get gives everything known of a job.
+// Get gives everything known of a job; one that is not there is CodeNotFound.
 func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
+	if id == "" {
+		return nil, errNoID
+	}
 	out := &Job{}
 	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true}, out); err != nil {
 		return nil, err
