@@ -35,6 +35,9 @@ func newGround(ctx context.Context, c config, log *slog.Logger) (*ground, error)
 	if _, err := exec.LookPath("strace"); err == nil && os.Geteuid() == 0 {
 		g.have |= fault.Strace
 	}
+	if c.nodes >= 5 {
+		g.have |= fault.FiveNodes
+	}
 	if fault.CPUGroups() == nil {
 		g.have |= fault.Cgroup
 	}

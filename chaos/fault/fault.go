@@ -27,7 +27,7 @@ type Fault struct {
 	Run func(ctx context.Context, e *Env) error
 }
 
-// Needs is a set of things that the machine, or the binary, must offer.
+// Needs is a set of things that the machine, the binary or the cluster must offer.
 type Needs uint
 
 // What a fault may need.
@@ -38,9 +38,10 @@ const (
 	Root                         // the harness runs as root
 	Strace                       // strace is installed and may trace
 	Cgroup                       // cgroups of the CPU can be made
+	FiveNodes                    // the cluster has five nodes or more
 )
 
-var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup"}
+var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup", "five-nodes"}
 
 // Has reports whether n holds all of what.
 func (n Needs) Has(what Needs) bool { return n&what == what }

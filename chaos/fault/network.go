@@ -25,6 +25,7 @@ func Network() []Fault {
 		{Name: "flapping-leader", Weight: 2, Overlaps: true, Run: flapping},
 		{Name: "partition-halves", Weight: 2, Run: everywhere(halves)},
 		{Name: "partition-bridge", Weight: 2, Run: everywhere(bridge)},
+		{Name: "partition-ring", Needs: FiveNodes, Weight: 4, Run: everywhere(ring)},
 		{Name: "gossip-only-partition", Weight: 1, Run: gossipOnly},
 		{Name: "loss", Weight: 2, Run: everywhere(loss)},
 		{Name: "delay", Weight: 2, Run: everywhere(delay)},
@@ -205,6 +206,23 @@ func halves(e *Env, ids []string) []network.Rule {
 func bridge(_ *Env, ids []string) []network.Rule {
 	middle := len(ids) / 2
 	return parted(ids[:middle], ids[middle+1:])
+}
+
+// ring leaves each node a majority, and no two nodes the same one: each reaches its
+// neighbours only. With less than five nodes that is everybody.
+func ring(_ *Env, ids []string) []network.Rule {
+	reach := (len(ids)/2 + 1) / 2
+	var rules []network.Rule
+	for i, from := range ids {
+		var far []string
+		for j, to := range ids {
+			if apart := (j - i + len(ids)) % len(ids); min(apart, len(ids)-apart) > reach {
+				far = append(far, to)
+			}
+		}
+		rules = append(rules, silence([]string{from}, far))
+	}
+	return rules
 }
 
 func loss(e *Env, ids []string) []network.Rule {

@@ -3,6 +3,7 @@ package fault
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,26 @@ func TestHalvesAreBothThere(t *testing.T) {
 			}
 			require.True(t, cutOff > 0 && cutOff < size, "seed %d: %v", seed, rules)
 		}
+	}
+}
+
+func TestInARingEachNodeSeesAnotherMajority(t *testing.T) {
+	for _, ids := range [][]string{five, {"n1", "n2", "n3", "n4", "n5", "n6", "n7"}} {
+		rules := ring(nil, ids)
+		seen := map[string]bool{}
+		for _, id := range ids {
+			var sees []string
+			for _, other := range ids {
+				require.Equal(t, silent(rules, id, other), silent(rules, other, id))
+				if !silent(rules, id, other) {
+					sees = append(sees, other)
+				}
+			}
+			require.Greater(t, len(sees), len(ids)/2)
+			require.Less(t, len(sees), len(ids))
+			seen[strings.Join(sees, " ")] = true
+		}
+		require.Len(t, seen, len(ids))
 	}
 }
 
