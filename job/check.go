@@ -42,11 +42,15 @@ func checkName(field, s string) error {
 }
 
 // Millis turns seconds, as clients give them, into milliseconds within
-// [0, max], rounded to the nearest millisecond.
+// [0, max], rounded to the nearest millisecond. What is above 0 stays so: 0 stands
+// for "never" in some places.
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	// The negated form also refuses NaN.
 	if !(seconds >= 0 && seconds <= max.Seconds()) {
 		return 0, Errorf(CodeInvalid, "%s is %.40s s; it must be between 0 and %s s", field, strconv.FormatFloat(seconds, 'f', -1, 64), plainSeconds(max))
+	}
+	if seconds > 0 && seconds < 0.001 {
+		return 1, nil
 	}
 	return int64(seconds*1000 + 0.5), nil
 }
