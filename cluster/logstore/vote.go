@@ -87,6 +87,9 @@ func (v *votes) SetUint64(key []byte, value uint64) error {
 		v.staged = value
 		return nil
 	case keyTerm:
+		if value < v.held.term {
+			return fmt.Errorf("term %d comes after term %d, in which this node may have voted; start it again", value, v.held.term)
+		}
 		b := v.held
 		b.term = value
 		return v.write(b)

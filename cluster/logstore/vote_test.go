@@ -3,6 +3,7 @@ package logstore
 import (
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,4 +21,14 @@ func FuzzVote(f *testing.F) {
 		}
 		require.Equal(t, data, b.encode())
 	})
+}
+
+func TestATermNeverGoesBack(t *testing.T) {
+	v, err := openVotes(record{vfs.NewMem(), "", "votes"})
+	require.NoError(t, err)
+	require.NoError(t, v.SetUint64([]byte(keyTerm), 5))
+	require.ErrorContains(t, v.SetUint64([]byte(keyTerm), 4), "term 4 comes after term 5")
+	term, err := v.GetUint64([]byte(keyTerm))
+	require.NoError(t, err)
+	require.EqualValues(t, 5, term)
 }

@@ -170,7 +170,7 @@ func (n *node) start() {
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: n.Gate(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: n.Membership,
 	})
-	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.trans)
+	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.Witness(n.trans))
 	require.NoError(t, err)
 
 	l, err := net.Listen("tcp", strings.Replace(n.clusterAddr, "localhost", "127.0.0.1", 1))

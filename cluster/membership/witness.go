@@ -87,16 +87,6 @@ func appended(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse)
 	return has
 }
 
-// SetHeartbeatHandler notes beside cb who leads which term.
-func (w *witness) SetHeartbeatHandler(cb func(raft.RPC)) {
-	w.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
-			w.m.receipts.led(req.Term, string(req.ID))
-		}
-		cb(rpc)
-	})
-}
-
 func (w *witness) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := w.NetworkTransport.AppendEntriesPipeline(id, target)
 	if err != nil {
