@@ -80,7 +80,9 @@ func (s *simulation) begin(n int, mem *vfs.MemFS, lossAfter int) (*life, error) 
 	s.lives[n].Store(l)
 	err := l.openStores()
 	if err == nil && !l.dead.Load() {
-		err = s.ledger.checkState(l.id, l.machine)
+		if err = s.ledger.complete(l); err == nil {
+			err = s.ledger.checkState(l.id, l.machine)
+		}
 	}
 	if err == nil {
 		err = l.startRaft()
