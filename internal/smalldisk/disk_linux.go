@@ -36,11 +36,14 @@ func (d *Disk) filler() string { return filepath.Join(d.Dir, "filler") }
 func (d *Disk) Fill(leave int64) {
 	d.t.Helper()
 	d.Free()
-	var s unix.Statfs_t
-	require.NoError(d.t, unix.Statfs(d.Dir, &s))
 	f, err := os.Create(d.filler())
 	require.NoError(d.t, err)
-	require.NoError(d.t, unix.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail)*s.Bsize-leave))
+	for err = unix.ENOSPC; err == unix.ENOSPC; { // others may write in between
+		var s unix.Statfs_t
+		require.NoError(d.t, unix.Statfs(d.Dir, &s))
+		err = unix.Fallocate(int(f.Fd()), 0, 0, max(int64(s.Bavail)*s.Bsize-leave, 1))
+	}
+	require.NoError(d.t, err)
 	require.NoError(d.t, f.Close())
 }
 
