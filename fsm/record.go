@@ -77,8 +77,11 @@ func decodeOrigin(b []byte) (o origin, body []byte, err error) {
 	o.id = string(rest[:idLen])
 	rest = rest[idLen:]
 	extrasLen, n := binary.Uvarint(rest)
-	if n <= 0 || extrasLen > uint64(len(rest)-n) {
+	switch {
+	case n <= 0 || extrasLen > uint64(len(rest)-n):
 		return origin{}, nil, fmt.Errorf("job record's extras: %w", errShort)
+	case n > 1 && rest[n-1] == 0:
+		return origin{}, nil, errors.New("job record's extras: their length is longer than it was written")
 	}
 	if rest = rest[n:]; extrasLen > 0 {
 		o.extras = string(rest[:extrasLen])
