@@ -2,6 +2,7 @@ package membership
 
 import (
 	"io"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// termStore notes a term that comes after a later one. It is as slow as a disk.
+// termStore notes a term that comes after a later one. Like a disk it lets others
+// run meanwhile.
 type termStore struct {
 	*raft.InmemStore
 
@@ -22,7 +24,7 @@ type termStore struct {
 
 func (s *termStore) SetUint64(key []byte, value uint64) error {
 	if string(key) == "CurrentTerm" {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 		s.mu.Lock()
 		s.wentBack = s.wentBack || value < s.term
 		s.term = value
@@ -55,7 +57,7 @@ func TestALateHeartbeatDoesNotTakeTheTermBack(t *testing.T) {
 		// Refused or not: it has no such entry.
 		_ = from.AppendEntries("n1", here.LocalAddr(), req, new(raft.AppendEntriesResponse))
 	}
-	for term := uint64(2); term < 200; term += 2 {
+	for term := uint64(2); term < 1000; term += 2 {
 		var calls sync.WaitGroup
 		calls.Go(func() { call(old, term, 0) }) // a heartbeat
 		calls.Go(func() { call(next, term+1, 1) })
