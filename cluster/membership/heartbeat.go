@@ -1,49 +1,66 @@
 package membership
 
 import (
-	"errors"
-	"time"
-
 	"github.com/hashicorp/raft"
 )
 
-// adoptFor is how long a heartbeat of a new leader waits for Raft's own goroutine to
-// follow it, by an append of the same leader. Appends come at least once in 100 ms.
-const adoptFor = 200 * time.Millisecond
-
-var errNotFollowedYet = errors.New("this node does not follow the leader of that term yet")
-
 // SetHeartbeatHandler notes beside cb who leads which term, and keeps from cb what
-// would change the term. Raft (v1.7.3, processHeartbeat) answers heartbeats on the
+// could change the term. Raft (v1.7.3, processHeartbeat) answers heartbeats on the
 // connection's goroutine, beside its own: a late heartbeat of term 4 and an append
 // of term 5 that came to a node in term 3 together could leave it in term 4, so that
-// it might have voted twice in term 5.
+// it might have voted twice in term 5. Raft calls it once, when it can be shut down.
 func (w *witness) SetHeartbeatHandler(cb func(raft.RPC)) {
+	w.relaying.Go(w.relay)
 	w.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+		req, ok := rpc.Command.(*raft.AppendEntriesRequest)
+		if ok {
 			w.m.receipts.led(req.Term, string(req.ID))
-			if !w.m.followed(req.Term) {
-				rpc.Respond(nil, errNotFollowedYet)
-				return
-			}
+		}
+		if ok && !w.m.leavesTerm(req.Term) {
+			w.pass(rpc)
+			return
 		}
 		cb(rpc)
 	})
 }
 
-// followed reports whether a heartbeat of a term leaves Raft's term alone: it is
-// over, or that of the leader that this node follows. It blocks for adoptFor at most,
-// until that is so.
-func (m *Membership) followed(term uint64) bool {
-	for end := time.Now().Add(adoptFor); ; time.Sleep(time.Millisecond) {
-		if r := m.raft.Load(); r != nil {
-			now := r.CurrentTerm()
-			if term < now || term == now && r.State() == raft.Follower {
-				return true
-			}
-		}
-		if time.Now().After(end) {
-			return false
+// leavesTerm reports whether a heartbeat of a term leaves Raft's own alone: it is
+// over, or that of the leader that this node follows.
+func (m *Membership) leavesTerm(term uint64) bool {
+	r := m.raft.Load()
+	if r == nil {
+		return false
+	}
+	now := r.CurrentTerm()
+	return term < now || term == now && r.State() == raft.Follower
+}
+
+// Consumer gives what Raft's own goroutine answers, such heartbeats too.
+func (w *witness) Consumer() <-chan raft.RPC { return w.calls }
+
+// relay hands on what the transport receives, until Close.
+func (w *witness) relay() {
+	for {
+		select {
+		case rpc := <-w.NetworkTransport.Consumer():
+			w.pass(rpc)
+		case <-w.closed:
+			return
 		}
 	}
+}
+
+func (w *witness) pass(rpc raft.RPC) {
+	select {
+	case w.calls <- rpc:
+	case <-w.closed:
+		rpc.Respond(nil, raft.ErrTransportShutdown)
+	}
+}
+
+// Close ends the transport. Raft calls it when it has ended.
+func (w *witness) Close() error {
+	w.closing.Do(func() { close(w.closed) })
+	w.relaying.Wait()
+	return w.NetworkTransport.Close()
 }

@@ -65,14 +65,17 @@ func TestALateHeartbeatDoesNotTakeTheTermBack(t *testing.T) {
 		require.Equal(t, term+1, r.CurrentTerm())
 	}
 	require.False(t, store.wentBack)
+	call(old, 2000, 0)
+	require.EqualValues(t, 2000, r.CurrentTerm(), "a node follows a new leader by its heartbeat alone")
 }
 
-func TestAHeartbeatOfALeaderThatIsNotFollowedIsRefused(t *testing.T) {
+func TestOnlyHeartbeatsThatLeaveTheTermAloneAreAnsweredBesideRaft(t *testing.T) {
 	w := newTown(t)
 	nodes := w.startTrio()
 	follower := other(nodes, w.leader())
 	now := follower.raft.CurrentTerm()
-	require.True(t, follower.followed(now))
-	require.True(t, follower.followed(now-1), "Raft refuses it")
-	require.False(t, follower.followed(now+100))
+	require.True(t, follower.leavesTerm(now))
+	require.True(t, follower.leavesTerm(now-1))
+	require.False(t, follower.leavesTerm(now+1))
+	require.False(t, w.leader().leavesTerm(now))
 }

@@ -16,7 +16,7 @@ import (
 // is learnt from questions alone lags behind by seconds, in which an old copy of
 // a directory could be put in place and catch up unseen.
 func (m *Membership) Witness(t *raft.NetworkTransport) raft.Transport {
-	return &witness{NetworkTransport: t, m: m, made: time.Now()}
+	return &witness{NetworkTransport: t, m: m, made: time.Now(), calls: make(chan raft.RPC), closed: make(chan struct{})}
 }
 
 type witness struct {
@@ -25,6 +25,11 @@ type witness struct {
 
 	asked atomic.Int64 // when votes were last asked for, since the transport was made
 	made  time.Time
+
+	calls    chan raft.RPC // for Raft's own goroutine
+	closed   chan struct{}
+	closing  sync.Once
+	relaying sync.WaitGroup
 }
 
 // freshFor is how long the connections of an election are taken for fresh.
