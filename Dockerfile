@@ -3,6 +3,8 @@
 FROM scratch
 COPY --chown=65532:65532 .bin/image/ /
 USER 65532:65532
+# A port that is published must listen on all addresses of the container. To say
+# that nobody else can reach it is up to whoever runs it: -e TARRY_INSECURE=true.
 ENV TARRY_DATA_DIR=/data \
     TARRY_HTTP_ADDR=0.0.0.0:7300 \
     TARRY_CLUSTER_ADDR=0.0.0.0:7301 \

@@ -31,6 +31,7 @@ type serverConfig struct {
 	ClusterAddr     string
 	GossipAddr      string
 	AdvertiseHost   string
+	Insecure        bool
 	Join            string
 	BootstrapExpect int
 	MaxBodyBytes    int
@@ -54,7 +55,7 @@ data in ./tarry-data. Every flag can also be set by an environment variable
 A new three-node cluster, the same command on each node but for its own name:
   tarry server --node-id n1 --advertise-host n1 --bootstrap-expect 3 \
     --join n1:7302,n2:7302,n3:7302 --http-addr 0.0.0.0:7300 \
-    --cluster-addr 0.0.0.0:7301 --gossip-addr 0.0.0.0:7302
+    --cluster-addr 0.0.0.0:7301 --gossip-addr 0.0.0.0:7302 --insecure
 
 Flags:
 `
@@ -69,6 +70,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
+	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, because there is no authentication yet")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
 	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one")
 	fs.Lookup("bootstrap-expect").DefValue = "" // it depends
@@ -186,8 +188,16 @@ func (c *serverConfig) check() error {
 		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.beanstalkAddr()},
 		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr}, {"pprof-addr", c.PprofAddr},
 	} {
-		if _, _, err := net.SplitHostPort(a.addr); err != nil && (a.addr != "" || a.flag != "pprof-addr" && a.flag != "beanstalk-addr") {
+		if a.addr == "" && (a.flag == "pprof-addr" || a.flag == "beanstalk-addr") {
+			continue
+		}
+		host, _, err := net.SplitHostPort(a.addr)
+		if err != nil {
 			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
+		}
+		if !c.Insecure && !loopback(host) {
+			return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything: there is no authentication yet. "+
+				"Listen on 127.0.0.1, or, where the network lets nobody else in, say so with --insecure (TARRY_INSECURE=true)", a.flag, a.addr)
 		}
 	}
 	if err := job.CheckID("--node-id", c.NodeID); err != nil {
@@ -212,6 +222,13 @@ func (c *serverConfig) check() error {
 		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)
 	}
 	return nil
+}
+
+// loopback reports whether only this machine can reach a listener at host. Of
+// names it knows only localhost: any other may be resolved to anything.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // advertiseHost is the name by which others reach this node: the one given, or

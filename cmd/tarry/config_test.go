@@ -71,6 +71,26 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 	}
 }
 
+func TestOtherMachinesAreLetInOnlyByRequest(t *testing.T) {
+	for _, flag := range []string{"http-addr", "cluster-addr", "gossip-addr", "beanstalk-addr", "pprof-addr"} {
+		for _, local := range []string{"127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1"} {
+			_, err := parseServerConfig([]string{"--" + flag, local}, noEnv, io.Discard)
+			require.NoError(t, err)
+		}
+		for _, open := range []string{":1", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[fe80::1%lo]:1", "n1:1"} {
+			args := []string{"--" + flag, open, "--advertise-host", "n1"}
+			_, err := parseServerConfig(args, noEnv, io.Discard)
+			require.ErrorContains(t, err, "--"+flag+" is \""+open+"\"")
+			require.ErrorContains(t, err, "--insecure")
+			require.ErrorContains(t, err, "TARRY_INSECURE")
+			_, err = parseServerConfig(append(args, "--insecure"), noEnv, io.Discard)
+			require.NoError(t, err)
+			_, err = parseServerConfig(args, func(name string) (string, bool) { return "true", name == "TARRY_INSECURE" }, io.Discard)
+			require.NoError(t, err)
+		}
+	}
+}
+
 func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
 	for _, off := range []string{"", "off"} {
 		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv, io.Discard)
@@ -93,7 +113,7 @@ func TestAdvertisedNames(t *testing.T) {
 		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2", "", "10.0.0.2:2"},
 		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2 --advertise-host n1", "n1", "10.0.0.2:2"},
 	} {
-		cfg, err := parseServerConfig(strings.Fields(c.args), noEnv, io.Discard)
+		cfg, err := parseServerConfig(append(strings.Fields(c.args), "--insecure"), noEnv, io.Discard)
 		require.NoError(t, err)
 		require.Equal(t, c.host, cfg.AdvertiseHost, c.args)
 		require.Equal(t, c.http, cfg.advertisedHTTP(), c.args)
