@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -93,23 +94,30 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		live:  make(map[string]Member),
 		known: make(map[string]string),
 	}
-	p.list, err = memberlist.Create(p.config(bind, int(port)))
+	logger := stdLogger(o.Logger)
+	t, err := listen(bind, int(port), logger)
 	if err != nil {
 		return nil, fmt.Errorf("start gossip on %s: %w", o.Bind, err)
+	}
+	p.list, err = memberlist.Create(p.config(t, logger))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start gossip on %s: %w", o.Bind, err), t.Shutdown())
 	}
 	return p, nil
 }
 
-func (p *Pool) config(bind string, port int) *memberlist.Config {
+func (p *Pool) config(t *transport, logger *log.Logger) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	// The start epoch in the name makes every run of a node a new one for
 	// gossip, so a restart under a new address never conflicts with the last.
 	c.Name = p.name
-	c.BindAddr, c.BindPort = bind, port
-	c.AdvertiseAddr, c.AdvertisePort = p.ip.String(), port
+	c.Transport = t
+	c.BindPort = t.GetAutoBindPort()
+	c.AdvertiseAddr, c.AdvertisePort = p.ip.String(), c.BindPort
+	c.EnableCompression = false // what is compressed is refused; see transport.go
 	c.TCPTimeout = joinTimeout
 	c.DeadNodeReclaimTime = 10 * time.Second
-	c.Logger = stdLogger(p.o.Logger)
+	c.Logger = logger
 	d := (*delegate)(p)
 	c.Delegate, c.Events, c.Alive, c.Merge = d, d, d, d
 	if p.o.Tune != nil {

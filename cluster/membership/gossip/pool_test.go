@@ -3,10 +3,8 @@ package gossip
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -153,29 +151,5 @@ func TestOpenRefusesBadAddresses(t *testing.T) {
 	} {
 		_, err := Open(context.Background(), Options{Bind: bind, AdvertiseHost: "localhost", Logger: slog.New(slog.DiscardHandler)})
 		require.ErrorContains(t, err, want)
-	}
-}
-
-// Memberlist v0.5.4 made a slice of the announced number of nodes, which ended the
-// process when the number was negative.
-func TestAForgedHeaderEndsNothing(t *testing.T) {
-	for name, nodes := range map[string][]byte{
-		"a negative count":      {0xff},
-		"more than can be sent": {0xce, 0x7f, 0xff, 0xff, 0xff},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := open(t, named("a", 1))
-			conn, err := net.Dial("tcp", "127.0.0.1:"+portOf(p.addr()))
-			require.NoError(t, err)
-			defer conn.Close()
-			header := append([]byte("\x06\x83\xa5Nodes"), nodes...) // 6: push/pull
-			header = append(header, "\xacUserStateLen\x00\xa4Join\xc2"...)
-			_, err = conn.Write(header)
-			require.NoError(t, err)
-			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-			_, err = io.ReadAll(conn)
-			require.False(t, errors.Is(err, os.ErrDeadlineExceeded), "the connection stays open")
-			require.Equal(t, []string{"a.1"}, ids(p))
-		})
 	}
 }

@@ -1,0 +1,199 @@
+package gossip
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/memberlist"
+)
+
+// Anybody may open a connection to the gossip port. Memberlist bounds what it reads
+// from one for clusters of a million nodes: a header of 29 bytes makes it allocate
+// 117 MB, compressed ones 40 MB, on 128 connections at a time. A cluster of this
+// product has some tens of nodes, so their exchange is bounded before memberlist
+// reads it.
+const (
+	maxStreams      = 64      // connections from others at a time; the rest is closed at once
+	maxAddrStreams  = 16      // of them from one address, so that one stranger leaves room for nodes
+	maxStreamNodes  = 1024    // records in one exchange
+	maxStreamBytes  = 1 << 20 // of one exchange: as many records of 512 bytes, with their names
+	maxStreamHeader = 128     // bytes; memberlist's own is 29 to 41
+)
+
+// The types of the messages that nodes send over connections; see messageType in
+// memberlist's net.go.
+const (
+	streamPing     = 0
+	streamPushPull = 6
+	streamError    = 13
+)
+
+// transport is memberlist's, but for connections.
+type transport struct {
+	*memberlist.NetTransport
+
+	streams chan net.Conn
+	stop    chan struct{}
+	once    sync.Once // memberlist shuts its transport down itself when it does not start
+	stopped sync.WaitGroup
+
+	mu   sync.Mutex
+	open int                // connections from others
+	byIP map[netip.Addr]int // the same by their address
+}
+
+// listen opens the TCP and UDP ports, the same number for both. Port 0 takes a
+// free one.
+func listen(bind string, port int, logger *log.Logger) (*transport, error) {
+	c := memberlist.NetTransportConfig{BindAddrs: []string{bind}, BindPort: port, Logger: logger}
+	inner, err := memberlist.NewNetTransport(&c)
+	for tries := 1; err != nil && port == 0 && tries < 10; tries++ { // the UDP port of that number may be taken
+		inner, err = memberlist.NewNetTransport(&c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &transport{
+		NetTransport: inner,
+		streams:      make(chan net.Conn),
+		stop:         make(chan struct{}),
+		byIP:         make(map[netip.Addr]int),
+	}
+	t.stopped.Go(t.admit)
+	return t, nil
+}
+
+// admit hands connections to memberlist while there is a place.
+func (t *transport) admit() {
+	for {
+		select {
+		case conn := <-t.NetTransport.StreamCh():
+			ip := remoteIP(conn)
+			if !t.take(ip) {
+				conn.Close()
+				continue
+			}
+			bounded := &stream{Conn: conn, closed: sync.OnceFunc(func() { t.giveBack(ip) })}
+			select {
+			case t.streams <- bounded:
+			case <-t.stop:
+				bounded.Close()
+				return
+			}
+		case <-t.stop:
+			return
+		}
+	}
+}
+
+// take reports whether one more connection from ip fits, and counts it if so.
+func (t *transport) take(ip netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == maxStreams || t.byIP[ip] == maxAddrStreams {
+		return false
+	}
+	t.open++
+	t.byIP[ip]++
+	return true
+}
+
+func (t *transport) giveBack(ip netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open--
+	if t.byIP[ip]--; t.byIP[ip] == 0 {
+		delete(t.byIP, ip)
+	}
+}
+
+func remoteIP(conn net.Conn) netip.Addr {
+	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// StreamCh implements memberlist.Transport.
+func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
+
+// DialAddressTimeout implements memberlist.NodeAwareTransport. The address may come
+// from a forged packet, so what answers there is bounded too.
+func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	conn, err := t.NetTransport.DialAddressTimeout(a, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{Conn: conn, closed: func() {}}, nil
+}
+
+// Shutdown implements memberlist.Transport.
+func (t *transport) Shutdown() error {
+	err := t.NetTransport.Shutdown() // its listeners may wait for admit, so they end first
+	t.once.Do(func() { close(t.stop) })
+	t.stopped.Wait()
+	return err
+}
+
+// stream is a connection whose beginning is checked by its first Read.
+type stream struct {
+	net.Conn
+	closed  func()
+	checked io.Reader // nil before the first Read
+	err     error
+}
+
+// Read is called by one goroutine at a time.
+func (s *stream) Read(p []byte) (int, error) {
+	if s.checked == nil && s.err == nil {
+		s.checked, s.err = checkStream(s.Conn)
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.checked.Read(p)
+}
+
+func (s *stream) Close() error {
+	s.closed()
+	return s.Conn.Close()
+}
+
+// checkStream returns what r holds, or an error if it does not begin as an exchange
+// of this product does. It reads the announced sizes before memberlist does.
+func checkStream(r io.Reader) (io.Reader, error) {
+	var kind [1]byte
+	if _, err := io.ReadFull(r, kind[:]); err != nil {
+		return nil, err
+	}
+	read := bytes.NewBuffer(kind[:])
+	switch kind[0] {
+	case streamPing, streamError:
+	case streamPushPull:
+		var header struct {
+			Nodes, UserStateLen int
+			Join                bool
+		}
+		tee := io.TeeReader(io.LimitReader(r, maxStreamHeader), read)
+		if err := codec.NewDecoder(tee, &codec.MsgpackHandle{}).Decode(&header); err != nil {
+			return nil, fmt.Errorf("the header of an exchange does not decode: %w", err)
+		}
+		if header.Nodes < 0 || header.Nodes > maxStreamNodes {
+			return nil, fmt.Errorf("an exchange announces %d nodes; the most is %d", header.Nodes, maxStreamNodes)
+		}
+		if header.UserStateLen != 0 {
+			return nil, errors.New("an exchange announces data beside the nodes; there is none")
+		}
+	default:
+		return nil, fmt.Errorf("a connection begins with a message of type %d, which no node sends", kind[0])
+	}
+	return io.LimitReader(io.MultiReader(read, r), maxStreamBytes), nil
+}
