@@ -29,6 +29,14 @@ const (
 	slower = 8
 )
 
+// begin forgets an earlier leadership: what this node's clock was then says nothing
+// of the time now. The state machine's clock remembers what counts.
+func (c *clock) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.at, c.ahead = 0, time.Time{}, time.Time{}
+}
+
 // now is the time. real is the present with its monotonic reading, wall and floor
 // are the wall clock and the state machine's, since the Unix epoch.
 func (c *clock) now(real time.Time, wall, floor time.Duration) time.Time {

@@ -88,6 +88,7 @@ func (s *Shard) establish(ctx context.Context) error {
 
 // lead does the leader's work until ctx ends.
 func (s *Shard) lead(ctx context.Context) {
+	s.clock.begin()
 	d := dispatch.New(
 		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
 		maxWaiters,
