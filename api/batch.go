@@ -11,7 +11,7 @@ import (
 // batch is a request of many items. A request that is not the JSON asked for is
 // refused as a whole; an item that breaks a limit fails alone.
 type batch[T any] struct {
-	Jobs opt[[]T] `json:"jobs"`
+	Jobs list[T, batchLimit] `json:"jobs"`
 }
 
 func (b *batch[T]) check() error {

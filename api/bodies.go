@@ -21,6 +21,10 @@ type body struct {
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if rest := dec.UnreadBuffer(); len(rest) > job.HardMaxBodyBytes && longerThan(rest, job.HardMaxBodyBytes) {
+		dec.PeekKind() // so that the pointer names this member
+		return &pastLimit{job.CodeTooLarge, dec.StackPointer(), job.HardMaxBodyBytes, "bytes"}
+	}
 	raw, err := dec.ReadValue()
 	if err != nil {
 		return err
@@ -33,6 +37,37 @@ func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	b.kind = jobpb.BodyKind_BODY_BYTES
 	b.b, err = jsontext.AppendUnquote(make([]byte, 0, len(raw)-2), raw)
 	return err
+}
+
+// longerThan reports whether the object or list at the start of text has more than
+// limit bytes. The decoder must not be given one: it remembers all names of an
+// object, at sixteen times the size of their text.
+func longerThan(text []byte, limit int) bool {
+	start := bytes.IndexAny(text, `{["`)
+	if start < 0 || text[start] == '"' {
+		return false
+	}
+	text = text[start:]
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		if i == limit {
+			return true
+		}
+		switch c := text[i]; {
+		case c == '\\' && inString:
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return false
+			}
+		}
+	}
+	return false
 }
 
 // pickBody settles which of the two ways to give a body was used, and its size.

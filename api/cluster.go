@@ -80,7 +80,7 @@ func (s *server) removeMember(x *exchange) error {
 
 func (s *server) join(x *exchange) error {
 	var q struct {
-		Addresses opt[[]string] `json:"addresses"`
+		Addresses list[string, addressLimit] `json:"addresses"`
 	}
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (s *server) compose(x *exchange, finish *jobpb.Finish, items []addRequest) 
 // finishRequest ends a job, and may add others in the same step.
 type finishRequest struct {
 	changeRequest
-	Then opt[[]addRequest] `json:"then"`
+	Then list[addRequest, batchLimit] `json:"then"`
 }
 
 // finish handles POST /v1/jobs/{id}/finish.

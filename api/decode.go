@@ -107,7 +107,10 @@ func firstByte(data []byte) byte {
 func decodeError(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *json.SemanticError
+	var long *pastLimit
 	switch {
+	case errors.As(err, &long):
+		return job.Errorf(long.code, "%s %w", fieldName(long.in), long)
 	case errors.As(err, &syntax):
 		field := fieldName(syntax.JSONPointer)
 		if errors.Is(err, jsontext.ErrDuplicateName) {

@@ -20,11 +20,11 @@ type backoff struct {
 }
 
 type backoffObject struct {
-	Delays opt[[]float64] `json:"delays"`
-	Base   opt[float64]   `json:"base"`
-	Factor opt[float64]   `json:"factor"`
-	Max    opt[float64]   `json:"max"`
-	Jitter opt[float64]   `json:"jitter"`
+	Delays list[float64, backoffsLimit] `json:"delays"`
+	Base   opt[float64]                 `json:"base"`
+	Factor opt[float64]                 `json:"factor"`
+	Max    opt[float64]                 `json:"max"`
+	Jitter opt[float64]                 `json:"jitter"`
 }
 
 const (
@@ -41,8 +41,8 @@ func (b *backoff) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		b.set, b.Delays.set, b.Delays.v = true, true, make([]float64, 1)
 		return json.UnmarshalDecode(dec, &b.Delays.v[0])
 	case '[':
-		b.set, b.Delays.set = true, true
-		return json.UnmarshalDecode(dec, &b.Delays.v)
+		b.set = true
+		return json.UnmarshalDecode(dec, &b.Delays)
 	}
 	b.set = true
 	return json.UnmarshalDecode(dec, &b.backoffObject)
@@ -93,14 +93,14 @@ func (b *backoff) growing(made *jobpb.Backoff) (err error) {
 }
 
 // extrasOf checks what few jobs have; nil when there is nothing.
-func extrasOf(b *backoff, headers opt[map[string]string]) (*jobpb.Extras, error) {
+func extrasOf(b *backoff, h headers) (*jobpb.Extras, error) {
 	made, err := b.proto()
 	if err != nil {
 		return nil, err
 	}
 	e := &jobpb.Extras{Backoff: made}
-	for _, name := range slices.Sorted(maps.Keys(headers.v)) {
-		e.Headers = append(e.Headers, &jobpb.Header{Name: name, Value: headers.v[name]})
+	for _, name := range slices.Sorted(maps.Keys(h.v)) {
+		e.Headers = append(e.Headers, &jobpb.Header{Name: name, Value: h.v[name]})
 	}
 	if e.Backoff == nil && e.Headers == nil {
 		return nil, nil

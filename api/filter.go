@@ -14,13 +14,13 @@ import (
 
 // filterRequest says which jobs are meant: those that fit all of it.
 type filterRequest struct {
-	IDPrefix opt[string]            `json:"id_prefix"`
-	Reason   opt[string]            `json:"reason"`
-	DueFrom  instant                `json:"due_from"`
-	DueTo    instant                `json:"due_to"`
-	DiedFrom instant                `json:"died_from"`
-	DiedTo   instant                `json:"died_to"`
-	Headers  opt[map[string]string] `json:"headers"`
+	IDPrefix opt[string] `json:"id_prefix"`
+	Reason   opt[string] `json:"reason"`
+	DueFrom  instant     `json:"due_from"`
+	DueTo    instant     `json:"due_to"`
+	DiedFrom instant     `json:"died_from"`
+	DiedTo   instant     `json:"died_to"`
+	Headers  headers     `json:"headers"`
 }
 
 // proto checks the filter; nil means every job.
@@ -66,7 +66,7 @@ func queryFilter(query url.Values) (q filterRequest) {
 	for name, v := range query {
 		if header, ok := strings.CutPrefix(name, headerParameter); ok {
 			if q.Headers.v == nil {
-				q.Headers = opt[map[string]string]{set: true, v: map[string]string{}}
+				q.Headers = headers{set: true, v: map[string]string{}}
 			}
 			q.Headers.v[header] = v[0]
 		}

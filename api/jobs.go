@@ -16,18 +16,18 @@ import (
 
 // addRequest is one job to add, alone or in a batch.
 type addRequest struct {
-	Topic       opt[string]            `json:"topic"`
-	ID          opt[string]            `json:"id"`
-	Delay       opt[float64]           `json:"delay"`
-	DueAt       instant                `json:"due_at"`
-	TTR         opt[float64]           `json:"ttr"`
-	Priority    opt[int64]             `json:"priority"`
-	MaxAttempts opt[int64]             `json:"max_attempts"`
-	Body        body                   `json:"body"`
-	BodyBase64  opt[string]            `json:"body_base64"`
-	IfExists    opt[string]            `json:"if_exists"`
-	Backoff     backoff                `json:"backoff"`
-	Headers     opt[map[string]string] `json:"headers"`
+	Topic       opt[string]  `json:"topic"`
+	ID          opt[string]  `json:"id"`
+	Delay       opt[float64] `json:"delay"`
+	DueAt       instant      `json:"due_at"`
+	TTR         opt[float64] `json:"ttr"`
+	Priority    opt[int64]   `json:"priority"`
+	MaxAttempts opt[int64]   `json:"max_attempts"`
+	Body        body         `json:"body"`
+	BodyBase64  opt[string]  `json:"body_base64"`
+	IfExists    opt[string]  `json:"if_exists"`
+	Backoff     backoff      `json:"backoff"`
+	Headers     headers      `json:"headers"`
 	condition
 }
 

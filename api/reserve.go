@@ -12,11 +12,11 @@ import (
 )
 
 type reserveRequest struct {
-	Topics   opt[[]string] `json:"topics"`
-	Max      opt[int64]    `json:"max"`
-	Wait     opt[float64]  `json:"wait"`
-	TTR      opt[float64]  `json:"ttr"`
-	Consumer opt[string]   `json:"consumer"`
+	Topics   list[string, topicsLimit] `json:"topics"`
+	Max      opt[int64]                `json:"max"`
+	Wait     opt[float64]              `json:"wait"`
+	TTR      opt[float64]              `json:"ttr"`
+	Consumer opt[string]               `json:"consumer"`
 }
 
 func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {

@@ -24,13 +24,13 @@ type streamOptions struct {
 }
 
 type streamRequest struct {
-	Topics    opt[[]string] `json:"topics"`
-	Credit    opt[int64]    `json:"credit"`
-	Max       opt[int64]    `json:"max"`
-	TTR       opt[float64]  `json:"ttr"`
-	Heartbeat opt[float64]  `json:"heartbeat"`
-	OnClose   opt[string]   `json:"on_close"`
-	Consumer  opt[string]   `json:"consumer"`
+	Topics    list[string, topicsLimit] `json:"topics"`
+	Credit    opt[int64]                `json:"credit"`
+	Max       opt[int64]                `json:"max"`
+	TTR       opt[float64]              `json:"ttr"`
+	Heartbeat opt[float64]              `json:"heartbeat"`
+	OnClose   opt[string]               `json:"on_close"`
+	Consumer  opt[string]               `json:"consumer"`
 }
 
 var streamQuery = []string{"topics", "credit", "max", "ttr", "heartbeat", "on_close", "consumer"}
@@ -73,7 +73,7 @@ func (q *streamRequest) fromQuery(x *exchange) error {
 	}
 	values := x.r.URL.Query()
 	if values.Has("topics") {
-		q.Topics = opt[[]string]{true, strings.Split(values.Get("topics"), ",")}
+		q.Topics = list[string, topicsLimit]{true, strings.SplitN(values.Get("topics"), ",", job.MaxReserveTopics+1)}
 	}
 	q.Consumer, q.OnClose = textIn(values, "consumer"), textIn(values, "on_close")
 	return errors.Join(

@@ -171,8 +171,8 @@ func (s *server) moveTopic(x *exchange) error {
 		return err
 	}
 	var q struct {
-		To     opt[string]   `json:"to"`
-		States opt[[]string] `json:"states"`
+		To     opt[string]               `json:"to"`
+		States list[string, statesLimit] `json:"states"`
 	}
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err

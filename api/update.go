@@ -24,8 +24,6 @@ type updateRequest struct {
 	condition
 }
 
-type headers = opt[map[string]string]
-
 // op checks the request.
 func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
 	update := &jobpb.Update{Ref: ref}
@@ -129,8 +127,8 @@ func (s *server) updateJob(x *exchange) error {
 // condition are the members that narrow a request to a job as its caller last
 // saw it.
 type condition struct {
-	IfRevision opt[int64]    `json:"if_revision"`
-	IfState    opt[[]string] `json:"if_state"`
+	IfRevision opt[int64]                `json:"if_revision"`
+	IfState    list[string, statesLimit] `json:"if_state"`
 }
 
 func (c *condition) proto() (*jobpb.Condition, error) {
@@ -181,7 +179,7 @@ func queryCondition(query url.Values) (*jobpb.Condition, error) {
 		return nil, err
 	}
 	if v := query.Get("if_state"); v != "" {
-		c.IfState = opt[[]string]{set: true, v: strings.Split(v, ",")}
+		c.IfState = list[string, statesLimit]{set: true, v: strings.Split(v, ",")}
 	}
 	return c.proto()
 }
