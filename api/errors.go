@@ -25,6 +25,7 @@ var statuses = map[job.Code]int{
 	job.CodeNotFound:         http.StatusNotFound,
 	job.CodeIDConflict:       http.StatusConflict,
 	job.CodeStaleToken:       http.StatusConflict,
+	job.CodeTokenRequired:    http.StatusConflict,
 	job.CodeNotReserved:      http.StatusConflict,
 	job.CodeNotKickable:      http.StatusConflict,
 	job.CodeAlreadyReserved:  http.StatusConflict,

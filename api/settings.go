@@ -41,6 +41,7 @@ type settingsRequest struct {
 	Spread      member[float64] `json:"spread"`
 	Retain      member[float64] `json:"retain"`
 	limitsRequest
+	reservationsRequest
 	pushMember
 }
 
@@ -68,6 +69,9 @@ func (q *settingsRequest) apply(s *jobpb.TopicSettings) (err error) {
 		}
 	}
 	if err := q.applyLimits(s); err != nil {
+		return err
+	}
+	if err := q.applyReservations(s); err != nil {
 		return err
 	}
 	return job.CheckSettings(s)
@@ -175,6 +179,7 @@ func (w *writer) setting(s *jobpb.TopicSettings) {
 	if s.RetainMs != 0 {
 		w.seconds("retain", s.RetainMs)
 	}
+	w.reservations(s)
 	w.push(s.Push)
 }
 

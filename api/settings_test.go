@@ -174,3 +174,23 @@ func TestAFullTopicIsToldWithALaterTry(t *testing.T) {
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Equal(t, "not_applied", decoded(t, w)["outcome"])
 }
+
+func TestWhoMayEndAReservation(t *testing.T) {
+	r := newRig(t)
+	a := r.settings("PUT", "", `{"late_finish":"refuse","require_token":true}`)
+	require.Equal(t, map[string]any{"late_finish": "refuse", "require_token": true}, a["settings"])
+	r.ok("/v1/jobs", `{"topic":"mail","id":"a","body":1}`)
+	r.ok("/v1/reserve", `{"topics":["mail"]}`)
+	for path, body := range map[string]string{
+		"/v1/jobs/a/finish": `{}`, "/v1/jobs/a/release": `{}`, "/v1/jobs/a/touch": `{}`, "/v1/jobs/a/bury": `{}`,
+		"/": `{"command":"finish","id":"a"}`,
+	} {
+		refused(t, r.post(path, body), http.StatusConflict, job.CodeTokenRequired, "token is missing")
+	}
+	require.Contains(t, r.post("/v1/finish", `{"jobs":[{"id":"a"}]}`).Body.String(), `"code":"token_required"`)
+	r.ok("/v1/jobs/a/finish", `{"token":"0-1-1"}`)
+
+	require.Equal(t, map[string]any{"late_finish": "refuse"}, r.settings("PATCH", "", `{"require_token":null}`)["settings"])
+	require.Equal(t, map[string]any{}, r.settings("PATCH", "", `{"late_finish":"accept"}`)["settings"], "as without it")
+	refused(t, r.do("PATCH", "/v1/topics/mail/settings", `{"late_finish":"maybe"}`), http.StatusBadRequest, job.CodeInvalid, "late_finish")
+}

@@ -28,11 +28,12 @@ func (e *Error) Unwrap() error { return e.cause }
 
 // Codes that callers commonly tell apart.
 const (
-	CodeNotFound    = "not_found"
-	CodeIDConflict  = "id_conflict"
-	CodeStaleToken  = "stale_token"
-	CodeNotReserved = "not_reserved"
-	CodeNotApplied  = "not_applied"
+	CodeNotFound      = "not_found"
+	CodeIDConflict    = "id_conflict"
+	CodeStaleToken    = "stale_token"
+	CodeTokenRequired = "token_required"
+	CodeNotReserved   = "not_reserved"
+	CodeNotApplied    = "not_applied"
 	// A job that is not as the call needs it.
 	CodeAlreadyReserved = "already_reserved"
 	CodeAlreadyDead     = "already_dead"

@@ -38,6 +38,13 @@ type Settings struct {
 	Spread Duration `json:"spread,omitzero"`
 	// Retain is how long finished and deleted jobs stay known, up to 365 days.
 	Retain Duration `json:"retain,omitzero"`
+	// LateFinish is what becomes of a finish whose reservation has expired:
+	// "accept" (as "" means) lets it count when the job was neither handed out,
+	// updated nor postponed since, "refuse" fails it with CodeStaleToken.
+	LateFinish string `json:"late_finish,omitzero"`
+	// RequireToken refuses what ends or prolongs a reservation without its token,
+	// with CodeTokenRequired.
+	RequireToken bool `json:"require_token,omitzero"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`
 }

@@ -24,6 +24,13 @@ func TestSettingsOfATopic(t *testing.T) {
 	_, err = c.Add(ctx, client.Add{Topic: "a/b", Body: client.Text("2")})
 	require.Equal(t, client.CodeTopicFull, client.CodeOf(err))
 
+	refuse := client.Settings{LateFinish: "refuse", RequireToken: true}
+	who, err := c.SetSettings(ctx, "tokens", refuse, 0)
+	require.NoError(t, err)
+	require.Equal(t, refuse, who.Settings)
+	_, err = c.SetSettings(ctx, "tokens", client.Settings{}, 1)
+	require.NoError(t, err)
+
 	changed, err := c.ChangeSettings(ctx, "a/b", client.Settings{MaxPending: new(uint64(0))})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, changed.Revision)

@@ -26,5 +26,5 @@ show() { printf '\n$ tarry %s\n' "$*"; "$tarry" "$@" --addr "$addr"; }
 show add --topic mail --id welcome-1 --delay 2s 'hello ann'
 show get welcome-1
 show reserve --topic mail --wait 10s
-show finish welcome-1
+show finish welcome-1 --token 0-1-1 # the first reservation of the first job
 show topics

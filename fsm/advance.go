@@ -157,6 +157,7 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 	}
 	return x.move(t, rec, jobpb.State_STATE_RESERVED, to, func(f *fate) {
 		f.timeouts++
+		f.timedOut = true
 		f.reason = overrun
 		if to != jobpb.State_STATE_DEAD {
 			f.wait()

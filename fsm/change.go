@@ -14,10 +14,32 @@ func missing(seq uint64, t *topic, state jobpb.State) error {
 	return fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, state)
 }
 
-// find looks up the job that an operation names. When it answers nil the
-// operation is refused, r says why, and the caller has only to return err.
-func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
-	id, seq, generation := ref.GetId(), ref.GetSeq(), ref.GetGeneration()
+// find looks up the job that an operation names, and fences it by the token, if
+// there is one. When it answers nil the operation is refused, r says why, and the
+// caller has only to return err.
+func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
+	rec, t, err := x.findUnfenced(ref, r)
+	if rec == nil || err != nil {
+		return nil, nil, err
+	}
+	if generation := ref.GetGeneration(); generation != 0 && !rec.isHeldBy(generation) {
+		return nil, nil, x.refuseStale(rec, r)
+	}
+	return rec, t, nil
+}
+
+// isHeldBy reports whether the reservation of that generation is live.
+func (rec *record) isHeldBy(generation uint32) bool {
+	return rec.standing == reserved && rec.generation == generation
+}
+
+func (x *tx) refuseStale(rec *record, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
+}
+
+// findUnfenced is find without regard to the token.
+func (x *tx) findUnfenced(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
+	id, seq := ref.GetId(), ref.GetSeq()
 	switch {
 	case id == "" && seq == 0:
 		return nil, nil, x.refuse(r, jobpb.Code_INVALID, "the job is named by neither id nor seq")
@@ -34,9 +56,6 @@ func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err e
 	}
 	if rec.standing.ended() {
 		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s was %s and is retained for readers only", jobWords(id, seq), rec.endedWords())
-	}
-	if generation != 0 && (rec.standing != reserved || rec.generation != generation) {
-		return nil, nil, x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
 	}
 	t, err = x.topicOf(rec)
 	if err != nil {
@@ -65,20 +84,62 @@ func (x *tx) findReserved(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, err
 	if rec == nil || err != nil {
 		return nil, nil, err
 	}
-	if rec.standing != reserved {
-		return nil, nil, x.refuse(r, jobpb.Code_NOT_RESERVED, "job %.40q is not reserved", x.name(rec))
+	if !x.mayEnd(ref, rec, t, r) {
+		return nil, nil, nil
 	}
 	return rec, t, nil
 }
 
-// finish removes a reserved job: its work is done.
+// mayEnd reports whether a job is reserved, and its reservation named as its topic
+// wants it; if not, the operation is refused.
+func (x *tx) mayEnd(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Result) bool {
+	switch {
+	case t.settings.GetRequireToken() && ref.GetGeneration() == 0:
+		_ = x.refuse(r, jobpb.Code_TOKEN_REQUIRED, "token is missing; topic %.40q requires the token of the reservation", t.name)
+	case rec.standing != reserved:
+		_ = x.refuse(r, jobpb.Code_NOT_RESERVED, "job %.40q is not reserved", x.name(rec))
+	default:
+		return true
+	}
+	return false
+}
+
+// findDone is findReserved for a finish. The job is in the state from: not in
+// STATE_RESERVED when the finish is late and its topic accepts that.
+//
+// A late finish is as good as one in time when nobody else has anything to do with
+// the job: it was not handed out since, which would be another generation, and nobody
+// asked for another run of it by an update or by postponing it. Falling due, dying of
+// the last attempt, a kick and a move change nothing about the work that is done.
+func (x *tx) findDone(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, from jobpb.State, err error) {
+	rec, t, err = x.findUnfenced(ref, r)
+	if rec == nil || err != nil {
+		return nil, nil, 0, err
+	}
+	generation := ref.GetGeneration()
+	switch {
+	case generation == 0:
+		if !x.mayEnd(ref, rec, t, r) {
+			return nil, nil, 0, nil
+		}
+	case rec.isHeldBy(generation):
+	case rec.timedOut && rec.generation == generation && t.settings.GetLateFinish() == jobpb.LateFinish_LATE_FINISH_ACCEPT:
+		from, err = x.stateOf(t, rec)
+		return rec, t, from, err
+	default:
+		return nil, nil, 0, x.refuseStale(rec, r)
+	}
+	return rec, t, jobpb.State_STATE_RESERVED, nil
+}
+
+// finish removes a job whose work is done.
 func (x *tx) finish(op *jobpb.Finish, r *jobpb.Result) error {
-	rec, t, err := x.findReserved(op.Ref, r)
+	rec, t, from, err := x.findDone(op.Ref, r)
 	if rec == nil || err != nil {
 		return err
 	}
 	t.finished++
-	return x.end(t, rec, jobpb.State_STATE_RESERVED, jobpb.Event_FINISHED, "")
+	return x.end(t, rec, from, jobpb.Event_FINISHED, "")
 }
 
 // delete removes a job in any state; with spare_reserved, a reserved one only for

@@ -12,21 +12,26 @@ import (
 func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 	var done *record
 	var t *topic
+	var from jobpb.State // of the job that is done
 	if op.Finish != nil {
 		var err error
-		if done, t, err = x.findReserved(op.Finish.Ref, r); done == nil || err != nil {
+		if done, t, from, err = x.findDone(op.Finish.Ref, r); done == nil || err != nil {
 			return err
 		}
-	}
-	if ok, err := x.composable(op.Adds, done, r); !ok || err != nil {
-		return err
 	}
 	// A job that ends can make its topic forget a retained one, which an add may
 	// have found: so it ends last, unless an add takes its id.
 	taken := done != nil && done.id != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.id })
+	var room *topic // where a job that was waiting makes room for the adds
+	if taken && from < jobpb.State_STATE_RESERVED {
+		room = t
+	}
+	if ok, err := x.composable(op.Adds, done, room, r); !ok || err != nil {
+		return err
+	}
 	if taken { // nothing is retained of it
 		t.finished++
-		if err := x.erase(t, done, jobpb.State_STATE_RESERVED); err != nil {
+		if err := x.erase(t, done, from); err != nil {
 			return err
 		}
 	}
@@ -42,12 +47,12 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 		return nil
 	}
 	t.finished++
-	return x.end(t, done, jobpb.State_STATE_RESERVED, jobpb.Event_FINISHED, "")
+	return x.end(t, done, from, jobpb.Event_FINISHED, "")
 }
 
 // composable says whether all the adds would succeed after done, if not nil, is
-// gone. If not, r says why.
-func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool, error) {
+// gone, which leaves room, if not nil, with one waiting job less. If not, r says why.
+func (x *tx) composable(adds []*jobpb.Add, done *record, room *topic, r *jobpb.Result) (bool, error) {
 	if len(adds) == 0 || len(adds) > job.MaxBatch {
 		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), job.MaxBatch)
 	}
@@ -86,8 +91,14 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, r *jobpb.Result) (bool,
 			continue
 		}
 		t := x.m.topics[add.Topic]
-		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil && t.pending()+added[add.Topic] >= *s.MaxPending {
-			return false, x.refuseFull(add.Topic, s, t.pending()+added[add.Topic], r)
+		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil {
+			pending := t.pending() + added[add.Topic]
+			if t != nil && t == room {
+				pending--
+			}
+			if pending >= *s.MaxPending {
+				return false, x.refuseFull(add.Topic, s, pending, r)
+			}
 		}
 		if t == nil && added[add.Topic] == 0 {
 			if made++; len(x.m.topics)+made > x.m.options.maxTopics {

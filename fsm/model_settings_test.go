@@ -88,7 +88,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 // badSettings knows what the random test makes.
 func badSettings(s *jobpb.TopicSettings) bool {
 	return s.TtrMs != nil && *s.TtrMs < 1 || s.SpreadMs < 0 || s.SpreadMs > 7*24*3600*1000 || s.ExpireMs < 0 || s.Expiry > 1 ||
-		badExtras(&jobpb.Extras{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push)
+		badExtras(&jobpb.Extras{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push) || s.LateFinish > 1
 }
 
 func (m *model) useDefaults(a, job *jobpb.Add) {
@@ -135,7 +135,11 @@ func (j *modelJob) roomIn(topic string) uint64 {
 func (s *simulation) settingsOp() *jobpb.Op {
 	op := &jobpb.SetTopic{Topic: s.topic(), Settings: &jobpb.TopicSettings{Revision: s.rng.Uint64N(3)}}
 	for range s.rng.IntN(3) {
-		switch s.rng.IntN(9) {
+		switch s.rng.IntN(11) {
+		case 9:
+			op.Settings.LateFinish = jobpb.LateFinish(s.pick(0, 1, 1, 2))
+		case 10:
+			op.Settings.RequireToken = true
 		case 8:
 			op.Settings.Push = s.pushTarget()
 		case 0:

@@ -39,6 +39,7 @@ type modelJob struct {
 	generation uint32
 	deadRank   uint64
 	expiring   bool // it is dropped because it has expired
+	late       bool // nothing but time changed it since its reservation expired
 }
 
 type modelTopic struct {
@@ -226,7 +227,7 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 
 func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved {
 	m.gain(j.Topic, -1_000_000)
-	j.State, j.DiedMs = jobpb.State_STATE_RESERVED, 0
+	j.State, j.DiedMs, j.late = jobpb.State_STATE_RESERVED, 0, false
 	j.Revision++
 	j.Attempts++
 	j.Reserves++
@@ -243,14 +244,13 @@ func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved
 // change does the operations on one job.
 func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 	var ref *jobpb.Ref
-	needsReservation := true
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Finish:
 		ref = k.Finish.Ref
 	case *jobpb.Op_Delete:
-		ref, needsReservation = k.Delete.Ref, false
+		ref = k.Delete.Ref
 	case *jobpb.Op_ReserveJob:
-		ref, needsReservation = k.ReserveJob.Ref, false
+		ref = k.ReserveJob.Ref
 		if k.ReserveJob.TtrMs < 0 || k.ReserveJob.TtrMs > 10*365*24*3600*1000 {
 			r.Code = jobpb.Code_INVALID
 			return
@@ -266,7 +266,7 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 	case *jobpb.Op_Bury:
 		ref = k.Bury.Ref
 	case *jobpb.Op_Kick:
-		ref, needsReservation = k.Kick.Ref, false
+		ref = k.Kick.Ref
 	}
 	if ref.Id == "" && ref.Seq == 0 {
 		r.Code = jobpb.Code_INVALID
@@ -277,17 +277,10 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 		r.Code = jobpb.Code_NOT_FOUND
 		return
 	}
-	held := j.State == jobpb.State_STATE_RESERVED
-	if ref.Generation != 0 && (!held || ref.Generation != j.generation) {
-		r.Code = jobpb.Code_STALE_TOKEN
-		return
+	if r.Code = m.mayChange(op, ref, j); r.Code == jobpb.Code_OK {
+		r.Seq, r.Id, r.DueMs = j.Seq, j.Id, j.DueMs
+		m.changeFound(op, j, r)
 	}
-	r.Seq, r.Id, r.DueMs = j.Seq, j.Id, j.DueMs
-	if needsReservation && !held {
-		r.Code = jobpb.Code_NOT_RESERVED
-		return
-	}
-	m.changeFound(op, j, r)
 }
 
 func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
@@ -596,7 +589,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	t.Timeouts++
 	j.Timeouts++
 	j.Revision++
-	j.ReservedUntilMs = 0
+	j.ReservedUntilMs, j.late = 0, true
 	j.Reason = "time to run exceeded"
 	if j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts {
 		j.Reason = fmt.Sprintf("time to run exceeded on attempt %d of %d", j.Attempts, j.MaxAttempts)

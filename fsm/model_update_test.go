@@ -39,6 +39,7 @@ func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 	default:
 		m.setDue(old, a.DueMs, a.DelayMs)
 		old.Revision++
+		old.late = false
 		m.note(old, jobpb.Event_POSTPONED, old.Attempts, "")
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision = old.Seq, old.Id, old.State, old.DueMs, old.Revision
 		r.Existing, r.Postponed = true, true
@@ -101,6 +102,7 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	case moves:
 		m.setDue(j, due, delay)
 	}
+	j.late = false
 	if op.Priority != nil {
 		j.Priority = *op.Priority
 	}
@@ -194,7 +196,7 @@ func (m *model) clone() *model {
 	c := *m
 	c.jobs, c.topics = map[uint64]*modelJob{}, map[string]*modelTopic{}
 	for seq, j := range m.jobs {
-		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank}
+		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank, late: j.late}
 		proto.Merge(&k.Job, &j.Job)
 		proto.Merge(&k.first, &j.first)
 		c.jobs[seq] = k

@@ -309,6 +309,7 @@ func TestFenceStopsAConsumerThatLostItsReservation(t *testing.T) {
 	for name, op := range ops {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{})
+			r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{LateFinish: jobpb.LateFinish_LATE_FINISH_REFUSE}}))
 			r.do(opAdd(&jobpb.Add{Topic: "t", TtrMs: 10}), opReserve(1, "t"))
 			r.now += 10
 			require.EqualValues(t, 1, r.one(opAdvance(5)).Count)

@@ -122,7 +122,10 @@ type fate struct {
 	standing standing
 	// rewritten says that the origin was written more than once, so that it
 	// cannot be deleted by SingleDelete.
-	rewritten  bool
+	rewritten bool
+	// timedOut says that the last reservation expired, and that the job was neither
+	// handed out, updated nor postponed since: its token may still finish the job.
+	timedOut   bool
 	priority   uint32
 	attempts   uint32
 	generation uint32
@@ -178,6 +181,7 @@ const (
 	flagRewritten = 1 << iota
 	flagMoved     // movedTo follows the rank
 	flagHistory   // the history follows the last error
+	flagTimedOut
 )
 
 func (f *fate) flags() (flags byte) {
@@ -189,6 +193,9 @@ func (f *fate) flags() (flags byte) {
 	}
 	if f.history != "" {
 		flags |= flagHistory
+	}
+	if f.timedOut {
+		flags |= flagTimedOut
 	}
 	return flags
 }
@@ -226,10 +233,10 @@ func decodeFate(b []byte) (f fate, err error) {
 		return fate{}, fmt.Errorf("job state record has the unknown state %d", b[1])
 	}
 	flags := b[2]
-	if flags > flagRewritten|flagMoved|flagHistory {
+	if flags > flagRewritten|flagMoved|flagHistory|flagTimedOut {
 		return fate{}, fmt.Errorf("job state record has the unknown flags %x", flags)
 	}
-	f.rewritten = flags&flagRewritten != 0
+	f.rewritten, f.timedOut = flags&flagRewritten != 0, flags&flagTimedOut != 0
 	rest := b[3:]
 	for _, p := range f.counters() {
 		*p = binary.BigEndian.Uint32(rest)

@@ -190,7 +190,7 @@ func (x *tx) handOut(t *topic, rec *record, from jobpb.State, ttr int64, consume
 		}
 		// A delayed job is due from now on: given back, it is ready.
 		f.dueMS = min(f.dueMS, x.clock())
-		f.standing = reserved
+		f.standing, f.timedOut = reserved, false
 		f.attempts++
 		f.reserves++
 		f.generation++

@@ -43,6 +43,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		to, due = x.waitUntil(t, rec.seq, op.GetDueMs(), op.GetDelayMs())
 	}
 	err = x.move(t, rec, state, to, func(f *fate) {
+		f.timedOut = false
 		if moves {
 			f.dueMS, f.lastDelayMS = due, due-x.clock()
 		}
@@ -201,6 +202,7 @@ func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	}
 	to, due := x.waitUntil(t, old.seq, op.DueMs, op.DelayMs)
 	err = x.move(t, old, state, to, func(f *fate) {
+		f.timedOut = false
 		f.dueMS, f.lastDelayMS = due, due-x.clock()
 		x.note(t, old, jobpb.Event_POSTPONED, to, f.attempts, "")
 	})

@@ -19,6 +19,7 @@ const (
 	CodeNotFound         Code = "not_found"          // no such job, member or path
 	CodeIDConflict       Code = "id_conflict"        // the id is taken by a job of other content
 	CodeStaleToken       Code = "stale_token"        // the token's reservation is over
+	CodeTokenRequired    Code = "token_required"     // the topic requires the token of the reservation
 	CodeNotReserved      Code = "not_reserved"       // the operation needs a reserved job
 	CodeNotKickable      Code = "not_kickable"       // the job is neither dead nor delayed
 	CodeAlreadyReserved  Code = "already_reserved"   // the job is in the hands of a consumer
@@ -95,6 +96,7 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_NOT_FOUND:          CodeNotFound,
 	jobpb.Code_ID_CONFLICT:        CodeIDConflict,
 	jobpb.Code_STALE_TOKEN:        CodeStaleToken,
+	jobpb.Code_TOKEN_REQUIRED:     CodeTokenRequired,
 	jobpb.Code_NOT_RESERVED:       CodeNotReserved,
 	jobpb.Code_NOT_KICKABLE:       CodeNotKickable,
 	jobpb.Code_INVALID:            CodeInvalid,

@@ -18,6 +18,9 @@ func CheckSettings(s *jobpb.TopicSettings) error {
 	if s.Expiry < 0 || s.Expiry > jobpb.Expiry_EXPIRY_DEAD {
 		return Errorf(CodeInvalid, "expiry is %d; this release knows only 0 and 1", s.Expiry)
 	}
+	if s.LateFinish < 0 || s.LateFinish > jobpb.LateFinish_LATE_FINISH_REFUSE {
+		return Errorf(CodeInvalid, "late_finish is %d; this release knows only 0 and 1", s.LateFinish)
+	}
 	if s.SpreadMs < 0 || s.SpreadMs > MaxSpread.Milliseconds() {
 		return Errorf(CodeInvalid, "spread is %g s; it must be between 0 and %s s", float64(s.SpreadMs)/1000, plainSeconds(MaxSpread))
 	}

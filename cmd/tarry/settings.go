@@ -55,7 +55,7 @@ func runTopicGet(ctx context.Context, args []string, std streams) int {
 type settingFlags struct{ client.Settings }
 
 // settingNames are the settings, as flags and to the server.
-var settingNames = append([]string{"ttr", "max-attempts", "backoff", "max-pending", "expire", "expiry", "spread", "retain", "push"}, limitNames...)
+var settingNames = append([]string{"ttr", "max-attempts", "backoff", "max-pending", "expire", "expiry", "spread", "retain", "late-finish", "require-token", "push"}, limitNames...)
 
 func (s *settingFlags) register(c *clientCommand) {
 	c.flags.Func("ttr", "`time` that one reservation lasts, of adds that do not say", func(text string) error { return setTime(&s.TTR, text) })
@@ -75,6 +75,8 @@ func (s *settingFlags) register(c *clientCommand) {
 	c.flags.StringVar(&s.Expiry, "expiry", "", "`what` becomes of a job that expired: drop or dead; default drop")
 	c.flags.Func("spread", "`time` over which jobs that are due at one instant are spread", func(text string) error { return setTime(&s.Spread, text) })
 	c.flags.Func("retain", "`time` that finished and deleted jobs stay known", func(text string) error { return setTime(&s.Retain, text) })
+	c.flags.StringVar(&s.LateFinish, "late-finish", "", "`what` becomes of a finish whose reservation has expired, when nobody else had the job since: accept or refuse; default accept")
+	c.flags.BoolVar(&s.RequireToken, "require-token", false, "refuse finish, release, touch and bury without a token")
 	s.registerPush(c)
 }
 
@@ -104,6 +106,12 @@ func (s *settingFlags) rows() (rows [][]string) {
 	}
 	if s.Retain.Duration != 0 {
 		rows = append(rows, []string{"retain", s.Retain.String()})
+	}
+	if s.LateFinish != "" {
+		rows = append(rows, []string{"late-finish", s.LateFinish})
+	}
+	if s.RequireToken {
+		rows = append(rows, []string{"require-token", "yes"})
 	}
 	if s.Push != nil {
 		rows = append(rows, []string{"push", pushWords(s.Push)})

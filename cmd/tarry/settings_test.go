@@ -27,6 +27,10 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^time to run +1m30s$`, s.ok("get", "a"))
 	require.NotContains(t, s.ok("topic", "unset", "mail", "ttr", "backoff"), "ttr")
 
+	shown = s.ok("topic", "set", "tokens", "--late-finish", "refuse", "--require-token")
+	require.Regexp(t, `(?m)^late-finish +refuse\nrequire-token +yes$`, shown)
+	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "late-finish", "require-token"))
+
 	for _, args := range [][]string{
 		{"topic", "set", "mail"}, {"topic", "set", "mail", "--ttr", "0"}, {"topic", "set", "mail", "--max-attempts", "-1"}, {"topic", "set", "mail", "--max-pending", "-1"}, {"topic", "unset", "mail", "max_pending"}, {"topic", "nothing"}, {"topic"},
 	} {

@@ -237,6 +237,53 @@ func (Expiry) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
 }
 
+// LateFinish says what becomes of a finish whose reservation has expired.
+type LateFinish int32
+
+const (
+	LateFinish_LATE_FINISH_ACCEPT LateFinish = 0 // it counts, unless the job was handed out, updated or postponed since
+	LateFinish_LATE_FINISH_REFUSE LateFinish = 1
+)
+
+// Enum value maps for LateFinish.
+var (
+	LateFinish_name = map[int32]string{
+		0: "LATE_FINISH_ACCEPT",
+		1: "LATE_FINISH_REFUSE",
+	}
+	LateFinish_value = map[string]int32{
+		"LATE_FINISH_ACCEPT": 0,
+		"LATE_FINISH_REFUSE": 1,
+	}
+)
+
+func (x LateFinish) Enum() *LateFinish {
+	p := new(LateFinish)
+	*p = x
+	return p
+}
+
+func (x LateFinish) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LateFinish) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_command_proto_enumTypes[4].Descriptor()
+}
+
+func (LateFinish) Type() protoreflect.EnumType {
+	return &file_job_jobpb_command_proto_enumTypes[4]
+}
+
+func (x LateFinish) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LateFinish.Descriptor instead.
+func (LateFinish) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{4}
+}
+
 type Code int32
 
 const (
@@ -255,6 +302,7 @@ const (
 	Code_TOPIC_FULL         Code = 13 // the topic has as many waiting jobs as its settings allow
 	Code_TOO_MANY_SCHEDULES Code = 14 // the limit on schedules is reached
 	Code_TOPIC_LIMITED      Code = 19 // the topic's limit on reserved jobs, or its rate, is reached
+	Code_TOKEN_REQUIRED     Code = 20 // the topic's settings require the token of the reservation
 )
 
 // Enum value maps for Code.
@@ -275,6 +323,7 @@ var (
 		13: "TOPIC_FULL",
 		14: "TOO_MANY_SCHEDULES",
 		19: "TOPIC_LIMITED",
+		20: "TOKEN_REQUIRED",
 	}
 	Code_value = map[string]int32{
 		"OK":                 0,
@@ -292,6 +341,7 @@ var (
 		"TOPIC_FULL":         13,
 		"TOO_MANY_SCHEDULES": 14,
 		"TOPIC_LIMITED":      19,
+		"TOKEN_REQUIRED":     20,
 	}
 )
 
@@ -306,11 +356,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[4].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[5].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[4]
+	return &file_job_jobpb_command_proto_enumTypes[5]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -319,7 +369,7 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{4}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
 }
 
 // Overlap says what becomes of a run while the job of the last run is neither
@@ -354,11 +404,11 @@ func (x Overlap) String() string {
 }
 
 func (Overlap) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[5].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[6].Descriptor()
 }
 
 func (Overlap) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[5]
+	return &file_job_jobpb_command_proto_enumTypes[6]
 }
 
 func (x Overlap) Number() protoreflect.EnumNumber {
@@ -367,7 +417,7 @@ func (x Overlap) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Overlap.Descriptor instead.
 func (Overlap) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
 // Missed says what becomes of runs that nobody could start in time.
@@ -404,11 +454,11 @@ func (x Missed) String() string {
 }
 
 func (Missed) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[6].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[7].Descriptor()
 }
 
 func (Missed) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[6]
+	return &file_job_jobpb_command_proto_enumTypes[7]
 }
 
 func (x Missed) Number() protoreflect.EnumNumber {
@@ -417,7 +467,7 @@ func (x Missed) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Missed.Descriptor instead.
 func (Missed) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
 }
 
 type RunOutcome int32
@@ -456,11 +506,11 @@ func (x RunOutcome) String() string {
 }
 
 func (RunOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[7].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[8].Descriptor()
 }
 
 func (RunOutcome) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[7]
+	return &file_job_jobpb_command_proto_enumTypes[8]
 }
 
 func (x RunOutcome) Number() protoreflect.EnumNumber {
@@ -469,7 +519,7 @@ func (x RunOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RunOutcome.Descriptor instead.
 func (RunOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{8}
 }
 
 type Event_Kind int32
@@ -535,11 +585,11 @@ func (x Event_Kind) String() string {
 }
 
 func (Event_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_job_jobpb_command_proto_enumTypes[8].Descriptor()
+	return file_job_jobpb_command_proto_enumTypes[9].Descriptor()
 }
 
 func (Event_Kind) Type() protoreflect.EnumType {
-	return &file_job_jobpb_command_proto_enumTypes[8]
+	return &file_job_jobpb_command_proto_enumTypes[9]
 }
 
 func (x Event_Kind) Number() protoreflect.EnumNumber {
@@ -1025,7 +1075,8 @@ func (*Op_MoveJobs) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
-// applies only while that very reservation is live.
+// applies only while that very reservation is live; a finish may also come after
+// it has expired: see LateFinish.
 type Ref struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1538,7 +1589,9 @@ type TopicSettings struct {
 	RetainMs    int64                  `protobuf:"varint,11,opt,name=retain_ms,json=retainMs,proto3" json:"retain_ms,omitempty"`               // how long gone jobs are remembered
 	SpreadMs    int64                  `protobuf:"varint,12,opt,name=spread_ms,json=spreadMs,proto3" json:"spread_ms,omitempty"`               // jobs are due up to so much later than asked
 	// 13: a topic for dead jobs
-	Push          *PushTarget `protobuf:"bytes,14,opt,name=push,proto3" json:"push,omitempty"` // where the leader posts the jobs to; absent: nowhere
+	Push          *PushTarget `protobuf:"bytes,14,opt,name=push,proto3" json:"push,omitempty"`                                                         // where the leader posts the jobs to; absent: nowhere
+	LateFinish    LateFinish  `protobuf:"varint,15,opt,name=late_finish,json=lateFinish,proto3,enum=tarry.v1.LateFinish" json:"late_finish,omitempty"` // whether a job is finished by the token of a reservation that expired
+	RequireToken  bool        `protobuf:"varint,16,opt,name=require_token,json=requireToken,proto3" json:"require_token,omitempty"`                    // finish, release, touch and bury without a token are refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1662,6 +1715,20 @@ func (x *TopicSettings) GetPush() *PushTarget {
 		return x.Push
 	}
 	return nil
+}
+
+func (x *TopicSettings) GetLateFinish() LateFinish {
+	if x != nil {
+		return x.LateFinish
+	}
+	return LateFinish_LATE_FINISH_ACCEPT
+}
+
+func (x *TopicSettings) GetRequireToken() bool {
+	if x != nil {
+		return x.RequireToken
+	}
+	return false
 }
 
 // PushTarget is an HTTP server that is posted each job.
@@ -5357,7 +5424,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
 	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
 	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
-	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x87\x04\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\xe3\x04\n" +
 	"\rTopicSettings\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1a\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03H\x00R\x05ttrMs\x88\x01\x01\x12&\n" +
@@ -5374,7 +5441,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	" \x01(\x0e2\x10.tarry.v1.ExpiryR\x06expiry\x12\x1b\n" +
 	"\tretain_ms\x18\v \x01(\x03R\bretainMs\x12\x1b\n" +
 	"\tspread_ms\x18\f \x01(\x03R\bspreadMs\x12(\n" +
-	"\x04push\x18\x0e \x01(\v2\x14.tarry.v1.PushTargetR\x04pushB\t\n" +
+	"\x04push\x18\x0e \x01(\v2\x14.tarry.v1.PushTargetR\x04push\x125\n" +
+	"\vlate_finish\x18\x0f \x01(\x0e2\x14.tarry.v1.LateFinishR\n" +
+	"lateFinish\x12#\n" +
+	"\rrequire_token\x18\x10 \x01(\bR\frequireTokenB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +
@@ -5750,7 +5820,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x12IF_EXISTS_POSTPONE\x10\x03**\n" +
 	"\x06Expiry\x12\x0f\n" +
 	"\vEXPIRY_DROP\x10\x00\x12\x0f\n" +
-	"\vEXPIRY_DEAD\x10\x01*\x94\x02\n" +
+	"\vEXPIRY_DEAD\x10\x01*<\n" +
+	"\n" +
+	"LateFinish\x12\x16\n" +
+	"\x12LATE_FINISH_ACCEPT\x10\x00\x12\x16\n" +
+	"\x12LATE_FINISH_REFUSE\x10\x01*\xa8\x02\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -5768,7 +5842,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"TOPIC_FULL\x10\r\x12\x16\n" +
 	"\x12TOO_MANY_SCHEDULES\x10\x0e\x12\x11\n" +
-	"\rTOPIC_LIMITED\x10\x13*.\n" +
+	"\rTOPIC_LIMITED\x10\x13\x12\x12\n" +
+	"\x0eTOKEN_REQUIRED\x10\x14*.\n" +
 	"\aOverlap\x12\x11\n" +
 	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
 	"\fOVERLAP_SKIP\x10\x01*9\n" +
@@ -5798,172 +5873,174 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 	return file_job_jobpb_command_proto_rawDescData
 }
 
-var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
 	(IfExists)(0),          // 2: tarry.v1.IfExists
 	(Expiry)(0),            // 3: tarry.v1.Expiry
-	(Code)(0),              // 4: tarry.v1.Code
-	(Overlap)(0),           // 5: tarry.v1.Overlap
-	(Missed)(0),            // 6: tarry.v1.Missed
-	(RunOutcome)(0),        // 7: tarry.v1.RunOutcome
-	(Event_Kind)(0),        // 8: tarry.v1.Event.Kind
-	(*Entry)(nil),          // 9: tarry.v1.Entry
-	(*Op)(nil),             // 10: tarry.v1.Op
-	(*Ref)(nil),            // 11: tarry.v1.Ref
-	(*Condition)(nil),      // 12: tarry.v1.Condition
-	(*Add)(nil),            // 13: tarry.v1.Add
-	(*Extras)(nil),         // 14: tarry.v1.Extras
-	(*Header)(nil),         // 15: tarry.v1.Header
-	(*Headers)(nil),        // 16: tarry.v1.Headers
-	(*Backoff)(nil),        // 17: tarry.v1.Backoff
-	(*TopicSettings)(nil),  // 18: tarry.v1.TopicSettings
-	(*PushTarget)(nil),     // 19: tarry.v1.PushTarget
-	(*SetTopic)(nil),       // 20: tarry.v1.SetTopic
-	(*Update)(nil),         // 21: tarry.v1.Update
-	(*JobQuery)(nil),       // 22: tarry.v1.JobQuery
-	(*JobMark)(nil),        // 23: tarry.v1.JobMark
-	(*JobPage)(nil),        // 24: tarry.v1.JobPage
-	(*Reserve)(nil),        // 25: tarry.v1.Reserve
-	(*ReserveJob)(nil),     // 26: tarry.v1.ReserveJob
-	(*Finish)(nil),         // 27: tarry.v1.Finish
-	(*Delete)(nil),         // 28: tarry.v1.Delete
-	(*Release)(nil),        // 29: tarry.v1.Release
-	(*Compose)(nil),        // 30: tarry.v1.Compose
-	(*Touch)(nil),          // 31: tarry.v1.Touch
-	(*Bury)(nil),           // 32: tarry.v1.Bury
-	(*Kick)(nil),           // 33: tarry.v1.Kick
-	(*KickTopic)(nil),      // 34: tarry.v1.KickTopic
-	(*Sweep)(nil),          // 35: tarry.v1.Sweep
-	(*Progress)(nil),       // 36: tarry.v1.Progress
-	(*Place)(nil),          // 37: tarry.v1.Place
-	(*Filter)(nil),         // 38: tarry.v1.Filter
-	(*Purge)(nil),          // 39: tarry.v1.Purge
-	(*MoveJobs)(nil),       // 40: tarry.v1.MoveJobs
-	(*PauseTopic)(nil),     // 41: tarry.v1.PauseTopic
-	(*Advance)(nil),        // 42: tarry.v1.Advance
-	(*Mark)(nil),           // 43: tarry.v1.Mark
-	(*SetCluster)(nil),     // 44: tarry.v1.SetCluster
-	(*ForgetMember)(nil),   // 45: tarry.v1.ForgetMember
-	(*Result)(nil),         // 46: tarry.v1.Result
-	(*Details)(nil),        // 47: tarry.v1.Details
-	(*Results)(nil),        // 48: tarry.v1.Results
-	(*Reserved)(nil),       // 49: tarry.v1.Reserved
-	(*Job)(nil),            // 50: tarry.v1.Job
-	(*Event)(nil),          // 51: tarry.v1.Event
-	(*Topic)(nil),          // 52: tarry.v1.Topic
-	(*Totals)(nil),         // 53: tarry.v1.Totals
-	(*Schedule)(nil),       // 54: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 55: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 56: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 57: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 58: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 59: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 60: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 61: tarry.v1.ScheduleInfo
+	(LateFinish)(0),        // 4: tarry.v1.LateFinish
+	(Code)(0),              // 5: tarry.v1.Code
+	(Overlap)(0),           // 6: tarry.v1.Overlap
+	(Missed)(0),            // 7: tarry.v1.Missed
+	(RunOutcome)(0),        // 8: tarry.v1.RunOutcome
+	(Event_Kind)(0),        // 9: tarry.v1.Event.Kind
+	(*Entry)(nil),          // 10: tarry.v1.Entry
+	(*Op)(nil),             // 11: tarry.v1.Op
+	(*Ref)(nil),            // 12: tarry.v1.Ref
+	(*Condition)(nil),      // 13: tarry.v1.Condition
+	(*Add)(nil),            // 14: tarry.v1.Add
+	(*Extras)(nil),         // 15: tarry.v1.Extras
+	(*Header)(nil),         // 16: tarry.v1.Header
+	(*Headers)(nil),        // 17: tarry.v1.Headers
+	(*Backoff)(nil),        // 18: tarry.v1.Backoff
+	(*TopicSettings)(nil),  // 19: tarry.v1.TopicSettings
+	(*PushTarget)(nil),     // 20: tarry.v1.PushTarget
+	(*SetTopic)(nil),       // 21: tarry.v1.SetTopic
+	(*Update)(nil),         // 22: tarry.v1.Update
+	(*JobQuery)(nil),       // 23: tarry.v1.JobQuery
+	(*JobMark)(nil),        // 24: tarry.v1.JobMark
+	(*JobPage)(nil),        // 25: tarry.v1.JobPage
+	(*Reserve)(nil),        // 26: tarry.v1.Reserve
+	(*ReserveJob)(nil),     // 27: tarry.v1.ReserveJob
+	(*Finish)(nil),         // 28: tarry.v1.Finish
+	(*Delete)(nil),         // 29: tarry.v1.Delete
+	(*Release)(nil),        // 30: tarry.v1.Release
+	(*Compose)(nil),        // 31: tarry.v1.Compose
+	(*Touch)(nil),          // 32: tarry.v1.Touch
+	(*Bury)(nil),           // 33: tarry.v1.Bury
+	(*Kick)(nil),           // 34: tarry.v1.Kick
+	(*KickTopic)(nil),      // 35: tarry.v1.KickTopic
+	(*Sweep)(nil),          // 36: tarry.v1.Sweep
+	(*Progress)(nil),       // 37: tarry.v1.Progress
+	(*Place)(nil),          // 38: tarry.v1.Place
+	(*Filter)(nil),         // 39: tarry.v1.Filter
+	(*Purge)(nil),          // 40: tarry.v1.Purge
+	(*MoveJobs)(nil),       // 41: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),     // 42: tarry.v1.PauseTopic
+	(*Advance)(nil),        // 43: tarry.v1.Advance
+	(*Mark)(nil),           // 44: tarry.v1.Mark
+	(*SetCluster)(nil),     // 45: tarry.v1.SetCluster
+	(*ForgetMember)(nil),   // 46: tarry.v1.ForgetMember
+	(*Result)(nil),         // 47: tarry.v1.Result
+	(*Details)(nil),        // 48: tarry.v1.Details
+	(*Results)(nil),        // 49: tarry.v1.Results
+	(*Reserved)(nil),       // 50: tarry.v1.Reserved
+	(*Job)(nil),            // 51: tarry.v1.Job
+	(*Event)(nil),          // 52: tarry.v1.Event
+	(*Topic)(nil),          // 53: tarry.v1.Topic
+	(*Totals)(nil),         // 54: tarry.v1.Totals
+	(*Schedule)(nil),       // 55: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 56: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 57: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 58: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 59: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 60: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 61: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 62: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
-	10, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
-	13, // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	25, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	27, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	28, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	29, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	31, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	32, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	33, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	34, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	42, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	43, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	44, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	45, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	26, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	41, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	21, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	30, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
-	20, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	55, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	56, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	57, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
-	39, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
-	40, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	11, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
+	14, // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
+	26, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	28, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	29, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	30, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	32, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	33, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	34, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	35, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	43, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	44, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	45, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	46, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	31, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
+	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
+	56, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	57, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	58, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	40, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
+	41, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	1,  // 24: tarry.v1.Condition.states:type_name -> tarry.v1.State
 	0,  // 25: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
 	2,  // 26: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	12, // 27: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	14, // 28: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	17, // 29: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	15, // 30: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	15, // 31: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	17, // 32: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	13, // 27: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15, // 28: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	18, // 29: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	16, // 30: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	16, // 31: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18, // 32: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
 	3,  // 33: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	19, // 34: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	18, // 35: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	11, // 36: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	12, // 37: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 38: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	17, // 39: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	16, // 40: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,  // 41: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	38, // 42: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	23, // 43: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,  // 44: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	37, // 45: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	50, // 46: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	23, // 47: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	11, // 48: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	11, // 49: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	11, // 50: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	12, // 51: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	11, // 52: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	27, // 53: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	13, // 54: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
-	11, // 55: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	11, // 56: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	11, // 57: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	35, // 58: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	38, // 59: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	36, // 60: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	37, // 61: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	15, // 62: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,  // 63: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	35, // 64: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,  // 65: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	11, // 66: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	4,  // 67: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 68: tarry.v1.Result.state:type_name -> tarry.v1.State
-	49, // 69: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	47, // 70: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	46, // 71: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	18, // 72: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	36, // 73: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	46, // 74: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 75: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	14, // 76: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 77: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 78: tarry.v1.Job.state:type_name -> tarry.v1.State
-	14, // 79: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	51, // 80: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	8,  // 81: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 82: tarry.v1.Event.state:type_name -> tarry.v1.State
-	18, // 83: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	5,  // 84: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	6,  // 85: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	13, // 86: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	54, // 87: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	58, // 88: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	60, // 89: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	7,  // 90: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	4,  // 91: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	54, // 92: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	59, // 93: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	94, // [94:94] is the sub-list for method output_type
-	94, // [94:94] is the sub-list for method input_type
-	94, // [94:94] is the sub-list for extension type_name
-	94, // [94:94] is the sub-list for extension extendee
-	0,  // [0:94] is the sub-list for field type_name
+	20, // 34: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,  // 35: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19, // 36: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12, // 37: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13, // 38: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 39: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18, // 40: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17, // 41: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,  // 42: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39, // 43: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24, // 44: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,  // 45: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38, // 46: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	51, // 47: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24, // 48: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12, // 49: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12, // 50: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12, // 51: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13, // 52: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12, // 53: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28, // 54: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	14, // 55: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	12, // 56: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12, // 57: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12, // 58: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	36, // 59: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39, // 60: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37, // 61: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38, // 62: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16, // 63: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,  // 64: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36, // 65: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,  // 66: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12, // 67: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,  // 68: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 69: tarry.v1.Result.state:type_name -> tarry.v1.State
+	50, // 70: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	48, // 71: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	47, // 72: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19, // 73: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37, // 74: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	47, // 75: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 76: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15, // 77: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 78: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 79: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15, // 80: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	52, // 81: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,  // 82: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 83: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19, // 84: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,  // 85: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,  // 86: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14, // 87: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	55, // 88: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	59, // 89: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	61, // 90: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,  // 91: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,  // 92: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	55, // 93: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	60, // 94: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	95, // [95:95] is the sub-list for method output_type
+	95, // [95:95] is the sub-list for method input_type
+	95, // [95:95] is the sub-list for extension type_name
+	95, // [95:95] is the sub-list for extension extendee
+	0,  // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6005,7 +6082,7 @@ func file_job_jobpb_command_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
-			NumEnums:      9,
+			NumEnums:      10,
 			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
