@@ -1,9 +1,8 @@
 package dispatch
 
 import (
-	"container/list"
+	"container/heap"
 	"errors"
-	"slices"
 	"sync"
 
 	"tarry/job/jobpb"
@@ -12,11 +11,16 @@ import (
 // ErrStopped is what waiters get when this node stops being the leader.
 var ErrStopped = errors.New("the dispatcher has stopped: leadership moved or the node is stopping")
 
-// maxOpsPerMatch bounds the reserves proposed at once, so that one entry never
-// holds the state machine for long.
-const maxOpsPerMatch = 256
-
 const (
+	// maxOpsPerMatch bounds the reserves proposed at once, so that one entry never
+	// holds the state machine for long.
+	maxOpsPerMatch = 256
+
+	// maxBytesPerMatch bounds their encoding: a reserve may name a thousand topics.
+	// The one that passes the bound is the last, so a match has up to one reserve
+	// more.
+	maxBytesPerMatch = 64 << 10
+
 	// answerBytes bounds the bodies of all answers under way, so that many
 	// reserves for many large jobs do not bring them all into memory at once. It
 	// is shared out evenly; each reserve may have one job of any size.
@@ -52,8 +56,9 @@ type Dispatcher struct {
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	waited  map[*topic]struct{} // those with waiters in their queue
+	due     dueTopics // those with waiters in their queue and an instant to come
 	arrived uint64
+	named   uint64               // waiters that have named their topics
 	waiters map[*Waiter]struct{} // all that have not ended
 	stopped bool
 	limit   int
@@ -69,7 +74,7 @@ func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher 
 	}
 	return &Dispatcher{
 		submit: submit, deliver: deliver, limit: limit,
-		topics: map[string]*topic{}, waited: map[*topic]struct{}{}, waiters: map[*Waiter]struct{}{},
+		topics: map[string]*topic{}, waiters: map[*Waiter]struct{}{},
 	}
 }
 
@@ -96,10 +101,12 @@ func (d *Dispatcher) Add(w *Waiter) {
 	w.number = d.arrived
 	d.waiters[w] = struct{}{}
 	d.places += len(w.Reserve.Topics)
+	d.name(w)
 	d.enqueue(w)
-	ms := d.matchTopics(w.Reserve.Topics)
+	ms := d.match(servable(nil, w))
 	nothing := w.Poll && w.state == waiting
 	if nothing {
+		d.dequeue(w)
 		d.end(w)
 	}
 	d.mu.Unlock()
@@ -118,6 +125,7 @@ func (d *Dispatcher) Withdraw(w *Waiter, keep bool) {
 	idle := w.state == waiting
 	switch w.state {
 	case waiting:
+		d.dequeue(w)
 		d.end(w)
 	case busy:
 		w.Poll = true // whatever comes is the last answer
@@ -133,17 +141,17 @@ func (d *Dispatcher) Withdraw(w *Waiter, keep bool) {
 // called in the order of the log and does not block.
 func (d *Dispatcher) Update(changes []Update) {
 	d.mu.Lock()
-	names := make([]string, 0, len(changes))
+	var touched []*topic
 	for _, c := range changes {
 		t := d.topic(c.Topic)
 		t.ready, t.nextDue, t.soon = c.Ready, c.NextDue, c.Soon
-		if t.queue.Len() > 0 {
-			names = append(names, c.Topic)
-		} else {
-			d.forget(t)
+		d.reindex(t)
+		if t.servable() {
+			touched = append(touched, t)
 		}
+		d.forget(t)
 	}
-	ms := d.matchTopics(names)
+	ms := d.match(touched)
 	d.mu.Unlock()
 	d.propose(ms)
 }
@@ -170,12 +178,18 @@ func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Resul
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var m match
-	for t := range d.waited {
-		for due := t.due(now); due > 0 && t.queue.Len() > 0 && len(m.ops) < maxOpsPerMatch; {
-			w := t.queue.Front().Value.(*Waiter)
-			d.take(w, &m)
-			due -= int(w.Reserve.Max)
+	var due []*topic
+	for len(d.due) > 0 && d.due[0].nextDue <= now && !m.full() {
+		t := heap.Pop(&d.due).(*topic)
+		due = append(due, t)
+		for jobs := t.dueBy(now); jobs > 0 && len(t.queue) > 0 && !m.full(); {
+			w := t.queue[0].waiter
+			d.take(w, now, &m)
+			jobs -= int(w.Reserve.Max)
 		}
+	}
+	for _, t := range due {
+		d.reindex(t) // until an Update says what the Advance has moved
 	}
 	if len(m.ops) == 0 {
 		return nil, nil
@@ -196,6 +210,7 @@ func (d *Dispatcher) Stop() {
 		}
 	}
 	for _, w := range idle {
+		d.dequeue(w)
 		d.end(w)
 	}
 	d.mu.Unlock()
@@ -216,44 +231,76 @@ func (d *Dispatcher) Waiting() int {
 func (d *Dispatcher) topic(name string) *topic {
 	t := d.topics[name]
 	if t == nil {
-		t = &topic{name: name, queue: list.New()}
+		t = &topic{name: name, dueIndex: absent}
 		d.topics[name] = t
 	}
 	return t
 }
 
+// forget drops t when nothing is known of it, so that memory follows what is live.
 func (d *Dispatcher) forget(t *topic) {
 	if t.idle() {
 		delete(d.topics, t.name)
 	}
 }
 
+// name gives w a place for each topic that it names, for as long as it lives.
+func (d *Dispatcher) name(w *Waiter) {
+	d.named++
+	w.places = make([]place, 0, len(w.Reserve.Topics)) // it must not move: queues point into it
+	for _, name := range w.Reserve.Topics {
+		t := d.topic(name)
+		if t.namedBy == d.named {
+			continue // it names the topic twice
+		}
+		t.namedBy = d.named
+		t.names++
+		w.places = append(w.places, place{waiter: w, topic: t, index: absent})
+	}
+}
+
+// enqueue puts w into the queues of its topics, by its arrival: one whose Reserve
+// found nothing keeps its turn.
 func (d *Dispatcher) enqueue(w *Waiter) {
 	w.state = waiting
-	for i, name := range w.Reserve.Topics {
-		if slices.Contains(w.Reserve.Topics[:i], name) {
-			continue
+	for i := range w.places {
+		p := &w.places[i]
+		heap.Push(&p.topic.queue, p)
+		if len(p.topic.queue) == 1 {
+			d.reindex(p.topic)
 		}
-		t := d.topic(name)
-		t.enqueue(w)
-		d.waited[t] = struct{}{}
 	}
 }
 
 // dequeue takes w out of the queues of its topics.
 func (d *Dispatcher) dequeue(w *Waiter) {
-	for _, p := range w.places {
-		p.topic.queue.Remove(p.elem)
-		if p.topic.queue.Len() == 0 {
-			delete(d.waited, p.topic)
+	for i := range w.places {
+		p := &w.places[i]
+		heap.Remove(&p.topic.queue, p.index)
+		if len(p.topic.queue) == 0 {
+			d.reindex(p.topic)
 		}
 	}
 }
 
-// end takes w out of everything. The caller calls Done after unlocking.
+// reindex puts t where it belongs among the topics that are due some time.
+func (d *Dispatcher) reindex(t *topic) {
+	belongs := t.nextDue != 0 && len(t.queue) > 0
+	switch {
+	case belongs && t.dueIndex == absent:
+		heap.Push(&d.due, t)
+	case belongs:
+		heap.Fix(&d.due, t.dueIndex)
+	case t.dueIndex != absent:
+		heap.Remove(&d.due, t.dueIndex)
+	}
+}
+
+// end takes w, which is in no queue, out of everything else. The caller calls Done
+// after unlocking.
 func (d *Dispatcher) end(w *Waiter) {
-	d.dequeue(w)
 	for _, p := range w.places {
+		p.topic.names--
 		d.forget(p.topic)
 	}
 	w.places = nil

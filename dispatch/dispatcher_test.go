@@ -279,9 +279,10 @@ func TestRandomLifeKeepsTheBooks(t *testing.T) {
 		require.Equal(t, added, delivered+left+uint64(s.back), "seed %d: jobs lost or made up", seed)
 		require.Len(t, s.owner, int(delivered), "seed %d", seed)
 		require.Zero(t, s.d.Waiting(), "seed %d", seed)
-		require.Empty(t, s.d.waited, "seed %d", seed)
+		require.Empty(t, s.d.due, "seed %d", seed)
 		for name, tp := range s.d.topics {
 			require.Zero(t, tp.asked, "seed %d: topic %s", seed, name)
+			require.Zero(t, tp.names, "seed %d: topic %s", seed, name)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"slices"
+
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -9,22 +11,21 @@ import (
 type match struct {
 	ops     []*jobpb.Op
 	waiters []*Waiter
+	bytes   int // of ops, encoded
 }
 
-// matchTopics serves the waiters of the named topics, in turn, as far as ready
-// jobs go that no reserve under way counts on. It needs d.mu; the caller passes
-// the result to propose after unlocking.
-func (d *Dispatcher) matchTopics(names []string) []match {
+func (m *match) full() bool { return len(m.ops) >= maxOpsPerMatch || m.bytes >= maxBytesPerMatch }
+
+// match serves the waiters of topics, in turn, as far as ready jobs go that no
+// reserve under way counts on. It needs d.mu; the caller passes the result to
+// propose after unlocking.
+func (d *Dispatcher) match(topics []*topic) []match {
 	var out []match
 	var m match
-	for _, name := range names {
-		t := d.topics[name]
-		if t == nil {
-			continue
-		}
-		for t.free() > 0 && t.queue.Len() > 0 {
-			d.take(t.queue.Front().Value.(*Waiter), &m)
-			if len(m.ops) == maxOpsPerMatch {
+	for _, t := range topics {
+		for t.servable() {
+			d.take(t.queue[0].waiter, 0, &m)
+			if m.full() {
 				out, m = append(out, m), match{}
 			}
 		}
@@ -35,9 +36,20 @@ func (d *Dispatcher) matchTopics(names []string) []match {
 	return out
 }
 
+// servable appends the topics of w that it can get jobs of.
+func servable(to []*topic, w *Waiter) []*topic {
+	for _, p := range w.places {
+		if p.topic.servable() {
+			to = append(to, p.topic)
+		}
+	}
+	return to
+}
+
 // take moves w from waiting to busy and counts on as many free jobs as it may
-// get, so that no second waiter is promised the same ones.
-func (d *Dispatcher) take(w *Waiter, m *match) {
+// get, so that no second waiter is promised the same ones. Its Reserve will be
+// applied at dueBy (Unix ms) or later; 0: nothing falls due before.
+func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	want := uint64(w.Reserve.Max)
 	for _, p := range w.places {
 		n := min(want, p.topic.free())
@@ -48,11 +60,12 @@ func (d *Dispatcher) take(w *Waiter, m *match) {
 		}
 	}
 	d.dequeue(w)
-	w.places = w.places[:0]
 	w.state = busy
 	d.busy++
-	m.ops = append(m.ops, w.within(int64(answerBytes/d.busy)))
+	op := w.reserveOp(dueBy, int64(answerBytes/d.busy))
+	m.ops = append(m.ops, op)
 	m.waiters = append(m.waiters, w)
+	m.bytes += job.OpSize(op)
 }
 
 // propose submits matches. It runs without d.mu.
@@ -72,14 +85,15 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	}
 	var outcomes []outcome
 	var back []*jobpb.Op
-	var touched []string
+	var touched []*topic
 	d.mu.Lock()
 	d.busy -= len(ws)
 	for i, w := range ws {
 		for _, c := range w.asked {
 			c.topic.asked -= c.jobs
-			touched = append(touched, c.topic.name)
-			d.forget(c.topic)
+			if c.topic.servable() {
+				touched = append(touched, c.topic)
+			}
 		}
 		w.asked = w.asked[:0]
 		var jobs []*jobpb.Reserved
@@ -106,10 +120,10 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 			outcomes = append(outcomes, outcome{w: w})
 		default:
 			d.enqueue(w)
-			touched = append(touched, w.Reserve.Topics...)
+			touched = servable(touched, w)
 		}
 	}
-	ms := d.matchTopics(touched)
+	ms := d.match(touched)
 	d.mu.Unlock()
 
 	for _, o := range outcomes {
@@ -118,9 +132,9 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		}
 		o.w.Done(o.jobs, o.err)
 	}
-	if len(back) > 0 {
+	for ops := range slices.Chunk(back, maxOpsPerMatch) {
 		// If this fails the jobs come back when their TTR ends.
-		d.submit(back, func([]*jobpb.Result, error) {})
+		d.submit(ops, func([]*jobpb.Result, error) {})
 	}
 	d.propose(ms)
 }

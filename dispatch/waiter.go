@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"container/list"
 	"slices"
 
 	"tarry/job/jobpb"
@@ -22,20 +21,45 @@ type Waiter struct {
 	op     *jobpb.Op
 	number uint64 // order of arrival
 	state  waiterState
-	places []place // one in the queue of each of its topics while waiting
+	places []place // one for each of its topics
 	asked  []claim // jobs it counts on while a Reserve of it is under way
 	gone   bool    // the consumer hung up while a Reserve was under way
 }
 
-// within is the operation of w with at most so many bytes of bodies.
-func (w *Waiter) within(bytes int64) *jobpb.Op {
+// reserveOp is the operation of w with at most so many bytes of bodies. It names the
+// topics that have jobs, or will have by dueBy, and no others: what it names is in
+// the log.
+func (w *Waiter) reserveOp(dueBy, bytes int64) *jobpb.Op {
 	r := w.Reserve
+	topics := w.topicsWithJobs(dueBy)
 	if r.Max == 1 || r.MaxBytes > 0 && r.MaxBytes <= bytes {
+		bytes = r.MaxBytes
+	}
+	if len(topics) == len(r.Topics) && bytes == r.MaxBytes {
 		return w.op
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
-		Topics: r.Topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes, Consumer: r.Consumer,
+		Topics: topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes, Consumer: r.Consumer,
 	}}}
+}
+
+func (w *Waiter) topicsWithJobs(dueBy int64) []string {
+	count := 0
+	for _, p := range w.places {
+		if p.topic.hasJobs(dueBy) {
+			count++
+		}
+	}
+	if count == len(w.Reserve.Topics) {
+		return w.Reserve.Topics
+	}
+	topics := make([]string, 0, count)
+	for _, p := range w.places {
+		if p.topic.hasJobs(dueBy) {
+			topics = append(topics, p.topic.name)
+		}
+	}
+	return topics
 }
 
 type waiterState int
@@ -46,9 +70,11 @@ const (
 	ended                      // Done was called, or is about to be
 )
 
+// place is that of a waiter in the queue of one topic.
 type place struct {
-	topic *topic
-	elem  *list.Element
+	waiter *Waiter
+	topic  *topic
+	index  int // in the queue; absent while the waiter is busy
 }
 
 type claim struct {
@@ -59,11 +85,15 @@ type claim struct {
 // topic is what the dispatcher knows of one topic.
 type topic struct {
 	name    string
-	ready   uint64     // as of the last applied batch
-	asked   uint64     // of these, counted on by reserves under way
-	nextDue int64      // earliest instant at which something moves; 0 none
-	soon    []int64    // first due instants of delayed jobs, ascending
-	queue   *list.List // waiters, longest waiting first
+	ready   uint64  // as of the last applied batch
+	asked   uint64  // of these, counted on by reserves under way
+	nextDue int64   // earliest instant at which something moves; 0 none
+	soon    []int64 // first due instants of delayed jobs, ascending
+	queue   queue
+
+	names    int    // waiters that name it
+	namedBy  uint64 // the last of them, in the order of Dispatcher.named
+	dueIndex int    // in Dispatcher.due; absent when it does not belong there
 }
 
 func (t *topic) free() uint64 {
@@ -73,8 +103,11 @@ func (t *topic) free() uint64 {
 	return t.ready - t.asked
 }
 
-// due is how many jobs are known to become ready by an Advance at now.
-func (t *topic) due(now int64) int {
+// servable reports whether somebody waits for jobs that are free.
+func (t *topic) servable() bool { return len(t.queue) > 0 && t.free() > 0 }
+
+// dueBy is how many jobs are known to become ready by an Advance at now.
+func (t *topic) dueBy(now int64) int {
 	if t.nextDue == 0 || t.nextDue > now {
 		return 0
 	}
@@ -82,19 +115,8 @@ func (t *topic) due(now int64) int {
 	return max(n, 1)
 }
 
-// idle topics are forgotten, so that memory follows what is live.
-func (t *topic) idle() bool {
-	return t.ready == 0 && t.asked == 0 && t.nextDue == 0 && t.queue.Len() == 0
-}
+// hasJobs reports whether a Reserve that is applied at now may find jobs.
+func (t *topic) hasJobs(now int64) bool { return t.ready > 0 || t.dueBy(now) > 0 }
 
-// enqueue puts w into the queue of t at its place by arrival. A new waiter goes
-// to the back; one whose Reserve found nothing keeps its turn.
-func (t *topic) enqueue(w *Waiter) {
-	for e := t.queue.Back(); e != nil; e = e.Prev() {
-		if e.Value.(*Waiter).number < w.number {
-			w.places = append(w.places, place{t, t.queue.InsertAfter(w, e)})
-			return
-		}
-	}
-	w.places = append(w.places, place{t, t.queue.PushFront(w)})
-}
+// idle topics are forgotten.
+func (t *topic) idle() bool { return t.ready == 0 && t.nextDue == 0 && t.names == 0 }

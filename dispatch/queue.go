@@ -1,0 +1,59 @@
+package dispatch
+
+// The orders that a dispatcher keeps are heaps whose elements know their index: with
+// a hundred thousand waiters and a million topics nothing may walk them while the
+// state machine waits for the lock.
+
+// absent is the index of what is in no heap.
+const absent = -1
+
+// queue holds the places of the waiters of one topic, longest waiting first. It
+// implements heap.Interface.
+type queue []*place
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].waiter.number < q[j].waiter.number }
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *queue) Push(x any) {
+	p := x.(*place)
+	p.index = len(*q)
+	*q = append(*q, p)
+}
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	p := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	p.index = absent
+	return p
+}
+
+// dueTopics holds topics, earliest instant first. It implements heap.Interface.
+type dueTopics []*topic
+
+func (d dueTopics) Len() int           { return len(d) }
+func (d dueTopics) Less(i, j int) bool { return d[i].nextDue < d[j].nextDue }
+func (d dueTopics) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].dueIndex, d[j].dueIndex = i, j
+}
+
+func (d *dueTopics) Push(x any) {
+	t := x.(*topic)
+	t.dueIndex = len(*d)
+	*d = append(*d, t)
+}
+
+func (d *dueTopics) Pop() any {
+	last := len(*d) - 1
+	t := (*d)[last]
+	(*d)[last] = nil
+	*d = (*d)[:last]
+	t.dueIndex = absent
+	return t
+}
