@@ -75,6 +75,8 @@ type Inspector interface {
 type Operator interface {
 	Members(ctx context.Context) ([]job.Member, error)
 	Health(ctx context.Context) (job.Health, error)
+	// Clocks compares the nodes' clocks. It blocks for some seconds at most.
+	Clocks(ctx context.Context) (job.Clocks, error)
 	// TransferLeadership hands leadership to the node id, or to the best
 	// follower when it is empty. It blocks until the move is done.
 	TransferLeadership(ctx context.Context, id string) error

@@ -31,3 +31,43 @@ func TestClockNeverStandsStill(t *testing.T) {
 		})
 	}
 }
+
+// A wall clock that is off what the voters said moves nothing: neither in one step
+// nor in many.
+func TestAWallClockOffTheMajoritysIsNotFollowed(t *testing.T) {
+	const s, h = time.Second, time.Hour
+	type step struct {
+		passed, wall time.Duration
+		confirmed    time.Duration // the majority's clock, if not 0
+		want         time.Duration
+	}
+	for name, c := range map[string]struct {
+		steps   []step
+		wentOff int
+	}{
+		"within what it may be off":    {[]step{{passed: s, wall: 4 * s, want: 4 * s}, {passed: 2 * s, wall: 7 * s, want: 7 * s}}, 0},
+		"an hour ahead, for long":      {[]step{{passed: s, wall: h, want: s}, {passed: 2 * s, wall: h + s, want: 2 * s}, {passed: 9 * s, wall: h + 8*s, want: 9 * s}}, 1},
+		"in small steps, unconfirmed":  {[]step{{passed: s, wall: 5 * s, want: 5 * s}, {passed: 2 * s, wall: 9 * s, want: 6 * s}, {passed: 3 * s, wall: 13 * s, want: 7 * s}}, 1},
+		"the majority goes there too":  {[]step{{passed: s, wall: h, want: s}, {passed: 2 * s, wall: h + s, confirmed: h + s, want: h + s}}, 1},
+		"an hour behind the majority":  {[]step{{passed: s, wall: s - h, want: s}, {passed: 2 * s, wall: 2*s - h, want: 2 * s}}, 1},
+		"right again, and off again":   {[]step{{passed: s, wall: h, want: s}, {passed: 2 * s, wall: 2 * s, want: 2 * s}, {passed: 3 * s, wall: h, want: 3 * s}}, 2},
+		"a majority that is behind us": {[]step{{passed: s, wall: s, confirmed: s - h, want: s}, {passed: 2 * s, wall: 2 * s, want: 2 * s}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			epoch := sinceEpoch(began)
+			wentOff := 0
+			k := clock{most: 5 * s, wentOff: func() { wentOff++ }}
+			k.begin(began, epoch)
+			k.now(began, epoch, 0)
+			for _, r := range c.steps {
+				real := began.Add(r.passed)
+				if r.confirmed != 0 {
+					k.confirm(real, epoch+r.confirmed)
+				}
+				require.Equal(t, r.want, sinceEpoch(k.now(real, epoch+r.wall, 0))-epoch, "after %v", r.passed)
+			}
+			require.Equal(t, c.wentOff, wentOff)
+		})
+	}
+}

@@ -12,6 +12,7 @@ type collector struct {
 	s     *Shard
 	gauge map[string]*prometheus.Desc
 	jobs  *prometheus.Desc
+	clock *prometheus.Desc
 }
 
 // gauges are the names and meanings of what collect reports, besides the jobs.
@@ -19,7 +20,7 @@ var gauges = []struct{ name, help string }{
 	{"tarry_topics", "Topics that have jobs, or had some within the last hour."},
 	{"tarry_reserves_waiting", "Reserves that wait on this leader."},
 	{"tarry_fsm_applied_index", "Index of the last log entry that the state machine applied."},
-	{"tarry_fsm_clock_skew_seconds", "State machine's clock minus this node's."},
+	{"tarry_fsm_clock_skew_seconds", "How far the queue's clock, as it goes on, is ahead of this node's; on other nodes than the leader the last entry's time, and 0 while it is not ahead."},
 	{"tarry_store_bytes", "Bytes that the state machine's store has on disk."},
 	{"tarry_store_memtable_bytes", "Bytes of the state machine's store that are in memory tables."},
 	{"tarry_store_compaction_debt_bytes", "Estimate of the bytes that wait for compaction."},
@@ -40,7 +41,8 @@ var gauges = []struct{ name, help string }{
 
 func registerCollector(r prometheus.Registerer, s *Shard) {
 	c := &collector{s: s, gauge: map[string]*prometheus.Desc{},
-		jobs: prometheus.NewDesc("tarry_jobs", "Jobs by state, as of this node.", []string{"state"}, nil)}
+		jobs:  prometheus.NewDesc("tarry_jobs", "Jobs by state, as of this node.", []string{"state"}, nil),
+		clock: prometheus.NewDesc("tarry_clock_offset_seconds", "How far a node's clock is ahead of the majority's, as this leader last saw it.", []string{"id"}, nil)}
 	for _, g := range gauges {
 		c.gauge[g.name] = prometheus.NewDesc(g.name, g.help, nil, nil)
 	}
@@ -50,6 +52,7 @@ func registerCollector(r prometheus.Registerer, s *Shard) {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.jobs
+	ch <- c.clock
 	for _, d := range c.gauge {
 		ch <- d
 	}
@@ -65,7 +68,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	applied := s.machine.Applied()
 	set("tarry_fsm_applied_index", float64(applied.Index))
 	if applied.ClockMS > 0 {
-		set("tarry_fsm_clock_skew_seconds", time.UnixMilli(applied.ClockMS).Sub(wallClock()).Seconds())
+		set("tarry_fsm_clock_skew_seconds", s.clockSkew().Seconds())
+	}
+	for id, by := range s.cfg.ClockOffsets() {
+		ch <- prometheus.MustNewConstMetric(c.clock, prometheus.GaugeValue, by.Seconds(), id)
 	}
 	waiting := 0
 	if d := s.dispatcher(); d != nil {

@@ -30,6 +30,10 @@ type Config struct {
 	// node counts as low.
 	DiskLowWater diskspace.Mark
 
+	// MaxClockOffset is how far this node's clock may be off the majority's for it to
+	// lead; 0: membership.DefaultMaxClockOffset. All nodes should use the same.
+	MaxClockOffset time.Duration
+
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
 	Logger *slog.Logger
@@ -44,9 +48,10 @@ type Config struct {
 	// process should end.
 	Left func()
 
-	// For tests: the free and total bytes of the disk, a log that stands before
+	// For tests: the clock, the free and total bytes of the disk, a log that stands before
 	// the real one, other times than the default ones, how often members are looked
 	// at, and the sizes of files.
+	wall        func() time.Time
 	measureDisk func(dir string) (free, total uint64, err error)
 	wrapLog     func(raft.LogStore) raft.LogStore
 	timing      Timing

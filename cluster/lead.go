@@ -49,13 +49,17 @@ func (s *Shard) startLeading() (stop func()) {
 	s.adapter.SetServing(true)
 	var work sync.WaitGroup
 	work.Go(func() {
+		said := ""
 		for ctx.Err() == nil {
 			err := s.establish(ctx)
 			if stuck := s.transfers.saw(err, time.Now()); stuck != nil {
 				s.fatal(stuck)
 			}
 			if err != nil {
-				s.log.Warn("not yet an established leader, trying again", "error", err)
+				if why := err.Error(); why != said {
+					s.log.Warn("not yet an established leader, trying again", "error", err)
+					said = why
+				}
 				pause(ctx, time.Second, nil)
 				continue
 			}
@@ -73,8 +77,41 @@ func (s *Shard) startLeading() (stop func()) {
 }
 
 // establish waits until everything that earlier leaders committed is applied.
-// Only then may counts and reads be trusted.
+// Only then may counts and reads be trusted. Meanwhile it asks the voters whether
+// this node's clock is right, and waits for their answer too, unless the clock is
+// that of the last entry: then it takes the queue's time nowhere.
 func (s *Shard) establish(ctx context.Context) error {
+	real := time.Now()
+	s.clock.begin(real, sinceEpoch(s.cfg.Wall()))
+	asked := make(chan error, 1)
+	s.work.Go(func() { asked <- s.cfg.ConfirmClock(ctx) })
+	if err := s.barrier(ctx); err != nil {
+		return err
+	}
+	if s.clockGoesOn() {
+		select {
+		case err := <-asked:
+			return err
+		default:
+			return nil
+		}
+	}
+	select {
+	case err := <-asked:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// clockGoesOn reports whether this node's clock is, within what it may be off, the
+// state machine's. Under load it is, so a failover does not wait for any clock.
+func (s *Shard) clockGoesOn() bool {
+	state := time.UnixMilli(s.machine.Applied().ClockMS)
+	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
+}
+
+func (s *Shard) barrier(ctx context.Context) error {
 	done := make(chan error, 1)
 	f := s.raft.Barrier(barrierTimeout)
 	go func() { done <- f.Error() }() // ends with the barrier, at the latest when Raft stops
@@ -88,11 +125,10 @@ func (s *Shard) establish(ctx context.Context) error {
 
 // lead does the leader's work until ctx ends.
 func (s *Shard) lead(ctx context.Context) {
-	s.clock.begin()
 	d := dispatch.New(
 		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
 		maxWaiters,
-		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, wallClock()) },
+		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, s.cfg.Wall()) },
 	)
 	// The hook first, then what was there before: no update can be missed.
 	t := &term{dispatcher: d}

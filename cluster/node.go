@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,6 +55,10 @@ type Node struct {
 // node runs; Readiness tells when it can serve. On an error nothing is left
 // running.
 func Start(cfg Config) (*Node, error) {
+	if cfg.wall == nil {
+		cfg.wall = wallClock
+	}
+	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, membership.DefaultMaxClockOffset)
 	n := &Node{cfg: cfg, registry: prometheus.NewRegistry()}
 	n.log = n.hush.logger(cfg.Logger).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -79,7 +84,11 @@ func (n *Node) start() (err error) {
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
 		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
 		GaveWay: func() uint64 { return n.members.GaveWay() },
-		wrapLog: n.cfg.wrapLog, files: n.cfg.files,
+		Wall:    n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
+		ConfirmClock: func(ctx context.Context) error { return n.members.ConfirmClock(ctx) },
+		ClockWentOff: func() { n.members.ConditionChanged() },
+		ClockOffsets: func() map[string]time.Duration { return n.members.ClockOffsets() },
+		wrapLog:      n.cfg.wrapLog, files: n.cfg.files,
 	}); err != nil {
 		return err
 	}
@@ -119,6 +128,7 @@ func (n *Node) joinUp(serverID string) error {
 		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
 		Dial: n.peers.get, Condition: n.condition,
+		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.Shard.Now, ClockConfirmed: n.Shard.clockConfirmed,
 		Doubt:  func(err error) { n.cfg.Fatal(fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))) },
 		Timing: n.cfg.membership,
 	}); err != nil {

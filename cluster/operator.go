@@ -14,6 +14,9 @@ func (n *Node) Members(ctx context.Context) ([]job.Member, error) { return n.mem
 // Health implements api.Operator.
 func (n *Node) Health(ctx context.Context) (job.Health, error) { return n.members.Health(ctx) }
 
+// Clocks implements api.Operator.
+func (n *Node) Clocks(ctx context.Context) (job.Clocks, error) { return n.members.Clocks(ctx) }
+
 // TransferLeadership implements api.Operator.
 func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	return n.members.Transfer(ctx, id)

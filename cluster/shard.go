@@ -45,6 +45,15 @@ type shardConfig struct {
 	AddsRefused func() string
 	Disk        func() diskspace.State
 	GaveWay     func() uint64 // see membership.Membership
+	// Wall is this node's clock; ConfirmClock asks the voters whether it is right,
+	// and is an error unless it is within MaxClockOffset, or none can say.
+	Wall           func() time.Time
+	ConfirmClock   func(ctx context.Context) error
+	MaxClockOffset time.Duration
+	// ClockWentOff is told that Wall has gone off what the voters said. It must not
+	// block. ClockOffsets is membership.Membership's.
+	ClockWentOff func()
+	ClockOffsets func() map[string]time.Duration
 	// Lead runs while this node is the established leader, until ctx ends.
 	Lead func(ctx context.Context)
 
@@ -116,6 +125,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		broken:   make(chan struct{}, 1),
 		ctx:      ctx, cancel: cancel,
 	}
+	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.batcher = newBatcher(s.route, s.metrics.batch)
 	s.leadership = newConfirmations(func() error { return s.raft.VerifyLeader().Error() })
 	s.timer = timer.New(s)
@@ -246,7 +256,20 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 func (s *Shard) Now() time.Time {
 	real := time.Now()
 	floor := time.Duration(s.machine.Applied().ClockMS) * time.Millisecond
-	return s.clock.now(real, sinceEpoch(real.Add(hook.Clock())), floor)
+	return s.clock.now(real, sinceEpoch(s.cfg.Wall()), floor)
+}
+
+// clockConfirmed takes in what the voters' clocks said at an instant.
+func (s *Shard) clockConfirmed(at, majority time.Time) { s.clock.confirm(at, sinceEpoch(majority)) }
+
+// clockSkew is how far the queue's clock is ahead of this node's. Only the leader
+// makes it go on; elsewhere it is of the last entry, and says nothing while it is
+// behind: the queue may be idle.
+func (s *Shard) clockSkew() time.Duration {
+	if s.dispatcher() != nil {
+		return s.Now().Sub(s.cfg.Wall().Round(0))
+	}
+	return max(0, time.UnixMilli(s.machine.Applied().ClockMS).Sub(s.cfg.Wall()))
 }
 
 // wallClock is this machine's clock, which a harness may set off.

@@ -23,6 +23,28 @@ type Health struct {
 	Reasons          []string // why it is not healthy, one sentence each
 }
 
+// Clocks compares the nodes' clocks, as the leader sees them.
+type Clocks struct {
+	MaxOffset time.Duration // how far a clock may be off the majority's for its node to lead
+	// Agreed: a majority of the voters' clocks agrees within MaxOffset, on Majority.
+	// Else Majority is the lower median of those that answered.
+	Agreed   bool
+	Majority time.Time
+	// ClusterAhead is how far the clock of the queue is ahead of Majority.
+	ClusterAhead time.Duration
+	Nodes        []NodeClock // by id
+}
+
+// NodeClock is one member's clock.
+type NodeClock struct {
+	ID     string
+	Voter  bool
+	Known  bool          // the node answered
+	Offset time.Duration // its clock, less the majority's
+	Within time.Duration // how far Offset may be wrong
+	Off    bool          // by more than MaxOffset: the node does not lead
+}
+
 // Verification compares the nodes' states at one index of the log.
 type Verification struct {
 	Index   uint64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"tarry/job"
 )
@@ -49,6 +50,18 @@ func (o *Operator) Members(context.Context) ([]job.Member, error) {
 // Health implements api.Operator.
 func (o *Operator) Health(context.Context) (job.Health, error) {
 	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 has not been heard of for 12 s"}}, o.Err
+}
+
+// Clocks implements api.Operator.
+func (o *Operator) Clocks(context.Context) (job.Clocks, error) {
+	return job.Clocks{
+		MaxOffset: 5 * time.Second, Agreed: true, Majority: time.UnixMilli(1_700_000_000_000), ClusterAhead: 12 * time.Millisecond,
+		Nodes: []job.NodeClock{
+			{ID: "n1", Voter: true, Known: true, Offset: time.Hour, Within: 2 * time.Millisecond, Off: true},
+			{ID: "n2", Voter: true, Known: true},
+			{ID: "n3", Voter: true},
+		},
+	}, o.Err
 }
 
 // TransferLeadership implements api.Operator.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 )
@@ -27,7 +29,7 @@ func (m *Membership) client(ctx context.Context, clusterAddr string) (memberpb.M
 // address is an error.
 func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*memberpb.StatusResponse, error) {
 	if serverID == m.cfg.ServerID {
-		return m.status(serverID), nil
+		return m.status(serverID), nil // clocks.go reads this node's clock itself
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -35,6 +37,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
+	asked := time.Now()
 	resp, err := c.Status(ctx, &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Receipts: m.receiptsToTell()})
 	if err != nil {
 		return nil, err
@@ -42,6 +45,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if resp.ServerId != serverID {
 		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
 	}
+	m.clocks.heard(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
 	m.hear(resp.Receipts)
 	return resp, nil
 }
@@ -68,7 +72,7 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp := &memberpb.StatusResponse{
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
-		HasState: m.hasState(), LastContactMs: -1,
+		HasState: m.hasState(), LastContactMs: -1, NowUs: m.wall().UnixMicro(),
 	}
 	c := m.cfg.Condition()
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = c.DiskLow, c.DiskFree, c.LogWrite.Microseconds()

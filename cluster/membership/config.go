@@ -60,6 +60,14 @@ type Config struct {
 	// Condition says how this node's disk is doing. It must not block. nil:
 	// always well.
 	Condition func() Condition
+	// MaxClockOffset is how far this node's clock may be off the majority's for it
+	// to lead; 0: DefaultMaxClockOffset.
+	MaxClockOffset time.Duration
+	// Now is this node's clock, ClusterClock the leader's of the queue; ClockConfirmed
+	// tells a leader what the voters' clocks say (majority) at an instant of the
+	// monotonic clock. None may block. nil: time.Now; Now; nobody is told.
+	Now, ClusterClock func() time.Time
+	ClockConfirmed    func(at, majority time.Time)
 	// Doubt ends the process: this node has acknowledged more than it has. nil:
 	// nobody is told.
 	Doubt func(error)

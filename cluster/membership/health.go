@@ -49,6 +49,7 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		}
 	}
 	h.Reasons = append(h.Reasons, m.diskReasons(g)...)
+	h.Reasons = append(h.Reasons, m.clockReasons(g)...)
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil

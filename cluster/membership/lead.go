@@ -22,7 +22,8 @@ type reign struct {
 	pilot    *autopilot.Autopilot
 	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in; from the last pass
 	reports  reports
-	noRoom   atomic.Pointer[string] // why adds are refused; nil or empty: they are not
+	clocks   atomic.Pointer[clockVerdict] // of the last look; nil: none yet
+	noRoom   atomic.Pointer[string]       // why adds are refused; nil or empty: they are not
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the

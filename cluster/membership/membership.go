@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type Membership struct {
 	epoch  atomic.Uint64
 
 	receipts    receipts
+	clocks      clockReadings
+	clocksMu    sync.Mutex
+	clocksSaid  string // what was logged of the clocks last
 	affiliation affiliation
 	promise     promise
 	foreign     atomic.Pointer[foreignError] // the last refusal, for Join to report
@@ -74,6 +78,16 @@ func New(cfg Config) (*Membership, error) {
 	if cfg.Condition == nil {
 		cfg.Condition = func() Condition { return Condition{} }
 	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.ClusterClock == nil {
+		cfg.ClusterClock = cfg.Now
+	}
+	if cfg.ClockConfirmed == nil {
+		cfg.ClockConfirmed = func(time.Time, time.Time) {}
+	}
+	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, DefaultMaxClockOffset)
 	return &Membership{
 		cfg:       cfg,
 		seeds:     append([]string(nil), cfg.Join...),

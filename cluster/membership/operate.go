@@ -103,6 +103,9 @@ func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
 	if nodeID == m.cfg.NodeID {
 		return nil
 	}
+	if err := m.checkClockOf(ctx, nodeID); err != nil {
+		return err
+	}
 	if err := m.handOver(nodeID); err != nil {
 		return err
 	}

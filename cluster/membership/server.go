@@ -68,6 +68,14 @@ func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*member
 	return &memberpb.HealthResponse{Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons}, nil
 }
 
+func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*memberpb.ClocksResponse, error) {
+	c, err := s.m.clocksHere(ctx)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return clocksToPB(c), nil
+}
+
 func (s *server) Remove(ctx context.Context, req *memberpb.RemoveRequest) (*memberpb.RemoveResponse, error) {
 	return &memberpb.RemoveResponse{}, statusOf(s.m.removeHere(ctx, req.Id))
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -32,6 +33,7 @@ const (
 
 // judge follows the conditions of the voters until ctx ends.
 func (m *Membership) judge(ctx context.Context, g *reign) {
+	m.lookAtClocks(ctx, g)
 	begin := time.Now()
 	seen := 0
 	tick := time.NewTicker(m.cfg.Timing.Health)
@@ -45,6 +47,7 @@ func (m *Membership) judge(ctx context.Context, g *reign) {
 		case <-tick.C:
 			timed = true
 		}
+		m.lookAtClocks(ctx, g)
 		conditions := m.conditions(g)
 		m.judgeRoom(g, conditions)
 		if !timed {
@@ -92,14 +95,22 @@ func (m *Membership) judgeRoom(g *reign, conditions map[raft.ServerID]Condition)
 // betterLeader is the voter that should lead instead of this node, and why;
 // empty when there is none.
 func (m *Membership) betterLeader(g *reign, conditions map[raft.ServerID]Condition) (raft.ServerID, string) {
-	var fit []raft.ServerID
+	fit := m.fitToLead(g)
+	if v := g.clocks.Load(); v != nil {
+		fit = slices.DeleteFunc(fit, v.off)
+	}
+	return better(m.self(), fit, conditions)
+}
+
+// fitToLead are the voters that are alive and keep up.
+func (m *Membership) fitToLead(g *reign) (fit []raft.ServerID) {
 	state := g.pilot.GetState()
 	for _, id := range votersOf(m.configuration()) {
 		if s := state.Servers[id]; s != nil && s.Health.Healthy && s.Server.NodeStatus == autopilot.NodeAlive {
 			fit = append(fit, id)
 		}
 	}
-	return better(raft.ServerID(m.cfg.ServerID), fit, conditions)
+	return fit
 }
 
 // better picks among the voters that are fit to lead.

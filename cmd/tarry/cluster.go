@@ -14,6 +14,7 @@ func clusterCommands() []clientEntry {
 	return []clientEntry{
 		{"members", "list the nodes and how they keep up", runMembers},
 		{"health", "tell whether the cluster is healthy; exit code 1 if not", runHealth},
+		{"clock", "compare the clocks of all nodes; exit code 1 if one is off", runClock},
 		{"verify", "compare the states of all nodes; exit code 1 if they differ", runVerify},
 		{"join", "make a node join a cluster", runJoin},
 		{"leave", "make a node leave its cluster and stop", runLeave},

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"tarry/api/beanstalk"
 	"tarry/cluster/diskspace"
+	"tarry/cluster/membership"
 	"tarry/job"
 	"tarry/push"
 )
@@ -37,6 +39,7 @@ type serverConfig struct {
 	MaxBodyBytes    int
 	CacheBytes      int64
 	DiskLowWater    diskspace.Mark
+	MaxClockOffset  time.Duration
 	MaxConnections  int
 	LogLevel        slog.Level
 	LogFormat       string
@@ -82,6 +85,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	})
 	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; the limit on open files is another bound")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
+	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", membership.DefaultMaxClockOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
 	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
 	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
@@ -183,6 +187,13 @@ func settingText(v any) (string, error) {
 	return "", fmt.Errorf("takes a string, a number or a list of strings, not %T", v)
 }
 
+// Less than minClockOffset is within the error of measuring over a network; more than
+// maxClockOffset guards nothing.
+const (
+	minClockOffset = 100 * time.Millisecond
+	maxClockOffset = time.Hour
+)
+
 func (c *serverConfig) check() error {
 	for _, a := range []struct{ flag, addr string }{
 		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.beanstalkAddr()},
@@ -217,6 +228,9 @@ func (c *serverConfig) check() error {
 	}
 	if c.CacheBytes < 1<<20 {
 		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
+	}
+	if c.MaxClockOffset < minClockOffset || c.MaxClockOffset > maxClockOffset {
+		return fmt.Errorf("--max-clock-offset is %v; it must be between %v and %v", c.MaxClockOffset, minClockOffset, maxClockOffset)
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)

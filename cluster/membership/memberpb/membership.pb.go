@@ -153,6 +153,7 @@ type StatusResponse struct {
 	DiskFreeBytes   uint64                 `protobuf:"varint,12,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
 	Receipts        []*Receipt             `protobuf:"bytes,14,rep,name=receipts,proto3" json:"receipts,omitempty"`                          // that the answering node knows, its own and the asker's among them
+	NowUs           int64                  `protobuf:"varint,15,opt,name=now_us,json=nowUs,proto3" json:"now_us,omitempty"`                  // the answering node's clock, since the Unix epoch
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -283,6 +284,13 @@ func (x *StatusResponse) GetReceipts() []*Receipt {
 		return x.Receipts
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetNowUs() int64 {
+	if x != nil {
+		return x.NowUs
+	}
+	return 0
 }
 
 type PromiseRequest struct {
@@ -793,6 +801,202 @@ func (x *HealthResponse) GetReasons() []string {
 	return nil
 }
 
+type ClocksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClocksRequest) Reset() {
+	*x = ClocksRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClocksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClocksRequest) ProtoMessage() {}
+
+func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClocksRequest.ProtoReflect.Descriptor instead.
+func (*ClocksRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
+}
+
+type ClocksResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	MaxOffsetUs    int64                  `protobuf:"varint,1,opt,name=max_offset_us,json=maxOffsetUs,proto3" json:"max_offset_us,omitempty"`          // of the leader's configuration
+	Agreed         bool                   `protobuf:"varint,2,opt,name=agreed,proto3" json:"agreed,omitempty"`                                         // a majority of the voters' clocks agrees
+	MajorityUs     int64                  `protobuf:"varint,3,opt,name=majority_us,json=majorityUs,proto3" json:"majority_us,omitempty"`               // their time, since the Unix epoch
+	ClusterAheadUs int64                  `protobuf:"varint,4,opt,name=cluster_ahead_us,json=clusterAheadUs,proto3" json:"cluster_ahead_us,omitempty"` // the cluster's clock, less theirs
+	Nodes          []*NodeClock           `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ClocksResponse) Reset() {
+	*x = ClocksResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClocksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClocksResponse) ProtoMessage() {}
+
+func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClocksResponse.ProtoReflect.Descriptor instead.
+func (*ClocksResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ClocksResponse) GetMaxOffsetUs() int64 {
+	if x != nil {
+		return x.MaxOffsetUs
+	}
+	return 0
+}
+
+func (x *ClocksResponse) GetAgreed() bool {
+	if x != nil {
+		return x.Agreed
+	}
+	return false
+}
+
+func (x *ClocksResponse) GetMajorityUs() int64 {
+	if x != nil {
+		return x.MajorityUs
+	}
+	return 0
+}
+
+func (x *ClocksResponse) GetClusterAheadUs() int64 {
+	if x != nil {
+		return x.ClusterAheadUs
+	}
+	return 0
+}
+
+func (x *ClocksResponse) GetNodes() []*NodeClock {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type NodeClock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Voter         bool                   `protobuf:"varint,2,opt,name=voter,proto3" json:"voter,omitempty"`
+	Known         bool                   `protobuf:"varint,3,opt,name=known,proto3" json:"known,omitempty"`                       // it answered
+	OffsetUs      int64                  `protobuf:"varint,4,opt,name=offset_us,json=offsetUs,proto3" json:"offset_us,omitempty"` // its clock, less the majority's
+	WithinUs      int64                  `protobuf:"varint,5,opt,name=within_us,json=withinUs,proto3" json:"within_us,omitempty"` // how far that may be wrong
+	Off           bool                   `protobuf:"varint,6,opt,name=off,proto3" json:"off,omitempty"`                           // by more than the largest offset
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeClock) Reset() {
+	*x = NodeClock{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeClock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeClock) ProtoMessage() {}
+
+func (x *NodeClock) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
+func (*NodeClock) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *NodeClock) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NodeClock) GetVoter() bool {
+	if x != nil {
+		return x.Voter
+	}
+	return false
+}
+
+func (x *NodeClock) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+func (x *NodeClock) GetOffsetUs() int64 {
+	if x != nil {
+		return x.OffsetUs
+	}
+	return 0
+}
+
+func (x *NodeClock) GetWithinUs() int64 {
+	if x != nil {
+		return x.WithinUs
+	}
+	return 0
+}
+
+func (x *NodeClock) GetOff() bool {
+	if x != nil {
+		return x.Off
+	}
+	return false
+}
+
 type RemoveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -802,7 +1006,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +1018,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +1031,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -845,7 +1049,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1061,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1074,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 type TransferRequest struct {
@@ -882,7 +1086,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1098,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1111,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -925,7 +1129,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +1141,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1154,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 // Failure travels as the detail of a gRPC status, so that a failure keeps its
@@ -967,7 +1171,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1183,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1196,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Failure) GetCode() string {
@@ -1034,7 +1238,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aReceipt\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xfa\x03\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x91\x04\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1053,7 +1257,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0fdisk_free_bytes\x18\f \x01(\x04R\rdiskFreeBytes\x12 \n" +
 	"\flog_write_us\x18\r \x01(\x03R\n" +
 	"logWriteUs\x124\n" +
-	"\breceipts\x18\x0e \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\"_\n" +
+	"\breceipts\x18\x0e \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\x12\x15\n" +
+	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +
@@ -1086,7 +1291,22 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0eHealthResponse\x12\x18\n" +
 	"\ahealthy\x18\x01 \x01(\bR\ahealthy\x12+\n" +
 	"\x11failure_tolerance\x18\x02 \x01(\x05R\x10failureTolerance\x12\x18\n" +
-	"\areasons\x18\x03 \x03(\tR\areasons\"\x1f\n" +
+	"\areasons\x18\x03 \x03(\tR\areasons\"\x0f\n" +
+	"\rClocksRequest\"\xc9\x01\n" +
+	"\x0eClocksResponse\x12\"\n" +
+	"\rmax_offset_us\x18\x01 \x01(\x03R\vmaxOffsetUs\x12\x16\n" +
+	"\x06agreed\x18\x02 \x01(\bR\x06agreed\x12\x1f\n" +
+	"\vmajority_us\x18\x03 \x01(\x03R\n" +
+	"majorityUs\x12(\n" +
+	"\x10cluster_ahead_us\x18\x04 \x01(\x03R\x0eclusterAheadUs\x120\n" +
+	"\x05nodes\x18\x05 \x03(\v2\x1a.tarry.member.v1.NodeClockR\x05nodes\"\x93\x01\n" +
+	"\tNodeClock\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x14\n" +
+	"\x05known\x18\x03 \x01(\bR\x05known\x12\x1b\n" +
+	"\toffset_us\x18\x04 \x01(\x03R\boffsetUs\x12\x1b\n" +
+	"\twithin_us\x18\x05 \x01(\x03R\bwithinUs\x12\x10\n" +
+	"\x03off\x18\x06 \x01(\bR\x03off\"\x1f\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
 	"\x0eRemoveResponse\"!\n" +
@@ -1098,7 +1318,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12$\n" +
 	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\x12\x1d\n" +
 	"\n" +
-	"not_leader\x18\x04 \x01(\bR\tnotLeader2\xa5\x04\n" +
+	"not_leader\x18\x04 \x01(\bR\tnotLeader2\xf0\x04\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -1106,6 +1326,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12L\n" +
 	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12I\n" +
 	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x1f.tarry.member.v1.HealthResponse\x12I\n" +
+	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12I\n" +
 	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12O\n" +
 	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
 
@@ -1121,7 +1342,7 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*StatusRequest)(nil),    // 0: tarry.member.v1.StatusRequest
 	(*Receipt)(nil),          // 1: tarry.member.v1.Receipt
@@ -1135,35 +1356,41 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*Member)(nil),           // 9: tarry.member.v1.Member
 	(*HealthRequest)(nil),    // 10: tarry.member.v1.HealthRequest
 	(*HealthResponse)(nil),   // 11: tarry.member.v1.HealthResponse
-	(*RemoveRequest)(nil),    // 12: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),   // 13: tarry.member.v1.RemoveResponse
-	(*TransferRequest)(nil),  // 14: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil), // 15: tarry.member.v1.TransferResponse
-	(*Failure)(nil),          // 16: tarry.member.v1.Failure
+	(*ClocksRequest)(nil),    // 12: tarry.member.v1.ClocksRequest
+	(*ClocksResponse)(nil),   // 13: tarry.member.v1.ClocksResponse
+	(*NodeClock)(nil),        // 14: tarry.member.v1.NodeClock
+	(*RemoveRequest)(nil),    // 15: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),   // 16: tarry.member.v1.RemoveResponse
+	(*TransferRequest)(nil),  // 17: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil), // 18: tarry.member.v1.TransferResponse
+	(*Failure)(nil),          // 19: tarry.member.v1.Failure
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	1,  // 0: tarry.member.v1.StatusRequest.receipts:type_name -> tarry.member.v1.Receipt
 	1,  // 1: tarry.member.v1.StatusResponse.receipts:type_name -> tarry.member.v1.Receipt
 	9,  // 2: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	0,  // 3: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	3,  // 4: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	5,  // 5: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	7,  // 6: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	10, // 7: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	12, // 8: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	14, // 9: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	2,  // 10: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	4,  // 11: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	6,  // 12: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	8,  // 13: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	11, // 14: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	13, // 15: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	15, // 16: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	10, // [10:17] is the sub-list for method output_type
-	3,  // [3:10] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	14, // 3: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
+	0,  // 4: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	3,  // 5: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	5,  // 6: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	7,  // 7: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	10, // 8: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	12, // 9: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	15, // 10: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	17, // 11: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	2,  // 12: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	4,  // 13: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	6,  // 14: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	8,  // 15: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	11, // 16: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	13, // 17: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	16, // 18: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	18, // 19: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	12, // [12:20] is the sub-list for method output_type
+	4,  // [4:12] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -1177,7 +1404,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	Membership_Invite_FullMethodName   = "/tarry.member.v1.Membership/Invite"
 	Membership_Members_FullMethodName  = "/tarry.member.v1.Membership/Members"
 	Membership_Health_FullMethodName   = "/tarry.member.v1.Membership/Health"
+	Membership_Clocks_FullMethodName   = "/tarry.member.v1.Membership/Clocks"
 	Membership_Remove_FullMethodName   = "/tarry.member.v1.Membership/Remove"
 	Membership_Transfer_FullMethodName = "/tarry.member.v1.Membership/Transfer"
 )
@@ -45,6 +46,8 @@ type MembershipClient interface {
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
+	// Clocks asks all members for the time.
+	Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error)
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 }
@@ -107,6 +110,16 @@ func (c *membershipClient) Health(ctx context.Context, in *HealthRequest, opts .
 	return out, nil
 }
 
+func (c *membershipClient) Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClocksResponse)
+	err := c.cc.Invoke(ctx, Membership_Clocks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *membershipClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveResponse)
@@ -141,6 +154,8 @@ type MembershipServer interface {
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
+	// Clocks asks all members for the time.
+	Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	mustEmbedUnimplementedMembershipServer()
@@ -167,6 +182,9 @@ func (UnimplementedMembershipServer) Members(context.Context, *MembersRequest) (
 }
 func (UnimplementedMembershipServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
+}
+func (UnimplementedMembershipServer) Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Clocks not implemented")
 }
 func (UnimplementedMembershipServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
@@ -285,6 +303,24 @@ func _Membership_Health_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Membership_Clocks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClocksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Clocks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Clocks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Clocks(ctx, req.(*ClocksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Membership_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
@@ -347,6 +383,10 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Health",
 			Handler:    _Membership_Health_Handler,
+		},
+		{
+			MethodName: "Clocks",
+			Handler:    _Membership_Clocks_Handler,
 		},
 		{
 			MethodName: "Remove",

@@ -1,0 +1,34 @@
+package api
+
+// clock answers how the clocks of the members stand.
+func (s *server) clock(x *exchange) error {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	c, err := s.Operator.Clocks(ctx)
+	if err != nil {
+		return err
+	}
+	x.json.success()
+	x.json.float("max_offset", c.MaxOffset.Seconds())
+	x.json.boolean("agreed", c.Agreed)
+	if !c.Majority.IsZero() {
+		x.json.instant("majority", c.Majority.UnixMilli())
+		x.json.float("cluster_ahead", c.ClusterAhead.Seconds())
+	}
+	x.json.openList("clocks")
+	for _, n := range c.Nodes {
+		x.json.open()
+		x.json.text("id", n.ID)
+		x.json.boolean("voter", n.Voter)
+		x.json.boolean("answered", n.Known)
+		if n.Known {
+			x.json.float("offset", n.Offset.Seconds())
+			x.json.float("within", n.Within.Seconds())
+		}
+		x.json.boolean("off", n.Off)
+		x.json.shut()
+	}
+	x.json.shutList()
+	x.json.shut()
+	return nil
+}

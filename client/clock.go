@@ -1,0 +1,36 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Clocks compares the clocks of the nodes, as the leader sees them.
+type Clocks struct {
+	MaxOffset float64 `json:"max_offset"` // seconds that a clock may be off the majority's for its node to lead
+	// Agreed: a majority of the voters' clocks agrees within MaxOffset, on Majority.
+	// Else Majority is the lower median of those that answered; nil: too few did.
+	Agreed   bool       `json:"agreed"`
+	Majority *time.Time `json:"majority,omitempty"`
+	// ClusterAhead is how many seconds the clock of the queue is ahead of Majority.
+	ClusterAhead float64     `json:"cluster_ahead"`
+	Clocks       []NodeClock `json:"clocks"`
+}
+
+// NodeClock is one node's clock.
+type NodeClock struct {
+	ID       string  `json:"id"`
+	Voter    bool    `json:"voter"`
+	Answered bool    `json:"answered"`
+	Offset   float64 `json:"offset"` // seconds ahead of the majority's
+	Within   float64 `json:"within"` // seconds by which Offset may be wrong
+	Off      bool    `json:"off"`    // by more than MaxOffset: the node does not lead
+}
+
+// Clocks asks all nodes for the time.
+func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
+	var out Clocks
+	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/clock", repeat: true}, &out)
+	return out, err
+}

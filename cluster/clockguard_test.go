@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+// skewedCluster is a cluster whose nodes' clocks can be set off.
+type skewedCluster struct {
+	*testCluster
+	by  []atomic.Int64 // nanoseconds
+	all atomic.Int64   // of all nodes, besides
+}
+
+func newSkewedCluster(t *testing.T, n int) *skewedCluster {
+	s := &skewedCluster{by: make([]atomic.Int64, n)}
+	s.testCluster = newTunedCluster(t, n, func(i int, cfg *Config) {
+		cfg.wall = func() time.Time { return time.Now().Add(time.Duration(s.by[i].Load() + s.all.Load())) }
+		cfg.membership.Health = 100 * time.Millisecond
+	})
+	return s
+}
+
+func (s *skewedCluster) set(i int, by time.Duration) { s.by[i].Store(int64(by)) }
+
+// write adds a job through a node and requires that the queue's time has stayed
+// within a minute of the time at an offset.
+func (s *skewedCluster) write(n *Node, id string, offset time.Duration) {
+	s.t.Helper()
+	do(s.t, n, add(id, "t", 0))
+	clock := time.UnixMilli(s.nodes[s.leader()].machine.Applied().ClockMS)
+	require.WithinDuration(s.t, time.Now().Add(offset), clock, time.Minute)
+}
+
+func TestALeaderWhoseClockJumpsGivesLeadershipAway(t *testing.T) {
+	s := newSkewedCluster(t, 3)
+	bad := s.leader()
+	s.write(s.nodes[bad], "before", 0)
+	for _, by := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
+		bad = s.leader()
+		s.set(bad, by)
+		s.write(s.nodes[bad], "just after "+by.String(), 0)
+		s.eventually(func() bool {
+			l, _ := s.nodes[bad].leaders.get()
+			return l.id != "" && l.id != s.nodes[bad].cfg.NodeID && s.leader() != bad
+		}, "a node whose clock is right leads")
+		s.write(s.nodes[bad], "later "+by.String(), 0)
+		h, err := s.nodes[s.leader()].Health(context.Background())
+		require.NoError(t, err)
+		require.Contains(t, h.Reasons[len(h.Reasons)-1], "the clock of "+s.nodes[bad].cfg.NodeID+" is ")
+		s.set(bad, 0)
+	}
+}
+
+func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
+	for name, by := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := newSkewedCluster(t, 3)
+			l := s.leader()
+			s.write(s.nodes[l], "before", 0)
+			bad := (l + 1) % 3
+			s.set(bad, by)
+			s.eventually(func() bool {
+				err := s.nodes[l].TransferLeadership(context.Background(), s.nodes[bad].cfg.NodeID)
+				return job.CodeOf(err) == job.CodeConflict
+			}, "an operator is told so")
+
+			// Raft alone does not know.
+			led := s.nodes[bad].Shard.raft
+			f := s.nodes[l].Shard.raft.LeadershipTransferToServer(raft.ServerID(s.nodes[bad].Shard.cfg.ServerID), raft.ServerAddress(s.nodes[bad].localAddr))
+			require.NoError(t, f.Error())
+			s.eventually(func() bool { return led.State() != raft.Leader }, "it gives leadership away")
+			s.write(s.nodes[bad], "after", 0)
+			require.NotEqual(t, bad, s.leader())
+		})
+	}
+}
+
+// Where no majority agrees nobody can be blamed: the queue goes on, by the earlier
+// of two clocks.
+func TestTwoNodesWhoseClocksDisagree(t *testing.T) {
+	s := newSkewedCluster(t, 2)
+	l := s.leader()
+	s.write(s.nodes[l], "before", 0)
+	s.set(l, time.Hour)
+	s.write(s.nodes[l], "fast leader", 0)
+	s.eventually(func() bool {
+		h, err := s.nodes[l].Health(context.Background())
+		return err == nil && len(h.Reasons) > 0
+	}, "health says so")
+	s.write(s.nodes[l], "still", 0)
+	require.Equal(t, l, s.leader())
+	require.NoError(t, s.nodes[l].TransferLeadership(context.Background(), s.nodes[1-l].cfg.NodeID))
+	s.eventually(func() bool { return s.nodes[1-l].dispatcher() != nil }, "the slow one leads")
+	s.write(s.nodes[l], "slow leader", 0)
+}
+
+// A cluster that was idle, or stopped, for a month goes by the time of all clocks at
+// once; so does a single node whose clock is set right.
+func TestATimeThatAllClocksTellIsTakenAtOnce(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for _, n := range []int{1, 3} {
+		s := newSkewedCluster(t, n)
+		s.write(s.nodes[0], "before", 0)
+		s.all.Store(int64(month))
+		s.eventually(func() bool { return s.nodes[s.leader()].Now().Sub(time.Now()) > month-time.Minute }, "the leader follows")
+		s.write(s.nodes[0], "a month later", month)
+		for i := range n {
+			s.stop(i)
+		}
+		s.all.Store(int64(2 * month))
+		for i := range n {
+			s.start(i)
+		}
+		s.leader()
+		s.write(s.nodes[0], "two months later", 2*month)
+	}
+}
+
+func TestOperatorsSeeTheClocks(t *testing.T) {
+	s := newSkewedCluster(t, 3)
+	l := s.leader()
+	slow := (l + 1) % 3
+	s.set(slow, -time.Hour)
+	clocks, err := s.nodes[(l+2)%3].Clocks(context.Background())
+	require.NoError(t, err)
+	require.True(t, clocks.Agreed)
+	require.Equal(t, 5*time.Second, clocks.MaxOffset)
+	require.Less(t, clocks.ClusterAhead.Abs(), 5*time.Second)
+	require.Len(t, clocks.Nodes, 3)
+	for i, c := range clocks.Nodes {
+		require.True(t, c.Known, c.ID)
+		require.Equal(t, i == slow, c.Off, "%+v", c)
+	}
+	require.InDelta(t, -3600, clocks.Nodes[slow].Offset.Seconds(), 5)
+}
+
+// A node that once led with a clock one hour fast, was set right, and leads again
+// must not be an hour ahead again.
+func TestClockOfALeadershipEndsWithIt(t *testing.T) {
+	c := newTestCluster(t, 3)
+	first := c.leader()
+	led := c.nodes[first]
+	now := time.Now()
+	led.clock.now(now, sinceEpoch(now)+time.Hour, 0) // told, and never put into an entry
+
+	other := c.nodes[(first+1)%3]
+	c.eventually(func() bool { return other.TransferLeadership(context.Background(), other.cfg.NodeID) == nil }, "another leads")
+	c.eventually(func() bool { return other.dispatcher() != nil }, "the other is established")
+	c.eventually(func() bool { return led.TransferLeadership(context.Background(), led.cfg.NodeID) == nil }, "the first leads again")
+	c.eventually(func() bool { return led.dispatcher() != nil }, "the first is established again")
+	require.WithinDuration(t, time.Now(), led.Now(), time.Minute)
+}
+
+// The metric is the offset of clocks and not how long the queue has been idle.
+func TestClockSkewIsNotIdleness(t *testing.T) {
+	s := newSkewedCluster(t, 3)
+	do(t, s.nodes[0], add("a", "t", 0))
+	l := s.leader()
+	s.all.Store(int64(time.Minute)) // as if it had passed without an entry
+	s.eventually(func() bool { return s.nodes[l].clockSkew().Abs() < time.Second }, "the leader's clock follows")
+	require.Zero(t, s.nodes[(l+1)%3].clockSkew())
+
+	s.set((l+1)%3, -time.Hour)
+	require.InDelta(t, 3540, s.nodes[(l+1)%3].clockSkew().Seconds(), 30) // the last entry was a minute ago
+	s.eventually(func() bool {
+		by := s.nodes[l].members.ClockOffsets()[s.nodes[(l+1)%3].cfg.NodeID]
+		return (by + time.Hour + time.Minute).Abs() < time.Minute
+	}, "the leader shows it")
+}

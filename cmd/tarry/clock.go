@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"tarry/client"
+)
+
+func runClock(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster clock", "", "Shows how far each node's clock is ahead of the majority's, in seconds. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away.",
+		"tarry cluster clock", 0, 0)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+		v, err := t.client.Clocks(ctx)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			err = t.printJSON(v)
+		} else {
+			err = t.printClocks(v)
+		}
+		if err != nil {
+			return err
+		}
+		return clockTrouble(v)
+	})
+}
+
+func (t *terminal) printClocks(v client.Clocks) error {
+	var rows [][]string
+	for _, n := range v.Clocks {
+		offset, within := "-", "-"
+		if n.Answered {
+			offset, within = fmt.Sprintf("%+.3f", n.Offset), fmt.Sprintf("%.3f", n.Within)
+		}
+		rows = append(rows, []string{n.ID, yes(n.Voter), offset, within, yes(!n.Off)})
+	}
+	if err := t.table([]string{"ID", "VOTER", "OFFSET", "WITHIN", "MAY LEAD"}, rows); err != nil {
+		return err
+	}
+	if v.Majority == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.out, "the queue's clock is ahead by %+.3f s\n", v.ClusterAhead)
+	return err
+}
+
+// clockTrouble is an error when something is to be done.
+func clockTrouble(v client.Clocks) error {
+	var off []string
+	for _, n := range v.Clocks {
+		if n.Off {
+			off = append(off, n.ID)
+		}
+	}
+	switch {
+	case v.Majority == nil:
+		return errors.New("no majority of the voters has told the time")
+	case !v.Agreed:
+		return fmt.Errorf("no majority of the voters' clocks agrees within %g s", v.MaxOffset)
+	case len(off) > 0:
+		return fmt.Errorf("off by more than %g s: %s", v.MaxOffset, strings.Join(off, ", "))
+	case v.ClusterAhead > v.MaxOffset:
+		return fmt.Errorf("the clock of the queue is %.3f s ahead of the nodes'", v.ClusterAhead)
+	}
+	return nil
+}
