@@ -232,7 +232,7 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 		Limited: map[string]history.Limits{
 			"imports": {Pending: 15, Reserved: 3}, "calls": {Pending: 12, Rate: 20, Burst: 3}, "receipts": {Retain: 3600},
 			"codes": {Expire: 500 * time.Millisecond, Expiry: "drop"}, "offers": {Expire: 500 * time.Millisecond, Expiry: "dead"},
-			"reports": {Spread: time.Second},
+			"reports": {Spread: time.Second}, "payments": {RefuseLate: true, Tokens: true},
 		},
 		Scheduled: "runs",
 		Pushed:    map[string]history.Limits{"hooks": {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},

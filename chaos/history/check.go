@@ -138,6 +138,7 @@ func Check(ops []Op, o Options) *Report {
 		if l := limits[s.topic()]; l != nil {
 			// Where jobs are retained none is replaced, so an id has one life.
 			s.limited, s.retained, s.pushed, s.spread = true, l.Retain > 0, l.Push, l.Spread.Microseconds()
+			s.refusesLate, s.tokens = l.RefuseLate, l.Tokens
 			s.takeExpiry(l)
 		}
 	}

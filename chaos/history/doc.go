@@ -9,7 +9,8 @@
 //     (check.go, story.go, lease.go, wait.go), and more: "batch", calls that do several
 //     things do all or none (batch.go); "revision", a condition lets one change
 //     through (revision.go); "credit" of streams, "limit" and "pause" of topics
-//     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "schedule", one job
+//     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "late" and "token", who may
+//     finish a job (late.go, lease.go); "schedule", one job
 //     a run (schedule.go), alone where it is to be (alone.go); "push", what posts say
 //     and what becomes of them (post.go), which are deliveries like others, too;
 //   - the counters of topics, I10 (counts.go);

@@ -63,6 +63,7 @@ func (l life) lapse(c call) []life {
 	if s.drops {
 		return []life{l.end(c, "deleted")}
 	}
+	l.late = l.late || l.phase == reserved
 	l.phase, l.until, l.rev = dead, s.expiresFrom(), 0
 	return []life{l}
 }

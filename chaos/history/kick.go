@@ -38,6 +38,7 @@ func (l life) kickAway(c call) []life {
 		return []life{l}
 	}
 	moved := l
+	moved.late = l.late || l.phase == reserved
 	moved.phase, moved.attempts, moved.until, moved.topic, moved.rev = waiting, 0, 0, c.To, 0
 	if c.Reason == "" && !l.canBeOther("dead", c) {
 		return []life{moved}

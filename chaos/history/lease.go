@@ -51,6 +51,10 @@ func (s *story) checkStaleTokens() {
 		if f.Outcome != OK {
 			continue
 		}
+		if s.tokens && f.Generation == 0 {
+			s.report.Violate("token", s.id, "%s without a token was accepted; topic %s requires one", f.Kind, s.topic())
+			continue
+		}
 		for _, d := range s.deliveries {
 			if d.Seq == f.Seq && d.Generation > f.Generation && d.Complete < f.Invoke {
 				s.report.Violate("I4", s.id, "%s with the stale token of reservation %d was accepted after reservation %d was handed out", f.Kind, f.Generation, d.Generation)

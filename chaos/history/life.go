@@ -36,6 +36,7 @@ type life struct {
 	body  string // what a delivery brings
 	rev   uint64 // the revision; 0 unknown
 	topic string
+	late  bool   // it was kicked after its reservation expired, whose token may still finish it
 	over  string // how the life before ended, where the topic retains such jobs
 }
 
@@ -109,7 +110,8 @@ func step(from life, c call) []life {
 	case Purge:
 		return append(to, from.purge(c)...)
 	}
-	if from.phase != reserved || from.gen != c.Generation || !from.is(c.Seq) {
+	held := from.phase == reserved || from.late && c.Kind == Finish
+	if !held || from.gen != c.Generation || !from.is(c.Seq) {
 		return to
 	}
 	return append(to, from.settle(c)...)
@@ -174,6 +176,7 @@ func (l life) deliver(c call) []life {
 	if !fits || !l.ready(c) {
 		return nil
 	}
+	l.late = false
 	l.phase, l.seq, l.gen, l.attempts, l.until, l.rev = reserved, c.Seq, c.Generation, c.Attempts, c.ReservedUntil, 0
 	return []life{l}
 }
@@ -225,6 +228,7 @@ func (l life) kick(c call) []life {
 		return nil
 	}
 	l = l.wrote(c)
+	l.late = l.late || l.phase == reserved
 	l.phase, l.attempts, l.until = waiting, 0, 0
 	return []life{l}
 }

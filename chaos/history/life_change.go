@@ -59,6 +59,7 @@ func (l life) addRetained(c call) []life {
 
 func (l life) postponed(c call) life {
 	l = l.wrote(c)
+	l.late = false
 	l.phase, l.until = waiting, c.Invoke+c.Delay.Microseconds()
 	return l
 }
@@ -70,6 +71,7 @@ func (l life) update(c call) []life {
 		return nil
 	}
 	next := l.wrote(c)
+	next.late = false
 	switch {
 	case c.Moves:
 		next = l.postponed(c)

@@ -169,6 +169,9 @@ type Limits struct {
 	Retain   int     `json:",omitempty"` // seconds, longer than any run, that jobs stay known after their end
 	Push     bool    `json:",omitempty"` // the jobs are posted to a target, and nobody else takes or kicks them
 
+	RefuseLate bool `json:",omitempty"` // a finish is refused once its reservation has expired
+	Tokens     bool `json:",omitempty"` // a finish without a token is refused
+
 	// Jobs expire so long after their due instant, and then drop or are dead.
 	Expire time.Duration `json:",omitempty"`
 	Expiry string        `json:",omitempty"`

@@ -26,6 +26,8 @@ type story struct {
 	limited  bool // its topic has limits, so it may wait beyond its due instant
 	retained bool // its topic retains jobs that have ended
 	pushed   bool // its topic has a target
+	// Of its topic: late finishes are refused, and steps without a token are.
+	refusesLate, tokens bool
 	// Of its topic, in microseconds, 0 for none; drops: those that expire go away.
 	expire, spread int64
 	drops          bool
@@ -114,6 +116,7 @@ func (s *story) check() {
 	s.checkBackoff()
 	s.checkLeases()
 	s.checkStaleTokens()
+	s.checkLate()
 	s.checkGone()
 	s.checkReplaced()
 	s.checkAttempts()

@@ -117,6 +117,9 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 			done = append(done, j)
 		case dice < 98:
 			c.finishAnd(ctx, c.rand, c.config, j)
+		case dice < 99 && c.config.Limited[j.Topic].Tokens:
+			c.finishUnnamed(ctx, j)
+			done = append(done, j)
 		default:
 			// Vanishes with it; its time to run will pass.
 		}
@@ -124,13 +127,23 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 	c.finish(ctx, done)
 }
 
-// finishLate tries the tokens of jobs whose time to run has certainly passed.
+// finishUnnamed ends whatever reservation a job has, where its topic allows nobody
+// to do so.
+func (c *consumer) finishUnnamed(ctx context.Context, j delivered) {
+	c.recorded(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/finish", nil, history.Op{Kind: history.Finish, ID: j.name(), Topic: j.Topic})
+}
+
+// finishLate tries the tokens of jobs whose time to run has certainly passed. Half
+// of the time it looks first whether the reservation is over.
 func (c *consumer) finishLate(ctx context.Context) {
 	var kept []delivered
 	for _, j := range c.kept {
 		if time.Since(j.ReservedUntil) < overrun {
 			kept = append(kept, j)
 			continue
+		}
+		if c.rand.IntN(2) == 0 {
+			c.get(ctx, j.ID, j.name(), j.Topic)
 		}
 		c.once(ctx, history.Finish, j, request{})
 	}

@@ -55,6 +55,12 @@ func settingsOf(l history.Limits) map[string]any {
 	if l.Expire > 0 {
 		settings["expire"], settings["expiry"] = l.Expire.Seconds(), l.Expiry
 	}
+	if l.RefuseLate {
+		settings["late_finish"] = "refuse"
+	}
+	if l.Tokens {
+		settings["require_token"] = true
+	}
 	if l.Spread > 0 {
 		settings["spread"] = l.Spread.Seconds()
 	}
