@@ -60,7 +60,7 @@ func (c *conn) statsJob(id uint64) {
 	y.number("age", seconds(now-j.CreatedMs))
 	y.number("delay", seconds(j.DelayMs))
 	y.number("ttr", max(seconds(j.TtrMs), 1))
-	y.number("time-left", seconds(left))
+	y.number("time-left", secondsLeft(left))
 	y.number("file", 0)
 	y.number("reserves", uint64(j.Reserves))
 	y.number("timeouts", uint64(j.Timeouts))
@@ -72,6 +72,10 @@ func (c *conn) statsJob(id uint64) {
 
 // seconds rounds down; what is over is 0.
 func seconds(ms int64) uint64 { return uint64(max(ms, 0) / 1000) }
+
+// secondsLeft is how many whole seconds remain of ms. Instants are whole
+// milliseconds, of which the current one has begun.
+func secondsLeft(ms int64) uint64 { return seconds(ms - 1) }
 
 func (c *conn) statsTube(name string) {
 	refs, named := c.server.tubes.of(name)
@@ -102,7 +106,7 @@ func pauseLeft(t *jobpb.Topic) uint64 {
 	if t.PausedUntilMs == 0 {
 		return 0
 	}
-	return seconds(t.PausedUntilMs - time.Now().UnixMilli())
+	return secondsLeft(t.PausedUntilMs - time.Now().UnixMilli())
 }
 
 func (y *yaml) jobs(t *jobpb.Topic) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,53 +9,70 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tarry/api/beanstalk"
 	"tarry/cluster"
+	"tarry/job"
 )
 
-// beanstalkPort is the port for beanstalkd clients of one node, or none.
+// beanstalkPort is the port, or the socket file, for beanstalkd clients of one
+// node, or none.
 type beanstalkPort struct {
-	listener net.Listener // nil: the protocol is switched off
+	addr     string // host:port or unix:path; empty: the protocol is switched off
 	maxJob   int
 	maxConns int
 	server   *beanstalk.Server
 	log      *slog.Logger
 	failed   chan error // why it stopped by itself
+	open     atomic.Bool
 
 	refusing atomic.Bool // puts, since a signal asked for it
 	signals  chan os.Signal
+	stop     context.CancelFunc
 	work     sync.WaitGroup
 	closing  sync.Once
 }
 
-// listenBeanstalk takes the port, so that a port in use is told before anything
-// is started.
-func listenBeanstalk(cfg *serverConfig) (*beanstalkPort, error) {
-	p := &beanstalkPort{maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, failed: make(chan error, 1), signals: make(chan os.Signal, 1)}
-	if cfg.beanstalkAddr() == "" {
+// checkBeanstalk looks whether the port can be had, so that one in use is told
+// before anything is started. It is free again until the node can serve.
+func checkBeanstalk(cfg *serverConfig) (*beanstalkPort, error) {
+	p := &beanstalkPort{
+		addr: cfg.beanstalkAddr(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections,
+		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
+	}
+	if p.addr == "" {
 		return p, nil
 	}
-	var err error
-	if p.listener, err = net.Listen("tcp", cfg.beanstalkAddr()); err != nil {
+	l, err := p.listen()
+	if err != nil {
+		return nil, err
+	}
+	return p, l.Close()
+}
+
+func (p *beanstalkPort) listen() (l net.Listener, err error) {
+	if path, isFile := strings.CutPrefix(p.addr, unixPrefix); isFile {
+		l, err = listenUnix(path)
+	} else {
+		l, err = net.Listen("tcp", p.addr)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("listen for beanstalkd clients (--beanstalk-addr): %w", err)
 	}
-	return p, nil
+	return l, nil
 }
 
-// addr is where it listens, for people.
-func (p *beanstalkPort) addr() string {
-	if p.listener == nil {
-		return "off"
-	}
-	return p.listener.Addr().String()
-}
+// String is where it listens, for people.
+func (p *beanstalkPort) String() string { return cmp.Or(p.addr, "off") }
 
-// serve starts serving and does not block. The caller closes the port later.
+// serve starts serving, once the node can, and does not block. The caller closes the
+// port later.
 func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slog.Logger) {
-	if p.listener == nil {
+	if p.addr == "" {
 		return
 	}
 	p.log = log
@@ -70,24 +88,71 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 			p.refusing.Store(true)
 		}
 	})
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
 	p.work.Go(func() {
-		if err := p.server.Serve(p.listener); !errors.Is(err, beanstalk.ErrClosed) {
+		if err := p.run(ctx, node); err != nil && !errors.Is(err, beanstalk.ErrClosed) {
 			p.failed <- err
 		}
 	})
 }
 
+// run opens the port when the node can serve and serves until the server is shut
+// down. beanstalkd's clients expect as much: while it recovers its binlog there is
+// no port.
+func (p *beanstalkPort) run(ctx context.Context, node *cluster.Node) error {
+	if !waitUntilServing(ctx, node) {
+		return nil
+	}
+	l, err := p.listen()
+	if err != nil {
+		return err
+	}
+	p.open.Store(true)
+	return p.server.Serve(l)
+}
+
+// waitUntilServing blocks until a consistent read succeeds. It is false when ctx
+// ended first.
+func waitUntilServing(ctx context.Context, node *cluster.Node) bool {
+	const pause = 50 * time.Millisecond // a read waits for a leader by itself
+	for {
+		if _, err := node.Topic(ctx, "default", false); err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+// readiness is the node's, which is not ready before the port for beanstalkd clients
+// is open.
+type readiness struct {
+	*cluster.Node
+	tubes *beanstalkPort
+}
+
+// Readiness implements api.Operator.
+func (r readiness) Readiness() job.Readiness {
+	of := r.Node.Readiness()
+	if r.tubes.addr != "" && !r.tubes.open.Load() {
+		of.Ready = false
+		of.Reasons = append(of.Reasons, "the port for beanstalkd clients is not open yet")
+	}
+	return of
+}
+
 // close ends what serve started, and waits for it. It gives back the jobs that
 // clients hold, for which it takes closeTime at most. It may be called again.
 func (p *beanstalkPort) close() {
-	if p.listener == nil {
+	if p.server == nil {
 		return
 	}
 	p.closing.Do(func() {
-		if p.server == nil {
-			p.listener.Close()
-			return
-		}
+		p.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		if err := p.server.Shutdown(ctx); err != nil {

@@ -68,7 +68,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
 	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; made if it is not there")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
-	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port` for beanstalkd clients; off or nothing: do not serve them")
+	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port`, or unix: and a path, for beanstalkd clients; off or nothing: do not serve them")
 	fs.IntVar(&c.BeanstalkMaxJob, "beanstalk-max-job-size", beanstalk.DefaultMaxJobSize, fmt.Sprintf("largest job body of a beanstalkd client in `bytes`, up to %d", beanstalk.HardMaxJobSize))
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
@@ -202,6 +202,12 @@ func (c *serverConfig) check() error {
 		if a.addr == "" && (a.flag == "pprof-addr" || a.flag == "beanstalk-addr") {
 			continue
 		}
+		if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && a.flag == "beanstalk-addr" {
+			if path == "" || len(path) > maxSocketPath {
+				return fmt.Errorf("--%s names a socket file by a path of %d bytes; it takes 1 to %d", a.flag, len(path), maxSocketPath)
+			}
+			continue
+		}
 		host, _, err := net.SplitHostPort(a.addr)
 		if err != nil {
 			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
@@ -272,6 +278,9 @@ func (c *serverConfig) advertisedHTTP() string {
 	}
 	return net.JoinHostPort(host, port)
 }
+
+// unixPrefix starts an address that is a socket file, as with beanstalkd's -l.
+const unixPrefix = "unix:"
 
 // beanstalkAddr is where beanstalkd clients are served; empty: nowhere.
 func (c *serverConfig) beanstalkAddr() string {

@@ -96,9 +96,9 @@ func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
 		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv, io.Discard)
 		require.NoError(t, err)
 		require.Empty(t, c.beanstalkAddr())
-		port, err := listenBeanstalk(c)
+		port, err := checkBeanstalk(c)
 		require.NoError(t, err)
-		require.Equal(t, "off", port.addr())
+		require.Equal(t, "off", port.String())
 		port.close()
 	}
 }

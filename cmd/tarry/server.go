@@ -61,7 +61,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return fmt.Errorf("listen for clients (--http-addr): %w", err)
 	}
 	defer listener.Close()
-	tubes, err := listenBeanstalk(cfg)
+	tubes, err := checkBeanstalk(cfg)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	drained := make(chan struct{})
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: node, Operator: node, CheckPush: cfg.PushAllow.Check, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Queue: node, Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load, Drained: drained,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -119,7 +119,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		failed <- server.Serve(api.LimitConnections(listener, cfg.MaxConnections, api.RefusedConnection))
 	}()
 	tubes.serve(node, draining.Load, log)
-	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.addr(), "version", version, "data", cfg.DataDir)
+	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", version, "data", cfg.DataDir)
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve clients: %w", err)

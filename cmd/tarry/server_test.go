@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -61,9 +62,9 @@ func TestASingleNodeThatIsWellLogsNoWarning(t *testing.T) {
 
 func TestAnAddressInUseIsToldWithItsFlag(t *testing.T) {
 	taken := freeAddr(t)
-	first, err := listenBeanstalk(&serverConfig{BeanstalkAddr: taken})
+	first, err := net.Listen("tcp", taken)
 	require.NoError(t, err)
-	defer first.close()
+	defer first.Close()
 	for flag, args := range map[string][]string{
 		"--http-addr":      {"--http-addr", taken, "--beanstalk-addr", "off"},
 		"--beanstalk-addr": {"--http-addr", freeAddr(t), "--beanstalk-addr", taken},

@@ -2,6 +2,30 @@ package conformance
 
 // jobs: what can be done with one.
 var jobs = []Case{
+	{Name: "time-left is of whole seconds", Script: `
+		a> put 0 10 10 1
+		a> x
+		a< INSERTED {d}
+		a> stats-job {d}
+		a<yaml state: delayed; time-left: 9
+		a> put 0 0 10 1
+		a> x
+		a< INSERTED {j}
+		a> reserve
+		a< RESERVED {j} 1
+		a< x
+		a> stats-job {j}
+		a<yaml state: reserved; time-left: 9
+		a> touch {j}
+		a< TOUCHED
+		a> stats-job {j}
+		a<yaml state: reserved; time-left: 9
+		a> pause-tube default 10
+		a< PAUSED
+		a> stats-tube default
+		a<yaml pause: 10; pause-time-left: 9
+		a> pause-tube default 0
+		a< PAUSED`},
 	{Name: "ttr is at least one second", Script: `
 		a> put 0 0 0 1
 		a> x

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// runNode runs a server with the arguments and ends it with the test, or by stop.
+func runNode(t *testing.T, args ...string) (httpAddr string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	httpAddr = freeAddr(t)
+	args = append([]string{
+		"--data-dir", t.TempDir(), "--http-addr", httpAddr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t),
+		"--disk-low-water", "0",
+	}, args...)
+	var log, out logBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- runServer(ctx, args, &out, &log) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.Equal(t, exitOK, <-ended, log.String())
+		}
+	}
+	t.Cleanup(stop)
+	require.Eventually(t, func() bool { return status(httpAddr, "/livez") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	return httpAddr, stop
+}
+
+// status is that of the answer to a GET; 0: there was none.
+func status(addr, path string) int {
+	a, err := http.Get("http://" + addr + path)
+	if err != nil {
+		return 0
+	}
+	defer a.Body.Close()
+	return a.StatusCode
+}
+
+// say sends a command to a server of beanstalkd's protocol and gives the first line
+// of its reply.
+func say(t *testing.T, c net.Conn, command string) string {
+	t.Helper()
+	_, err := io.WriteString(c, command)
+	require.NoError(t, err)
+	line, err := bufio.NewReader(c).ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimSuffix(line, "\r\n")
+}
+
+// A client that finds the port open can put a job at once: while the cluster cannot
+// serve there is no port, so that the client tries another node.
+func TestThePortForBeanstalkdClientsOpensWhenTheNodeCanServe(t *testing.T) {
+	t.Run("no majority", func(t *testing.T) {
+		tubes := freeAddr(t)
+		addr, _ := runNode(t, "--beanstalk-addr", tubes, "--bootstrap-expect", "3", "--join", freeAddr(t))
+		_, err := net.Dial("tcp", tubes)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+		require.Equal(t, http.StatusServiceUnavailable, status(addr, "/readyz"))
+	})
+	t.Run("ready", func(t *testing.T) {
+		tubes := freeAddr(t)
+		addr, _ := runNode(t, "--beanstalk-addr", tubes)
+		require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+		c, err := net.Dial("tcp", tubes)
+		require.NoError(t, err, "a node that is ready serves all its clients")
+		defer c.Close()
+		require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
+	})
+}
+
+func TestBeanstalkdClientsConnectByASocketFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tubes")
+	stale, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, stale.Close()) // as a process that was killed leaves it
+	addr, stop := runNode(t, "--beanstalk-addr", "unix:"+path)
+	require.Eventually(t, func() bool { return status(addr, "/readyz") == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(socketMode), info.Mode().Perm())
+	c, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	defer c.Close()
+	require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
+	require.Equal(t, "RESERVED 1 1", say(t, c, "reserve\r\n"))
+
+	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + path})
+	require.ErrorContains(t, err, "in use", "another node cannot take it")
+	stop()
+	require.NoFileExists(t, path)
+}
+
+func TestASocketFileThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
+	_, err := checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + file})
+	require.ErrorContains(t, err, "is not a socket")
+	require.FileExists(t, file)
+	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")})
+	require.ErrorContains(t, err, "--beanstalk-addr")
+	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
+		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv, io.Discard)
+		require.ErrorContains(t, err, fmt.Sprintf("%d bytes", len(path)))
+	}
+	_, err = parseServerConfig([]string{"--http-addr", "unix:/run/tarry"}, noEnv, io.Discard)
+	require.ErrorContains(t, err, "--http-addr", "only beanstalkd's clients know it")
+}
