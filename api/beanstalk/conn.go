@@ -19,6 +19,9 @@ const flushBytes = 32 << 10
 // keepBytes is the most that a connection keeps for its next reply.
 const keepBytes = 2 << 10
 
+// errHTTP ends a connection that speaks HTTP, before any line of it is a command.
+var errHTTP = errors.New("an HTTP request came to the port for beanstalkd clients")
+
 // errClose ends a connection without a further reply.
 var errClose = errors.New("the connection ends here")
 
@@ -39,6 +42,7 @@ type conn struct {
 	claimed int64 // of the server's bytes for bodies
 
 	producer, worker bool
+	greeted          bool // its first bytes were looked at: it is no HTTP client
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -84,6 +88,13 @@ func (c *conn) leave() {
 // commands returns why the connection ends.
 func (c *conn) commands() error {
 	for {
+		if !c.greeted {
+			http, decided := startsHTTP(c.in.data())
+			if http {
+				return errHTTP
+			}
+			c.greeted = decided
+		}
 		line, state := c.in.line()
 		switch state {
 		case partial:

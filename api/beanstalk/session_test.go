@@ -48,6 +48,35 @@ func TestARetainedJobIsNotFound(t *testing.T) {
 	require.Equal(t, "NOT_FOUND\r\nNOT_FOUND\r\n", string(said))
 }
 
+// A page in a browser can make the browser post to any port of the machine, and what
+// it posts is the page's to choose.
+func TestAnHTTPRequestIsNoListOfCommands(t *testing.T) {
+	q := &scripted{}
+	addr := serve(t, beanstalk.Options{Queue: q, Inspector: absent{q}, Logger: slog.New(slog.DiscardHandler)})
+	body := "\r\nput 0 0 60 4\r\nevil\r\nstats\r\n"
+	for name, request := range map[string]string{
+		"a form":              "POST / HTTP/1.1\r\nHost: localhost:11300\r\nContent-Type: text/plain\r\n" + body,
+		"a line that is long": "POST /" + strings.Repeat("x", 1000) + " HTTP/1.1\r\n" + body,
+		"a line in pieces":    "G|E|T| |/ HTTP/1.1\r\n" + body,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := net.Dial("tcp", addr)
+			require.NoError(t, err)
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(10 * time.Second))
+			for piece := range strings.SplitSeq(request, "|") {
+				_, err = io.WriteString(c, piece)
+				require.NoError(t, err)
+			}
+			said, _ := io.ReadAll(c) // the end, or a reset because not all was read
+			require.Empty(t, string(said))
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			require.Empty(t, q.calls)
+		})
+	}
+}
+
 // FuzzSession sends any bytes to a server and hangs up. It answers in whole
 // replies, and the session ends.
 func FuzzSession(f *testing.F) {
