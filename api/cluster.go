@@ -32,6 +32,9 @@ func (s *server) members(x *exchange) error {
 		x.json.number("applied_index", m.AppliedIndex)
 		x.json.number("lag", m.Lag)
 		x.json.text("version", m.Version)
+		x.json.number("cluster_version", uint64(m.ClusterVersion))
+		x.json.number("min_cluster_version", uint64(m.Runs.Min))
+		x.json.number("max_cluster_version", uint64(m.Runs.Max))
 		x.json.shut()
 	}
 	x.json.shutList()
@@ -51,6 +54,8 @@ func (s *server) health(x *exchange) error {
 	x.json.name("failure_tolerance")
 	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
 	x.json.texts("reasons", h.Reasons)
+	x.json.number("cluster_version", uint64(h.ClusterVersion))
+	x.json.text("upgrade", h.Upgrade)
 	x.json.shut()
 	return nil
 }

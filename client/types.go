@@ -265,6 +265,10 @@ type Member struct {
 	AppliedIndex uint64 `json:"applied_index"`
 	Lag          uint64 `json:"lag"` // log entries behind the leader
 	Version      string `json:"version"`
+
+	ClusterVersion    uint32 `json:"cluster_version"`     // as the node's state has it
+	MinClusterVersion uint32 `json:"min_cluster_version"` // that the node's release runs; 0 while it does not answer
+	MaxClusterVersion uint32 `json:"max_cluster_version"`
 }
 
 // Health is the cluster's state for an operator.
@@ -272,6 +276,8 @@ type Health struct {
 	Healthy          bool     `json:"healthy"`
 	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
 	Reasons          []string `json:"reasons"`
+	ClusterVersion   uint32   `json:"cluster_version"`
+	Upgrade          string   `json:"upgrade"` // what a raise of the cluster version waits for; empty: nothing is to be raised
 }
 
 // Verification compares the states of all nodes at one index of the log.

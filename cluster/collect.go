@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/job"
 )
 
 // collector reads a shard's gauges off when /metrics is asked for.
@@ -17,6 +19,8 @@ type collector struct {
 
 // gauges are the names and meanings of what collect reports, besides the jobs.
 var gauges = []struct{ name, help string }{
+	{"tarry_cluster_version", "Cluster version that this node's state has come to."},
+	{"tarry_cluster_version_max", "Highest cluster version that this node's release runs."},
 	{"tarry_topics", "Topics that have jobs, or had some within the last hour."},
 	{"tarry_reserves_waiting", "Reserves that wait on this leader."},
 	{"tarry_fsm_applied_index", "Index of the last log entry that the state machine applied."},
@@ -67,6 +71,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.s
 	applied := s.machine.Applied()
 	set("tarry_fsm_applied_index", float64(applied.Index))
+	set("tarry_cluster_version", float64(s.machine.Version()))
+	set("tarry_cluster_version_max", job.MaxVersion)
 	if applied.ClockMS > 0 {
 		set("tarry_fsm_clock_skew_seconds", s.clockSkew().Seconds())
 	}

@@ -33,6 +33,9 @@ type Config struct {
 	// MaxClockOffset is how far this node's clock may be off the majority's for it to
 	// lead; 0: membership.DefaultMaxClockOffset. All nodes should use the same.
 	MaxClockOffset time.Duration
+	// HoldVersion keeps the cluster version from being raised while this node is a
+	// member, so that all nodes can go back to the release before.
+	HoldVersion bool
 
 	CacheBytes int64 // block cache of the state machine; 0: its default
 

@@ -42,7 +42,7 @@ func withWayOut(err error, shardDir string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EMFILE):
+	case errors.As(err, new(*job.VersionError)), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EMFILE):
 		return err
 	}
 	return fmt.Errorf("%w; %s", err, wayOut(filepath.Dir(shardDir)))

@@ -127,6 +127,7 @@ func (n *Node) joinUp(serverID string) error {
 		HasState: hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
+		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.machine.Version, ProposeVersion: n.proposeVersion,
 		Dial: n.peers.get, Condition: n.condition,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.Shard.Now, ClockConfirmed: n.Shard.clockConfirmed,
 		Doubt:  func(err error) { n.cfg.Fatal(fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))) },
@@ -209,6 +210,10 @@ func (n *Node) proposeClusterID(ctx context.Context, id string) error {
 
 func (n *Node) proposeForget(ctx context.Context, serverID string) error {
 	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: serverID}}})
+}
+
+func (n *Node) proposeVersion(ctx context.Context, to uint32) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: to}}})
 }
 
 func (n *Node) doOne(ctx context.Context, op *jobpb.Op) error {

@@ -23,7 +23,7 @@ type Changes struct {
 	Topics    []TopicChange // those that changed; a dropped one is all zero
 	NextDue   int64         // as Machine.NextDue
 	Marks     []MarkPoint
-	Cluster   bool // the cluster id or the forgotten members changed
+	Cluster   bool // the cluster's id or version or the forgotten members changed
 	Schedules bool // NextSchedule may have changed
 }
 
@@ -198,6 +198,8 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.setCluster(k.SetCluster, r)
 	case *jobpb.Op_ForgetMember:
 		return x.forgetMember(k.ForgetMember, r)
+	case *jobpb.Op_RaiseVersion:
+		return x.raiseVersion(k.RaiseVersion)
 	default:
 		return fmt.Errorf("this release does not know the operation %T: it was written by a newer release; upgrade this node", k)
 	}
@@ -298,6 +300,7 @@ func (m *Machine) publish(news []TopicChange) {
 	defer m.mu.Unlock()
 	m.public.applied = m.meta.own()
 	m.public.clusterID = m.meta.clusterID
+	m.version.Store(m.meta.version)
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
 	}

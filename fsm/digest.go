@@ -9,7 +9,7 @@ import (
 )
 
 // digestVersion changes whenever the same state would get another digest.
-const digestVersion = 3
+const digestVersion = 4
 
 // digestSpaces are the keyspaces that make up the logical state. Their records
 // are written by the same rules on every node, so their bytes are compared as
@@ -39,7 +39,7 @@ func (v *View) Digest() (string, error) {
 		}
 		m.state.nextSeq = max(m.state.nextSeq, 1)
 		counters := []byte{digestVersion}
-		for _, n := range [...]uint64{uint64(m.state.clockMS), m.state.nextSeq, uint64(m.state.lastTopic)} {
+		for _, n := range [...]uint64{uint64(m.state.clockMS), m.state.nextSeq, uint64(m.state.lastTopic), uint64(m.version)} {
 			counters = binary.BigEndian.AppendUint64(counters, n)
 		}
 		if err := pair(counters, []byte(m.clusterID)); err != nil {

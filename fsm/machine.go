@@ -24,6 +24,7 @@ type Machine struct {
 
 	nextDue      atomic.Int64
 	nextSchedule atomic.Int64
+	version      atomic.Uint32 // the cluster's
 
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
@@ -130,6 +131,7 @@ func (m *Machine) reopen(path string) error {
 	m.memory = mem
 	m.tx = newTx(m)
 	m.broken = nil
+	m.version.Store(mem.meta.version)
 	m.nextDue.Store(m.due.earliest())
 	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {

@@ -65,6 +65,7 @@ func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
 		data       []byte
 	}{
 		{"version", "upgrade this node", []byte{99, 1, 2}},
+		{"cluster version", "start a newer release", encodeEntry(t, rigStart, opRaise(job.MaxVersion+1))},
 		{"operation", "upgrade this node", append(framed, unknownOp...)},
 		{"nonsense", "does not decode", []byte{job.EntryVersion, 0xff}},
 		{"nothing", "empty", nil},

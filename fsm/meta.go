@@ -18,6 +18,7 @@ var (
 	keyState         = []byte{spaceMeta, 'a'} // rewritten by every batch
 	keyConfiguration = []byte{spaceMeta, 'c'}
 	keyCluster       = []byte{spaceMeta, 'i'}
+	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyWitness       = []byte{spaceMeta, 'w'}
 )
 
@@ -135,6 +136,7 @@ type meta struct {
 	configurationIndex uint64
 	witness            witness
 	clusterID          string
+	version            uint32 // the cluster's
 }
 
 // own is how far the state itself has come.
@@ -148,6 +150,9 @@ func (m *meta) own() Applied {
 // readMeta reads the meta keyspace of a database or a snapshot. A fresh store
 // has the zero meta.
 func readMeta(r pebble.Reader) (m meta, err error) {
+	if m.version, err = readVersion(r); err != nil {
+		return meta{}, err
+	}
 	err = errors.Join(
 		readKey(r, keyState, func(v []byte) (err error) { m.state, err = decodeState(v); return err }),
 		readKey(r, keyConfiguration, func(v []byte) (err error) {

@@ -68,11 +68,13 @@ func (m *Machine) checkpoint(dir string) error {
 }
 
 func (s *Stream) open(o Options) error {
+	var m manifest
 	var err error
-	if s.Applied, err = appliedIn(s.dir, o); err != nil {
+	s.Applied, err = inspect(s.dir, o, func(db *pebble.DB) (err error) { m.version, err = readVersion(db); return err })
+	if err != nil {
 		return err
 	}
-	m := manifest{index: s.Index, term: s.Term}
+	m.index, m.term = s.Index, s.Term
 	if m.files, err = filesIn(s.fs, s.dir); err != nil {
 		return err
 	}
@@ -108,11 +110,6 @@ func (s *Stream) Close() error {
 		return fmt.Errorf("remove a checkpoint of the state: %w", err)
 	}
 	return nil
-}
-
-// appliedIn says how far a store has come that nothing else uses.
-func appliedIn(dir string, o Options) (Applied, error) {
-	return inspect(dir, o, func(*pebble.DB) error { return nil })
 }
 
 // inspect opens a store that nothing else uses, without changing it, lets look

@@ -14,16 +14,17 @@ import (
 //	for each file of the manifest: its bytes CRC-32C(4)
 //	"TARRYEND"
 //
-//	manifest: index(8) term(8) count(4), then for each file: len(1) name size(8)
+//	manifest: index(8) term(8) cluster version(4) count(4), then for each file: len(1) name size(8)
 //
 // The checksum after the manifest covers everything before it.
 const (
 	archiveMagic   = "TARRYSNP"
 	archiveEnd     = "TARRYEND"
-	archiveVersion = 1
+	archiveVersion = 2
 
 	archivePreambleLen = len(archiveMagic) + 4 + 4
 	archiveSumLen      = 4
+	manifestFixed      = 8 + 8 + 4 + 4
 
 	// maxManifest holds some hundred thousand files, maxFileSize is far above
 	// what the store makes: whatever is larger is damage.
@@ -46,6 +47,7 @@ type archiveFile struct {
 // manifest says what an archive holds.
 type manifest struct {
 	index, term uint64
+	version     uint32 // the cluster's
 	files       []archiveFile
 }
 
@@ -59,7 +61,7 @@ func (m *manifest) size() int64 {
 }
 
 func (m *manifest) bodyLen() int {
-	n := 8 + 8 + 4
+	n := manifestFixed
 	for _, f := range m.files {
 		n += 1 + len(f.name) + 8
 	}
@@ -74,6 +76,7 @@ func (m *manifest) appendHead(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(m.bodyLen()))
 	b = binary.BigEndian.AppendUint64(b, m.index)
 	b = binary.BigEndian.AppendUint64(b, m.term)
+	b = binary.BigEndian.AppendUint32(b, m.version)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(m.files)))
 	for _, f := range m.files {
 		b = append(b, byte(len(f.name)))
@@ -91,10 +94,10 @@ func checkPreamble(b []byte) (int, error) {
 	}
 	b = b[len(archiveMagic):]
 	if v := binary.BigEndian.Uint32(b); v != archiveVersion {
-		return 0, fmt.Errorf("the snapshot archive has format %d, this node knows only %d: it comes from a newer release; upgrade this node", v, archiveVersion)
+		return 0, fmt.Errorf("the snapshot archive has format %d, this node knows only %d: it comes from another release", v, archiveVersion)
 	}
 	n := binary.BigEndian.Uint32(b[4:])
-	if n < 20 || n > maxManifest {
+	if n < manifestFixed || n > maxManifest {
 		return 0, fmt.Errorf("the snapshot archive is damaged: its manifest has %d bytes", n)
 	}
 	return int(n), nil
@@ -103,9 +106,9 @@ func checkPreamble(b []byte) (int, error) {
 // decodeManifest reads a manifest and refuses every list of files that would not
 // make a plain directory.
 func decodeManifest(b []byte) (manifest, error) {
-	m := manifest{index: binary.BigEndian.Uint64(b), term: binary.BigEndian.Uint64(b[8:])}
-	count := binary.BigEndian.Uint32(b[16:])
-	b = b[20:]
+	m := manifest{index: binary.BigEndian.Uint64(b), term: binary.BigEndian.Uint64(b[8:]), version: binary.BigEndian.Uint32(b[16:])}
+	count := binary.BigEndian.Uint32(b[20:])
+	b = b[manifestFixed:]
 	seen := make(map[string]struct{})
 	for range count {
 		if len(b) < 1 || len(b) < 1+int(b[0])+8 {

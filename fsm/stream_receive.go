@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/job"
 )
 
 // maxPiece bounds one write to a file.
@@ -109,6 +111,10 @@ func (r *Receiver) preamble(b []byte) error {
 			return errors.New("the archive's manifest does not match its checksum")
 		}
 		if r.manifest, err = decodeManifest(b[:n]); err != nil {
+			return err
+		}
+		// Here, and not when all has come: it may be a lot.
+		if err := job.ReleaseVersions().Check(r.manifest.version); err != nil {
 			return err
 		}
 		return r.nextFile()

@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -218,11 +219,11 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}{
 		"empty":         {nil, want, "ended early"},
 		"no archive":    {[]byte(strings.Repeat("job ", 10)), want, "no snapshot archive"},
-		"newer release": {change(func(b []byte) { b[11] = 2 }), want, "format 2, this node knows only 1"},
+		"newer release": {change(func(b []byte) { b[11]++ }), want, "format 3, this node knows only 2"},
 		"goes on":       {append(bytes.Clone(data), 0), want, "goes on after its end"},
 		"other index":   {data, Applied{Index: want.Index + 1, Term: want.Term}, fmt.Sprintf("holds the state at entry %d of term 1, expected was entry %d", want.Index, want.Index+1)},
 		"other term":    {data, Applied{Index: want.Index, Term: 9}, "expected was entry"},
-		"no store":      {append(rewrite(manifest{index: want.Index, term: want.Term}), archiveEnd...), want, "does not exist"},
+		"no store":      {append(rewrite(manifest{index: want.Index, term: want.Term, version: job.FirstVersion}), archiveEnd...), want, "does not exist"},
 		"path":          {rewrite(manifest{files: []archiveFile{{name: "../CURRENT"}}}), want, "file name"},
 		"hidden path":   {rewrite(manifest{files: []archiveFile{{name: ".."}}}), want, "file name"},
 		"same name":     {rewrite(manifest{files: []archiveFile{{name: "a"}, {name: "a"}}}), want, "twice"},
@@ -256,7 +257,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 
 // pack makes an archive of a directory that no machine would make one of.
 func pack(t *testing.T, r *rig, dir string, a Applied) []byte {
-	m := manifest{index: a.Index, term: a.Term}
+	m := manifest{index: a.Index, term: a.Term, version: job.FirstVersion}
 	var err error
 	m.files, err = filesIn(r.fs, dir)
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ type tx struct {
 	schedules map[string]*schedule // changed; gone ones stay, marked; mostly nil
 
 	replies bool
-	cluster bool // cluster id or forgotten members changed
+	cluster bool // the cluster's id or version or the forgotten members changed
 	settled bool // settings of topics changed
 	planned bool // the add under way is a scheduled run's: it is spread although its instant has come
 	marks   []string

@@ -13,6 +13,9 @@ type Member struct {
 	AppliedIndex uint64
 	Lag          uint64 // entries behind the leader's last index
 	Version      string // release of the node's binary; empty while not heard of
+
+	Runs           Versions // cluster versions that the node runs; zero while it does not answer
+	ClusterVersion uint32   // as the node's state has it; 0 while it does not answer
 }
 
 // Health is the cluster's state for an operator.
@@ -21,6 +24,9 @@ type Health struct {
 	// FailureTolerance is how many more voters may fail before writes stop.
 	FailureTolerance int
 	Reasons          []string // why it is not healthy, one sentence each
+
+	ClusterVersion uint32
+	Upgrade        string // what a raise of the cluster version waits for; empty: nothing is to be raised
 }
 
 // Clocks compares the nodes' clocks, as the leader sees them.

@@ -41,15 +41,15 @@ func (o *Operator) Members(context.Context) ([]job.Member, error) {
 		return nil, o.Err
 	}
 	return []job.Member{
-		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, Version: "v0.1.0"},
-		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, Version: "v0.1.0"},
+		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
+		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
 		{ID: "n3", Address: "host3:7301", Role: "follower", Voter: true},
 	}, nil
 }
 
 // Health implements api.Operator.
 func (o *Operator) Health(context.Context) (job.Health, error) {
-	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 has not been heard of for 12 s"}}, o.Err
+	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 has not been heard of for 12 s"}, ClusterVersion: 1, Upgrade: "version 2 waits for n3, which does not answer"}, o.Err
 }
 
 // Clocks implements api.Operator.

@@ -103,6 +103,7 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 	others := m.others()
 	answers := m.askAll(ctx, others)
 	var silent []string
+	var unfit error
 	for i, a := range answers {
 		switch {
 		case a == nil:
@@ -114,8 +115,13 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 		if a.ClusterId != "" || a.HasState {
 			m.joining.Store(true)
 		}
+		if err := m.cfg.Runs.Check(a.ClusterVersion); err != nil {
+			unfit = fmt.Errorf("the cluster of %s does not take this node in: %w", others[i].NodeID, err)
+		}
 	}
 	switch {
+	case unfit != nil:
+		return unfit.Error()
 	case m.ClusterID() != "":
 		m.joining.Store(true)
 		return fmt.Sprintf("the leader of cluster %s to add this node", m.ClusterID())

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"tarry/cluster/membership/gossip"
+	"tarry/job"
 )
 
 // protocol is the version of the messages between nodes that this release
@@ -39,6 +40,8 @@ type Config struct {
 	Join        []string // host:gossipport of other nodes, by name
 	Expect      int      // --bootstrap-expect; 0: this node only ever joins
 	Version     string   // release of the binary
+	Runs        job.Versions
+	HoldVersion bool // the cluster version is not to be raised while this node is a member
 
 	// AdvertiseHost is the name by which others reach this node. It is resolved
 	// at the start and again when its address may have changed.
@@ -53,10 +56,13 @@ type Config struct {
 	ClusterID func() string
 	// Forgotten says whether a server id was removed for good.
 	Forgotten func(serverID string) bool
-	// ProposeClusterID and ProposeForget put their facts through the log. They
-	// block until it is applied on this node, or ctx ends.
+	// ClusterVersion is the one that the state machine has come to.
+	ClusterVersion func() uint32
+	// ProposeClusterID, ProposeForget and ProposeVersion put their facts through the
+	// log. They block until it is applied on this node, or ctx ends.
 	ProposeClusterID func(ctx context.Context, id string) error
 	ProposeForget    func(ctx context.Context, serverID string) error
+	ProposeVersion   func(ctx context.Context, to uint32) error
 	// Condition says how this node's disk is doing. It must not block. nil:
 	// always well.
 	Condition func() Condition
@@ -128,7 +134,7 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.Dial == nil {
+	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Dial == nil {
 		return errors.New("membership lacks a logger or a callback of the node")
 	}
 	return c.meta().Check()

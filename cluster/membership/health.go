@@ -19,7 +19,10 @@ import (
 func (m *Membership) Health(ctx context.Context) (job.Health, error) {
 	out, err := viaLeader(ctx, m, readCall, m.healthHere, func(ctx context.Context, c memberpb.MembershipClient) (job.Health, error) {
 		resp, err := c.Health(ctx, &memberpb.HealthRequest{})
-		return job.Health{Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons()}, err
+		return job.Health{
+			Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons(),
+			ClusterVersion: resp.GetClusterVersion(), Upgrade: resp.GetUpgrade(),
+		}, err
 	})
 	if errors.Is(err, errNoLeader) && ctx.Err() == nil {
 		return m.healthLeaderless(), nil
@@ -33,7 +36,8 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		return job.Health{}, errNotLeader
 	}
 	state := g.pilot.GetState()
-	h := job.Health{FailureTolerance: state.FailureTolerance}
+	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.ClusterVersion()}
+	_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, g.offers.all(m.configuration().Servers))
 	if len(state.Servers) == 0 {
 		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
 	}
@@ -95,7 +99,7 @@ func ailment(node string, s, leader *autopilot.ServerState) string {
 
 // healthLeaderless is what a node can say by itself.
 func (m *Membership) healthLeaderless() job.Health {
-	h := job.Health{Reasons: []string{"no leader is known to " + m.cfg.NodeID}}
+	h := job.Health{ClusterVersion: m.cfg.ClusterVersion(), Reasons: []string{"no leader is known to " + m.cfg.NodeID}}
 	live := make(map[string]bool)
 	for _, n := range m.members() {
 		live[n.ServerID] = true

@@ -24,6 +24,7 @@ type reign struct {
 	reports  reports
 	clocks   atomic.Pointer[clockVerdict] // of the last look; nil: none yet
 	noRoom   atomic.Pointer[string]       // why adds are refused; nil or empty: they are not
+	offers   offers
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the
@@ -81,6 +82,12 @@ func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 	if err := m.reconcile(ctx); err != nil {
 		if ctx.Err() == nil {
 			m.cfg.Logger.Warn("the configuration does not follow the members yet; trying again", "error", err)
+		}
+		return true
+	}
+	if err := m.raiseVersion(ctx); err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Logger.Warn("trying again", "error", err)
 		}
 		return true
 	}

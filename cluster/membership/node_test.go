@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,8 @@ type node struct {
 	incarnation             int
 	disk                    *raft.InmemStore
 	seenState               bool
+	runs                    job.Versions // of its release
+	holds                   bool
 
 	condition atomic.Pointer[Condition] // of its disk; nil: well
 
@@ -99,7 +102,7 @@ type node struct {
 }
 
 func (w *town) node(id string, expect int, join ...string) *node {
-	n := &node{town: w, id: id, expect: expect, join: join, incarnation: 1, disk: raft.NewInmemStore()}
+	n := &node{town: w, id: id, expect: expect, join: join, incarnation: 1, disk: raft.NewInmemStore(), runs: job.Versions{Min: 1, Max: 1}}
 	n.clusterAddr = fmt.Sprintf("localhost:%d", freePort(w.t))
 	n.gossipBind = fmt.Sprintf("127.0.0.1:%d", freePort(w.t))
 	w.nodes = append(w.nodes, n)
@@ -129,7 +132,9 @@ func (n *node) config() Config {
 		ClusterID: n.fsm.clusterID, Forgotten: n.fsm.forgotten,
 		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
-		Dial:             n.town.dial,
+		ProposeVersion:   func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
+		Runs:             n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
+		Dial: n.town.dial,
 		Condition: func() Condition {
 			if c := n.condition.Load(); c != nil {
 				return *c
@@ -155,7 +160,7 @@ func (n *node) propose(cmd string) error { return n.raft.Apply([]byte(cmd), time
 func (n *node) start() {
 	t := n.town.t
 	t.Helper()
-	n.fsm = &fsm{gone: make(map[string]bool)}
+	n.fsm = &fsm{gone: make(map[string]bool), version: 1}
 	var err error
 	n.Membership, err = New(n.config())
 	require.NoError(t, err)
@@ -298,6 +303,7 @@ func (w *town) voters(ids ...string) {
 type fsm struct {
 	mu      sync.Mutex
 	cluster string
+	version uint32
 	gone    map[string]bool
 }
 
@@ -305,6 +311,12 @@ func (f *fsm) clusterID() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cluster
+}
+
+func (f *fsm) clusterVersion() uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version
 }
 
 func (f *fsm) forgotten(id string) bool {
@@ -319,6 +331,12 @@ func (f *fsm) Apply(l *raft.Log) any {
 	switch verb, id, _ := strings.Cut(string(l.Data), " "); {
 	case verb == "cluster" && f.cluster == "":
 		f.cluster = id
+	case verb == "version":
+		to, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return err
+		}
+		f.version = max(f.version, uint32(to))
 	case verb == "forget":
 		f.gone[id] = true
 	}

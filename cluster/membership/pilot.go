@@ -101,6 +101,9 @@ func (p pilot) stats(ctx context.Context, id raft.ServerID) *autopilot.ServerSta
 	}
 	if g := p.m.reign.Load(); g != nil {
 		g.reports.heard(id, conditionFromPB(a), time.Now())
+		if g.offers.heard(id, offerOf(a)) {
+			poke(p.m.toLeader)
+		}
 	}
 	return &autopilot.ServerStats{
 		LastContact: time.Duration(a.LastContactMs) * time.Millisecond,

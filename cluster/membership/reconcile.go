@@ -80,6 +80,9 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 	if n.Protocol != protocol {
 		return fmt.Errorf("it speaks membership protocol %d, this node %d", n.Protocol, protocol)
 	}
+	if err := m.checkVersion(ctx, n); err != nil {
+		return err
+	}
 	if len(older) > 0 {
 		// One at a time; the next pass goes on.
 		return m.replace(ctx, c, index, older[0], n)
@@ -135,7 +138,7 @@ func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.Invite(ctx, &memberpb.InviteRequest{ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(), Invited: n.ServerID})
+	resp, err := c.Invite(ctx, &memberpb.InviteRequest{ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(), Invited: n.ServerID, ClusterVersion: m.cfg.ClusterVersion()})
 	if err != nil {
 		return fmt.Errorf("invite it at %s: %w", n.ClusterAddr, err)
 	}

@@ -44,6 +44,7 @@ func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memb
 		resp.Members = append(resp.Members, &memberpb.Member{
 			Id: n.ID, Address: n.Address, HttpAddress: n.HTTPAddress, Role: n.Role, Voter: n.Voter,
 			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			MinVersion: n.Runs.Min, MaxVersion: n.Runs.Max, ClusterVersion: n.ClusterVersion,
 		})
 	}
 	return resp, nil
@@ -55,6 +56,7 @@ func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
 		out = append(out, job.Member{
 			ID: n.Id, Address: n.Address, HTTPAddress: n.HttpAddress, Role: n.Role, Voter: n.Voter,
 			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			Runs: job.Versions{Min: n.MinVersion, Max: n.MaxVersion}, ClusterVersion: n.ClusterVersion,
 		})
 	}
 	return out
@@ -65,7 +67,10 @@ func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*member
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &memberpb.HealthResponse{Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons}, nil
+	return &memberpb.HealthResponse{
+		Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons,
+		ClusterVersion: h.ClusterVersion, Upgrade: h.Upgrade,
+	}, nil
 }
 
 func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*memberpb.ClocksResponse, error) {

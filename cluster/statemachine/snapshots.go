@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/fsm"
+	"tarry/job"
 )
 
 // stateID names the one snapshot that always exists: the machine.
@@ -154,6 +155,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	}
 	n, err := s.receiver.Write(p)
 	s.meta.Size += int64(n)
+	if version := new(job.VersionError); errors.As(err, &version) {
+		s.store.fatal(err) // the leader would send it again for ever
+	}
 	return n, err
 }
 

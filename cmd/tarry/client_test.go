@@ -132,7 +132,7 @@ func TestReserveFindsNothing(t *testing.T) {
 
 func TestOperatorsCommands(t *testing.T) {
 	s := newShell(t)
-	require.Regexp(t, `(?m)^n2 +follower +yes +yes +1 +host2:7300 +host2:7301 +v0.1.0$`, s.ok("cluster", "members"))
+	require.Regexp(t, `(?m)^n2 +follower +yes +yes +1 +host2:7300 +host2:7301 +v0.1.0 +1 +1-2$`, s.ok("cluster", "members"))
 	require.Len(t, strings.Split(strings.TrimSpace(s.ok("cluster", "members", "--json")), "\n"), 3)
 	s.ok("cluster", "transfer-leadership")
 	s.ok("cluster", "transfer-leadership", "n2")

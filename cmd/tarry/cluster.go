@@ -57,10 +57,21 @@ func runMembers(ctx context.Context, args []string, std streams) int {
 		if err != nil {
 			return err
 		}
-		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION"}, func(m client.Member) []string {
-			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version)}
+		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION", "STATE", "RUNS"}, func(m client.Member) []string {
+			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
 	})
+}
+
+// versions writes a range of cluster versions.
+func versions(low, high uint32) string {
+	switch {
+	case high == 0:
+		return "-"
+	case low == high:
+		return strconv.FormatUint(uint64(high), 10)
+	}
+	return fmt.Sprintf("%d-%d", low, high)
 }
 
 func yes(b bool) string {
@@ -88,7 +99,10 @@ func runHealth(ctx context.Context, args []string, std streams) int {
 		if t.json {
 			err = t.printJSON(h)
 		} else {
-			_, err = fmt.Fprintf(t.out, "healthy: %s\nvoters that may still fail: %s\n", yes(h.Healthy), strconv.Itoa(h.FailureTolerance))
+			_, err = fmt.Fprintf(t.out, "healthy: %s\nvoters that may still fail: %s\ncluster version: %d\n", yes(h.Healthy), strconv.Itoa(h.FailureTolerance), h.ClusterVersion)
+			if err == nil && h.Upgrade != "" {
+				_, err = fmt.Fprintf(t.out, "upgrade: %s\n", h.Upgrade)
+			}
 		}
 		if err == nil && !h.Healthy {
 			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))

@@ -40,6 +40,7 @@ type serverConfig struct {
 	CacheBytes      int64
 	DiskLowWater    diskspace.Mark
 	MaxClockOffset  time.Duration
+	HoldVersion     bool
 	MaxConnections  int
 	LogLevel        slog.Level
 	LogFormat       string
@@ -86,6 +87,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; the limit on open files is another bound")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
 	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", membership.DefaultMaxClockOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
+	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")
 	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
 	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")

@@ -78,7 +78,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, Logger: log, Left: left,
+		CacheBytes: cfg.CacheBytes, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
 		Lead: func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n) },
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)

@@ -598,7 +598,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -682,6 +682,7 @@ type Op struct {
 	//	*Op_FireSchedule
 	//	*Op_Purge
 	//	*Op_MoveJobs
+	//	*Op_RaiseVersion
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -931,6 +932,15 @@ func (x *Op) GetMoveJobs() *MoveJobs {
 	return nil
 }
 
+func (x *Op) GetRaiseVersion() *RaiseVersion {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_RaiseVersion); ok {
+			return x.RaiseVersion
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -1027,6 +1037,10 @@ type Op_MoveJobs struct {
 	MoveJobs *MoveJobs `protobuf:"bytes,20,opt,name=move_jobs,json=moveJobs,proto3,oneof"`
 }
 
+type Op_RaiseVersion struct {
+	RaiseVersion *RaiseVersion `protobuf:"bytes,24,opt,name=raise_version,json=raiseVersion,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1072,6 +1086,8 @@ func (*Op_FireSchedule) isOp_Kind() {}
 func (*Op_Purge) isOp_Kind() {}
 
 func (*Op_MoveJobs) isOp_Kind() {}
+
+func (*Op_RaiseVersion) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -3532,6 +3548,52 @@ func (x *SetCluster) GetClusterId() string {
 	return ""
 }
 
+// RaiseVersion raises the cluster version, when all members run it. One that is not
+// above the present one changes nothing.
+type RaiseVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	To            uint32                 `protobuf:"varint,1,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaiseVersion) Reset() {
+	*x = RaiseVersion{}
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaiseVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaiseVersion) ProtoMessage() {}
+
+func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
+func (*RaiseVersion) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RaiseVersion) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
 // ForgetMember records that a Raft server id was removed and may never return.
 type ForgetMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3542,7 +3604,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3616,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3629,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -3602,7 +3664,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +3676,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +3689,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Result) GetCode() Code {
@@ -3748,7 +3810,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +3822,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +3835,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -3814,7 +3876,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3826,7 +3888,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3839,7 +3901,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -3869,7 +3931,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3881,7 +3943,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3894,7 +3956,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Reserved) GetId() string {
@@ -4019,7 +4081,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4031,7 +4093,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4044,7 +4106,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Job) GetId() string {
@@ -4266,7 +4328,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4340,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4353,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4371,7 +4433,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4445,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4458,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Topic) GetName() string {
@@ -4547,7 +4609,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4559,7 +4621,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4572,7 +4634,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -4637,7 +4699,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4649,7 +4711,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4662,7 +4724,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -4749,7 +4811,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4761,7 +4823,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4774,7 +4836,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -4816,7 +4878,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4828,7 +4890,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4841,7 +4903,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -4880,7 +4942,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +4954,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +4967,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -4996,7 +5058,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5008,7 +5070,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5021,7 +5083,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5061,7 +5123,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5073,7 +5135,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5086,7 +5148,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5203,7 +5265,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5277,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5290,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5299,7 +5361,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5311,7 +5373,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5324,7 +5386,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5355,7 +5417,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xf9\b\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xb8\t\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -5384,7 +5446,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x0fdelete_schedule\x18\x16 \x01(\v2\x18.tarry.v1.DeleteScheduleH\x00R\x0edeleteSchedule\x12=\n" +
 	"\rfire_schedule\x18\x17 \x01(\v2\x16.tarry.v1.FireScheduleH\x00R\ffireSchedule\x12'\n" +
 	"\x05purge\x18\x13 \x01(\v2\x0f.tarry.v1.PurgeH\x00R\x05purge\x121\n" +
-	"\tmove_jobs\x18\x14 \x01(\v2\x12.tarry.v1.MoveJobsH\x00R\bmoveJobsB\x06\n" +
+	"\tmove_jobs\x18\x14 \x01(\v2\x12.tarry.v1.MoveJobsH\x00R\bmoveJobs\x12=\n" +
+	"\rraise_version\x18\x18 \x01(\v2\x16.tarry.v1.RaiseVersionH\x00R\fraiseVersionB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -5596,7 +5659,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"SetCluster\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"+\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\x1e\n" +
+	"\fRaiseVersion\x12\x0e\n" +
+	"\x02to\x18\x01 \x01(\rR\x02to\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc3\x03\n" +
 	"\x06Result\x12\"\n" +
@@ -5874,7 +5939,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -5922,23 +5987,24 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Advance)(nil),        // 43: tarry.v1.Advance
 	(*Mark)(nil),           // 44: tarry.v1.Mark
 	(*SetCluster)(nil),     // 45: tarry.v1.SetCluster
-	(*ForgetMember)(nil),   // 46: tarry.v1.ForgetMember
-	(*Result)(nil),         // 47: tarry.v1.Result
-	(*Details)(nil),        // 48: tarry.v1.Details
-	(*Results)(nil),        // 49: tarry.v1.Results
-	(*Reserved)(nil),       // 50: tarry.v1.Reserved
-	(*Job)(nil),            // 51: tarry.v1.Job
-	(*Event)(nil),          // 52: tarry.v1.Event
-	(*Topic)(nil),          // 53: tarry.v1.Topic
-	(*Totals)(nil),         // 54: tarry.v1.Totals
-	(*Schedule)(nil),       // 55: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 56: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 57: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 58: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 59: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 60: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 61: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 62: tarry.v1.ScheduleInfo
+	(*RaiseVersion)(nil),   // 46: tarry.v1.RaiseVersion
+	(*ForgetMember)(nil),   // 47: tarry.v1.ForgetMember
+	(*Result)(nil),         // 48: tarry.v1.Result
+	(*Details)(nil),        // 49: tarry.v1.Details
+	(*Results)(nil),        // 50: tarry.v1.Results
+	(*Reserved)(nil),       // 51: tarry.v1.Reserved
+	(*Job)(nil),            // 52: tarry.v1.Job
+	(*Event)(nil),          // 53: tarry.v1.Event
+	(*Topic)(nil),          // 54: tarry.v1.Topic
+	(*Totals)(nil),         // 55: tarry.v1.Totals
+	(*Schedule)(nil),       // 56: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 57: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 58: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 59: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 60: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 61: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 62: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 63: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -5954,93 +6020,94 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	43, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
 	44, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
 	45, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	46, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	47, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
 	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	56, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	57, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	58, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	57, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	58, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	59, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	41, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	1,  // 24: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 25: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 26: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13, // 27: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15, // 28: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	18, // 29: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	16, // 30: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	16, // 31: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18, // 32: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,  // 33: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20, // 34: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,  // 35: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19, // 36: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12, // 37: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13, // 38: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 39: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18, // 40: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17, // 41: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,  // 42: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39, // 43: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24, // 44: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,  // 45: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38, // 46: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	51, // 47: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24, // 48: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12, // 49: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12, // 50: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12, // 51: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13, // 52: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12, // 53: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28, // 54: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	14, // 55: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
-	12, // 56: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12, // 57: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12, // 58: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	36, // 59: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39, // 60: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37, // 61: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38, // 62: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16, // 63: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,  // 64: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36, // 65: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,  // 66: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12, // 67: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,  // 68: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 69: tarry.v1.Result.state:type_name -> tarry.v1.State
-	50, // 70: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	48, // 71: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	47, // 72: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19, // 73: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37, // 74: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	47, // 75: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 76: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15, // 77: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 78: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 79: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15, // 80: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	52, // 81: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,  // 82: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 83: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19, // 84: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,  // 85: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,  // 86: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14, // 87: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	55, // 88: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	59, // 89: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	61, // 90: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,  // 91: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,  // 92: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	55, // 93: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	60, // 94: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	95, // [95:95] is the sub-list for method output_type
-	95, // [95:95] is the sub-list for method input_type
-	95, // [95:95] is the sub-list for extension type_name
-	95, // [95:95] is the sub-list for extension extendee
-	0,  // [0:95] is the sub-list for field type_name
+	46, // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	1,  // 25: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 26: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 27: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13, // 28: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15, // 29: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	18, // 30: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	16, // 31: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	16, // 32: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18, // 33: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,  // 34: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20, // 35: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,  // 36: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19, // 37: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12, // 38: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13, // 39: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 40: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18, // 41: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17, // 42: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,  // 43: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39, // 44: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24, // 45: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,  // 46: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38, // 47: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	52, // 48: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24, // 49: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12, // 50: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12, // 51: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12, // 52: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13, // 53: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12, // 54: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28, // 55: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	14, // 56: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	12, // 57: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12, // 58: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12, // 59: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	36, // 60: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39, // 61: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37, // 62: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38, // 63: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16, // 64: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,  // 65: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36, // 66: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,  // 67: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12, // 68: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,  // 69: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 70: tarry.v1.Result.state:type_name -> tarry.v1.State
+	51, // 71: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	49, // 72: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	48, // 73: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19, // 74: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37, // 75: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	48, // 76: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 77: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15, // 78: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 79: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 80: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15, // 81: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	53, // 82: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,  // 83: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 84: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19, // 85: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,  // 86: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,  // 87: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14, // 88: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	56, // 89: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	60, // 90: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	62, // 91: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,  // 92: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,  // 93: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	56, // 94: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	61, // 95: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	96, // [96:96] is the sub-list for method output_type
+	96, // [96:96] is the sub-list for method input_type
+	96, // [96:96] is the sub-list for extension type_name
+	96, // [96:96] is the sub-list for extension extendee
+	0,  // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6072,18 +6139,19 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_FireSchedule)(nil),
 		(*Op_Purge)(nil),
 		(*Op_MoveJobs)(nil),
+		(*Op_RaiseVersion)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[46].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

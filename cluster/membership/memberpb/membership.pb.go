@@ -154,6 +154,10 @@ type StatusResponse struct {
 	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
 	Receipts        []*Receipt             `protobuf:"bytes,14,rep,name=receipts,proto3" json:"receipts,omitempty"`                          // that the answering node knows, its own and the asker's among them
 	NowUs           int64                  `protobuf:"varint,15,opt,name=now_us,json=nowUs,proto3" json:"now_us,omitempty"`                  // the answering node's clock, since the Unix epoch
+	MinVersion      uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"`   // the cluster versions that the node runs
+	MaxVersion      uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
+	ClusterVersion  uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it
+	HoldVersion     bool                   `protobuf:"varint,23,opt,name=hold_version,json=holdVersion,proto3" json:"hold_version,omitempty"`          // its operator does not want the cluster version raised
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -293,6 +297,34 @@ func (x *StatusResponse) GetNowUs() int64 {
 	return 0
 }
 
+func (x *StatusResponse) GetMinVersion() uint32 {
+	if x != nil {
+		return x.MinVersion
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetMaxVersion() uint32 {
+	if x != nil {
+		return x.MaxVersion
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetClusterVersion() uint32 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetHoldVersion() bool {
+	if x != nil {
+		return x.HoldVersion
+	}
+	return false
+}
+
 type PromiseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the proposer
@@ -406,12 +438,13 @@ func (x *PromiseResponse) GetReason() string {
 }
 
 type InviteRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the leader
-	ClusterId     string                 `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
-	Invited       string                 `protobuf:"bytes,3,opt,name=invited,proto3" json:"invited,omitempty"` // server id of the node that is meant
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ServerId       string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the leader
+	ClusterId      string                 `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Invited        string                 `protobuf:"bytes,3,opt,name=invited,proto3" json:"invited,omitempty"` // server id of the node that is meant
+	ClusterVersion uint32                 `protobuf:"varint,4,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *InviteRequest) Reset() {
@@ -463,6 +496,13 @@ func (x *InviteRequest) GetInvited() string {
 		return x.Invited
 	}
 	return ""
+}
+
+func (x *InviteRequest) GetClusterVersion() uint32 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
 }
 
 type InviteResponse struct {
@@ -598,18 +638,21 @@ func (x *MembersResponse) GetMembers() []*Member {
 }
 
 type Member struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	HttpAddress   string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
-	Role          string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	Voter         bool                   `protobuf:"varint,5,opt,name=voter,proto3" json:"voter,omitempty"`
-	Alive         bool                   `protobuf:"varint,6,opt,name=alive,proto3" json:"alive,omitempty"`
-	AppliedIndex  uint64                 `protobuf:"varint,7,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
-	Lag           uint64                 `protobuf:"varint,8,opt,name=lag,proto3" json:"lag,omitempty"`
-	Version       string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Address        string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	HttpAddress    string                 `protobuf:"bytes,3,opt,name=http_address,json=httpAddress,proto3" json:"http_address,omitempty"`
+	Role           string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
+	Voter          bool                   `protobuf:"varint,5,opt,name=voter,proto3" json:"voter,omitempty"`
+	Alive          bool                   `protobuf:"varint,6,opt,name=alive,proto3" json:"alive,omitempty"`
+	AppliedIndex   uint64                 `protobuf:"varint,7,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
+	Lag            uint64                 `protobuf:"varint,8,opt,name=lag,proto3" json:"lag,omitempty"`
+	Version        string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`
+	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"` // see StatusResponse
+	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
+	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Member) Reset() {
@@ -705,6 +748,27 @@ func (x *Member) GetVersion() string {
 	return ""
 }
 
+func (x *Member) GetMinVersion() uint32 {
+	if x != nil {
+		return x.MinVersion
+	}
+	return 0
+}
+
+func (x *Member) GetMaxVersion() uint32 {
+	if x != nil {
+		return x.MaxVersion
+	}
+	return 0
+}
+
+func (x *Member) GetClusterVersion() uint32 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
+}
+
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -746,6 +810,8 @@ type HealthResponse struct {
 	Healthy          bool                   `protobuf:"varint,1,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	FailureTolerance int32                  `protobuf:"varint,2,opt,name=failure_tolerance,json=failureTolerance,proto3" json:"failure_tolerance,omitempty"`
 	Reasons          []string               `protobuf:"bytes,3,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	ClusterVersion   uint32                 `protobuf:"varint,20,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
+	Upgrade          string                 `protobuf:"bytes,21,opt,name=upgrade,proto3" json:"upgrade,omitempty"` // what a raise of the cluster version waits for
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -799,6 +865,20 @@ func (x *HealthResponse) GetReasons() []string {
 		return x.Reasons
 	}
 	return nil
+}
+
+func (x *HealthResponse) GetClusterVersion() uint32 {
+	if x != nil {
+		return x.ClusterVersion
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetUpgrade() string {
+	if x != nil {
+		return x.Upgrade
+	}
+	return ""
 }
 
 type ClocksRequest struct {
@@ -1238,7 +1318,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aReceipt\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\x91\x04\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x9f\x05\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1258,25 +1338,32 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\flog_write_us\x18\r \x01(\x03R\n" +
 	"logWriteUs\x124\n" +
 	"\breceipts\x18\x0e \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\x12\x15\n" +
-	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\"_\n" +
+	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\x12\x1f\n" +
+	"\vmin_version\x18\x14 \x01(\rR\n" +
+	"minVersion\x12\x1f\n" +
+	"\vmax_version\x18\x15 \x01(\rR\n" +
+	"maxVersion\x12'\n" +
+	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\x12!\n" +
+	"\fhold_version\x18\x17 \x01(\bR\vholdVersion\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +
 	"\amembers\x18\x03 \x03(\tR\amembers\"C\n" +
 	"\x0fPromiseResponse\x12\x18\n" +
 	"\agranted\x18\x01 \x01(\bR\agranted\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"e\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8e\x01\n" +
 	"\rInviteRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x02 \x01(\tR\tclusterId\x12\x18\n" +
-	"\ainvited\x18\x03 \x01(\tR\ainvited\"D\n" +
+	"\ainvited\x18\x03 \x01(\tR\ainvited\x12'\n" +
+	"\x0fcluster_version\x18\x04 \x01(\rR\x0eclusterVersion\"D\n" +
 	"\x0eInviteResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x10\n" +
 	"\x0eMembersRequest\"D\n" +
 	"\x0fMembersResponse\x121\n" +
-	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xe6\x01\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xd1\x02\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
@@ -1286,12 +1373,19 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x05alive\x18\x06 \x01(\bR\x05alive\x12#\n" +
 	"\rapplied_index\x18\a \x01(\x04R\fappliedIndex\x12\x10\n" +
 	"\x03lag\x18\b \x01(\x04R\x03lag\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\"\x0f\n" +
-	"\rHealthRequest\"q\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12\x1f\n" +
+	"\vmin_version\x18\x14 \x01(\rR\n" +
+	"minVersion\x12\x1f\n" +
+	"\vmax_version\x18\x15 \x01(\rR\n" +
+	"maxVersion\x12'\n" +
+	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\"\x0f\n" +
+	"\rHealthRequest\"\xb4\x01\n" +
 	"\x0eHealthResponse\x12\x18\n" +
 	"\ahealthy\x18\x01 \x01(\bR\ahealthy\x12+\n" +
 	"\x11failure_tolerance\x18\x02 \x01(\x05R\x10failureTolerance\x12\x18\n" +
-	"\areasons\x18\x03 \x03(\tR\areasons\"\x0f\n" +
+	"\areasons\x18\x03 \x03(\tR\areasons\x12'\n" +
+	"\x0fcluster_version\x18\x14 \x01(\rR\x0eclusterVersion\x12\x18\n" +
+	"\aupgrade\x18\x15 \x01(\tR\aupgrade\"\x0f\n" +
 	"\rClocksRequest\"\xc9\x01\n" +
 	"\x0eClocksResponse\x12\"\n" +
 	"\rmax_offset_us\x18\x01 \x01(\x03R\vmaxOffsetUs\x12\x16\n" +

@@ -1,0 +1,139 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/memberpb"
+	"tarry/job"
+)
+
+// The cluster version is raised by the leader when every member of Raft's
+// configuration, voter or not, has just answered that it runs a higher one. One that
+// is silent may be of any release, so it holds the raise up. Members are looked at
+// and taken in under one lock, so none of an older release comes in between.
+
+// offer is what a member says of the cluster version.
+type offer struct {
+	runs    job.Versions
+	cluster uint32 // as its state has it
+	hold    bool   // its operator does not want the version raised
+}
+
+func offerOf(s *memberpb.StatusResponse) offer {
+	return offer{runs: job.Versions{Min: s.MinVersion, Max: s.MaxVersion}, cluster: s.ClusterVersion, hold: s.HoldVersion}
+}
+
+// offers are those that the leader has last heard.
+type offers struct {
+	mu sync.Mutex
+	of map[raft.ServerID]offer
+}
+
+// heard takes an offer in and reports whether it is another than before.
+func (o *offers) heard(id raft.ServerID, now offer) (news bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil {
+		o.of = make(map[raft.ServerID]offer)
+	}
+	news = o.of[id] != now
+	o.of[id] = now
+	return news
+}
+
+// all lists the offers of servers; the zero offer of one that was never heard.
+func (o *offers) all(servers []raft.Server) map[raft.ServerID]offer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := make(map[raft.ServerID]offer, len(servers))
+	for _, s := range servers {
+		found[s.ID] = o.of[s.ID]
+	}
+	return found
+}
+
+// raiseTo is the version to which the cluster can be raised; 0: none, and why says
+// what a raise to what self runs waits for.
+func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) (to uint32, why string) {
+	if self.Max <= present {
+		return 0, ""
+	}
+	to = self.Max
+	var waits []string
+	for id, o := range offers {
+		switch node := nodeIDOf(string(id)); {
+		case o.runs == job.Versions{}:
+			waits = append(waits, node+", which does not answer")
+		case o.hold:
+			waits = append(waits, node+", which was started with --hold-version")
+		case o.runs.Max <= present:
+			waits = append(waits, fmt.Sprintf("%s, which runs only %s", node, o.runs))
+		default:
+			to = min(to, o.runs.Max)
+		}
+	}
+	if len(waits) == 0 {
+		return to, ""
+	}
+	slices.Sort(waits)
+	return 0, fmt.Sprintf("version %d waits for %s", self.Max, strings.Join(waits, "; "))
+}
+
+// raiseVersion raises the cluster version if that is possible now.
+func (m *Membership) raiseVersion(ctx context.Context) error {
+	if m.cfg.Runs.Max <= m.cfg.ClusterVersion() {
+		return nil
+	}
+	end, err := m.beginChange(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	servers := m.configuration().Servers
+	nodes := make([]gossip.Member, len(servers))
+	for i, s := range servers {
+		addr, err := m.ServerAddr(s.ID)
+		if err != nil {
+			addr = s.Address
+		}
+		nodes[i].NodeID, nodes[i].ServerID, nodes[i].ClusterAddr = nodeIDOf(string(s.ID)), string(s.ID), string(addr)
+	}
+	fresh := make(map[raft.ServerID]offer, len(servers))
+	for i, a := range m.askAll(ctx, nodes) {
+		fresh[servers[i].ID] = offer{}
+		if a != nil {
+			fresh[servers[i].ID] = offerOf(a)
+		}
+	}
+	to, _ := raiseTo(m.cfg.ClusterVersion(), m.cfg.Runs, fresh)
+	if to == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	if err := m.cfg.ProposeVersion(ctx, to); err != nil {
+		return fmt.Errorf("raise the cluster version to %d: %w", to, err)
+	}
+	m.cfg.Logger.Info("the cluster version was raised; older releases cannot run this cluster's data any more", "version", to)
+	return nil
+}
+
+// checkVersion is an error when a node that would join cannot run the cluster's
+// version.
+func (m *Membership) checkVersion(ctx context.Context, n gossip.Member) error {
+	a, err := m.ask(ctx, n.ServerID, n.ClusterAddr)
+	if err != nil {
+		return fmt.Errorf("ask it which versions it runs: %w", err)
+	}
+	if err := offerOf(a).runs.Check(m.cfg.ClusterVersion()); err != nil {
+		return fmt.Errorf("it cannot join: %w", err)
+	}
+	return nil
+}
