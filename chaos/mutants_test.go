@@ -72,6 +72,7 @@ func TestMutantsAreFound(t *testing.T) {
 		"forget-postpone":  "I3",
 		"ignore-condition": "revision",
 		"finish-unposted":  "I1",
+		"stale-read":       "I10",
 	} {
 		t.Run(mutant, func(t *testing.T) {
 			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--mutant", mutant)

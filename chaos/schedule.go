@@ -13,7 +13,7 @@ import (
 // catalogue is every fault there is.
 func catalogue() []fault.Fault {
 	return slices.Concat(
-		fault.Process(),
+		fault.Process(), fault.Stall(),
 		fault.Membership(),
 		fault.Network(), fault.Load(),
 		fault.Disk(),

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"tarry/cluster/noderpc"
+	"tarry/internal/hook"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -112,7 +113,7 @@ type answer struct {
 }
 
 func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (answer, error) {
-	if stale {
+	if stale || hook.Mutant(hook.StaleRead) {
 		return s.look(r)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HoldTime)

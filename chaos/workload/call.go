@@ -23,18 +23,19 @@ const callTimeout = 3 * time.Second
 // caller is one client: a connection of its own, and the node it prefers until
 // that node fails it.
 type caller struct {
-	id    int
-	nodes func() []Node
-	at    int
-	http  *http.Client
-	conns atomic.Int64 // connections made
-	rec   *history.Recorder
+	id       int
+	nodes    func() []Node
+	at       int
+	http     *http.Client
+	patience time.Duration // how long it waits for the answer to a call that is recorded
+	conns    atomic.Int64  // connections made
+	rec      *history.Recorder
 
 	groups uint64 // calls made that are done as a whole or not at all
 }
 
 func newCaller(id int, c Config) *caller {
-	one := &caller{id: id, nodes: c.Nodes, at: id, rec: c.Recorder}
+	one := &caller{id: id, nodes: c.Nodes, at: id, patience: callTimeout, rec: c.Recorder}
 	dialer := &net.Dialer{Timeout: callTimeout}
 	one.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		one.conns.Add(1)

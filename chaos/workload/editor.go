@@ -72,13 +72,17 @@ func (e editor) debounce(ctx context.Context) {
 func (e editor) shared() *newJob {
 	n := e.rand.IntN(sharedJobs)
 	j := e.make()
-	j.Topic = e.topics[n%len(e.topics)]
-	j.ID = fmt.Sprintf("%s-e%d-%d", e.config.Name, e.rec.Now()/sharedFor.Microseconds(), n)
+	j.ID, j.Topic = e.config.sharedJob(n, e.rec.Now())
 	j.Body = bodyOf(e.rand, j.ID)
 	if n == 0 {
 		j.Backoff = []float64{0.3, 0.6, 0.9}
 	}
 	return j
+}
+
+// sharedJob names the nth of the jobs that editors share at an instant.
+func (c Config) sharedJob(n int, now int64) (id, topic string) {
+	return fmt.Sprintf("%s-e%d-%d", c.Name, now/sharedFor.Microseconds(), n), c.Edited[n%len(c.Edited)]
 }
 
 // meeting makes an add that does something to the job that has its id.

@@ -30,7 +30,7 @@ func (c *caller) onJob(ctx context.Context, method, id, suffix string, op histor
 // recorded makes a call on one job and records it.
 func (c *caller) recorded(ctx context.Context, method, path string, body any, op history.Op) (answer, history.Outcome) {
 	op.Client, op.Node, op.Invoke = c.id, c.node(), c.rec.Now()
-	a, outcome := c.call(ctx, method, path, body, callTimeout)
+	a, outcome := c.call(ctx, method, path, body, c.patience)
 	op.Outcome, op.Code, op.Complete = outcome, a.Code, c.rec.Now()
 	if outcome == history.OK {
 		op.Seq, op.Revision = a.Seq, a.Revision

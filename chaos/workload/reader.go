@@ -30,14 +30,14 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-func (r *reader) count(ctx context.Context, topic string, stale bool) {
+func (c *caller) count(ctx context.Context, topic string, stale bool) {
 	path := "/v1/topics/" + url.PathEscape(topic)
 	if stale {
 		path += "?consistency=stale"
 	}
-	op := history.Op{Kind: history.Count, Client: r.id, Topic: topic, Node: r.node(), Invoke: r.rec.Now()}
-	a, outcome := r.call(ctx, http.MethodGet, path, nil, callTimeout)
-	op.Outcome, op.Complete = outcome, r.rec.Now()
-	op.Counts = &history.Counts{Stale: stale, Conn: r.conns.Load(), Added: a.Added, Finished: a.Finished, Deleted: a.Deleted}
-	r.rec.Record(op)
+	op := history.Op{Kind: history.Count, Client: c.id, Topic: topic, Node: c.node(), Invoke: c.rec.Now()}
+	a, outcome := c.call(ctx, http.MethodGet, path, nil, c.patience)
+	op.Outcome, op.Complete = outcome, c.rec.Now()
+	op.Counts = &history.Counts{Stale: stale, Conn: c.conns.Load(), Added: a.Added, Finished: a.Finished, Deleted: a.Deleted}
+	c.rec.Record(op)
 }

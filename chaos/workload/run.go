@@ -43,6 +43,7 @@ type Config struct {
 	Consumers     int // over HTTP
 	Streamers     int // over HTTP, with a stream
 	Readers       int // over HTTP
+	Pinned        int // readers over HTTP that keep to one node
 	Editors       int // over HTTP
 	Movers        int // over HTTP, of editors' jobs
 	Limiteds      int // producers over HTTP, to topics with limits
@@ -91,6 +92,7 @@ func Run(ctx context.Context, c Config) {
 	start(c.Consumers, newConsumer)
 	start(c.Streamers, newStreamer)
 	start(c.Readers, newReader)
+	start(c.Pinned, newPinned)
 	start(c.Editors, newEditor)
 	start(c.Movers, newMover)
 	start(c.Limiteds, newLimitedProducer)
@@ -103,7 +105,7 @@ func Run(ctx context.Context, c Config) {
 
 // clients is how many Run starts; the next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TubeProducers + c.TubeConsumers
 }
 
 // topics are all that may hold jobs.

@@ -38,12 +38,13 @@ const (
 	ForgetPostpone  = "forget-postpone"  // some adds that postpone a job leave its due instant
 	IgnoreCondition = "ignore-condition" // changes do not look at their condition
 	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
+	StaleRead       = "stale-read"       // reads that are to see the latest are answered by the node that is asked, from what it has
 )
 
 // Mutants lists all of them.
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, StaleRead,
 	}
 }
