@@ -18,7 +18,10 @@ type pushMember struct {
 }
 
 // applyPush changes the target in settings as a request says. The secret is never
-// shown, so a target that is changed may leave it out and keeps the one it has.
+// shown, nor are the values in the query of the URL. So a target that is changed may
+// leave the secret out, and name its URL as it is shown, and keeps those it has. But
+// the secret of one server is not kept for another: whoever may change a setting
+// could learn from its own server what signs the posts to the other.
 func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error {
 	if !m.set {
 		if m.given {
@@ -26,15 +29,26 @@ func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error
 		}
 		return nil
 	}
-	q, p := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.or(to.Push.GetSecret())}
-	if p.Url == "" {
+	q, p, old := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.v}, to.Push
+	switch {
+	case p.Url == "":
 		return job.Errorf(job.CodeInvalid, "push.url is missing")
+	case old != nil && p.Url == shownURL(old.Url):
+		p.Url = old.Url
+	case hidesValue(p.Url):
+		return job.Errorf(job.CodeInvalid, "push.url has %s in its query, which stands for a value that is not shown; give the value", hiddenValue)
 	}
 	if s.CheckPush == nil {
 		return job.Errorf(job.CodeInvalid, "push is off on this node")
 	}
 	if err := s.CheckPush(p.Url); err != nil {
 		return err
+	}
+	if old != nil && !q.Secret.set {
+		if !sameServer(old.Url, p.Url) {
+			return job.Errorf(job.CodeInvalid, "push.secret is missing: push.url leads to another server than before, and the secret of that one is not kept for it")
+		}
+		p.Secret = old.Secret
 	}
 	if q.Timeout.set {
 		var err error
@@ -55,13 +69,13 @@ func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error
 	return job.CheckSettings(to)
 }
 
-// push adds a target without its secret.
+// push adds a target without its secrets.
 func (w *writer) push(p *jobpb.PushTarget) {
 	if p == nil {
 		return
 	}
 	w.openObject("push")
-	w.text("url", p.Url)
+	w.text("url", shownURL(p.Url))
 	w.boolean("has_secret", p.Secret != "")
 	if p.TimeoutMs != 0 {
 		w.seconds("timeout", p.TimeoutMs)

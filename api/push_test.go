@@ -43,6 +43,40 @@ func TestTheSecretOfATargetIsNeverShown(t *testing.T) {
 	require.Equal(t, map[string]any{"max_pending": 5.0}, r.settings("PATCH", "", `{"push":null}`)["settings"])
 }
 
+// Whoever may change a setting must not learn the secret of another's target by
+// having the posts sent to a server of their own.
+func TestTheSecretOfATargetStaysWithItsServer(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.CheckPush = func(string) error { return nil } })
+	const secret = "0123456789abcdef"
+	r.settings("PUT", "", `{"push":{"url":"https://hooks.example.com/a","secret":"`+secret+`"}}`)
+	for _, url := range []string{
+		"https://other.example.com/a", "http://hooks.example.com/a", "https://hooks.example.com:8443/a", "https://hooks.example.com.evil.example/",
+	} {
+		w := r.do("PATCH", "/v1/topics/mail/settings", `{"push":{"url":"`+url+`"}}`)
+		refused(t, w, http.StatusBadRequest, job.CodeInvalid, "push.secret is missing: push.url leads to another server")
+	}
+	for _, url := range []string{"https://hooks.example.com/b", "https://HOOKS.example.com:443/c"} {
+		r.settings("PATCH", "", `{"push":{"url":"`+url+`"}}`)
+	}
+	r.settings("PATCH", "", `{"push":{"url":"https://other.example.com/a","secret":"fedcba9876543210"}}`)
+}
+
+func TestTheQueryOfATargetIsNotShown(t *testing.T) {
+	r := pushRig(t)
+	const target, shown = "https://hooks.example.com/a?code=t0p&x=&bare", "https://hooks.example.com/a?code=***&x=***&***"
+	pushed := func(a map[string]any) any { return a["settings"].(map[string]any)["push"].(map[string]any)["url"] }
+	require.Equal(t, shown, pushed(r.settings("PUT", "", `{"push":{"url":"`+target+`","secret":"0123456789abcdef"}}`)))
+	require.Equal(t, shown, pushed(r.settings("GET", "", "")))
+	require.Equal(t, shown, pushed(r.settings("PATCH", "", `{"push":{"url":"`+shown+`","concurrency":3}}`)), "sent back as it was shown")
+	topic, err := r.queue.Topic(t.Context(), "mail", false)
+	require.NoError(t, err)
+	require.Equal(t, target, topic.Settings.Push.Url, "it is kept")
+	for _, method := range []string{"PUT", "PATCH"} {
+		w := r.do(method, "/v1/topics/mail/settings", `{"push":{"url":"https://hooks.example.com/b?code=***","secret":"0123456789abcdef"}}`)
+		refused(t, w, http.StatusBadRequest, job.CodeInvalid, "push.url has ***")
+	}
+}
+
 func TestTargetsThatAreRefused(t *testing.T) {
 	r := pushRig(t)
 	const url = `"url":"https://hooks.example.com/a"`

@@ -216,11 +216,13 @@ func (a Allow) allows(name string, ip netip.Addr, port uint16) bool {
 var publicIPv6 = netip.MustParsePrefix("2000::/3")
 
 // notPublic are the blocks, beyond those that netip knows, that lead to no host
-// of the public internet, or to another one than they seem to.
+// of the public internet, or to another one than they seem to. docs/push.md lists
+// them with their sources.
 var notPublic = func() (list []netip.Prefix) {
 	for _, s := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 		"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"168.63.129.16/32", // Azure's platform, in every virtual network
 		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(s))

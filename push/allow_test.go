@@ -84,6 +84,30 @@ func TestWhatMayBeReached(t *testing.T) {
 	}
 }
 
+// What a cloud says to a machine about itself, its credentials included, is not for
+// targets, though a listed name may resolve to it.
+func TestTheMetadataOfCloudsIsNotReached(t *testing.T) {
+	a, err := ParseAllow("hooks.example.com,*.example.org:80")
+	require.NoError(t, err)
+	for _, ip := range []string{
+		"169.254.169.254", "169.254.170.2", "169.254.169.253", "fd00:ec2::254", "fd00:ec2::23", // Amazon: instances, containers, DNS
+		"fd20:ce::254",                 // Google
+		"168.63.129.16",                // Azure
+		"100.100.100.200",              // Alibaba
+		"192.0.0.192",                  // Oracle
+		"169.254.0.23",                 // Tencent
+		"169.254.42.42", "fd00:42::42", // Scaleway
+		"fe80::a9fe:a9fe",                                // OpenStack
+		"::ffff:169.254.169.254", "::ffff:168.63.129.16", // as IPv6
+		"64:ff9b::a9fe:a9fe", "64:ff9b::a83f:8110", "2002:a83f:8110::1", // through a translator
+	} {
+		require.False(t, a.allows("hooks.example.com", netip.MustParseAddr(ip), 80), ip)
+	}
+	listed, err := ParseAllow("168.63.129.16")
+	require.NoError(t, err)
+	require.True(t, listed.allows("168.63.129.16", netip.MustParseAddr("168.63.129.16"), 80), "an operator may list the address itself")
+}
+
 func TestEntriesThatMakeNoSense(t *testing.T) {
 	for _, bad := range []string{"http://a", "a:0", "a:70000", "a:http", "*", "*.", "a*.b", "a..b", "10.0.0.0/40", "[::1", "[::1]x", "a b", "ä.example", "a/b", "::ffff:10.0.0.0/104", "fe80::1%eth0"} {
 		_, err := ParseAllow(bad)

@@ -26,7 +26,7 @@ func (s *settingFlags) registerPush(c *clientCommand) {
 		}
 		return nil
 	})
-	c.flags.Func("push-secret-file", "`file` with the secret that signs the posts, 16 to 256 bytes; or set TARRY_PUSH_SECRET; default: the one that is there", func(name string) error {
+	c.flags.Func("push-secret-file", "`file` with the secret that signs the posts, 16 to 256 bytes; or set TARRY_PUSH_SECRET; default: the one that is there, for the same server", func(name string) error {
 		data, err := os.ReadFile(name)
 		target().Secret = strings.TrimRight(string(data), "\r\n")
 		return err
