@@ -50,6 +50,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":null,"body":1}`, job.CodeInvalid, "topic is missing"},
 		{"/v1/jobs", `{"topic":"` + long + `","body":1}`, job.CodeInvalid, "topic has 201 bytes"},
 		{"/v1/jobs", `{"topic":"a\nb","body":1}`, job.CodeInvalid, "topic has the control character"},
+		{"/v1/jobs", `{"topic":"a\u202eb","body":1}`, job.CodeInvalid, "topic has the character U+202E"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":""}`, job.CodeInvalid, "id is missing or empty"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":"$0-1"}`, job.CodeInvalid, "id"},
 		{"/v1/jobs", `{"topic":"t","body":1,"headers":{"":"x"}}`, job.CodeInvalid, "a name in headers is missing or empty"},

@@ -10,7 +10,7 @@ import (
 )
 
 // CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
-// control characters. field is how the client knows the value.
+// control characters and without invisible ones. field is how the client knows the value.
 func CheckTopic(field, topic string) error { return checkName(field, topic) }
 
 // CheckID checks a producer's id: like a topic, and outside the server's names.
@@ -36,6 +36,9 @@ func checkName(field, s string) error {
 	for _, r := range s {
 		if r < 0x20 || (r >= 0x7f && r < 0xa0) {
 			return Errorf(CodeInvalid, "%s has the control character U+%04X; control characters are not allowed", field, r)
+		}
+		if r > 0x7f && isInvisible(r) {
+			return Errorf(CodeInvalid, "%s has the character U+%04X, which is invisible or sets the direction of the text; such characters are not allowed", field, r)
 		}
 	}
 	return nil
