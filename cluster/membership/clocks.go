@@ -88,7 +88,8 @@ type clockOffset struct{ by, within time.Duration }
 type clockVerdict struct {
 	at       time.Time // with its monotonic reading
 	majority time.Time // the voters' clock then; zero: no majority of them answered
-	agreed   bool      // a majority of the voters goes by it
+	within   time.Duration
+	agreed   bool // a majority of the voters goes by it
 	most     time.Duration
 	offsets  map[raft.ServerID]clockOffset // of all servers that answered
 }
@@ -107,7 +108,7 @@ func judgeClocks(voters []raft.ServerID, readings map[raft.ServerID]clockReading
 	}
 	slices.SortFunc(known, func(a, b clockReading) int { return a.then(at).Compare(b.then(at)) })
 	median := known[(len(known)-1)/2]
-	v.majority = median.then(at)
+	v.majority, v.within = median.then(at), median.within
 	v.offsets = make(map[raft.ServerID]clockOffset, len(readings))
 	for id, r := range readings {
 		o := clockOffset{by: r.then(at).Sub(v.majority), within: r.within + median.within}
@@ -191,7 +192,7 @@ func (m *Membership) ConfirmClock(ctx context.Context) error {
 	if v.majority.IsZero() {
 		return fmt.Errorf("no majority of the voters has told the time within %v", confirmTimeout)
 	}
-	m.cfg.ClockConfirmed(v.at, v.majority)
+	m.cfg.ClockConfirmed(v.at, v.earliest())
 	m.sayClocks(v)
 	if !v.off(m.self()) {
 		return nil
@@ -262,7 +263,7 @@ func (m *Membership) lookAtClocks(ctx context.Context, g *reign) {
 		return // Raft finds out by itself whether a majority is left
 	}
 	g.clocks.Store(&v)
-	m.cfg.ClockConfirmed(v.at, v.majority)
+	m.cfg.ClockConfirmed(v.at, v.earliest())
 	m.sayClocks(v)
 	if !v.off(m.self()) {
 		return
@@ -385,6 +386,9 @@ func (m *Membership) clocksHere(ctx context.Context) (job.Clocks, error) {
 	slices.SortFunc(out.Nodes, func(a, b job.NodeClock) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
 }
+
+// earliest is what the majority's clock says for certain: early is not safe.
+func (v *clockVerdict) earliest() time.Time { return v.majority.Add(-v.within) }
 
 // then is the majority's clock at another instant.
 func (v *clockVerdict) then(at time.Time) time.Time { return v.majority.Add(at.Sub(v.at)) }
