@@ -65,10 +65,19 @@ func runOf(t testing.TB, ops ...*jobpb.Op) (run []byte) {
 	return run
 }
 
+// emptyMachine is one for tests that do not change it. It is never closed.
+var emptyMachine = sync.OnceValue(func() *fsm.Machine {
+	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	if err != nil {
+		panic(err)
+	}
+	return m
+})
+
 // proposeTo calls Propose at a node that does not lead. Whether the operations
 // are fit for the log is looked at before that.
 func proposeTo(count uint32, run []byte) error {
-	s := &Shard{leaders: newLeaderWatch(time.Time{})}
+	s := &Shard{leaders: newLeaderWatch(time.Time{}), machine: emptyMachine()}
 	s.cfg.ServerID = "n1.1"
 	v := &service{shard: func(uint32) *Shard { return s }}
 	_, err := v.Propose(context.Background(), &noderpc.ProposeRequest{Count: count, Ops: run})
@@ -86,6 +95,7 @@ func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
 		"cut short":                   {1, good[:len(good)-1]},
 		"operation of a next release": {1, []byte{18, 3, 0xa2, 0x1f, 0}},
 		"operation that is damaged":   {1, []byte{18, 2, 0x0a, 0x7f}},
+		"field of a next release":     {1, []byte{18, 5, 0x32, 3, 0xa0, 6, 1}}, // 100 of Touch
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, codes.InvalidArgument, status.Code(proposeTo(c.count, c.run)))

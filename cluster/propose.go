@@ -110,6 +110,11 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 			return
 		}
 	}
+	// A follower may not have applied a raise yet: then its caller tries again.
+	if err := job.CheckVersion(run, s.machine.Version()); err != nil {
+		done(nil, job.NotApplied("%w", err))
+		return
+	}
 	s.batcher.submit(&request{
 		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), done: done,
 		expires: time.Now().Add(s.cfg.HoldTime), late: time.Now().Add(s.cfg.HoldTime),
@@ -219,6 +224,8 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 	case noderpc.Refusal_NONE:
 	case noderpc.Refusal_NOT_LEADER, noderpc.Refusal_DRAINING:
 		return nil, errRetry
+	case noderpc.Refusal_NEWER:
+		return nil, job.NotApplied("%s", resp.Message)
 	case noderpc.Refusal_DISK_LOW:
 		return nil, errDiskLow(resp.Message)
 	case noderpc.Refusal_OVERLOADED:

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -32,7 +33,11 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if err != nil {
 		return nil, err
 	}
-	if n, err := job.CheckOps(req.Ops); err != nil || n != int(req.Count) {
+	n, err := job.CheckOps(req.Ops, s.machine.Version())
+	if newer := new(job.NewerError); errors.As(err, &newer) && newer.Since != 0 {
+		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NEWER, Message: newer.Error()}, nil
+	}
+	if err != nil || n != int(req.Count) {
 		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
 	}
 	if l, _ := s.leaders.get(); l.id != s.cfg.ServerID {

@@ -49,11 +49,13 @@ func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
 // OpSize is how many bytes AppendOp adds at most.
 func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 
-// CheckOps proves that a run of operations from a peer may enter the log, and
-// counts them: every one decodes and is known here. One that is not would end
-// the process of each node that reads the entry.
-func CheckOps(run []byte) (int, error) {
-	r := OpReader{rest: run}
+// CheckOps proves that a run of operations from a peer may enter the log of a cluster
+// with this version, and counts them: every one decodes, and neither it nor anything
+// in it is unknown here or newer than the version. One that is unknown would end the
+// process of each node that reads the entry. Of what is newer the error wraps a
+// NewerError.
+func CheckOps(run []byte, version uint32) (int, error) {
+	r := OpReader{rest: run, version: version}
 	for {
 		op, err := r.Next()
 		if err != nil {
@@ -63,6 +65,22 @@ func CheckOps(run []byte) (int, error) {
 			return r.read, nil
 		}
 	}
+}
+
+// CheckVersion is CheckOps for a run that was made here: it only looks for what is
+// newer than the cluster's version.
+func CheckVersion(run []byte, version uint32) error {
+	for version < MaxVersion {
+		op, rest, ok := cutOp(run)
+		if !ok {
+			break
+		}
+		if err := opSchema.check(op, version); err != nil {
+			return err
+		}
+		run = rest
+	}
+	return nil
 }
 
 // HasAdd reports whether a run that AppendOp made holds an add, alone, composed
@@ -98,6 +116,6 @@ func DecodeEntry(data []byte) (*jobpb.Entry, error) {
 			return e, nil
 		}
 		e.Ops = append(e.Ops, op)
-		r = &OpReader{rest: r.rest, read: r.read} // op keeps the other
+		r = &OpReader{rest: r.rest, read: r.read, version: r.version} // op keeps the other
 	}
 }

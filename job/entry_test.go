@@ -42,7 +42,7 @@ func TestEntryPutTogetherByHandIsTheSchemasEntry(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, e.Ops, 3)
 	require.Equal(t, int64(1_700_000_000_123), e.NowMs)
-	n, err := CheckOps(run)
+	n, err := CheckOps(run, MaxVersion)
 	require.NoError(t, err)
 	require.Equal(t, 3, n)
 }
@@ -107,7 +107,7 @@ func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 		"kind that is cut short":  {tagOp, 3, 10, 5, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := CheckOps(bad)
+			_, err := CheckOps(bad, MaxVersion)
 			require.Error(t, err)
 			_, err = DecodeEntry(append(AppendEntryHeader(nil, 5), bad...))
 			require.Error(t, err, "else it would do no harm")
@@ -122,7 +122,7 @@ func BenchmarkCheckOps(b *testing.B) {
 	}
 	b.SetBytes(int64(len(run)))
 	for b.Loop() {
-		if _, err := CheckOps(run); err != nil {
+		if _, err := CheckOps(run, MaxVersion); err != nil {
 			b.Fatal(err)
 		}
 	}

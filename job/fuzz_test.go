@@ -51,7 +51,7 @@ func FuzzCheckOps(f *testing.F) {
 	f.Add([]byte{tagOp, 3, 0xa2, 0x1f, 0})
 	f.Add([]byte{tagOp, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, run []byte) {
-		n, err := CheckOps(run)
+		n, err := CheckOps(run, MaxVersion)
 		if err != nil {
 			return
 		}

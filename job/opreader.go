@@ -11,11 +11,12 @@ import (
 // OpReader reads a run of operations one by one, each into the same messages: an
 // entry may hold thousands, and nobody needs one of them when the next is read.
 type OpReader struct {
-	rest []byte
-	read int
-	op   jobpb.Op
-	kind jobpb.Op_Add // of op when that is an add, the most frequent one
-	add  jobpb.Add
+	rest    []byte
+	read    int
+	version uint32 // nothing newer is taken
+	op      jobpb.Op
+	kind    jobpb.Op_Add // of op when that is an add, the most frequent one
+	add     jobpb.Add
 }
 
 var errFrame = errors.New("it is cut short or not framed as an operation")
@@ -36,7 +37,7 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
 	}
-	r.rest, r.read = data[2+n:], 0
+	r.rest, r.read, r.version = data[2+n:], 0, MaxVersion
 	return int64(now), nil
 }
 
@@ -51,7 +52,8 @@ func (r *OpReader) Left() (n int) {
 
 // Next gives the next operation, nil after the last. It is the caller's until the
 // next call. Its bodies and strings alias the run, which must not change while
-// they are in use. An operation that is unknown here is an error.
+// they are in use. An operation that is unknown here, or has a field that is, is an
+// error.
 func (r *OpReader) Next() (*jobpb.Op, error) {
 	r.op.Reset()
 	r.add.Reset()
@@ -62,6 +64,9 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 	if !ok {
 		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, errFrame)
 	}
+	if err := opSchema.check(frame, r.version); err != nil {
+		return nil, fmt.Errorf("operation %d: %w", r.read, err)
+	}
 	if len(frame) > 0 && frame[0] == tagAdd {
 		r.kind.Add = &r.add
 		r.op.Kind = &r.kind // the decoder fills in what it finds
@@ -70,7 +75,7 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, err)
 	}
 	if r.op.Kind == nil {
-		return nil, fmt.Errorf("operation %d is unknown here: it comes from a newer release; upgrade this node", r.read)
+		return nil, fmt.Errorf("operation %d is empty", r.read)
 	}
 	r.rest = rest
 	r.read++

@@ -36,6 +36,7 @@ const (
 	Refusal_DRAINING   Refusal = 4
 	Refusal_DISK_LOW   Refusal = 5 // adds are refused; a batch without adds would be taken
 	Refusal_INVALID    Refusal = 6 // the state machine refuses it, and would again
+	Refusal_NEWER      Refusal = 7 // the cluster version does not have it yet
 )
 
 // Enum value maps for Refusal.
@@ -48,6 +49,7 @@ var (
 		4: "DRAINING",
 		5: "DISK_LOW",
 		6: "INVALID",
+		7: "NEWER",
 	}
 	Refusal_value = map[string]int32{
 		"NONE":       0,
@@ -57,6 +59,7 @@ var (
 		"DRAINING":   4,
 		"DISK_LOW":   5,
 		"INVALID":    6,
+		"NEWER":      7,
 	}
 )
 
@@ -1115,7 +1118,7 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"NodeDigest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error*i\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error*t\n" +
 	"\aRefusal\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1125,7 +1128,8 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x03\x12\f\n" +
 	"\bDRAINING\x10\x04\x12\f\n" +
 	"\bDISK_LOW\x10\x05\x12\v\n" +
-	"\aINVALID\x10\x062\xe2\x02\n" +
+	"\aINVALID\x10\x06\x12\t\n" +
+	"\x05NEWER\x10\a2\xe2\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
 	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +

@@ -7,9 +7,9 @@
 // The operations that travel from an API to the log, and their results.
 //
 // Compatibility: these messages are stored in the Raft log and cross between
-// nodes of different releases. Field numbers are never reused. A new operation
-// or a new field that changes what an old node would do needs a new entry
-// version (see EntryVersion in package job) and a cluster-version gate.
+// nodes of different releases. Field numbers are never reused. A new operation,
+// field or value of an enum below Op needs a new cluster version and a line in the
+// table of job/schema.go; a node that meets one it does not know stops.
 
 package jobpb
 

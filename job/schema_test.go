@@ -1,0 +1,126 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"tarry/job/jobpb"
+)
+
+// frame puts an encoded operation into a run.
+func frame(op []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), op)
+}
+
+// refusedEverywhere proves that an encoded operation neither enters the log nor is
+// applied.
+func refusedEverywhere(t *testing.T, op []byte, says string) {
+	t.Helper()
+	_, err := CheckOps(frame(op), MaxVersion)
+	require.ErrorContains(t, err, says)
+	require.ErrorAs(t, err, new(*NewerError))
+	_, err = DecodeEntry(append(AppendEntryHeader(nil, 5), frame(op)...))
+	require.ErrorContains(t, err, says)
+}
+
+// eachMessage calls f for every message that an operation can hold, with the way to it:
+// wrap encodes an operation that holds the encoded message.
+func eachMessage(d protoreflect.MessageDescriptor, wrap func([]byte) []byte, f func(protoreflect.MessageDescriptor, func([]byte) []byte)) {
+	f(d, wrap)
+	for i := range d.Fields().Len() {
+		if field := d.Fields().Get(i); field.Kind() == protoreflect.MessageKind {
+			eachMessage(field.Message(), func(b []byte) []byte {
+				return wrap(protowire.AppendBytes(protowire.AppendTag(nil, field.Number(), protowire.BytesType), b))
+			}, f)
+		}
+	}
+}
+
+func operation() protoreflect.MessageDescriptor { return (&jobpb.Op{}).ProtoReflect().Descriptor() }
+
+// Whatever a newer release adds, wherever, this one does not pass over it.
+func TestWhatANewerReleaseAddsIsRefused(t *testing.T) {
+	count := 0
+	eachMessage(operation(), func(b []byte) []byte { return b }, func(d protoreflect.MessageDescriptor, wrap func([]byte) []byte) {
+		count++
+		unknown := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
+		refusedEverywhere(t, wrap(unknown), "field 1000 of "+string(d.Name())+" is unknown here")
+		for i := range d.Fields().Len() {
+			f := d.Fields().Get(i)
+			if f.Kind() != protoreflect.EnumKind {
+				continue
+			}
+			says := "the value 99 of " + string(d.Name()) + "." + string(f.Name())
+			value := protowire.AppendVarint(protowire.AppendTag(nil, f.Number(), protowire.VarintType), 99)
+			refusedEverywhere(t, wrap(value), says)
+			if f.IsList() {
+				packed := protowire.AppendBytes(protowire.AppendTag(nil, f.Number(), protowire.BytesType), []byte{1, 99})
+				refusedEverywhere(t, wrap(packed), says)
+			}
+		}
+	})
+	require.Greater(t, count, 50)
+}
+
+// Decoders drop what they do not know: that is what the schema is for.
+func TestDecodersPassOverUnknownFields(t *testing.T) {
+	var op jobpb.Op
+	touch := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
+	require.NoError(t, op.UnmarshalVT(protowire.AppendBytes(protowire.AppendTag(nil, 6, protowire.BytesType), touch)))
+	require.NotNil(t, op.GetTouch())
+}
+
+func TestTheVersionDecidesWhatIsTaken(t *testing.T) {
+	newer := func(name protoreflect.FullName) *schema {
+		since[name] = 2
+		defer delete(since, name)
+		return schemaOf(operation())
+	}
+	encode := func(op *jobpb.Op) []byte {
+		b, err := proto.Marshal(op)
+		require.NoError(t, err)
+		return b
+	}
+	touch := encode(&jobpb.Op{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: &jobpb.Ref{Id: "a"}, TtrMs: 5}}})
+	move := encode(&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{States: []jobpb.State{1, 4}}}})
+	for name, tt := range map[string]struct {
+		came protoreflect.FullName
+		op   []byte
+		says string
+	}{
+		"operation":             {"tarry.v1.Op.touch", touch, "Op.touch"},
+		"field":                 {"tarry.v1.Touch.ttr_ms", touch, "Touch.ttr_ms"},
+		"field of a part":       {"tarry.v1.Ref.id", touch, "Ref.id"},
+		"value of an enum":      {"tarry.v1.STATE_DEAD", move, "MoveJobs.states"},
+		"field that is not set": {"tarry.v1.Ref.generation", touch, ""},
+		"value that is not set": {"tarry.v1.STATE_READY", move, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newer(tt.came)
+			require.NoError(t, s.check(tt.op, 2))
+			err := s.check(tt.op, 1)
+			if tt.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, tt.says+" needs cluster version 2, and the cluster has version 1 until all of its nodes are upgraded")
+		})
+	}
+}
+
+func BenchmarkSchemaOfAnAdd(b *testing.B) {
+	op, err := (&jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{
+		Id: "order-8123", Topic: "orders", Body: make([]byte, 1000), Priority: 1024, DelayMs: 60_000, TtrMs: 30_000, MaxAttempts: 16, TopicTtr: true, TopicAttempts: true,
+	}}}).MarshalVT()
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := opSchema.check(op, MaxVersion); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
