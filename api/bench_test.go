@@ -61,7 +61,7 @@ func benchmarkCall(b *testing.B, path, body string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.ContentLength = int64(len(body))
+	r.ContentLength, r.RemoteAddr = int64(len(body)), "192.0.2.1:1234"
 	w := discard{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -72,6 +72,9 @@ func benchmarkCall(b *testing.B, path, body string) {
 
 func BenchmarkAdd(b *testing.B)         { benchmarkCall(b, "/v1/jobs", benchAdd) }
 func BenchmarkAddBatch100(b *testing.B) { benchmarkCall(b, "/v1/jobs/batch", benchBatch()) }
+func BenchmarkAddLarge(b *testing.B) {
+	benchmarkCall(b, "/v1/jobs", `{"topic":"mail","body":"`+strings.Repeat("b", 1<<20)+`"}`)
+}
 func BenchmarkFinish(b *testing.B) {
 	benchmarkCall(b, "/v1/jobs/0123456789abcdef/finish", `{"token":"0-123456789-1"}`)
 }

@@ -12,9 +12,23 @@ import (
 // Writers that have no deadlines, such as a test's recorder, say so; there is
 // nothing to do about it.
 
-// allowRead gives the client until d from now to send its request.
-func allowRead(w http.ResponseWriter, d time.Duration) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(d))
+const (
+	// readGrace is how long a client may pause before its connection is cut, in a
+	// request that it has begun.
+	readGrace = 5 * time.Second
+	// slowestRead is the rate behind that, in bytes a second.
+	slowestRead = 16 << 10
+)
+
+// ReadTime is how long n bytes of a request may take to arrive. Clients that are idle
+// between requests, or wait for a job, have no such limit.
+func ReadTime(n int64) time.Duration {
+	return readGrace + time.Duration(n)*time.Second/slowestRead
+}
+
+// allowRead gives the client until d after the start to send its request.
+func allowRead(w http.ResponseWriter, start time.Time, d time.Duration) {
+	_ = http.NewResponseController(w).SetReadDeadline(start.Add(d))
 }
 
 // allowWrite gives the client until d from now to take its answer. The server

@@ -16,6 +16,7 @@ const (
 	codeEncoding    job.Code = "unsupported_encoding" // of the request's content
 	codeCrossOrigin job.Code = "cross_origin"         // a browser's request from a foreign page
 	codeNotReady    job.Code = "not_ready"
+	codeTooSlow     job.Code = "request_timeout"
 )
 
 var statuses = map[job.Code]int{
@@ -46,6 +47,7 @@ var statuses = map[job.Code]int{
 	codeEncoding:             http.StatusUnsupportedMediaType,
 	codeCrossOrigin:          http.StatusForbidden,
 	codeNotReady:             http.StatusServiceUnavailable,
+	codeTooSlow:              http.StatusRequestTimeout,
 }
 
 // outcomes tells a client what became of a request that failed through no fault

@@ -19,7 +19,8 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	in      *buffer // holds the request once it was read
-	claimed int64   // bytes of the intake's budget that it holds
+	share   Share   // of the budget; none before the first claim
+	claimed int64   // bytes of it
 
 	out    *buffer
 	json   writer // the answer; its bytes belong to out
@@ -50,7 +51,7 @@ func newExchange(s *server, w http.ResponseWriter, r *http.Request) *exchange {
 
 // close gives the buffers back. Nothing of the request may be in use any more.
 func (x *exchange) close() {
-	x.s.intake.release(x.claimed)
+	x.share.Release(x.claimed)
 	recycle(x.in)
 	x.out.b = x.json.b
 	recycle(x.out)

@@ -23,7 +23,8 @@ type Options struct {
 	// MaxBodyBytes limits the body of one job; 0 means job.DefaultMaxBodyBytes.
 	MaxBodyBytes int
 	// MaxBufferedBytes limits the requests, and the bodies of jobs in answers,
-	// held in memory at one time, over all connections. More are answered 429.
+	// held in memory at one time, over all connections; those of one client address
+	// may have half of it. More are answered 429.
 	// 0 means 256 MiB.
 	MaxBufferedBytes int64
 	// Timeout bounds each of reading a request, handling it (beyond the wait that
@@ -76,7 +77,7 @@ func (o *Options) setDefaults() {
 // server answers the calls; its methods are spread over the files of their groups.
 type server struct {
 	Options
-	intake   intake
+	buffered *Budget
 	decoding turns
 	streams  streamRoom
 	metrics  *metrics
@@ -86,10 +87,8 @@ type server struct {
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, decoding: newTurns(), metrics: newMetrics(o.Registry)}
-	s.intake.limit = o.MaxBufferedBytes
+	s := &server{Options: o, buffered: NewBudget(o.MaxBufferedBytes), decoding: newTurns(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
-	s.streams.streams.limit, s.streams.credit.limit = maxStreams, maxStreamCredit
 
 	// Ids may hold any character, so paths are matched as they were sent: an
 	// escaped slash stays inside its segment, and ".." is an id like any other.

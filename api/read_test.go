@@ -10,7 +10,7 @@ import (
 
 // A page takes as much of the node's room as it holds, no less and no more.
 func TestPagesCountAsBytesInUse(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.MaxBufferedBytes = 2_000 })
+	r := newRig(t, func(o *Options) { o.MaxBufferedBytes = 4_000 })
 	for _, topic := range []string{"a", "b", "c"} {
 		r.ok("/v1/jobs", `{"topic":"`+topic+`","body":1}`)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +32,11 @@ const (
 )
 
 // streamRoom counts what the streams of a node take.
-type streamRoom struct{ streams, credit intake }
+type streamRoom struct{ streams, credit *Budget }
+
+func newStreamRoom() streamRoom {
+	return streamRoom{NewBudget(maxStreams), NewBudget(maxStreamCredit)}
+}
 
 // publish makes metrics of what the streams take.
 func (r *streamRoom) publish(registry prometheus.Registerer) {
@@ -41,10 +46,10 @@ func (r *streamRoom) publish(registry prometheus.Registerer) {
 	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tarry_streams", Help: "Streams of jobs that are open.",
-		}, func() float64 { return float64(r.streams.held.Load()) }),
+		}, func() float64 { return float64(r.streams.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tarry_stream_credit", Help: "Jobs that the open streams may hold unfinished, together.",
-		}, func() float64 { return float64(r.credit.held.Load()) }))
+		}, func() float64 { return float64(r.credit.Held()) }))
 }
 
 // stream is one long answer: jobs as they become ready, as far as the credit goes.
@@ -70,14 +75,15 @@ func (s *server) stream(x *exchange) error {
 	if s.Draining() {
 		return job.NotApplied("this node is stopping; use another")
 	}
-	if !s.streams.streams.claim(1) {
+	streams, credit := s.streams.streams.Of(netip.Addr{}), s.streams.credit.Of(netip.Addr{})
+	if !streams.Claim(1) {
 		return job.Errorf(job.CodeOverloaded, "this node serves as many streams as it may (%d); use another node", maxStreams)
 	}
-	defer s.streams.streams.release(1)
-	if !s.streams.credit.claim(o.credit) {
+	defer streams.Release(1)
+	if !credit.Claim(o.credit) {
 		return job.Errorf(job.CodeOverloaded, "the streams of this node have as much credit as they may (%d); use another node", maxStreamCredit)
 	}
-	defer s.streams.credit.release(o.credit)
+	defer credit.Release(o.credit)
 	t := &stream{exchange: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
 	defer t.watch.Close()
 	err = t.begin()
@@ -160,11 +166,11 @@ func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 		return ctx.Err()
 	}
 	room := answerBytes(jobs)
-	if !t.s.intake.claim(room) {
+	if t.claim(room) != nil {
 		t.s.giveBack(t.exchange, jobs)
 		return t.pause(ctx, streamPause)
 	}
-	defer t.s.intake.release(room)
+	defer t.unclaim(room)
 	tokens := make([]job.Token, len(jobs))
 	for i, j := range jobs {
 		tokens[i] = job.Token{Shard: theShard, Seq: j.Seq, Generation: j.Generation}

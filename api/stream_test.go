@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -327,16 +328,15 @@ func TestStreamsThatAreRefused(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	x := &server{Options: Options{Draining: func() bool { return false }}}
-	x.streams.streams.limit, x.streams.credit.limit = 1, 5
+	x := &server{Options: Options{Draining: func() bool { return false }}, streams: streamRoom{NewBudget(1), NewBudget(5)}}
 	ask := func(query string) error {
 		return x.stream(&exchange{s: x, r: httptest.NewRequest(http.MethodGet, "/v1/stream?"+query, nil)})
 	}
 	require.Equal(t, job.CodeOverloaded, job.CodeOf(ask("topics=t&credit=6")))
-	require.Zero(t, x.streams.streams.held.Load())
-	x.streams.streams.claim(1)
+	require.Zero(t, x.streams.streams.Held())
+	require.True(t, x.streams.streams.Of(netip.Addr{}).Claim(1))
 	require.Equal(t, job.CodeOverloaded, job.CodeOf(ask("topics=t")))
-	require.Zero(t, x.streams.credit.held.Load())
+	require.Zero(t, x.streams.credit.Held())
 }
 
 // TestTheCostOfIdleStreams: one goroutine of the server's for each connection,

@@ -14,8 +14,7 @@ import (
 // Large requests wait for a turn, small ones never, and who goes away waits no
 // longer.
 func TestLargeRequestsAreDecodedInTurns(t *testing.T) {
-	s := &server{Options: Options{MaxBodyBytes: 1 << 20}, decoding: newTurns()}
-	s.intake.limit = 1 << 30
+	s := &server{Options: Options{MaxBodyBytes: 1 << 20}, decoding: newTurns(), buffered: NewBudget(1 << 30)}
 	for range cap(s.decoding) {
 		require.NoError(t, s.decoding.take(t.Context()))
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/api"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -39,7 +40,9 @@ type conn struct {
 	used    string
 	watched []string // in the order of watching
 	held    holds
-	claimed int64 // of the server's bytes for bodies
+	share   api.Share // of the server's bytes for bodies
+	claimed int64     // of it
+	awaits  bool      // a body has a time to arrive in
 
 	producer, worker bool
 	greeted          bool // its first bytes were looked at: it is no HTTP client
@@ -47,6 +50,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, in: newInput(nc), used: defaultTube, watched: []string{defaultTube}}
+	c.share = s.bodies.Of(api.AddressOf(nc.RemoteAddr().String()))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

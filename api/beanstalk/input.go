@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tarry/api"
 )
 
 const (
@@ -142,18 +144,30 @@ func (in *input) line() ([]byte, lineState) {
 	}
 }
 
-// body reads n bytes and the two behind them, which ok says are CRLF.
-func (in *input) body(n int) (body []byte, ok bool, err error) {
-	body = make([]byte, n+2)
-	have := copy(body, in.data())
-	in.consume(have)
-	if have < len(body) {
+// errNoRoom is what body fails with when it is given no room.
+var errNoRoom = errors.New("no room for a body")
+
+// body reads n bytes and the two behind them, which ok reports are CRLF. It asks room
+// before it takes memory, for more as more has arrived; where it gets none it fails
+// with errNoRoom, and body is what it has consumed.
+func (in *input) body(n int, room func(bytes int) bool) (body []byte, ok bool, err error) {
+	for size := n + 2; len(body) < size; {
+		have, left := len(body), size-len(body)
+		more := min(left, max(len(in.data()), int(api.NextRoom(int64(have), int64(size)))))
+		if !room(more) {
+			return body, false, errNoRoom
+		}
+		body = append(make([]byte, 0, have+more), body...)[:have+more]
+		copied := copy(body[have:], in.data())
+		in.consume(copied)
+		if copied == more {
+			continue
+		}
+		if in.err == nil {
+			_, in.err = io.ReadFull(in.conn, body[have+copied:])
+		}
 		if in.err != nil {
 			return nil, false, in.err
-		}
-		if _, err := io.ReadFull(in.conn, body[have:]); err != nil {
-			in.err = err
-			return nil, false, err
 		}
 	}
 	return body[:n:n], body[n] == '\r' && body[n+1] == '\n', nil

@@ -76,7 +76,7 @@ func TestBodies(t *testing.T) {
 		for _, r := range []io.Reader{strings.NewReader(sent), iotest.OneByteReader(strings.NewReader(sent)), iotest.HalfReader(strings.NewReader(sent))} {
 			in := newInput(reading{r: r})
 			awaitLine(t, in, "put")
-			got, ok, err := in.body(size)
+			got, ok, err := in.body(size, roomy)
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.True(t, bytes.Equal(body, got), "size %d", size)
@@ -90,13 +90,48 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+func roomy(int) bool { return true }
+
+// What a client announces costs nothing before it arrives.
+func TestABodyTakesRoomAsItArrives(t *testing.T) {
+	const size = 1 << 20
+	taken := 0
+	r := &countingReader{r: strings.NewReader(strings.Repeat("b", size) + "\r\n")}
+	_, ok, err := newInput(reading{r: r}).body(size, func(more int) bool {
+		taken += more
+		require.LessOrEqual(t, taken, max(4*r.n, 4<<10))
+		return true
+	})
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, size+2, taken)
+
+	in := newInput(reading{r: strings.NewReader(strings.Repeat("b", 10_000) + "\r\nnext\r\n")})
+	got, _, err := in.body(10_000, func(more int) bool { return more <= 4<<10 })
+	require.ErrorIs(t, err, errNoRoom)
+	require.NoError(t, in.skip(int64(10_002-len(got))))
+	awaitLine(t, in, "next")
+}
+
+// countingReader counts the bytes that were read.
+type countingReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += n
+	return n, err
+}
+
 func TestBodyWithAnotherEnd(t *testing.T) {
 	in := newInput(reading{r: strings.NewReader("abcdeuse\r\n")})
-	_, ok, err := in.body(3)
+	_, ok, err := in.body(3, roomy)
 	require.NoError(t, err)
 	require.False(t, ok)
 	awaitLine(t, in, "use")
-	_, _, err = in.body(3)
+	_, _, err = in.body(3, roomy)
 	require.ErrorIs(t, err, io.EOF)
 }
 
@@ -131,7 +166,7 @@ func FuzzInput(f *testing.F) {
 			case state == whole && len(line) > maxLine-2:
 				t.Fatalf("a line of %d bytes", len(line))
 			case state == whole && len(line)%3 == 1:
-				_, _, err = in.body(len(line))
+				_, _, err = in.body(len(line), roomy)
 			case state == whole && len(line)%3 == 2:
 				err = in.skip(int64(len(line)))
 			case state == partial:

@@ -1,9 +1,11 @@
 package beanstalk
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
+	"tarry/api"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -24,16 +26,15 @@ type run struct {
 // claim takes room for a body until unclaim. Without room it reports false, and
 // nothing is taken.
 func (c *conn) claim(size int) bool {
-	if c.server.bodies.Add(int64(size)) <= c.server.MaxBufferedBytes {
-		c.claimed += int64(size)
-		return true
+	if !c.share.Claim(int64(size)) {
+		return false
 	}
-	c.server.bodies.Add(-int64(size))
-	return false
+	c.claimed += int64(size)
+	return true
 }
 
 func (c *conn) unclaim(size int64) {
-	c.server.bodies.Add(-size)
+	c.share.Release(size)
 	c.claimed -= size
 }
 
@@ -51,16 +52,21 @@ func (c *conn) put(cmd command) error {
 		c.producer = true
 		c.server.counts.producers.Add(1)
 	}
-	if !c.claim(size) {
-		return c.refusePut(size, outOfMemory)
-	}
 	if err := c.await(int64(size) + 2); err != nil {
 		return err
 	}
-	body, ok, err := c.in.body(size)
+	before := c.claimed
+	body, ok, err := c.in.body(size, c.claim)
 	switch {
+	case errors.Is(err, errNoRoom):
+		c.unclaim(c.claimed - before)
+		return c.refusePut(size-len(body), outOfMemory)
 	case err != nil:
 		return err
+	}
+	c.arrived()
+	c.unclaim(c.claimed - before - int64(size)) // the CRLF
+	switch {
 	case !ok:
 		c.unclaim(int64(size))
 		c.say(expectedCRLF)
@@ -82,17 +88,37 @@ func (c *conn) refusePut(size int, word string) error {
 	if err := c.in.skip(int64(size) + 2); err != nil {
 		return err
 	}
+	c.arrived()
 	c.say(word)
 	return nil
 }
 
-// await lets what was collected leave before a body that is not here yet.
+// await lets what was collected leave before a body that is not here yet, and gives
+// the client a time to send it in. It lasts until arrived.
 func (c *conn) await(size int64) error {
 	if int64(len(c.in.data())) >= size {
 		return nil
 	}
 	c.commit()
+	c.awaits = true
+	c.setReadDeadline(time.Now().Add(api.ReadTime(size)))
 	return c.flush()
+}
+
+func (c *conn) arrived() {
+	if c.awaits {
+		c.awaits = false
+		c.setReadDeadline(time.Time{})
+	}
+}
+
+// setReadDeadline does not take back the one by which Shutdown ends reading: that
+// begins with the end of the server's context.
+func (c *conn) setReadDeadline(t time.Time) {
+	c.net.SetReadDeadline(t)
+	if c.server.ctx.Err() != nil {
+		c.net.SetReadDeadline(longAgo)
+	}
 }
 
 func (c *conn) add(cmd command, body []byte) {

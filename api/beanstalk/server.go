@@ -35,7 +35,8 @@ type Options struct {
 	// OUT_OF_MEMORY and closed. 0 means no bound.
 	MaxConnections int
 	// MaxBufferedBytes bounds the bodies of puts held in memory at one time, over
-	// all connections; more are answered OUT_OF_MEMORY. 0 means 256 MiB.
+	// all connections; those of one client address may have half of it. More are
+	// answered OUT_OF_MEMORY. 0 means 256 MiB.
 	MaxBufferedBytes int64
 	// Registry takes the server's metrics; nil: they are not published.
 	Registry prometheus.Registerer
@@ -52,7 +53,7 @@ type Server struct {
 	tubes    *tubes
 	counts   counts
 	failures failures
-	bodies   atomic.Int64 // bytes of puts that are being taken in
+	bodies   *api.Budget // of bytes of puts that are being taken in
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -85,7 +86,7 @@ func New(o Options) *Server {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	s := &Server{
-		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(),
+		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: api.NewBudget(o.MaxBufferedBytes),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

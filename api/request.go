@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"runtime"
-	"slices"
-	"sync/atomic"
+	"time"
 
 	"tarry/job"
 )
@@ -21,12 +21,6 @@ const (
 	// (\u0001), so that every body within the limit can be sent as JSON.
 	jsonRoom = 6
 )
-
-// intake bounds the memory that requests take while they are worked on.
-type intake struct {
-	limit int64
-	held  atomic.Int64
-}
 
 // largeRequest is when a request's text takes milliseconds to decode.
 const largeRequest = 64 << 10
@@ -51,21 +45,6 @@ func (t turns) take(ctx context.Context) error {
 
 func (t turns) end() { <-t }
 
-// claim takes n bytes of the budget, or nothing and reports false.
-func (in *intake) claim(n int64) bool {
-	if in.held.Add(n) <= in.limit {
-		return true
-	}
-	in.held.Add(-n)
-	return false
-}
-
-func (in *intake) release(n int64) {
-	if n != 0 {
-		in.held.Add(-n)
-	}
-}
-
 func (s *server) maxJobRequest() int64 { return jsonRoom*int64(s.MaxBodyBytes) + maxSmallRequest }
 
 // read reads the whole request, at most limit bytes. What it returns is valid
@@ -77,21 +56,21 @@ func (x *exchange) read(limit int64) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	if x.r.ContentLength != 0 { // else the server watches the connection already
-		allowRead(x.w, x.s.Timeout)
-	}
 	x.in = buffers.Get().(*buffer)
 	b := x.in.b[:0]
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)
-	// One byte more than announced, so that the end is seen without growing.
-	room := max(x.r.ContentLength, 511) + 1
+	started := time.Now()
 	for {
+		room := NextRoom(int64(len(b)), x.r.ContentLength)
 		if err := x.claim(room); err != nil {
 			return nil, err
 		}
-		b = slices.Grow(b, int(room))
+		b = grown(b, int(room))
 		x.in.b = b
 		end := len(b) + int(room)
+		if x.r.ContentLength != 0 { // else the server watches the connection already
+			allowRead(x.w, started, min(ReadTime(int64(end)), x.s.Timeout))
+		}
 		for len(b) < end {
 			n, err := src.Read(b[len(b):end])
 			b = b[:len(b)+n]
@@ -99,27 +78,60 @@ func (x *exchange) read(limit int64) ([]byte, error) {
 				return b, nil
 			}
 			if err != nil {
-				return nil, readError(err, limit)
+				return nil, x.readError(err, limit)
 			}
 		}
-		room = int64(len(b))
 	}
 }
 
+// firstRoom is what a client gets for a request that it has only announced. Those of
+// as many connections as a node has by default fit the budget.
+const firstRoom = 4 << 10
+
+// NextRoom is how many bytes more to make room for when so many of a request have
+// arrived: as many again, or three times as many towards a size that was announced
+// (negative: none was). So what a client merely announces costs next to nothing. One
+// byte behind that size is room for the end to show.
+func NextRoom(arrived, announced int64) int64 {
+	if announced < arrived {
+		return max(arrived, firstRoom)
+	}
+	return min(max(3*arrived, firstRoom), announced-arrived+1)
+}
+
+// grown gives b room for n bytes more, and no more than that.
+func grown(b []byte, n int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	return append(make([]byte, 0, len(b)+n), b...)
+}
+
 func (x *exchange) claim(n int64) error {
-	if !x.s.intake.claim(n) {
-		return job.Errorf(job.CodeOverloaded, "this node holds as many bytes of requests as it may (%d); try again soon, or another node", x.s.intake.limit)
+	if x.share == (Share{}) {
+		x.share = x.s.buffered.Of(AddressOf(x.r.RemoteAddr))
+	}
+	if !x.share.Claim(n) {
+		return job.Errorf(job.CodeOverloaded, "this node holds as many bytes of requests as it may, %d, of which one address may have half; try again soon, or another node", x.s.buffered.limit)
 	}
 	x.claimed += n
 	return nil
 }
 
-func readError(err error, limit int64) error {
+func (x *exchange) unclaim(n int64) {
+	x.share.Release(n)
+	x.claimed -= n
+}
+
+func (x *exchange) readError(err error, limit int64) error {
 	var tooMany *http.MaxBytesError
-	if errors.As(err, &tooMany) {
+	switch {
+	case errors.As(err, &tooMany):
 		return tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return job.Errorf(codeTooSlow, "the request did not arrive in time; it may take %v, a second more for each %d bytes, and %v at most", readGrace, slowestRead, x.s.Timeout)
 	}
-	return job.Errorf(job.CodeInvalid, "the request broke off before its end: %w", err)
+	return job.Errorf(job.CodeInvalid, "the request broke off before its end")
 }
 
 func tooLarge(limit int64) error {

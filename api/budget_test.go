@@ -1,0 +1,108 @@
+package api
+
+import (
+	"io"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+func TestOneAddressGetsHalfOfABudget(t *testing.T) {
+	b := NewBudget(100)
+	hostile, other := b.Of(netip.MustParseAddr("192.0.2.1")), b.Of(netip.MustParseAddr("192.0.2.2"))
+	require.True(t, hostile.Claim(50))
+	require.False(t, hostile.Claim(1))
+	require.False(t, b.Of(netip.MustParseAddr("::ffff:192.0.2.1")).Claim(1), "the same address, as IPv6 writes it")
+	require.True(t, other.Claim(50), "there is as much for others")
+	require.False(t, b.Of(netip.Addr{}).Claim(1), "the whole is bounded too")
+	require.Equal(t, int64(100), b.Held(), "a claim that failed took nothing")
+	hostile.Release(50)
+	require.True(t, hostile.Claim(50))
+	hostile.Release(50)
+	other.Release(50)
+	require.Zero(t, b.Held())
+	require.True(t, b.Of(netip.Addr{}).Claim(100), "without an address there is no share")
+
+	b = NewBudget(100)
+	require.True(t, b.Of(netip.MustParseAddr("2001:db8::1")).Claim(50))
+	require.False(t, b.Of(netip.MustParseAddr("2001:db8::ffff:1")).Claim(1), "whoever has a /64 has all of its addresses")
+	require.True(t, b.Of(netip.MustParseAddr("2001:db8:0:1::1")).Claim(50))
+}
+
+// Connections that announce requests of 32 MiB, and send a few bytes of them, keep
+// nobody else out: their address does not, either.
+func TestAnAnnouncedRequestCostsNothing(t *testing.T) {
+	r := newRig(t)
+	var work sync.WaitGroup
+	defer work.Wait()
+	var ends []io.Closer
+	for range 51 {
+		body, client := io.Pipe()
+		ends = append(ends, client)
+		q := httptest.NewRequest("POST", "/v1/jobs/batch", body)
+		q.ContentLength = maxBatchRequest
+		work.Go(func() { r.handler.ServeHTTP(httptest.NewRecorder(), q) })
+		_, err := io.WriteString(client, `{"jobs":[`) // returns once the server has read it
+		require.NoError(t, err)
+	}
+	r.ok("/v1/jobs", `{"topic":"t","body":""}`)
+	r.ok("/v1/reserve", `{"topics":["t"]}`)
+	for _, c := range ends {
+		require.NoError(t, c.Close())
+	}
+}
+
+// Room is made for a request as it arrives, at most four times as much.
+func TestRoomFollowsWhatHasArrived(t *testing.T) {
+	for _, announced := range []int64{-1, 0, 1, 100, 4096, 1 << 20, 32 << 20} {
+		size := max(announced, 1<<20)
+		steps := 0
+		for arrived := int64(0); arrived < size; steps++ {
+			room := NextRoom(arrived, announced)
+			require.Positive(t, room)
+			require.LessOrEqual(t, arrived+room, max(4*arrived, arrived+firstRoom))
+			if announced >= arrived {
+				require.LessOrEqual(t, arrived+room, announced+1)
+			}
+			arrived += room
+		}
+		require.Less(t, steps, 16, "each byte is copied few times")
+	}
+}
+
+func TestReadTimeGrowsWithTheRequest(t *testing.T) {
+	require.Equal(t, 5*time.Second, ReadTime(0))
+	require.Equal(t, 6*time.Second, ReadTime(16<<10))
+}
+
+// What one address holds is refused to it, and to nobody else.
+func TestAnotherAddressIsServed(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.MaxBufferedBytes = 20_000 })
+	from := func(address string) *httptest.ResponseRecorder {
+		q := httptest.NewRequest("POST", "/v1/jobs", strings.NewReader(`{"topic":"t","body":""}`))
+		q.RemoteAddr = address + ":1234"
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, q)
+		return w
+	}
+	var work sync.WaitGroup
+	body, client := io.Pipe()
+	q := httptest.NewRequest("POST", "/v1/jobs/batch", body)
+	q.RemoteAddr = "192.0.2.9:1"
+	q.ContentLength = 9_990
+	work.Go(func() { r.handler.ServeHTTP(httptest.NewRecorder(), q) })
+	_, err := io.WriteString(client, strings.Repeat(" ", 9_900))
+	require.NoError(t, err)
+	refused(t, from("192.0.2.9"), 429, job.CodeOverloaded, "one address")
+	require.Equal(t, 201, from("192.0.2.8").Code)
+	require.NoError(t, client.Close())
+	work.Wait()
+	require.Equal(t, 201, from("192.0.2.9").Code, "what was held is given back")
+}
