@@ -1,16 +1,41 @@
 package api
 
 import (
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// LimitConnections bounds the connections that l has open at one time. One too
+// ConnectionLimit counts the connections that are open at one time, of one
+// listener or of several.
+type ConnectionLimit struct {
+	limit int64
+	open  atomic.Int64
+}
+
+// NewConnectionLimit allows so many connections.
+func NewConnectionLimit(n int) *ConnectionLimit { return &ConnectionLimit{limit: int64(n)} }
+
+func (l *ConnectionLimit) enter() bool {
+	if l.open.Add(1) <= l.limit {
+		return true
+	}
+	l.open.Add(-1)
+	return false
+}
+
+func (l *ConnectionLimit) leave() { l.open.Add(-1) }
+
+// LimitConnections bounds the connections that l has open at one time, and with
+// shared, unless it is nil, those that all listeners have that share it. One too
 // many is sent the refusal, as far as it takes it at once, and closed.
-func LimitConnections(l net.Listener, limit int, refusal string) net.Listener {
-	return &limitedListener{Listener: l, limit: int64(limit), refusal: []byte(refusal)}
+func LimitConnections(l net.Listener, limit int, shared *ConnectionLimit, refusal string) net.Listener {
+	if shared == nil {
+		shared = NewConnectionLimit(math.MaxInt)
+	}
+	return &limitedListener{Listener: l, own: NewConnectionLimit(limit), shared: shared, refusal: []byte(refusal)}
 }
 
 // RefusedConnection is the HTTP answer to a connection too many.
@@ -19,8 +44,8 @@ const RefusedConnection = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: appli
 
 type limitedListener struct {
 	net.Listener
-	limit   int64
-	open    atomic.Int64
+	own     *ConnectionLimit
+	shared  *ConnectionLimit
 	refusal []byte
 }
 
@@ -34,10 +59,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.open.Add(1) <= l.limit {
-			return &countedConn{Conn: c, open: &l.open}, nil
+		if l.own.enter() {
+			if l.shared.enter() {
+				return &countedConn{Conn: c, of: l}, nil
+			}
+			l.own.leave()
 		}
-		l.open.Add(-1)
 		// A client that misses the refusal sees its connection closed, which
 		// also means that nothing was done.
 		c.SetDeadline(time.Now().Add(refusalTime))
@@ -49,11 +76,15 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // countedConn leaves its place once, however often it is closed.
 type countedConn struct {
 	net.Conn
-	open   *atomic.Int64
+	of     *limitedListener
 	closed sync.Once
 }
 
 func (c *countedConn) Close() error {
-	c.closed.Do(func() { c.open.Add(-1) })
-	return c.Conn.Close()
+	err := c.Conn.Close() // first: the place stands for a file descriptor
+	c.closed.Do(func() {
+		c.of.own.leave()
+		c.of.shared.leave()
+	})
+	return err
 }

@@ -13,7 +13,7 @@ import (
 func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := LimitConnections(real, 2, RefusedConnection)
+	l := LimitConnections(real, 2, nil, RefusedConnection)
 	accepted := make(chan net.Conn, 10)
 	done := make(chan struct{})
 	go func() {
@@ -53,4 +53,34 @@ func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
 	third.Close()
 	require.NoError(t, l.Close())
 	<-done
+}
+
+func TestListenersShareALimit(t *testing.T) {
+	shared := NewConnectionLimit(1)
+	open := func() (net.Listener, net.Conn) {
+		real, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { real.Close() })
+		c, err := net.Dial("tcp", real.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return LimitConnections(real, 5, shared, RefusedConnection), c
+	}
+	one, _ := open()
+	other, refused := open()
+	held, err := one.Accept()
+	require.NoError(t, err)
+	next := make(chan net.Conn, 1)
+	go func() {
+		c, _ := other.Accept()
+		next <- c
+	}()
+	answer, err := http.ReadResponse(bufio.NewReader(refused), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+	require.NoError(t, held.Close())
+	c, err := net.Dial("tcp", other.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NotNil(t, <-next)
 }

@@ -36,6 +36,7 @@ type Config struct {
 	// HoldVersion keeps the cluster version from being raised while this node is a
 	// member, so that all nodes can go back to the release before.
 	HoldVersion bool
+	OpenFiles   OpenFiles
 
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
@@ -60,6 +61,13 @@ type Config struct {
 	timing      Timing
 	membership  membership.Timing
 	files       files
+}
+
+// OpenFiles bounds the file descriptors that the parts of a node take; zero values
+// are the defaults.
+type OpenFiles struct {
+	Tables int // of the state that are open at one time; 0: 1000
+	Peers  int // connections of each kind that others made to the cluster port; 0: 1024
 }
 
 // files says how a shard keeps what it keeps; zero values are the defaults.

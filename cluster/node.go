@@ -78,7 +78,7 @@ func (n *Node) start() (err error) {
 	serverID := n.data.id.serverID()
 	if n.Shard, err = openShard(shardConfig{
 		Timing: cmp.Or(n.cfg.timing, DefaultTiming()), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
-		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes,
+		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes, Tables: n.cfg.OpenFiles.Tables,
 		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
 		Fatal:          func(err error) { n.cfg.Fatal(n.whenFull(err)) },
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
@@ -104,7 +104,7 @@ func (n *Node) listen() error {
 		return fmt.Errorf("cluster address: %w", err)
 	}
 	if n.mux, err = transport.Listen(transport.Options{
-		Bind: n.cfg.ClusterAddr, Advertise: advertised, ClusterID: n.clusterID, Logger: n.log,
+		Bind: n.cfg.ClusterAddr, Advertise: advertised, ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
 	}); err != nil {
 		return fmt.Errorf("listen for other nodes: %w", err)
 	}

@@ -32,6 +32,7 @@ type shardConfig struct {
 	NodeID   string
 	Dir      string
 	Cache    int64
+	Tables   int // open at one time
 	Logger   *slog.Logger
 	Registry prometheus.Registerer
 	Fatal    func(error)
@@ -151,7 +152,7 @@ func (s *Shard) openStores() (err error) {
 		return fmt.Errorf("open the Raft log: %w", err)
 	}
 	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
-		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OnFatal: s.fatal, Point: hook.Point,
+		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OpenTables: s.cfg.Tables, OnFatal: s.fatal, Point: hook.Point,
 		FS: s.cfg.files.state, MemTableBytes: s.cfg.files.memTableBytes,
 	}); err != nil {
 		return fmt.Errorf("open the state machine: %w", err)

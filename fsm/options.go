@@ -20,6 +20,7 @@ type Options struct {
 	// MemTableBytes is the size of one memtable, of which up to four exist
 	// while flushes are behind; 0: 32 MiB.
 	MemTableBytes uint64
+	OpenTables    int           // tables that are open at one time; 0: 1000
 	Logger        pebble.Logger // nil: silent
 	// OnFatal hears of a failure in the background, such as a flush that could
 	// not write. The owner must end the process: what Apply accepts from then
@@ -101,6 +102,7 @@ func (o Options) pebble() *pebble.Options {
 		FormatMajorVersion:          storeFormat,
 		MemTableSize:                o.MemTableBytes,
 		MemTableStopWritesThreshold: memTables,
+		MaxOpenFiles:                o.OpenTables,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       24,
 		LBaseMaxBytes:               64 << 20,

@@ -118,7 +118,7 @@ func (s *Stream) Close() error {
 // the live store.
 func inspect(dir string, o Options, look func(*pebble.DB) error) (Applied, error) {
 	db, err := pebble.Open(dir, &pebble.Options{
-		FS: o.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20,
+		FS: o.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
 		Logger:        storeLogger{o.Logger, o.OnFatal},
 		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}},
 	})

@@ -31,7 +31,7 @@ func newClient(a Allow) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext: a.dial, TLSHandshakeTimeout: 10 * time.Second,
-			MaxIdleConns: maxPosts, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
+			MaxIdleConns: MaxPosts, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
 			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxPosts bounds the posts that are under way. With one job more of each topic
+	// MaxPosts bounds the posts that are under way. With one job more of each topic
 	// that has a target (job.MaxPushTargets), so many are held in memory at most.
-	maxPosts = 256
+	MaxPosts = 256
 
 	// settingsPause is how often it is looked whether settings have changed, and
 	// how long a trouble is left alone.
@@ -56,7 +56,7 @@ func New(o Options) *Pusher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: make(chan struct{}, maxPosts), metrics: newMetrics()}
+	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: make(chan struct{}, MaxPosts), metrics: newMetrics()}
 }
 
 // Run pushes until ctx ends; it is for the leader. It blocks, and returns when

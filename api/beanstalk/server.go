@@ -34,6 +34,9 @@ type Options struct {
 	// MaxConnections bounds the connections at one time; one too many is told
 	// OUT_OF_MEMORY and closed. 0 means no bound.
 	MaxConnections int
+	// AllConnections also bounds them, together with those of other ports; nil: no
+	// bound.
+	AllConnections *api.ConnectionLimit
 	// MaxBufferedBytes bounds the bodies of puts held in memory at one time, over
 	// all connections; those of one client address may have half of it. More are
 	// answered OUT_OF_MEMORY. 0 means 256 MiB.
@@ -108,7 +111,7 @@ const acceptPause = 50 * time.Millisecond
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	if s.MaxConnections > 0 {
-		l = api.LimitConnections(l, s.MaxConnections, outOfMemory+"\r\n")
+		l = api.LimitConnections(l, s.MaxConnections, s.AllConnections, outOfMemory+"\r\n")
 	}
 	if !s.addListener(l) {
 		return ErrClosed

@@ -94,7 +94,7 @@ func Listen(o Options) (*Mux, error) {
 	}
 	m := &Mux{
 		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
-		slots: make(chan struct{}, maxHandshakes), done: make(chan struct{}),
+		slots: make(chan struct{}, min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
 		conns: make(map[net.Conn]struct{}), raft: make(map[uint32]*listener),
 	}
 	m.rpc = newListener(m)
@@ -175,7 +175,7 @@ func (m *Mux) accept() {
 		select {
 		case m.slots <- struct{}{}:
 		default:
-			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", maxHandshakes, "closed", c.RemoteAddr())
+			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", cap(m.slots), "closed", c.RemoteAddr())
 			c.Close()
 			continue
 		}

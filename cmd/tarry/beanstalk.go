@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tarry/api"
 	"tarry/api/beanstalk"
 	"tarry/cluster"
 	"tarry/job"
@@ -25,6 +26,7 @@ type beanstalkPort struct {
 	addr     string // host:port or unix:path; empty: the protocol is switched off
 	maxJob   int
 	maxConns int
+	allConns *api.ConnectionLimit // of this port and others
 	server   *beanstalk.Server
 	log      *slog.Logger
 	failed   chan error // why it stopped by itself
@@ -39,9 +41,9 @@ type beanstalkPort struct {
 
 // checkBeanstalk looks whether the port can be had, so that one in use is told
 // before anything is started. It is free again until the node can serve.
-func checkBeanstalk(cfg *serverConfig) (*beanstalkPort, error) {
+func checkBeanstalk(cfg *serverConfig, all *api.ConnectionLimit) (*beanstalkPort, error) {
 	p := &beanstalkPort{
-		addr: cfg.beanstalkAddr(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections,
+		addr: cfg.beanstalkAddr(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, allConns: all,
 		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
 	}
 	if p.addr == "" {
@@ -77,7 +79,7 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	}
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
-		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns,
+		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
 		Registry: node.Metrics(),
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})

@@ -101,7 +101,7 @@ func TestBeanstalkdClientsConnectByASocketFile(t *testing.T) {
 	require.Equal(t, "INSERTED 1", say(t, c, "put 0 0 10 1\r\nx\r\n"))
 	require.Equal(t, "RESERVED 1 1", say(t, c, "reserve\r\n"))
 
-	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + path})
+	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + path}, nil)
 	require.ErrorContains(t, err, "in use", "another node cannot take it")
 	stop()
 	require.NoFileExists(t, path)
@@ -111,10 +111,10 @@ func TestASocketFileThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
-	_, err := checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + file})
+	_, err := checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + file}, nil)
 	require.ErrorContains(t, err, "is not a socket")
 	require.FileExists(t, file)
-	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")})
+	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")}, nil)
 	require.ErrorContains(t, err, "--beanstalk-addr")
 	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
 		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv, io.Discard)

@@ -84,7 +84,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 		c.PushAllow, err = push.ParseAllow(text)
 		return err
 	})
-	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; the limit on open files is another bound")
+	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; lowered at the start to what the limit on open files leaves for them")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
 	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", membership.DefaultMaxClockOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
 	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")

@@ -96,7 +96,7 @@ func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
 		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv, io.Discard)
 		require.NoError(t, err)
 		require.Empty(t, c.beanstalkAddr())
-		port, err := checkBeanstalk(c)
+		port, err := checkBeanstalk(c, nil)
 		require.NoError(t, err)
 		require.Equal(t, "off", port.String())
 		port.close()

@@ -56,12 +56,17 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := newLogger(cfg, stderr)
+	files, err := cfg.openFiles(log)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", cfg.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("listen for clients (--http-addr): %w", err)
 	}
 	defer listener.Close()
-	tubes, err := checkBeanstalk(cfg)
+	connections := api.NewConnectionLimit(files.clients)
+	tubes, err := checkBeanstalk(cfg, connections)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
+		CacheBytes: cfg.CacheBytes, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
 		Lead: func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n) },
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
@@ -96,6 +101,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		log.Info("stopped")
 	}()
 	node.Metrics().MustRegister(pusher)
+	listener = api.LimitConnections(listener, cfg.MaxConnections, connections, api.RefusedConnection)
 	return serveClients(ctx, cfg, node, listener, tubes, log)
 }
 
@@ -116,7 +122,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(api.LimitConnections(listener, cfg.MaxConnections, api.RefusedConnection))
+		failed <- server.Serve(listener)
 	}()
 	tubes.serve(node, draining.Load, log)
 	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", version, "data", cfg.DataDir)
