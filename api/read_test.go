@@ -20,5 +20,5 @@ func TestPagesCountAsBytesInUse(t *testing.T) {
 		require.Equal(t, 200, w.Code, w.Body)
 	}
 	r.ok("/v1/jobs", `{"topic":"d","body":1}`)
-	refused(t, r.do("GET", "/v1/topics", ""), 429, job.CodeOverloaded, "2000")
+	refused(t, r.do("GET", "/v1/topics", ""), 429, job.CodeOverloaded, "4000")
 }
