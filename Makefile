@@ -13,7 +13,7 @@ GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VER
 RACE = ./api/... ./bench/... ./chaos/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./push/... \
   ./schedule/... ./timer/...
 
-.PHONY: help build image test fuzz check chaos chaos-short cluster cluster-down hello bench pair proto clean
+.PHONY: help build image test fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,12 +33,16 @@ test: ## run all tests, the integration tests with real processes last
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
-check: ## gofmt, go vet, staticcheck, and the race detector where it matters
+check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vulncheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go tool staticcheck ./...
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
+	.ci/vulncheck
+
+vulncheck: ## govulncheck: known vulnerabilities in what the code uses (VULNDB= names another database, VULNCHECK=required fails without one)
+	.ci/vulncheck
 
 chaos: ## break a cluster for ten minutes in every way this machine can, and judge it (as root for all faults; SEED=)
 	go run ./chaos --duration 10m --seed $(SEED)
