@@ -52,15 +52,16 @@ type Config struct {
 	// process should end.
 	Left func()
 
-	// For tests: the clock, the free and total bytes of the disk, a log that stands before
-	// the real one, other times than the default ones, how often members are looked
-	// at, and the sizes of files.
-	wall        func() time.Time
-	measureDisk func(dir string) (free, total uint64, err error)
-	wrapLog     func(raft.LogStore) raft.LogStore
-	timing      Timing
-	membership  membership.Timing
-	files       files
+	// For tests: the clock, the free and total bytes of the disk, a log and a transport
+	// that stand before the real ones, other times than the default ones, how often
+	// members are looked at, and the sizes of files.
+	wall          func() time.Time
+	measureDisk   func(dir string) (free, total uint64, err error)
+	wrapLog       func(raft.LogStore) raft.LogStore
+	wrapTransport func(raft.Transport) raft.Transport
+	timing        Timing
+	membership    membership.Timing
+	files         files
 }
 
 // OpenFiles bounds the file descriptors that the parts of a node take; zero values

@@ -51,7 +51,7 @@ func (s *Shard) startLeading() (stop func()) {
 	work.Go(func() {
 		said := ""
 		for ctx.Err() == nil {
-			err := s.establish(ctx)
+			number, err := s.establish(ctx)
 			if stuck := s.transfers.saw(err, time.Now()); stuck != nil {
 				s.fatal(stuck)
 			}
@@ -63,7 +63,7 @@ func (s *Shard) startLeading() (stop func()) {
 				pause(ctx, time.Second, nil)
 				continue
 			}
-			s.lead(ctx)
+			s.lead(ctx, number)
 		}
 	})
 	return func() {
@@ -79,28 +79,29 @@ func (s *Shard) startLeading() (stop func()) {
 // establish waits until everything that earlier leaders committed is applied.
 // Only then may counts and reads be trusted. Meanwhile it asks the voters whether
 // this node's clock is right, and waits for their answer too, unless the clock is
-// that of the last entry: then it takes the queue's time nowhere.
-func (s *Shard) establish(ctx context.Context) error {
+// that of the last entry: then it takes the queue's time nowhere. It returns the
+// term in which all this is true.
+func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	real := time.Now()
 	s.clock.begin(real, sinceEpoch(s.cfg.Wall()))
 	asked := make(chan error, 1)
 	s.work.Go(func() { asked <- s.cfg.ConfirmClock(ctx) })
-	if err := s.barrier(ctx); err != nil {
-		return err
+	if term, err = s.barrier(ctx); err != nil {
+		return 0, err
 	}
 	if s.clockGoesOn() {
 		select {
 		case err := <-asked:
-			return err
+			return term, err
 		default:
-			return nil
+			return term, nil
 		}
 	}
 	select {
 	case err := <-asked:
-		return err
+		return term, err
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
@@ -111,27 +112,32 @@ func (s *Shard) clockGoesOn() bool {
 	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
 }
 
-func (s *Shard) barrier(ctx context.Context) error {
+// barrier returns the term in which it was applied.
+func (s *Shard) barrier(ctx context.Context) (term uint64, err error) {
+	term = s.raft.CurrentTerm()
 	done := make(chan error, 1)
 	f := s.raft.Barrier(barrierTimeout)
 	go func() { done <- f.Error() }() // ends with the barrier, at the latest when Raft stops
 	select {
 	case err := <-done:
-		return err
+		if err == nil && s.raft.CurrentTerm() != term {
+			err = errors.New("the term changed meanwhile")
+		}
+		return term, err
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
-// lead does the leader's work until ctx ends.
-func (s *Shard) lead(ctx context.Context) {
+// lead does the leader's work of a term until ctx ends.
+func (s *Shard) lead(ctx context.Context, number uint64) {
 	d := dispatch.New(
 		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
 		maxWaiters,
 		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, s.cfg.Wall()) },
 	)
 	// The hook first, then what was there before: no update can be missed.
-	t := &term{dispatcher: d}
+	t := &term{number: number, ctx: ctx, dispatcher: d}
 	s.term.Store(t)
 	// It is gone already, unless leadership was lost just before it came.
 	defer s.term.CompareAndSwap(t, nil)

@@ -12,7 +12,7 @@ func TestLeadershipThatIsLostBeforeItIsEstablishedLeavesNothing(t *testing.T) {
 	f := c.follower()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f.Shard.lead(ctx)
+	f.Shard.lead(ctx, 1)
 	require.Nil(t, f.dispatcher(), "it does not lead")
 	do(t, f, add("a", "t", 0))
 }

@@ -85,10 +85,11 @@ func (n *Node) start() (err error) {
 		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
 		GaveWay: func() uint64 { return n.members.GaveWay() },
 		Wall:    n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
-		ConfirmClock: func(ctx context.Context) error { return n.members.ConfirmClock(ctx) },
-		ClockWentOff: func() { n.members.ConditionChanged() },
-		ClockOffsets: func() map[string]time.Duration { return n.members.ClockOffsets() },
-		wrapLog:      n.cfg.wrapLog, files: n.cfg.files,
+		ConfirmClock:  func(ctx context.Context) error { return n.members.ConfirmClock(ctx) },
+		ClockWentOff:  func() { n.members.ConditionChanged() },
+		ClockOffsets:  func() map[string]time.Duration { return n.members.ClockOffsets() },
+		ConfirmLeader: func(ctx context.Context) (uint64, error) { return n.members.ConfirmLeader(ctx) },
+		wrapLog:       n.cfg.wrapLog, files: n.cfg.files,
 	}); err != nil {
 		return err
 	}
@@ -149,7 +150,11 @@ func (n *Node) joinUp(serverID string) error {
 		Stream: watchedLayer{n.members.Gate(n.mux.Raft(0)), n.Shard.lineBroke}, MaxPool: 4, Timeout: transport.RaftTimeout,
 		ServerAddressProvider: n.members, Logger: newRaftLogger(n.log),
 	})
-	if err := n.Shard.start(n.members.Witness(n.trans)); err != nil {
+	trans := n.members.Witness(n.trans)
+	if n.cfg.wrapTransport != nil {
+		trans = n.cfg.wrapTransport(trans)
+	}
+	if err := n.Shard.start(trans); err != nil {
 		return err
 	}
 	n.raftRuns.Store(true)

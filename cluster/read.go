@@ -200,17 +200,30 @@ func (s *Shard) readFromLeader(ctx context.Context, r *noderpc.ReadRequest) (ans
 // readAsLeader answers on this node if it is the established leader and a
 // majority still follows it.
 func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
-	if s.dispatcher() == nil {
+	established := s.term.Load()
+	if established == nil {
 		return answer{}, errRetry // what earlier leaders acknowledged may not be applied yet
 	}
 	committed := s.raft.CommitIndex()
-	if err := s.leadership.confirm(ctx); err != nil {
+	if term, err := s.leadership.confirm(ctx); err != nil || term != established.number {
 		return answer{}, errRetry
 	}
 	if err := s.progress.reach(ctx, committed); err != nil {
 		return answer{}, errRetry
 	}
 	return s.look(r)
+}
+
+// confirmLeadership asks a majority whether this node leads still. A leader that
+// reaches none within its lease steps down, so nothing longer is worth waiting for.
+func (s *Shard) confirmLeadership() (term uint64, err error) {
+	established := s.term.Load()
+	if established == nil {
+		return 0, errRetry
+	}
+	ctx, cancel := context.WithTimeout(established.ctx, s.cfg.Lease)
+	defer cancel()
+	return s.cfg.ConfirmLeader(ctx)
 }
 
 func encodeAnswer(a answer) (*noderpc.ReadResponse, error) {
@@ -285,7 +298,7 @@ func decodeAnswer(resp *noderpc.ReadResponse) (a answer, err error) {
 // under way share the next one: one that began before a read did must not serve
 // it. One goroutine asks, so one question at a time is under way.
 type confirmations struct {
-	ask func() error
+	ask func() (term uint64, err error)
 
 	mu   sync.Mutex
 	next *confirmation // collects readers; nil while none wait
@@ -294,15 +307,17 @@ type confirmations struct {
 
 type confirmation struct {
 	done chan struct{}
+	term uint64
 	err  error
 }
 
-func newConfirmations(ask func() error) *confirmations {
+func newConfirmations(ask func() (uint64, error)) *confirmations {
 	return &confirmations{ask: ask, wake: make(chan struct{}, 1)}
 }
 
-// confirm takes part in the next question and blocks for its answer or ctx.
-func (c *confirmations) confirm(ctx context.Context) error {
+// confirm takes part in the next question and blocks for its answer, the term in
+// which this node leads, or for ctx.
+func (c *confirmations) confirm(ctx context.Context) (uint64, error) {
 	c.mu.Lock()
 	if c.next == nil {
 		c.next = &confirmation{done: make(chan struct{})}
@@ -315,9 +330,9 @@ func (c *confirmations) confirm(ctx context.Context) error {
 	}
 	select {
 	case <-mine.done:
-		return mine.err
+		return mine.term, mine.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
 }
 
@@ -334,7 +349,7 @@ func (c *confirmations) run(ctx context.Context) {
 		c.next = nil
 		c.mu.Unlock()
 		if mine != nil {
-			mine.err = c.ask()
+			mine.term, mine.err = c.ask()
 			close(mine.done)
 		}
 	}

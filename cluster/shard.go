@@ -55,6 +55,9 @@ type shardConfig struct {
 	// block. ClockOffsets is membership.Membership's.
 	ClockWentOff func()
 	ClockOffsets func() map[string]time.Duration
+	// ConfirmLeader reports in which term this node leads; see
+	// membership.Membership.
+	ConfirmLeader func(ctx context.Context) (term uint64, err error)
 	// Lead runs while this node is the established leader, until ctx ends.
 	Lead func(ctx context.Context)
 
@@ -109,6 +112,8 @@ type Shard struct {
 
 // term is what lives for one established leadership.
 type term struct {
+	number     uint64          // Raft's
+	ctx        context.Context // ends with the leadership
 	dispatcher *dispatch.Dispatcher
 }
 
@@ -128,7 +133,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.batcher = newBatcher(s.route, s.metrics.batch)
-	s.leadership = newConfirmations(func() error { return s.raft.VerifyLeader().Error() })
+	s.leadership = newConfirmations(s.confirmLeadership)
 	s.timer = timer.New(s)
 	s.schedules = timer.New(scheduler{s})
 	if err := s.openStores(); err != nil {

@@ -40,6 +40,7 @@ type Membership struct {
 	clocks      clockReadings
 	clocksMu    sync.Mutex
 	clocksSaid  string // what was logged of the clocks last
+	leaderAcks  leaderAcks
 	affiliation affiliation
 	promise     promise
 	foreign     atomic.Pointer[foreignError] // the last refusal, for Join to report

@@ -53,8 +53,12 @@ func (w *witness) RequestPreVote(id raft.ServerID, target raft.ServerAddress, ar
 func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	// A new leader begins with what it has of its predecessor's.
 	w.m.receipts.inherited(receipt{args.PrevLogTerm, args.PrevLogEntry}, w.m.cfg.ServerID)
+	request := w.m.leaderAcks.next()
 	err := w.NetworkTransport.AppendEntries(id, target, args, resp)
 	if err == nil {
+		if resp.Success && resp.Term == args.Term {
+			w.m.leaderAcks.succeeded(string(id), args.Term, request)
+		}
 		w.m.receipts.acknowledged(string(id), appended(args, resp))
 	}
 	return err

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+// heldAnswers is a transport whose answers stay in the receive buffer: they have
+// arrived, and their sender has not read them yet.
+type heldAnswers struct {
+	raft.Transport
+	raft.WithPreVote
+
+	mu       sync.Mutex
+	holding  bool
+	arrived  map[raft.ServerID]bool // has an answer in the buffer
+	released chan struct{}
+	ended    chan struct{}
+
+	calls    chan raft.RPC
+	over     chan struct{}
+	relaying sync.WaitGroup
+}
+
+func holdAnswers(t raft.Transport) *heldAnswers {
+	h := &heldAnswers{
+		Transport: t, WithPreVote: t.(raft.WithPreVote),
+		arrived: map[raft.ServerID]bool{}, released: make(chan struct{}), ended: make(chan struct{}),
+		calls: make(chan raft.RPC), over: make(chan struct{}),
+	}
+	h.relaying.Go(h.relay)
+	return h
+}
+
+func (h *heldAnswers) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holding = true
+}
+
+// has reports whether answers of n servers are in the buffer.
+func (h *heldAnswers) has(n int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.arrived) >= n
+}
+
+// Consumer gives what comes in, until answers are held.
+func (h *heldAnswers) Consumer() <-chan raft.RPC { return h.calls }
+
+// SetHeartbeatHandler likewise.
+func (h *heldAnswers) SetHeartbeatHandler(cb func(raft.RPC)) {
+	h.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		h.pass()
+		cb(rpc)
+	})
+}
+
+// Close implements raft.WithClose.
+func (h *heldAnswers) Close() error {
+	close(h.over)
+	h.relaying.Wait()
+	return h.Transport.(raft.WithClose).Close()
+}
+
+// pass blocks what comes in while the process stands still.
+func (h *heldAnswers) pass() {
+	h.mu.Lock()
+	holding := h.holding
+	h.mu.Unlock()
+	if holding {
+		<-h.ended
+	}
+}
+
+// relay feeds calls, until Close.
+func (h *heldAnswers) relay() {
+	for {
+		select {
+		case rpc := <-h.Transport.Consumer():
+			h.pass()
+			select {
+			case h.calls <- rpc:
+			case <-h.over:
+			}
+		case <-h.over:
+			return
+		}
+	}
+}
+
+// AppendEntries sends one request to each server once answers are held, and no
+// more.
+func (h *heldAnswers) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	h.mu.Lock()
+	stopped := h.holding && h.arrived[id]
+	h.mu.Unlock()
+	if stopped {
+		<-h.ended
+		return errors.New("the process stood still")
+	}
+	err := h.Transport.AppendEntries(id, target, args, resp)
+	h.mu.Lock()
+	holding := h.holding && err == nil && resp.Success
+	if holding {
+		h.arrived[id] = true
+	}
+	h.mu.Unlock()
+	if holding {
+		<-h.released
+	}
+	return err
+}
+
+func (h *heldAnswers) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// A leader stands still while answers to its heartbeats lie in its buffers. Another
+// is elected and acknowledges a write. The first goes on: the old answers must not
+// confirm that it leads.
+func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
+	var held *heldAnswers
+	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
+		if i != 2 {
+			return
+		}
+		cfg.timing = DefaultTiming()
+		cfg.timing.Heartbeat, cfg.timing.Election, cfg.timing.Lease = 20*time.Second, 20*time.Second, 20*time.Second // it does not know that it stood still
+		cfg.timing.HoldTime = 500 * time.Millisecond
+		cfg.wrapTransport = func(t raft.Transport) raft.Transport {
+			held = holdAnswers(t)
+			return held
+		}
+	})
+	release, end := sync.OnceFunc(func() { close(held.released) }), sync.OnceFunc(func() { close(held.ended) })
+	t.Cleanup(func() { release(); end() })
+	old := c.nodes[2]
+	c.eventually(func() bool {
+		_ = c.nodes[c.leader()].TransferLeadership(context.Background(), "n3")
+		return old.dispatcher() != nil
+	}, "n3 leads")
+	c.eventually(func() bool {
+		_, err := old.Job(context.Background(), "x", false)
+		return job.CodeOf(err) == job.CodeNotFound
+	}, "n3 answers reads")
+
+	held.hold()
+	c.eventually(func() bool { return held.has(2) }, "an answer of each follower is in the buffer")
+	var next *Node
+	c.eventually(func() bool {
+		for _, n := range c.nodes[:2] {
+			if n.dispatcher() != nil {
+				next = n
+			}
+		}
+		return next != nil
+	}, "another leads")
+	do(t, next, add("x", "t", time.Hour))
+	require.Equal(t, raft.Leader, old.raft.State(), "it does not know yet")
+
+	reads, began := make(chan error, 1000), 0
+	c.eventually(func() bool {
+		began++
+		go func() {
+			_, err := old.Job(context.Background(), "x", false)
+			reads <- err
+		}()
+		l := old.leadership
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.next != nil && len(l.wake) == 1 // who comes now waits for the next question
+	}, "a question for those who read is under way")
+	release()
+	for range began {
+		require.Equal(t, job.CodeNotApplied, job.CodeOf(<-reads), "an acknowledged write is not to be missed")
+	}
+
+	end()
+	c.eventually(func() bool {
+		j, err := old.Job(context.Background(), "x", false)
+		return err == nil && j.Id == "x"
+	}, "it finds the job once it knows who leads")
+}
