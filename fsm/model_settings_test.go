@@ -137,7 +137,7 @@ func (s *simulation) settingsOp() *jobpb.Op {
 	for range s.rng.IntN(3) {
 		switch s.rng.IntN(11) {
 		case 9:
-			op.Settings.LateFinish = jobpb.LateFinish(s.pick(0, 1, 1, 2))
+			op.Settings.LateFinish = jobpb.LateFinish(s.pick(0, 1, 1))
 		case 10:
 			op.Settings.RequireToken = true
 		case 8:
@@ -150,7 +150,7 @@ func (s *simulation) settingsOp() *jobpb.Op {
 			op.Settings.MaxAttempts = new(uint32(s.pick(0, 1, 2)))
 		case 6, 7:
 			op.Settings.ExpireMs = s.pick(-1, 1, 40, 300, 300, 5000)
-			op.Settings.Expiry = jobpb.Expiry(s.pick(0, 0, 1, 1, 1, 2))
+			op.Settings.Expiry = jobpb.Expiry(s.pick(0, 0, 1, 1, 1))
 		case 4:
 			op.Settings.SpreadMs = s.pick(-1, 1, 300, 300, 5000, 7*24*3600*1000+1)
 		case 5:

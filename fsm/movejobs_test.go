@@ -153,7 +153,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		"to itself":       {&jobpb.MoveJobs{Topic: "t", To: "t", Max: 1}, jobpb.Code_INVALID},
 		"nowhere":         {&jobpb.MoveJobs{Topic: "t", Max: 1}, jobpb.Code_INVALID},
 		"no max":          {&jobpb.MoveJobs{Topic: "t", To: "u"}, jobpb.Code_INVALID},
-		"unknown state":   {&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1, States: []jobpb.State{7}}, jobpb.Code_INVALID},
+		"ended state":     {&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1, States: []jobpb.State{6}}, jobpb.Code_INVALID},
 		"one topic more":  {&jobpb.MoveJobs{Topic: "t", To: "v", Max: 1}, jobpb.Code_TOO_MANY_TOPICS},
 		"one for one job": {&jobpb.MoveJobs{Ref: byID("a"), To: "v"}, jobpb.Code_TOO_MANY_TOPICS},
 		"no such job":     {&jobpb.MoveJobs{Ref: byID("z"), To: "u"}, jobpb.Code_NOT_FOUND},

@@ -42,7 +42,6 @@ func TestAddRefusesWhatIsOutOfRange(t *testing.T) {
 		{"longest id", good(func(a *jobpb.Add) { a.Id = strings.Repeat("x", 200) }), ""},
 		{"id too long", good(func(a *jobpb.Add) { a.Id = strings.Repeat("x", 201) }), "id has 201 bytes"},
 		{"body too large", good(func(a *jobpb.Add) { a.Body = make([]byte, job.HardMaxBodyBytes+1) }), "body has 4194305 bytes"},
-		{"unknown kind of body", good(func(a *jobpb.Add) { a.BodyKind = 2 }), "body_kind is 2"},
 		{"any priority", good(func(a *jobpb.Add) { a.Priority = 1<<32 - 1 }), ""},
 	}
 	for _, c := range cases {

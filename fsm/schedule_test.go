@@ -324,7 +324,6 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 		"missed_max is 0":  func(s *jobpb.Schedule) { s.Missed = jobpb.Missed_MISSED_ALL },
 		"missed_max is 1;": func(s *jobpb.Schedule) { s.MissedMax = 1 },
 		"missed_after is":  func(s *jobpb.Schedule) { s.MissedAfterMs = 0 },
-		"overlap is 7":     func(s *jobpb.Schedule) { s.Overlap = 7 },
 		"body has":         func(s *jobpb.Schedule) { s.Job.Body = make([]byte, job.MaxScheduleBodyBytes+1) },
 		"no id":            func(s *jobpb.Schedule) { s.Job.Id = "x" },
 		"ttr_ms":           func(s *jobpb.Schedule) { s.Job.TtrMs = 0 },

@@ -67,20 +67,19 @@ func CheckOps(run []byte, version uint32) (int, error) {
 	}
 }
 
-// CheckVersion is CheckOps for a run that was made here: it only looks for what is
-// newer than the cluster's version.
+// CheckVersion is CheckOps for a run that AppendOp made: it only looks for what is
+// unknown here or newer than the cluster's version.
 func CheckVersion(run []byte, version uint32) error {
-	for version < MaxVersion {
+	for {
 		op, rest, ok := cutOp(run)
 		if !ok {
-			break
+			return nil // the end
 		}
 		if err := opSchema.check(op, version); err != nil {
 			return err
 		}
 		run = rest
 	}
-	return nil
 }
 
 // HasAdd reports whether a run that AppendOp made holds an add, alone, composed
