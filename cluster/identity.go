@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tarry/cluster/diskspace"
 )
 
 // identityVersion is the version of the data directory's layout.
@@ -50,7 +52,7 @@ func openDataDir(path, nodeID string) (*dataDir, error) {
 	if err := makeDir(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o640)
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -62,11 +64,34 @@ func openDataDir(path, nodeID string) (*dataDir, error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	d := &dataDir{path: path, lock: lock}
-	if err := d.load(nodeID); err != nil {
+	err = d.load(nodeID)
+	if err == nil {
+		err = d.closeToOthers()
+	}
+	if err != nil {
 		lock.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+// closeToOthers takes away what others may do with the files of a directory that an
+// older release made. It leaves the directory itself as it is: it may be a mount
+// point, or hold more than a node's data. What is below a shard's directory cannot
+// be reached without it.
+func (d *dataDir) closeToOthers() error {
+	for _, name := range []string{"lock", filepath.Base(d.file()), diskspace.BallastFile, shardDir(0)} {
+		path := filepath.Join(d.path, name)
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			err = os.Chmod(path, info.Mode().Perm()&^0o077)
+		}
+		// A file system without modes has none to change.
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("close the data directory to other users: %w", err)
+		}
+	}
+	return nil
 }
 
 func (d *dataDir) file() string { return filepath.Join(d.path, "node.json") }
@@ -174,7 +199,7 @@ func makeDir(path string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(path, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return syncDir(above)
@@ -252,7 +277,7 @@ func ownerOf(dir string) (string, error) {
 }
 
 func writeOwner(dir, serverID string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return errors.Join(writeDurably(filepath.Join(dir, ownerFile), []byte(serverID+"\n")), syncDir(filepath.Dir(dir)))
@@ -261,7 +286,7 @@ func writeOwner(dir, serverID string) error {
 // writeDurably replaces a file, whole or not at all.
 func writeDurably(path string, data []byte) error {
 	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

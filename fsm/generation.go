@@ -78,7 +78,7 @@ func firstGeneration(fsys vfs.FS, dir string) (string, error) {
 		}
 	}
 	name := generationOf(1)
-	if err := fsys.MkdirAll(fsys.PathJoin(dir, name), 0o750); err != nil {
+	if err := fsys.MkdirAll(fsys.PathJoin(dir, name), 0o700); err != nil {
 		return "", fmt.Errorf("make the first generation: %w", err)
 	}
 	return name, writeCurrent(fsys, dir, name)
@@ -176,7 +176,7 @@ func makeDir(fsys vfs.FS, dir string) error {
 			return err
 		}
 	}
-	if err := fsys.MkdirAll(dir, 0o750); err != nil {
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return syncDir(fsys, above)

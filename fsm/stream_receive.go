@@ -49,7 +49,7 @@ func newReceiver(fsys vfs.FS, dir string) (*Receiver, error) {
 		return nil, err
 	}
 	r := &Receiver{fs: fsys, dir: dir, name: generationOf(number)}
-	if err := fsys.MkdirAll(r.unfinished(), 0o750); err != nil {
+	if err := fsys.MkdirAll(r.unfinished(), 0o700); err != nil {
 		return nil, fmt.Errorf("receive a snapshot: %w", err)
 	}
 	r.expect(archivePreambleLen, r.preamble)

@@ -58,7 +58,7 @@ func (w *Watch) takeBallast() {
 
 // makeBallast leaves a whole file or none.
 func makeBallast(path string, size uint64) error {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

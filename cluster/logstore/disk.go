@@ -21,7 +21,7 @@ type Disk struct {
 
 // openDisk makes the directories below dir.
 func openDisk(dir string) (*Disk, error) {
-	if err := os.MkdirAll(filepath.Join(dir, logDir), 0o750); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, logDir), 0o700); err != nil {
 		return nil, fmt.Errorf("log directory: %w", err)
 	}
 	d := &Disk{Segments: walfs.New(), Records: vfs.Default}

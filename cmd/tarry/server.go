@@ -56,6 +56,9 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := newLogger(cfg, stderr)
+	// Jobs are nobody else's business. The stores' libraries make their files for
+	// everybody to read, which nothing but the mask changes.
+	syscall.Umask(0o077)
 	files, err := cfg.openFiles(log)
 	if err != nil {
 		return err
