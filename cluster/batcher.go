@@ -17,6 +17,10 @@ const (
 	// One request larger than this travels alone.
 	maxBatchBytes = 256 << 10
 
+	// maxEntryBytes bounds that one, and so every entry. What passes the limits of
+	// package job is below it; the log takes no entry of four times as much.
+	maxEntryBytes = 16 << 20
+
 	// maxInFlight is how many batches of one node may be under way at once. On
 	// the leader the second and third leave only when they are large: they keep
 	// the disk busy while the first waits for the network. Small ones would
@@ -102,6 +106,8 @@ func (b *batcher) submit(r *request, force bool) {
 	switch {
 	case b.closed:
 		err = job.NotApplied("the node is stopping")
+	case len(r.ops) > maxEntryBytes:
+		err = errEntryTooLarge(len(r.ops))
 	case !force && (b.bytes+len(r.ops) > maxQueuedBytes || len(b.queue) >= maxQueuedRequests):
 		err = errBusy()
 	default:

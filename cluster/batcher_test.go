@@ -2,13 +2,18 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"tarry/cluster/logstore"
+	"tarry/cluster/noderpc"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -243,7 +248,9 @@ func TestWhenAddsAreRefusedTheirCompanyIsSentAgain(t *testing.T) {
 
 func TestPastTheBoundRequestsAreRefused(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
-		send(1, maxQueuedBytes)
+		for range maxQueuedBytes / maxEntryBytes {
+			send(1, maxEntryBytes)
+		}
 		a := send(1, 1)
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err))
 	})
@@ -276,4 +283,58 @@ func TestWhatHasWaitedTooLongIsRefused(t *testing.T) {
 		left.settle(results(1, 1), nil)
 		require.NoError(t, young.err)
 	})
+}
+
+// The limits of package job are on the parts of a request; the entry's on the whole.
+func TestWhatPassesTheLimitsFitsAnEntry(t *testing.T) {
+	name := strings.Repeat("n", job.MaxNameBytes)
+	delays := make([]int64, job.MaxBackoffDelays)
+	for i := range delays {
+		delays[i] = job.MaxDelay.Milliseconds()
+	}
+	extras := &jobpb.Extras{Backoff: &jobpb.Backoff{DelaysMs: delays}}
+	for range job.MaxHeaders {
+		extras.Headers = append(extras.Headers, &jobpb.Header{Name: "h", Value: strings.Repeat("v", job.MaxHeaderBytes/job.MaxHeaders)})
+	}
+	add := func(body int) *jobpb.Add {
+		return &jobpb.Add{
+			Id: name, Topic: name, DueMs: job.NeverMS, TtrMs: job.MaxTTR.Milliseconds(), MaxAttempts: 1 << 31, Extras: extras,
+			Body: make([]byte, body), Condition: &jobpb.Condition{Revision: 1 << 31},
+		}
+	}
+	all := &jobpb.Compose{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: name}}}
+	for range job.MaxBatch {
+		all.Adds = append(all.Adds, add(job.MaxComposeBytes/job.MaxBatch))
+	}
+	topics := make([]string, job.MaxReserveTopics)
+	for i := range topics {
+		topics[i] = name
+	}
+	for _, op := range []*jobpb.Op{
+		{Kind: &jobpb.Op_Compose{Compose: all}},
+		{Kind: &jobpb.Op_Add{Add: add(job.HardMaxBodyBytes)}},
+		{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics}}},
+	} {
+		require.LessOrEqual(t, job.OpSize(op), maxEntryBytes, "%T", op.Kind)
+	}
+	require.Less(t, maxEntryBytes, logstore.MaxEntryBytes)
+}
+
+func TestAnEntryPastTheLimitIsRefused(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		b := newBatcher(newFakeLeader(true).leader, func(_, _, _ int) {})
+		var got error
+		b.submit(&request{ops: make([]byte, maxEntryBytes+1), count: 1, done: func(_ []*jobpb.Result, err error) { got = err }}, force)
+		require.Equal(t, job.CodeTooLarge, job.CodeOf(got))
+	}
+}
+
+func TestAMessagePastTheLimitOfAnEntryIsRefused(t *testing.T) {
+	c := newTestCluster(t, 1)
+	v := &service{shard: func(uint32) *Shard { return c.nodes[0].Shard }}
+	op, err := job.AppendOp(nil, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Body: make([]byte, maxEntryBytes)}}})
+	require.NoError(t, err)
+	_, err = v.Propose(t.Context(), &noderpc.ProposeRequest{Count: 1, Ops: op})
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "it may take 16777216 at most")
 }

@@ -108,9 +108,10 @@ const (
 	// maxWaiters bounds the reserves that wait on one leader.
 	maxWaiters = 100_000
 
-	// logCacheEntries are kept in memory for followers that are a little
-	// behind. Entries have up to maxBatchBytes, so this is up to 32 MiB.
+	// logCacheEntries and logCacheBytes bound what is kept in memory for followers
+	// that are a little behind.
 	logCacheEntries = 128
+	logCacheBytes   = 32 << 20
 
 	// advanceSlice bounds the jobs that one Advance moves, so that a million
 	// jobs due at once neither stall the log nor other topics.

@@ -20,6 +20,10 @@ func errBusy() *job.Error {
 		Message: "too much is waiting to be committed on this node; try again later"}
 }
 
+func errEntryTooLarge(bytes int) *job.Error {
+	return job.Errorf(job.CodeTooLarge, "the request takes %d bytes in the log; it may take %d at most", bytes, maxEntryBytes)
+}
+
 func errNoLeader() *job.Error {
 	e := job.NotApplied("there is no leader: fewer than a majority of the nodes can reach each other, or an election is under way")
 	e.RetryAfter = time.Second

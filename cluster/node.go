@@ -150,7 +150,7 @@ func (n *Node) joinUp(serverID string) error {
 		Stream: watchedLayer{n.members.Gate(n.mux.Raft(0)), n.Shard.lineBroke}, MaxPool: 4, Timeout: transport.RaftTimeout,
 		ServerAddressProvider: n.members, Logger: newRaftLogger(n.log),
 	})
-	trans := n.members.Witness(n.trans)
+	trans := boundAppends(n.members.Witness(n.trans))
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}

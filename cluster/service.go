@@ -33,6 +33,9 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if err != nil {
 		return nil, err
 	}
+	if len(req.Ops) > maxEntryBytes {
+		return nil, status.Error(codes.InvalidArgument, errEntryTooLarge(len(req.Ops)).Message)
+	}
 	n, err := job.CheckOps(req.Ops, s.machine.Version())
 	if newer := new(job.NewerError); errors.As(err, &newer) && newer.Since != 0 {
 		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NEWER, Message: newer.Error()}, nil

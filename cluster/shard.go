@@ -233,9 +233,10 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	// Followers learn the last commit index by it when nothing else is sent.
 	// Nobody waits for that: reads go to the leader. Shorter costs idle CPU.
 	c.CommitTimeout = 50 * time.Millisecond
-	// Above what can be in flight, so that one message carries all of it; for a
-	// follower that is behind, a message is so many entries whatever their size.
-	c.MaxAppendEntries = 64
+	// Above what can be in flight, so that one message carries all of it. Raft reads
+	// so many entries for a follower that is behind and applies so many at once,
+	// whatever their size.
+	c.MaxAppendEntries = 16
 	c.BatchApplyCh = true
 	c.SnapshotInterval = 20 * time.Second
 	c.SnapshotThreshold = 8192
@@ -247,10 +248,7 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.NoLegacyTelemetry = true
 	c.ShutdownOnRemove = false
 	c.Logger = newRaftLogger(s.log)
-	cache, err := raft.NewLogCache(logCacheEntries, s.stores.Log)
-	if err != nil {
-		return fmt.Errorf("log cache: %w", err)
-	}
+	cache := logstore.NewCache(s.stores.Log, logCacheBytes, logCacheEntries)
 	s.raft, err = raft.NewRaft(c, s.adapter, cache, s.stores.Stable, s.adapter.Snapshots(), t)
 	if err != nil {
 		return fmt.Errorf("start Raft: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/segment"
 
 	"tarry/internal/hook"
 )
@@ -137,7 +138,20 @@ func (l *logStore) GetLog(index uint64, entry *raft.Log) error {
 
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
+// MaxEntryBytes bounds the data of an entry. raft-wal writes larger ones, and calls
+// them damaged when it reads them: the node could not start again. The rest is for
+// what stands beside the data.
+const MaxEntryBytes = segment.MaxEntrySize - entrySlack
+
+const entrySlack = 1 << 10
+
 func (l *logStore) StoreLogs(entries []*raft.Log) error {
+	for _, e := range entries {
+		// No failure of the disk: nothing was written, and the log goes on.
+		if size := len(e.Data) + len(e.Extensions); size > MaxEntryBytes {
+			return fmt.Errorf("log: entry %d has %d bytes; it may have %d at most", e.Index, size, MaxEntryBytes)
+		}
+	}
 	hook.Point(hook.BeforeLogStore)
 	l.latency.begin(time.Now())
 	defer func() { l.latency.end(time.Now()) }()
