@@ -67,10 +67,10 @@ func (s *Shard) startLeading() (stop func()) {
 		}
 	})
 	return func() {
-		cancel()
 		if t := s.term.Swap(nil); t != nil {
 			t.dispatcher.Stop()
 		}
+		cancel()
 		work.Wait()
 		s.adapter.SetServing(false)
 	}
@@ -139,8 +139,6 @@ func (s *Shard) lead(ctx context.Context, number uint64) {
 	// The hook first, then what was there before: no update can be missed.
 	t := &term{number: number, ctx: ctx, dispatcher: d}
 	s.term.Store(t)
-	// It is gone already, unless leadership was lost just before it came.
-	defer s.term.CompareAndSwap(t, nil)
 	d.Prime(updates(s.machine.TopicChanges()))
 	s.leaders.set(leader{id: s.cfg.ServerID, addr: s.localAddr}, time.Now())
 	s.metrics.elections.Inc()
@@ -151,6 +149,7 @@ func (s *Shard) lead(ctx context.Context, number uint64) {
 	work.Go(func() { s.schedules.Run(ctx) })
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
+	s.term.CompareAndSwap(t, nil) // before waiters are told to go elsewhere
 	d.Stop()
 	work.Wait()
 	s.log.Info("not leading any more")

@@ -118,13 +118,15 @@ func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (a
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HoldTime)
 	defer cancel()
+	again := retry{of: &s.readRetries}
+	defer again.end()
 	for {
-		a, err := s.readFromLeader(ctx, r)
+		l, changed := s.leaders.get()
+		a, err := s.readFromLeader(ctx, l, r)
 		if err != errRetry {
 			return a, err
 		}
-		_, changed := s.leaders.get()
-		if !pause(ctx, retryPause, changed) {
+		if !again.wait(ctx, changed) {
 			return answer{}, errNoLeader()
 		}
 	}
@@ -173,10 +175,9 @@ func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
 	return a, err
 }
 
-// readFromLeader asks whoever leads. A read has no effect, so whatever fails may
+// readFromLeader asks l, which leads. A read has no effect, so whatever fails may
 // be asked again: errRetry.
-func (s *Shard) readFromLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
-	l, _ := s.leaders.get()
+func (s *Shard) readFromLeader(ctx context.Context, l leader, r *noderpc.ReadRequest) (answer, error) {
 	switch l.id {
 	case "":
 		return answer{}, errRetry
@@ -200,9 +201,9 @@ func (s *Shard) readFromLeader(ctx context.Context, r *noderpc.ReadRequest) (ans
 // readAsLeader answers on this node if it is the established leader and a
 // majority still follows it.
 func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
-	established := s.term.Load()
-	if established == nil {
-		return answer{}, errRetry // what earlier leaders acknowledged may not be applied yet
+	established := s.established(ctx)
+	if established == nil { // before, what earlier leaders acknowledged may not be applied
+		return answer{}, errRetry
 	}
 	committed := s.raft.CommitIndex()
 	if term, err := s.leadership.confirm(ctx); err != nil || term != established.number {

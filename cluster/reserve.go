@@ -34,7 +34,6 @@ func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 		return nil, errDraining()
 	default:
 	}
-	start := time.Now()
 	end := time.NewTimer(wait)
 	defer end.Stop()
 	poll := wait <= 0
@@ -52,6 +51,8 @@ func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 				return nil, errNoLeader()
 			case <-s.draining:
 				return nil, errDraining()
+			case <-s.ctx.Done():
+				return nil, errDraining()
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -67,23 +68,9 @@ func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 		if _, refused := errors.AsType[*job.Error](o.err); refused {
 			return nil, o.err
 		}
-		// The leader was lost or does not lead yet. A change of leadership is
-		// the cure; the pause covers a leader that is still settling in.
-		pause := time.NewTimer(retryPause)
-		select {
-		case <-changed:
-		case <-pause.C:
-		case <-end.C:
-			pause.Stop()
-			if poll || time.Since(start) < wait {
-				return nil, errNoLeader()
-			}
-			return nil, nil
-		case <-ctx.Done():
-			pause.Stop()
-			return nil, ctx.Err()
-		}
-		pause.Stop()
+		// The leader was lost. It does not come to a loop: a dispatcher that stops is
+		// no room any more, and a stream that breaks keeps what is added until its
+		// leader leads.
 	}
 }
 

@@ -93,13 +93,11 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 	if err != nil {
 		return err
 	}
-	room := func() waitRoom {
-		if d := s.dispatcher(); d != nil {
-			return d
-		}
-		return nil
+	t := s.established(stream.Context())
+	if t == nil {
+		return status.Error(codes.FailedPrecondition, "this node does not lead")
 	}
-	return serveWaiters(stream, first, room, s.giveBack)
+	return serveWaiters(stream, t.dispatcher, s.giveBack)
 }
 
 // Read implements noderpc.NodeServer.

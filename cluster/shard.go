@@ -80,13 +80,14 @@ type Shard struct {
 	batcher *batcher
 	commits chan commit
 	// leadership confirms, for reads, that this node still leads.
-	leadership *confirmations
-	progress   *progress
-	marks      *marks
-	timer      *timer.Timer
-	schedules  *timer.Timer
-	clock      clock
-	transfers  transfers
+	leadership  *confirmations
+	readRetries retries
+	progress    *progress
+	marks       *marks
+	timer       *timer.Timer
+	schedules   *timer.Timer
+	clock       clock
+	transfers   transfers
 
 	raftSettings sync.Mutex // held while settings of the running Raft change
 
@@ -399,9 +400,28 @@ func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	}
 }
 
+// established returns the leadership once this node is the established leader. It
+// blocks while the node has been elected and still applies what its predecessors
+// committed; nil: it does not lead, or ctx or the shard has ended.
+func (s *Shard) established(ctx context.Context) *term {
+	for {
+		l, changed := s.leaders.get() // first: becoming established is a change
+		if t := s.term.Load(); t != nil || l.id != s.cfg.ServerID {
+			return t
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}
+
 // waitRoom returns where reserves wait now: the dispatcher here, or a stream to
 // the leader; nil while neither can be had. The channel closes when leadership
-// changes.
+// changes, which includes that this node becomes the established leader.
 func (s *Shard) waitRoom() (waitRoom, <-chan struct{}) {
 	l, changed := s.leaders.get()
 	switch l.id {
@@ -411,19 +431,23 @@ func (s *Shard) waitRoom() (waitRoom, <-chan struct{}) {
 		if d := s.dispatcher(); d != nil {
 			return d, changed
 		}
-		return notYet{}, changed
+		return nil, changed
 	}
-	return s.streamRoom(l), changed
+	if stream := s.streamRoom(l); stream != nil {
+		return stream, changed
+	}
+	return nil, changed
 }
 
-// streamRoom returns the stream to l, opening it if there is none.
-func (s *Shard) streamRoom(l leader) waitRoom {
+// streamRoom returns the stream to l, opening it if there is none; nil while the
+// node stops.
+func (s *Shard) streamRoom(l leader) *waitStream {
 	s.streamMu.Lock()
 	defer s.streamMu.Unlock()
 	if s.ctx.Err() != nil {
-		return notYet{}
+		return nil
 	}
-	if s.stream != nil && s.streamTo == l && !s.stream.isBroken() {
+	if s.stream != nil && s.streamTo == l {
 		return s.stream
 	}
 	if old := s.stream; old != nil {
@@ -432,7 +456,7 @@ func (s *Shard) streamRoom(l leader) waitRoom {
 	}
 	client, err := s.cfg.Peer(s.ctx, l.addr)
 	if err != nil {
-		return notYet{}
+		return nil
 	}
 	s.stream, s.streamTo = openWaitStream(client, s.cfg.Number, s.giveBack), l
 	return s.stream
@@ -458,9 +482,3 @@ func (s *Shard) closeStream() {
 		stream.close()
 	}
 }
-
-// notYet is the room of a leader that cannot take waiters yet.
-type notYet struct{}
-
-func (notYet) Add(w *dispatch.Waiter)          { w.Done(nil, dispatch.ErrStopped) }
-func (notYet) Withdraw(*dispatch.Waiter, bool) {}

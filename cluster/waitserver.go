@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -18,23 +20,21 @@ import (
 // node. When the stream ends they are withdrawn, and jobs that were assigned but
 // not sent go back.
 type remoteWaiters struct {
-	room     func() waitRoom // the dispatcher; nil while this node does not lead
+	room     waitRoom // the dispatcher
 	giveBack func([]*jobpb.Reserved)
 	out      outbox[*noderpc.WaitAnswer]
 
 	mu      sync.Mutex
-	waiters map[uint64]remoteWaiter
+	waiters map[uint64]*dispatch.Waiter
 }
 
-type remoteWaiter struct {
-	w    *dispatch.Waiter
-	room waitRoom
-}
-
-// serveWaiters runs until the stream ends; a message that breaks the rules ends
-// it. first was received from it already.
-func serveWaiters(stream noderpc.Node_WaitServer, first *noderpc.WaitRequest, room func() waitRoom, giveBack func([]*jobpb.Reserved)) error {
-	r := &remoteWaiters{room: room, giveBack: giveBack, waiters: map[uint64]remoteWaiter{}}
+// serveWaiters says that this node leads and then runs until the stream ends; a
+// message that breaks the rules ends it.
+func serveWaiters(stream noderpc.Node_WaitServer, room waitRoom, giveBack func([]*jobpb.Reserved)) error {
+	if err := stream.Send(new(noderpc.WaitAnswer)); err != nil {
+		return err
+	}
+	r := &remoteWaiters{room: room, giveBack: giveBack, waiters: map[uint64]*dispatch.Waiter{}}
 	r.out.init()
 	ctx, cancel := context.WithCancel(stream.Context())
 	sent := make(chan struct{})
@@ -42,10 +42,11 @@ func serveWaiters(stream noderpc.Node_WaitServer, first *noderpc.WaitRequest, ro
 		defer close(sent)
 		r.out.drain(ctx, stream.Send)
 	}()
-	m, err := first, error(nil)
+	var err error
 	for err == nil {
-		if err = r.handle(m); err == nil {
-			m, err = stream.Recv()
+		var m *noderpc.WaitRequest
+		if m, err = stream.Recv(); err == nil {
+			err = r.handle(m)
 		}
 	}
 	cancel()
@@ -57,10 +58,10 @@ func serveWaiters(stream noderpc.Node_WaitServer, first *noderpc.WaitRequest, ro
 func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 	if len(m.Reserve) == 0 {
 		r.mu.Lock()
-		rw, there := r.waiters[m.Waiter]
+		w := r.waiters[m.Waiter]
 		r.mu.Unlock()
-		if there {
-			rw.room.Withdraw(rw.w, m.Keep)
+		if w != nil {
+			r.room.Withdraw(w, m.Keep)
 		}
 		return nil
 	}
@@ -72,24 +73,19 @@ func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "waiter %d: %v", m.Waiter, err)
 	}
-	room := r.room()
-	if room == nil {
-		r.out.put(&noderpc.WaitAnswer{Waiter: m.Waiter, Refusal: noderpc.Refusal_NOT_LEADER})
-		return nil
-	}
 	id := m.Waiter
 	w := &dispatch.Waiter{Reserve: reserve, Poll: m.Poll}
 	w.Done = func(jobs []*jobpb.Reserved, err error) { r.answer(id, jobs, err) }
 	r.mu.Lock()
 	_, taken := r.waiters[id]
 	if !taken {
-		r.waiters[id] = remoteWaiter{w, room}
+		r.waiters[id] = w
 	}
 	r.mu.Unlock()
 	if taken {
 		return status.Errorf(codes.InvalidArgument, "waiter %d waits already", id)
 	}
-	room.Add(w)
+	r.room.Add(w)
 	return nil
 }
 
@@ -120,13 +116,10 @@ func (r *remoteWaiters) answer(id uint64, jobs []*jobpb.Reserved, err error) {
 // end withdraws all waiters and gives back what was assigned but not sent.
 func (r *remoteWaiters) end() {
 	r.mu.Lock()
-	left := make([]remoteWaiter, 0, len(r.waiters))
-	for _, rw := range r.waiters {
-		left = append(left, rw)
-	}
+	left := slices.Collect(maps.Values(r.waiters))
 	r.mu.Unlock()
-	for _, rw := range left {
-		rw.room.Withdraw(rw.w, false)
+	for _, w := range left {
+		r.room.Withdraw(w, false)
 	}
 	for _, a := range r.out.close() {
 		var res jobpb.Result

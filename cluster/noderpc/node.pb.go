@@ -212,7 +212,7 @@ func (x *ProposeResponse) GetResults() []byte {
 
 type WaitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`  // chosen by the sender, unique in the stream
+	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`  // chosen by the sender, unique in the stream, not 0
 	Reserve       []byte                 `protobuf:"bytes,2,opt,name=reserve,proto3" json:"reserve,omitempty"` // tarry.v1.Reserve; empty: withdraw the waiter
 	Poll          bool                   `protobuf:"varint,3,opt,name=poll,proto3" json:"poll,omitempty"`      // answer at once
 	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`      // withdraw: jobs on their way are still wanted

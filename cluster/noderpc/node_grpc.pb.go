@@ -36,9 +36,11 @@ const (
 type NodeClient interface {
 	// Propose has the leader commit a batch of operations.
 	Propose(ctx context.Context, in *ProposeRequest, opts ...grpc.CallOption) (*ProposeResponse, error)
-	// Wait carries all waiting reserves of one node to the leader. Each Register
-	// gets exactly one WaitAnswer while the stream lives; when the stream breaks,
-	// all of its reserves must be registered again.
+	// Wait carries all waiting reserves of one node to the leader. The first message
+	// names the shard and has no waiter; when the node leads, it is answered by one
+	// without a waiter, and only then do waiters follow. Each that registers gets
+	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
+	// its reserves must be registered again.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
 	// Read has the leader answer a linearizable read.
 	Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error)
@@ -116,9 +118,11 @@ func (c *nodeClient) Verify(ctx context.Context, in *VerifyRequest, opts ...grpc
 type NodeServer interface {
 	// Propose has the leader commit a batch of operations.
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
-	// Wait carries all waiting reserves of one node to the leader. Each Register
-	// gets exactly one WaitAnswer while the stream lives; when the stream breaks,
-	// all of its reserves must be registered again.
+	// Wait carries all waiting reserves of one node to the leader. The first message
+	// names the shard and has no waiter; when the node leads, it is answered by one
+	// without a waiter, and only then do waiters follow. Each that registers gets
+	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
+	// its reserves must be registered again.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
 	// Read has the leader answer a linearizable read.
 	Read(context.Context, *ReadRequest) (*ReadResponse, error)
