@@ -61,11 +61,12 @@ func (b *bucket) fill(r rate, clock int64) {
 
 // refund gives back a token that was taken at an instant, less what the bucket has
 // gained since: had it been full, it would have lost that much. So no window of
-// time sees more jobs than if the one that came back had never gone out. The
-// bucket is filled up to the clock.
+// time sees more jobs than if the one that came back had never gone out. A token
+// taken by another rate is not given back; nor is one of the millisecond in which the
+// rate changed, which may be of either. The bucket is filled up to the clock.
 func (b *bucket) refund(r rate, taken int64) {
 	elapsed := b.at - taken
-	if taken < b.since || elapsed < 0 || elapsed > token/r.perMS {
+	if taken <= b.since || elapsed < 0 || elapsed > token/r.perMS {
 		return
 	}
 	b.tokens = min(b.tokens+token-r.perMS*elapsed, r.burst)

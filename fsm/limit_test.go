@@ -133,6 +133,7 @@ func TestAJobThatCameBackUnseenGivesItsTokenBack(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opLimits("t", &jobpb.TopicSettings{RateMilli: 100, Burst: 1})) // one in ten seconds
 	r.addMany("t", 9)
+	r.now++
 	back := func(j *jobpb.Reserved, handedOut int64) *jobpb.Op {
 		return opRelease(&jobpb.Release{Ref: fenced(j.Seq, j.Generation), Undelivered: true, ReservedMs: handedOut})
 	}
@@ -155,12 +156,27 @@ func TestAJobThatCameBackUnseenGivesItsTokenBack(t *testing.T) {
 	// Of two tokens one is out for 9 s; a full bucket would have lost nine tenths.
 	r.one(opLimits("t", nil))
 	r.one(opLimits("t", &jobpb.TopicSettings{RateMilli: 100, Burst: 2}))
+	r.now++
 	j, start = r.one(opReserve(1, "t")).Jobs[0], r.now
 	r.now += 9000
 	rs = r.do(opReserve(1, "t"), back(j, start), opReserve(5, "t"))
 	require.Len(t, rs[0].Jobs, 1)
 	require.Len(t, rs[2].Jobs, 1)
 	require.Equal(t, r.now+10_000, r.change("t").NextDue)
+}
+
+// Of the jobs that went out in the millisecond of the change nobody can tell which
+// went by the old rate.
+func TestAJobOfTheOldRatePaysNothingBackIntoTheNew(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(opLimits("t", &jobpb.TopicSettings{RateMilli: 100, Burst: 5}))
+	r.addMany("t", 9)
+	r.now++
+	old := r.one(opReserve(1, "t")).Jobs[0]
+	r.one(opLimits("t", &jobpb.TopicSettings{RateMilli: 100, Burst: 1}))
+	require.Len(t, r.one(opReserve(5, "t")).Jobs, 1)
+	back := opRelease(&jobpb.Release{Ref: fenced(old.Seq, old.Generation), Undelivered: true, ReservedMs: r.now})
+	require.Empty(t, r.do(back, opReserve(5, "t"))[1].Jobs, "the burst is one")
 }
 
 func TestRateIsChangedLive(t *testing.T) {

@@ -99,7 +99,7 @@ func (m *model) gain(topic string, millionths int64) {
 // undelivered gives a token back, less what came in meanwhile.
 func (m *model) undelivered(j *modelJob, handedOut int64) {
 	l := m.topics[j.Topic].limit
-	if l != nil && handedOut >= l.since && handedOut <= m.clock {
+	if l != nil && handedOut > l.since && handedOut <= m.clock {
 		m.gain(j.Topic, max(1_000_000-l.rate*(m.clock-handedOut), 0))
 	}
 }
