@@ -76,7 +76,7 @@ func runExamples(t *testing.T, path string) int {
 	require.NoError(t, err)
 	allow, err := push.ParseAllow("hooks.example.com") // as docs/push.md says
 	require.NoError(t, err)
-	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, CheckPush: allow.Check})
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Hosts: []string{"*"}, CheckPush: allow.Check})
 	count := 0
 	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
 		count++

@@ -17,6 +17,7 @@ const (
 	codeCrossOrigin job.Code = "cross_origin"         // a browser's request from a foreign page
 	codeNotReady    job.Code = "not_ready"
 	codeTooSlow     job.Code = "request_timeout"
+	codeWrongHost   job.Code = "wrong_host"
 )
 
 var statuses = map[job.Code]int{
@@ -48,6 +49,7 @@ var statuses = map[job.Code]int{
 	codeCrossOrigin:          http.StatusForbidden,
 	codeNotReady:             http.StatusServiceUnavailable,
 	codeTooSlow:              http.StatusRequestTimeout,
+	codeWrongHost:            http.StatusMisdirectedRequest,
 }
 
 // outcomes tells a client what became of a request that failed through no fault

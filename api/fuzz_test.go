@@ -30,7 +30,7 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(uint8(i), []byte(body))
 	}
-	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
 		if bytes.Contains(body, []byte("wait")) || bytes.Contains(bytes.ToLower(body), []byte("timeout")) {
 			t.Skip("a wait would only take time")
@@ -49,7 +49,7 @@ func FuzzBodies(f *testing.F) {
 	for _, body := range []string{`""`, `"a\u0000\ud83d\ude00"`, `{"a": [1.50, null]}`, `null`, `-0`} {
 		f.Add([]byte(body))
 	}
-	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/v1/jobs/a", nil))
 		w := httptest.NewRecorder()
@@ -100,7 +100,7 @@ func FuzzURLs(f *testing.F) {
 	} {
 		f.Add(c[0], c[1], c[2], c[3])
 	}
-	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	f.Fuzz(func(t *testing.T, method, path, query, header string) {
 		r, err := http.NewRequest(method, "http://node", strings.NewReader("{}"))
 		if err != nil {
@@ -134,7 +134,7 @@ func FuzzSchedules(f *testing.F) {
 	} {
 		f.Add([]byte(body))
 	}
-	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}})
+	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	do := func(method, path string, body []byte) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(method, path, bytes.NewReader(body)))

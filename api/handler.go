@@ -34,6 +34,10 @@ type Options struct {
 	// OperatorTimeout does the same for the calls under /v1/cluster; 0 means 2 min.
 	OperatorTimeout time.Duration
 
+	// Hosts are the names by which requests may call this node, besides IP addresses
+	// and localhost. One that begins with * stands for all that end with what follows.
+	Hosts []string
+
 	// CheckPush says whether the target of a push, a URL, may be reached from this
 	// node. Its errors are the client's. nil: push is off.
 	CheckPush func(target string) error
@@ -99,12 +103,17 @@ func New(o Options) http.Handler {
 	if o.Metrics != nil {
 		router.Handle("/metrics", s.writing(o.Metrics))
 	}
-	router.NotFoundHandler = s.handler(route{path: "none", methods: methods{"": on(s.noSuchPath)}})
+	router.NotFoundHandler = s.refusing(s.noSuchPath)
 
 	// A browser must not be talked into writing to a node on localhost.
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(s.handler(route{path: "none", methods: methods{"": on(s.crossOrigin)}}))
-	return guard.Handler(router)
+	guard.SetDenyHandler(s.refusing(s.crossOrigin))
+	return s.checkHost(guard.Handler(router))
+}
+
+// refusing answers every request with the error of f, whatever it asks for.
+func (s *server) refusing(f call) http.Handler {
+	return s.handler(route{path: "none", refuse: f})
 }
 
 // call handles one kind of request: it fills x's answer or returns the error
@@ -154,12 +163,12 @@ func (s *server) run(rt route, x *exchange) (err error) {
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		err = job.Errorf(job.CodeInternal, "the server met a defect while it handled the request; whether it was done is not known")
 	}()
+	if rt.refuse != nil {
+		return rt.refuse(x)
+	}
 	h, ok := rt.methods[x.r.Method]
 	if !ok && x.r.Method == http.MethodHead {
 		h, ok = rt.methods[http.MethodGet]
-	}
-	if !ok {
-		h, ok = rt.methods[""]
 	}
 	if !ok {
 		return s.wrongMethod(rt, x)
@@ -181,5 +190,5 @@ func (s *server) noSuchPath(x *exchange) error {
 }
 
 func (s *server) crossOrigin(x *exchange) error {
-	return job.Errorf(codeCrossOrigin, "a browser sent this from a page of another origin; such requests may not change anything")
+	return job.Errorf(codeCrossOrigin, "a browser sent this from a page of another origin, or does not say from where; such requests may not change anything")
 }

@@ -29,7 +29,7 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*Options)) *rig {
 	r := &rig{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
-	o := Options{Queue: r.queue, Operator: r.operator}
+	o := Options{Queue: r.queue, Operator: r.operator, Hosts: []string{"example.com"}} // as httptest says
 	for _, f := range change {
 		f(&o)
 	}

@@ -74,7 +74,7 @@ func (q *lateQueue) Reserve(ctx context.Context, r *jobpb.Reserve, _ time.Durati
 func TestJobsOfAClientThatHungUpGoBack(t *testing.T) {
 	q := &lateQueue{apitest.New(t), make(chan struct{})}
 	addOne(t, q.Queue)
-	h := New(Options{Queue: q, Operator: &apitest.Operator{}})
+	h := New(Options{Queue: q, Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-q.gone; cancel() }()
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "/v1/reserve", strings.NewReader(`{"topics":["t"]}`)))
@@ -154,7 +154,7 @@ func TestAClientThatStopsSendingIsLetGo(t *testing.T) {
 	defer conn.Close()
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(soon)))
-	_, err = io.WriteString(conn, "POST /v1/jobs/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 30000000\r\n\r\n{\"jobs\":[")
+	_, err = io.WriteString(conn, "POST /v1/jobs/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000\r\n\r\n{\"jobs\":[")
 	require.NoError(t, err)
 	answer, err := io.ReadAll(conn)
 	require.NoError(t, err)

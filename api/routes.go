@@ -10,6 +10,7 @@ import (
 type route struct {
 	path    string
 	methods methods
+	refuse  call // instead of all calls
 }
 
 // endpoint is a call with the query parameters that it knows. Any other is

@@ -274,7 +274,7 @@ func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
 	conn, err := net.Dial("tcp", r.server.Listener.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = io.WriteString(conn, "GET /v1/stream?topics=t&credit=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
+	_, err = io.WriteString(conn, "GET /v1/stream?topics=t&credit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return r.released() > 0 && r.streams() == 0 }, soon, time.Millisecond)
 	topic, err := r.queue.Topic(t.Context(), "t", false)
@@ -320,11 +320,39 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	refused(t, r.post("/v1/stream", `{"topics":["t"],"wait":1}`), 400, job.CodeBadJSON, "wait is not a field")
 	refused(t, r.post("/v1/stream?credit=3", `{"topics":["t"]}`), 400, job.CodeInvalid, "not in both")
 	require.Equal(t, 405, r.do(http.MethodHead, "/v1/stream?topics=t", "").Code)
-	q := httptest.NewRequest(http.MethodGet, "/v1/stream?topics=t", nil)
-	q.Header.Set("Sec-Fetch-Site", "cross-site")
-	w := httptest.NewRecorder()
-	r.handler.ServeHTTP(w, q)
-	refused(t, w, 403, codeCrossOrigin, "another origin")
+}
+
+// An image in a page sends a GET without an Origin; to an address that is not this
+// machine's, and without TLS, without Sec-Fetch-Site too.
+func TestAForeignPageOpensNoStream(t *testing.T) {
+	const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	for name, c := range map[string]struct {
+		header map[string]string
+		opens  bool
+	}{
+		"a program":              {nil, true},
+		"a page of its own":      {map[string]string{"User-Agent": browser, "Sec-Fetch-Site": "same-origin"}, true},
+		"the same, old browser":  {map[string]string{"User-Agent": browser, "Origin": "http://example.com"}, true},
+		"a foreign page":         {map[string]string{"User-Agent": browser, "Sec-Fetch-Site": "cross-site"}, false},
+		"a neighbouring page":    {map[string]string{"User-Agent": browser, "Sec-Fetch-Site": "same-site"}, false},
+		"the same, no TLS":       {map[string]string{"User-Agent": browser, "Origin": "http://elsewhere.example"}, false},
+		"an image in such a one": {map[string]string{"User-Agent": browser, "Accept": "image/png"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(o *Options) { o.Draining = func() bool { return true } }) // a stream that opens is sent away
+			q := httptest.NewRequest(http.MethodGet, "/v1/stream?topics=t", nil)
+			for k, v := range c.header {
+				q.Header.Set(k, v)
+			}
+			w := httptest.NewRecorder()
+			r.handler.ServeHTTP(w, q)
+			if c.opens {
+				refused(t, w, 503, job.CodeNotApplied, "stopping")
+			} else {
+				refused(t, w, 403, codeCrossOrigin, "another origin")
+			}
+		})
+	}
 }
 
 func TestStreamsAreBounded(t *testing.T) {
@@ -351,7 +379,7 @@ func TestTheCostOfIdleStreams(t *testing.T) {
 		conn, err := net.Dial("tcp", r.server.Listener.Addr().String())
 		require.NoError(t, err)
 		defer conn.Close()
-		_, err = io.WriteString(conn, "GET /v1/stream?topics=t HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err = io.WriteString(conn, "GET /v1/stream?topics=t HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.NoError(t, err)
 		conns = append(conns, conn)
 	}

@@ -98,7 +98,7 @@ func (c *conn) exchange(method, path string, body []byte, limit time.Duration) (
 	c.out = append(c.out[:0], method...)
 	c.out = append(c.out, ' ')
 	c.out = append(c.out, path...)
-	c.out = append(c.out, " HTTP/1.1\r\nHost: tarry\r\nContent-Type: application/json\r\nContent-Length: "...)
+	c.out = append(c.out, " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "...)
 	c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
 	c.out = append(c.out, "\r\n\r\n"...)
 	c.out = append(c.out, body...)

@@ -33,6 +33,7 @@ type serverConfig struct {
 	ClusterAddr     string
 	GossipAddr      string
 	AdvertiseHost   string
+	HTTPHosts       string
 	Insecure        bool
 	Join            string
 	BootstrapExpect int
@@ -74,6 +75,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
+	fs.StringVar(&c.HTTPHosts, "http-hosts", "", "other `names` by which clients call this node over HTTP, such as a load balancer's, in a list; *.name is any below it, * any at all. IP addresses, localhost and --advertise-host need not be listed")
 	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, because there is no authentication yet")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
 	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one")
@@ -222,6 +224,11 @@ func (c *serverConfig) check() error {
 	if err := job.CheckID("--node-id", c.NodeID); err != nil {
 		return err
 	}
+	for _, name := range listOf(c.HTTPHosts) {
+		if strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*") {
+			return fmt.Errorf("--http-hosts has %q; it takes names without a port, and * in front only", name)
+		}
+	}
 	if c.BootstrapExpect < -1 {
 		return fmt.Errorf("--bootstrap-expect is %d; it must be 0 or more", c.BootstrapExpect)
 	}
@@ -292,13 +299,22 @@ func (c *serverConfig) beanstalkAddr() string {
 	return c.BeanstalkAddr
 }
 
+// hosts are the names by which clients may call this node.
+func (c *serverConfig) hosts() []string {
+	listens, _, _ := net.SplitHostPort(c.HTTPAddr) // checked
+	return slices.DeleteFunc(append(listOf(c.HTTPHosts), c.AdvertiseHost, listens), func(s string) bool { return s == "" })
+}
+
 // seeds are the addresses of --join.
-func (c *serverConfig) seeds() []string {
-	seeds := strings.Split(c.Join, ",")
-	for i := range seeds {
-		seeds[i] = strings.TrimSpace(seeds[i])
+func (c *serverConfig) seeds() []string { return listOf(c.Join) }
+
+// listOf splits a list at its commas.
+func listOf(text string) []string {
+	list := strings.Split(text, ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
 	}
-	return slices.DeleteFunc(seeds, func(s string) bool { return s == "" })
+	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
 // expect is how many nodes start a new cluster: one where no other is named.

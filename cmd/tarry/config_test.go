@@ -39,6 +39,21 @@ func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
 	require.Equal(t, 3, c.expect())
 }
 
+func TestNamesByWhichClientsCallANode(t *testing.T) {
+	for args, hosts := range map[string][]string{
+		"":                    {"127.0.0.1"},
+		"--advertise-host n1": {"n1", "127.0.0.1"},
+		"--http-hosts a,*.b --http-addr n2:1 --insecure": {"a", "*.b", "n2"},
+	} {
+		c, err := parseServerConfig(strings.Fields(args), noEnv, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, hosts, c.hosts(), args)
+	}
+	c, err := parseServerConfig(nil, func(name string) (string, bool) { return "queue.example", name == "TARRY_HTTP_HOSTS" }, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []string{"queue.example", "127.0.0.1"}, c.hosts())
+}
+
 func TestJoinWithoutExpectOnlyEverJoins(t *testing.T) {
 	c, err := parseServerConfig([]string{"--join", "n1:7302"}, noEnv, io.Discard)
 	require.NoError(t, err)
@@ -60,6 +75,8 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--beanstalk-addr", "11300"}, says: "--beanstalk-addr"},
 		{args: []string{"--beanstalk-max-job-size", "1048577"}, says: "--beanstalk-max-job-size"},
 		{args: []string{"--beanstalk-max-job-size", "0"}, says: "--beanstalk-max-job-size"},
+		{args: []string{"--http-hosts", "queue:7300"}, says: "--http-hosts has \"queue:7300\""},
+		{args: []string{"--http-hosts", "a,q*.example"}, says: "--http-hosts has \"q*.example\""},
 		{args: []string{"--log-format", "xml"}, says: "--log-format"},
 		{args: []string{"n1"}, says: "flags only"},
 		{args: []string{"--config", bad}, says: `no setting "nodeid"`},

@@ -115,7 +115,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	drained := make(chan struct{})
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: node, Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Queue: node, Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load, Drained: drained,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,

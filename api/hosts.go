@@ -1,0 +1,53 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tarry/job"
+)
+
+// hostNames are the names by which clients may call a node.
+type hostNames []string
+
+// allow reports whether a request may name the node by host, with or without a port.
+//
+// A page in a browser can have its own name resolve to this node's address and so be
+// of the same origin (DNS rebinding): then its requests carry that name. An address
+// cannot be bent so, nor can localhost. Without a host, as HTTP/1.0 allows it, it is no
+// browser.
+func (names hostNames) allow(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" || host == "localhost" {
+		return true
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		below, wild := strings.CutPrefix(name, "*")
+		return strings.EqualFold(name, host) || wild && strings.HasSuffix(host, strings.ToLower(below))
+	})
+}
+
+// checkHost lets requests through that call the node by a name of its own.
+func (s *server) checkHost(h http.Handler) http.Handler {
+	wrong := s.refusing(s.wrongHost)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hostNames(s.Hosts).allow(r.Host) {
+			wrong.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) wrongHost(x *exchange) error {
+	return job.Errorf(codeWrongHost, "this node does not know itself as %.100q; call it by its address, or list the name in --http-hosts", x.r.Host)
+}
