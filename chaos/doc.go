@@ -11,6 +11,6 @@
 // for how long, and the clients' choices. It cannot repeat how processes
 // interleave, so a violation may need several runs of its seed to show again.
 //
-// The rooms: workload makes and records the load, fault breaks things, history
-// judges. Here is what ties them together. Start with run.go.
+// The rooms: workload makes and records the load, fault breaks things with network,
+// disk and stranger, history judges. Here is what ties them together. Start with run.go.
 package main

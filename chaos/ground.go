@@ -113,7 +113,7 @@ func (g *ground) options(o localcluster.Options) localcluster.Options {
 	var places []func(id string) error
 	if n := g.network; n != nil {
 		places = append(places, func(id string) error { return n.Add(context.Background(), id) }) // a moment, and not left half done
-		o.Prefix, o.Host = n.Prefix, n.Host
+		o.Prefix, o.Host, o.SamePorts = n.Prefix, n.Host, true
 		o.Name = func(id string) string { return id }
 	}
 	if d := g.disks; d != nil {

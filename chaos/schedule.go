@@ -15,7 +15,7 @@ func catalogue() []fault.Fault {
 	return slices.Concat(
 		fault.Process(), fault.Stall(),
 		fault.Membership(),
-		fault.Network(), fault.Load(),
+		fault.Network(), fault.Address(), fault.Load(), fault.Hostile(),
 		fault.Disk(),
 		fault.Corrupt(),
 		fault.Hooks(),

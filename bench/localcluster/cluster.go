@@ -28,11 +28,14 @@ type Options struct {
 
 	// What follows places nodes elsewhere than on 127.0.0.1 with everything
 	// below Dir. Each may be nil and is asked once for a node, by its id.
-	Prepare func(id string) error    // makes the place; it comes before the others
-	Host    func(id string) string   // where it listens and, without Name, what it advertises
-	Name    func(id string) string   // what other nodes know it by; for them it listens on all addresses
-	DataDir func(id string) string   // where it keeps its state
-	Prefix  func(id string) []string // a command that runs the binary, as `ip netns exec NAME`; it must exec
+	Prepare func(id string) error  // makes the place; it comes before the others
+	Host    func(id string) string // where it listens and, without Name, what it advertises
+	Name    func(id string) string // what other nodes know it by; for them it listens on all addresses
+	DataDir func(id string) string // where it keeps its state
+	// SamePorts gives all nodes the same four ports, as where each has an address of
+	// its own.
+	SamePorts bool
+	Prefix    func(id string) []string // a command that runs the binary, as `ip netns exec NAME`; it must exec
 }
 
 // loopback is where nodes live unless Options.Host says otherwise.
@@ -43,6 +46,7 @@ type Cluster struct {
 	options Options
 
 	mu        sync.Mutex
+	ports     []int // of all nodes, with SamePorts
 	nodes     []*Node
 	forgotten []*Node
 }
@@ -85,17 +89,39 @@ func (c *Cluster) place(id string) (*Node, error) {
 	if c.options.Prefix != nil {
 		n.prefix = c.options.Prefix(id)
 	}
-	for _, a := range []struct {
+	ports, err := c.takePorts()
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range []struct {
 		addr *string
 		host string
 	}{{&n.HTTP, n.host}, {&n.Beanstalk, n.host}, {&n.Cluster, n.name}, {&n.Gossip, n.name}} {
+		*a.addr = net.JoinHostPort(a.host, strconv.Itoa(ports[i]))
+	}
+	return n, nil
+}
+
+// portsOfNode is how many ports a node has.
+const portsOfNode = 4
+
+// takePorts finds the ports of one more node.
+func (c *Cluster) takePorts() ([]int, error) {
+	if c.ports != nil {
+		return c.ports, nil
+	}
+	var ports []int
+	for range portsOfNode {
 		p, err := freeport.Take()
 		if err != nil {
 			return nil, err
 		}
-		*a.addr = net.JoinHostPort(a.host, strconv.Itoa(p))
+		ports = append(ports, p)
 	}
-	return n, nil
+	if c.options.SamePorts {
+		c.ports = ports
+	}
+	return ports, nil
 }
 
 func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {

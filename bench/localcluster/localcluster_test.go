@@ -121,6 +121,22 @@ func TestNamedNodesListenForOthersEverywhere(t *testing.T) {
 	require.ErrorContains(t, err, "no room")
 }
 
+func TestNodesOnMachinesOfTheirOwnMayHaveTheSamePorts(t *testing.T) {
+	c, err := New(Options{Binary: "unused", Dir: t.TempDir(), Nodes: 2, SamePorts: true, Host: func(id string) string { return id + ".example" }})
+	require.NoError(t, err)
+	late, err := c.Add("n3")
+	require.NoError(t, err)
+	port := func(addr string) string {
+		_, p, err := net.SplitHostPort(addr)
+		require.NoError(t, err)
+		return p
+	}
+	for _, n := range append(c.Nodes(), late) {
+		require.Equal(t, port(c.Nodes()[0].Cluster), port(n.Cluster))
+		require.NotEqual(t, port(n.Cluster), port(n.Gossip))
+	}
+}
+
 func TestTerminateReportsABadExit(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"exits 0": {`trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done`, ""},

@@ -47,18 +47,6 @@ func Disk() []Fault {
 // not touch it at all.
 const striking = 10 * time.Second
 
-// until asks done again and again; false when ctx or the time ended first.
-func until(ctx context.Context, limit time.Duration, done func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return localcluster.Until(ctx, func() error {
-		if !done() {
-			return errors.New("not yet")
-		}
-		return nil
-	}) == nil
-}
-
 // victim takes a node and finds its disk.
 func (e *Env) victim(ctx context.Context, choose choice) (*localcluster.Node, *disk.Disk, error) {
 	n, err := choose(e, ctx)

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -105,6 +106,18 @@ func Wait(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-t.C:
 	}
+}
+
+// until asks done again and again; false when ctx or the time ended first.
+func until(ctx context.Context, limit time.Duration, done func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return localcluster.Until(ctx, func() error {
+		if !done() {
+			return errors.New("not yet")
+		}
+		return nil
+	}) == nil
 }
 
 // Between draws a duration in [low, high).

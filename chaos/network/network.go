@@ -24,6 +24,7 @@ const maxNodes = 60
 const (
 	clientsHost   = 1   // the machine itself
 	firstNodeHost = 2   // the nodes, as clients see them
+	strangerHost  = 126 // the machine itself, as somebody else
 	firstPeerHost = 129 // the nodes, as nodes see them
 	lastPeerHost  = 254
 )
@@ -78,6 +79,7 @@ func (n *Network) build(ctx context.Context) error {
 	err := ip(ctx, "", "netns add "+hubNamespace,
 		fmt.Sprintf("link add %s type veth peer name clients netns %s", n.slot.device(), hubNamespace),
 		fmt.Sprintf("addr add %s/25 dev %s", n.slot.address(clientsHost), n.slot.device()),
+		fmt.Sprintf("addr add %s/25 dev %s", n.slot.address(strangerHost), n.slot.device()),
 		fmt.Sprintf("link set %s up", n.slot.device()))
 	if err != nil {
 		return err
@@ -177,6 +179,10 @@ func (n *Network) host(id string) string {
 // ClientsHost is the address by which nodes reach the machine itself.
 func (n *Network) ClientsHost() string { return n.slot.address(clientsHost).String() }
 
+// StrangerHost is another address of the machine itself, for somebody who is neither
+// a node nor a client.
+func (n *Network) StrangerHost() string { return n.slot.address(strangerHost).String() }
+
 // PeerHost is the address by which other nodes reach the node at present.
 func (n *Network) PeerHost(id string) string {
 	n.mu.Lock()
@@ -255,6 +261,48 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 		}
 	}
 	return n.install(ctx, n.ids)
+}
+
+// Inherit takes a node its address among nodes and gives it to another one, which
+// keeps its own, as a platform does that uses addresses again. The name of the first
+// stays what it was, so it leads to the second until back.
+func (n *Network) Inherit(ctx context.Context, from, to string) (back func() error, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || from == to || !slices.Contains(n.ids, from) || !slices.Contains(n.ids, to) {
+		return nil, fmt.Errorf("node %s cannot get the address of node %s", to, from)
+	}
+	if err := n.hand(ctx, from, to, from); err != nil {
+		return nil, err
+	}
+	return func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.closed {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), teardown)
+		defer cancel()
+		return n.hand(ctx, to, from, from)
+	}, nil
+}
+
+// hand moves the address that belongs to a node; it needs n.mu.
+func (n *Network) hand(ctx context.Context, from, to, owner string) error {
+	addr := n.peerAddr(owner)
+	err := ip(ctx, n.slot.namespace(from), fmt.Sprintf("addr del %s/25 dev eth0", addr))
+	if err == nil {
+		err = ip(ctx, n.slot.namespace(to), fmt.Sprintf("addr add %s/25 dev eth0", addr))
+	}
+	for _, id := range n.ids {
+		if err == nil {
+			err = ip(ctx, n.slot.namespace(id), "neigh flush all")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("hand the address of node %s from %s to %s: %w", owner, from, to, err)
+	}
+	return nil
 }
 
 // tellNames tells every namespace what the nodes' names mean.

@@ -128,6 +128,27 @@ func TestEffectsAddUpAndHealOneByOne(t *testing.T) {
 	require.ErrorContains(t, err, "n9")
 }
 
+func TestAnInheritedAddressLeadsToTheHeir(t *testing.T) {
+	n := build(t, "n1", "n2", "n3")
+	arrives := func(at string) int {
+		r := n.listen(t, at, echoPort)
+		defer r.conn.Close()
+		n.send(t, "n3", n.PeerHost("n1"), echoPort, 10, 100)
+		numbers, _ := r.got(10)
+		return len(numbers)
+	}
+	require.Equal(t, 10, arrives("n1"))
+	back, err := n.Inherit(t.Context(), "n1", "n2")
+	require.NoError(t, err)
+	require.Equal(t, 10, arrives("n2"))
+	require.Equal(t, 10, n.passes(t, "n3", "n2", echoPort), "it keeps its own")
+	require.NoError(t, back())
+	require.Equal(t, 10, arrives("n1"))
+	require.Zero(t, arrives("n2"))
+	_, err = n.Inherit(t.Context(), "n1", "n9")
+	require.ErrorContains(t, err, "n9")
+}
+
 func TestDroppingByPort(t *testing.T) {
 	n := build(t, "n1", "n2")
 	both := []string{"n1", "n2"}

@@ -1,0 +1,111 @@
+//go:build linux
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Address are the faults of an address that comes to mean another node.
+func Address() []Fault {
+	return []Fault{{Name: "inherited-address", Weight: 2, Needs: Namespaces, Run: inheritedAddress}}
+}
+
+// sides says who is apart when the heir of a dead node's address would make a
+// majority if it counted for both: few lack one node to a majority, rest are no
+// majority either, since the dead node is missing. nodes begin with the dead one and
+// its heir.
+func sides[T any](nodes []T) (few, rest []T) {
+	majority := len(nodes)/2 + 1
+	return nodes[1:majority], nodes[majority:]
+}
+
+// inheritedAddress gives the address of a dead node to a living one, and then leaves
+// that one with as many others as make a majority only if it counts twice. Nothing
+// may be acknowledged there; and when they die, with what they had not synced, and
+// the dead node and the others go on, nothing may be missing.
+func inheritedAddress(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	if len(nodes) < 3 || len(nodes)%2 == 0 {
+		return ErrNoVictim // an even number would be without a majority afterwards
+	}
+	dead, heir := nodes[0], nodes[1]
+	few, rest := sides(nodes)
+	if err := dead.Kill(); err != nil {
+		return err
+	}
+	back, err := e.Network.Inherit(ctx, dead.ID, heir.ID)
+	if err != nil {
+		return errors.Join(err, e.Return(ctx, dead))
+	}
+	e.Log.Info("a dead node's address comes to another", "dead", dead.ID, "heir", heir.ID)
+	Wait(ctx, e.Hold())
+	e.Log.Info("the heir is left without a majority", "with", Names(few))
+	heal, err := e.Network.Apply(ctx, parted(append(idsOf(few), dead.ID), idsOf(rest))...)
+	if err != nil {
+		return errors.Join(err, back(), e.Return(ctx, dead))
+	}
+	e.mustNotAcknowledge(ctx, few, e.Between(aloneLow, aloneHigh))
+	errs := []error{e.endAll(few), heal(), back(), e.Return(ctx, append([]*localcluster.Node{dead}, rest...)...)}
+	return errors.Join(append(errs, e.Return(ctx, few...))...)
+}
+
+// How long the heir is left alone: long enough for an election, and for the others
+// to miss a leader.
+const (
+	aloneLow  = 2 * time.Second
+	aloneHigh = 5 * time.Second
+)
+
+func idsOf(nodes []*localcluster.Node) []string {
+	var ids []string
+	for _, n := range nodes {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// mustNotAcknowledge asks nodes for adds that nobody may acknowledge.
+func (e *Env) mustNotAcknowledge(ctx context.Context, nodes []*localcluster.Node, hold time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, hold)
+	defer cancel()
+	topic := fmt.Sprintf("inherited-%d", e.Rand.Uint64())
+	for i := 0; ctx.Err() == nil; i++ {
+		n := nodes[i%len(nodes)]
+		job := map[string]any{"topic": topic, "id": fmt.Sprintf("%s-%d", topic, i), "delay": 24 * 3600, "body": "x"}
+		if err := e.post(ctx, n, "/v1/jobs", job, nil); err == nil {
+			e.Violate("I11", "node %s acknowledged an add without a majority, with the address of a dead node", n.ID)
+			return
+		}
+		Wait(ctx, 100*time.Millisecond)
+	}
+}
+
+// endAll kills nodes, and takes their power where the disks can lose what was not
+// synced.
+func (e *Env) endAll(nodes []*localcluster.Node) error {
+	e.Log.Info("kill -9", "nodes", Names(nodes))
+	var errs []error
+	for _, n := range nodes {
+		errs = append(errs, n.Kill())
+	}
+	if e.Disks == nil {
+		return errors.Join(errs...)
+	}
+	for _, n := range nodes {
+		d, err := e.diskOf(n)
+		if err == nil {
+			err = e.losePower(n, d)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,240 @@
+package fault
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"strings"
+	"time"
+	"unicode"
+
+	"tarry/bench/localcluster"
+	"tarry/chaos/stranger"
+)
+
+// Hostile are the faults of somebody on the network who is no member: what it sends
+// to the ports of nodes. It has an address of its own. It must not end a node, change
+// who is a member, where, or in which term, keep others from being served, or make
+// memory grow; what becomes of the jobs is judged with all others.
+func Hostile() []Fault {
+	return []Fault{
+		{Name: "hostile-cluster-port", Weight: 2, Run: hostile(stranger.ClusterPort)},
+		{Name: "hostile-gossip", Weight: 2, Run: hostile(stranger.GossipPort)},
+		{Name: "hostile-http", Weight: 2, Run: hostile(stranger.HTTPPort)},
+		{Name: "hostile-beanstalkd", Weight: 1, Run: hostile(stranger.BeanstalkdPort)},
+	}
+}
+
+const (
+	// attacks is how many of a port's one injection makes.
+	attacks = 3
+	// attackLimit bounds one attack on one node.
+	attackLimit = 30 * time.Second
+	// believing is how long the cluster has to act on a lie.
+	believing = 3 * time.Second
+	// honestLimit is how long others may be kept from being served.
+	honestLimit = 10 * time.Second
+	// naturalTerms are those that may begin by themselves on a busy machine while
+	// an injection lasts. Each attack on terms makes more.
+	naturalTerms = 8
+)
+
+// hostile makes some of the attacks on a port, on the leader and another node.
+func hostile(on func() []stranger.Attack) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		all := on()
+		e.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return e.attacked(ctx, all[:min(attacks, len(all))])
+	}
+}
+
+// attacked makes attacks and then looks whether the cluster is as it was.
+func (e *Env) attacked(ctx context.Context, list []stranger.Attack) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	before, err := e.census(ctx)
+	if err != nil {
+		return err
+	}
+	memory := e.watchMemory(nodes)
+	var names []string
+	for _, a := range list {
+		names = append(names, a.Name)
+		if err = e.attack(ctx, a, nodes[0]); err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	Wait(ctx, believing)
+	peak := memory()
+	if peak > maxRSS {
+		e.Violate("fault", "a node had %d MiB in memory under %v; the bound is %d", peak>>20, names, maxRSS>>20)
+	}
+	if err == nil && e.allLive(nodes, names) {
+		err = e.compare(ctx, before, names)
+	}
+	return errors.Join(err, e.Return(ctx, nodes...))
+}
+
+// attack makes one attack on the leader and on another node, while somebody honest
+// asks them for something.
+func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster.Node) error {
+	leader, err := e.currentLeader(ctx)
+	if err != nil {
+		return err
+	}
+	targets := []*localcluster.Node{leader}
+	if other != leader {
+		targets = append(targets, other)
+	}
+	for _, n := range targets {
+		e.Log.Info("attack", "attack", a.Name, "node", n.ID)
+		ctx, cancel := context.WithTimeout(ctx, attackLimit)
+		done := make(chan error, 1)
+		s := &stranger.Stranger{From: e.strangerHost(), Target: e.reach(n), Rand: e.Rand}
+		go func() { done <- a.Run(ctx, s) }()
+		Wait(ctx, 500*time.Millisecond) // it takes a moment to begin
+		honest := e.serves(ctx, n)
+		err := <-done
+		cancel()
+		if _, lied := errors.AsType[stranger.Believed](err); lied {
+			e.Violate("fault", "%s: node %s: %v", a.Name, n.ID, err)
+			continue
+		}
+		if !n.Running() {
+			return nil // told by allLive
+		}
+		if err != nil {
+			return fmt.Errorf("attack %s on node %s: %w", a.Name, n.ID, err)
+		}
+		if honest != nil && ctx.Err() == nil {
+			e.Violate("fault", "%s: node %s did not serve others for %v: %v", a.Name, n.ID, honestLimit, honest)
+		}
+		e.Count("attacks", 1)
+	}
+	return nil
+}
+
+// strangerHost is the address that attacks come from.
+func (e *Env) strangerHost() string {
+	if e.Network != nil {
+		return e.Network.StrangerHost()
+	}
+	return "127.0.0.2"
+}
+
+// reach is where a stranger reaches a node: by the address that clients know.
+func (e *Env) reach(n *localcluster.Node) stranger.Node {
+	host, _, _ := net.SplitHostPort(n.HTTP)
+	at := func(addr string) string {
+		_, port, _ := net.SplitHostPort(addr)
+		return net.JoinHostPort(host, port)
+	}
+	return stranger.Node{HTTP: n.HTTP, Beanstalk: n.Beanstalk, Cluster: at(n.Cluster), Gossip: at(n.Gossip)}
+}
+
+// serves waits until the node takes a job over HTTP and one over beanstalkd.
+func (e *Env) serves(ctx context.Context, n *localcluster.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, honestLimit)
+	defer cancel()
+	job := map[string]any{"topic": "honest", "delay": 24 * 3600, "body": "x"}
+	return errors.Join(
+		localcluster.Until(ctx, func() error { return e.post(ctx, n, "/v1/jobs", job, nil) }),
+		localcluster.Until(ctx, func() error { return put(ctx, n.Beanstalk) }))
+}
+
+// put adds a job over beanstalkd.
+func put(ctx context.Context, addr string) error {
+	c, err := (&net.Dialer{Timeout: askTimeout}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, "use honest\r\nput 0 86400 60 1\r\nx\r\n"); err != nil {
+		return err
+	}
+	for answers := bufio.NewScanner(c); answers.Scan(); {
+		switch word, _, _ := strings.Cut(answers.Text(), " "); word {
+		case "USING":
+		case "INSERTED":
+			return nil
+		default:
+			return fmt.Errorf("a put was answered with %.40q", answers.Text())
+		}
+	}
+	return errors.New("a put was not answered")
+}
+
+// allLive reports whether no process has ended.
+func (e *Env) allLive(nodes []*localcluster.Node, names []string) bool {
+	live := true
+	for _, n := range nodes {
+		if !n.Running() {
+			out, _ := n.Output()
+			e.Violate("fault", "%v ended node %s: %.500s", names, n.ID, out[max(0, len(out)-500):])
+			live = false
+		}
+	}
+	return live
+}
+
+// census is what a stranger must not change.
+type census struct {
+	members map[string]string // address and suffrage by id
+	term    float64
+}
+
+func (e *Env) census(ctx context.Context) (census, error) {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	c := census{members: map[string]string{}}
+	err := localcluster.Until(ctx, func() error {
+		leader, err := e.Cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		var answer struct {
+			Members []struct {
+				ID, Address, Version string
+				Voter                bool
+			}
+		}
+		if err := e.Cluster.Get(ctx, leader, "/v1/cluster/members", &answer); err != nil {
+			return err
+		}
+		clear(c.members)
+		for _, m := range answer.Members {
+			c.members[m.ID] = fmt.Sprintf("%s, voter %v", m.Address, m.Voter)
+			if strings.ContainsFunc(m.Version, unicode.IsControl) {
+				c.members[m.ID] += fmt.Sprintf(", version %q", m.Version)
+			}
+		}
+		return nil
+	})
+	c.term = e.term(ctx)
+	return c, err
+}
+
+// compare takes the census again.
+func (e *Env) compare(ctx context.Context, before census, names []string) error {
+	after, err := e.census(ctx)
+	if err != nil {
+		e.Violate("I6", "after %v: %v", names, err)
+		return nil
+	}
+	if !maps.Equal(before.members, after.members) {
+		e.Violate("fault", "%v changed the members from %v to %v", names, before.members, after.members)
+	}
+	if after.term > before.term+naturalTerms {
+		e.Violate("fault", "%v took the term from %.0f to %.0f", names, before.term, after.term)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package stranger
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+)
+
+// BeanstalkdPort are the attacks on the port of clients over beanstalkd's protocol.
+func BeanstalkdPort() []Attack {
+	return []Attack{
+		{"beanstalkd-garbage", beanstalkdGarbage},
+		{"beanstalkd-http", beanstalkdHTTP},
+		{"beanstalkd-announced", beanstalkdAnnounced},
+		{"beanstalkd-idle", beanstalkdIdle},
+	}
+}
+
+func beanstalkdGarbage(ctx context.Context, s *Stranger) error {
+	for _, words := range []string{
+		string(s.noise(10)), string(s.noise(100_000)), strings.Repeat("x", 1<<20), "put\r\n", "put -1 -1 -1 -1\r\n",
+		"put 0 0 60 99999999999999999999\r\n", "put 0 0 60 4294967296\r\n", "put 0 0 60 3\r\nabcdef\r\n", "reserve-with-timeout -5\r\n",
+		"use " + strings.Repeat("t", 300) + "\r\n", "watch \x00\r\n", strings.Repeat("stats\r\n", 200), "delete 99999999999999999999\r\n",
+	} {
+		s.tell(ctx, s.Target.Beanstalk, []byte(words), 50*time.Millisecond)
+	}
+	return nil
+}
+
+// beanstalkdHTTP is what a browser sends when a page tells it to: commands in the body.
+func beanstalkdHTTP(ctx context.Context, s *Stranger) error {
+	body := []byte("use stranger\r\nput 0 86400 60 1\r\nx\r\n")
+	heard := s.tell(ctx, s.Target.Beanstalk, s.request("POST", "/", s.Target.Beanstalk, body), time.Second)
+	if bytes.Contains(heard, []byte("INSERTED")) {
+		return believed("commands in the body of an HTTP request were done")
+	}
+	return nil
+}
+
+// announcers times the largest body are more than a node has room for.
+const announcers = 4200
+
+func beanstalkdAnnounced(ctx context.Context, s *Stranger) error {
+	s.crowd(ctx, s.Target.Beanstalk, announcers, []byte("use stranger\r\nput 0 86400 60 65535\r\nx"), nil, 2*crowdTime)
+	return nil
+}
+
+func beanstalkdIdle(ctx context.Context, s *Stranger) error {
+	s.crowd(ctx, s.Target.Beanstalk, idlers, nil, nil, crowdTime)
+	return nil
+}

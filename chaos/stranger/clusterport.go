@@ -1,0 +1,215 @@
+package stranger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/raft"
+)
+
+// ClusterPort are the attacks on the port for Raft and for calls between nodes.
+func ClusterPort() []Attack {
+	return []Attack{
+		{"cluster-garbage", clusterGarbage},
+		{"cluster-silence", clusterSilence},
+		{"raft-garbage", raftGarbage},
+		{"raft-far-term", raftFarTerm},
+		{"raft-disturbance", raftDisturbance},
+		{"raft-snapshot", raftSnapshot},
+		{"rpc-read", rpcRead},
+		{"rpc-propose", rpcPropose},
+		{"rpc-membership", rpcMembership},
+	}
+}
+
+// What a connection to the cluster port begins with.
+const (
+	forRaft byte = 1
+	forRPC  byte = 2
+
+	wireVersion = 1
+	accepted    = 0
+)
+
+// foreign is the id of a cluster that does not exist.
+const foreign = "ffffffffffffffffffffffffffffffff"
+
+// greeting asks for a conversation with shard 0.
+func greeting(kind byte, clusterID string) []byte {
+	b := append([]byte("TARRY"), wireVersion, kind, 0, 0, 0, 0, byte(len(clusterID)))
+	return append(b, clusterID...)
+}
+
+// greet introduces the stranger; taken reports whether the node talks on. The answer
+// names the node's cluster, also in a refusal.
+func greet(c net.Conn, kind byte, clusterID string) (taken bool, itsCluster string, err error) {
+	if err := c.SetDeadline(time.Now().Add(dialLimit)); err != nil {
+		return false, "", err
+	}
+	if _, err := c.Write(greeting(kind, clusterID)); err != nil {
+		return false, "", err
+	}
+	var fixed [2]byte
+	if _, err := io.ReadFull(c, fixed[:]); err != nil {
+		return false, "", err
+	}
+	rest := make([]byte, int(fixed[1])+2)
+	if _, err := io.ReadFull(c, rest); err != nil {
+		return false, "", err
+	}
+	reason := make([]byte, binary.BigEndian.Uint16(rest[fixed[1]:]))
+	if _, err := io.ReadFull(c, reason); err != nil {
+		return false, "", err
+	}
+	return fixed[0] == accepted, string(rest[:fixed[1]]), c.SetDeadline(time.Time{})
+}
+
+// learn finds out which cluster a node belongs to, by asking.
+func (s *Stranger) learn(ctx context.Context) (string, error) {
+	c, err := s.dial(ctx, s.Target.Cluster)
+	if err != nil {
+		return "", fmt.Errorf("ask for the cluster's id: %w", err)
+	}
+	defer c.Close()
+	_, id, err := greet(c, forRPC, foreign)
+	if err != nil {
+		return "", fmt.Errorf("ask for the cluster's id: %w", err)
+	}
+	return id, nil
+}
+
+func clusterGarbage(ctx context.Context, s *Stranger) error {
+	for _, words := range [][]byte{
+		s.noise(10), s.noise(100_000), []byte("TARRY"), []byte("GET / HTTP/1.1\r\n\r\n"), []byte("TARRY\xff\x01"),
+		greeting(77, ""), greeting(forRaft, foreign)[:9], append(greeting(forRPC, ""), s.noise(5000)...),
+		append(greeting(forRPC, ""), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), s.noise(5000)...)...),
+		append(greeting(forRPC, ""), bytes.Repeat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00"), 100)...),
+	} {
+		s.tell(ctx, s.Target.Cluster, words, 100*time.Millisecond)
+	}
+	return nil
+}
+
+// clusterSilence says nothing, or half of a greeting, on many connections.
+func clusterSilence(ctx context.Context, s *Stranger) error {
+	s.crowd(ctx, s.Target.Cluster, 400, nil, nil, crowdTime/2)
+	s.crowd(ctx, s.Target.Cluster, 400, greeting(forRaft, foreign)[:8], []byte{0}, crowdTime/2)
+	return nil
+}
+
+// The messages of hashicorp/raft, by their first byte.
+const (
+	appendEntries byte = iota
+	requestVote
+	installSnapshot
+	timeoutNow
+	requestPreVote
+)
+
+// raftMessage is a message as Raft's transport sends it.
+func raftMessage(kind byte, message any) []byte {
+	b := bytes.NewBuffer([]byte{kind})
+	if err := codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(message); err != nil {
+		panic(err) // a struct of ours, in memory
+	}
+	return b.Bytes()
+}
+
+// raft says things to the Raft of shard 0, each on a connection of its own, as one
+// of each of the clusters, and waits a moment for the answers.
+func (s *Stranger) raft(ctx context.Context, clusters []string, messages ...[]byte) {
+	for _, cluster := range clusters {
+		for _, m := range messages {
+			c, err := s.dial(ctx, s.Target.Cluster)
+			if err != nil {
+				continue
+			}
+			if taken, _, err := greet(c, forRaft, cluster); err == nil && taken {
+				exchange(c, m, 50*time.Millisecond)
+			}
+			c.Close()
+		}
+	}
+}
+
+// identities are all that a stranger can pretend: no cluster, another, and what the
+// node itself told it.
+func (s *Stranger) identities(ctx context.Context) ([]string, error) {
+	own, err := s.learn(ctx)
+	return []string{"", foreign, own}, err
+}
+
+func raftGarbage(ctx context.Context, s *Stranger) error {
+	ids, err := s.identities(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []byte{appendEntries, requestVote, installSnapshot, timeoutNow, requestPreVote, 99} {
+		s.raft(ctx, ids,
+			append([]byte{kind}, s.noise(500)...),
+			[]byte{kind, 0xdf, 0xff, 0xff, 0xff, 0xff},                                                // a map of 2^32 entries
+			[]byte{kind, 0x81, 0xa7, 'E', 'n', 't', 'r', 'i', 'e', 's', 0xdd, 0xff, 0xff, 0xff, 0xff}, // 2^32 entries
+			[]byte{kind, 0x81, 0xa2, 'I', 'D', 0xc6, 0xff, 0xff, 0xff, 0xff},                          // an id of 4 GB
+			append([]byte{kind}, bytes.Repeat([]byte{0x91}, 200_000)...),                              // arrays in arrays
+		)
+	}
+	return nil
+}
+
+// claim is the header of a message of somebody who says that it is a member.
+func claim() raft.RPCHeader {
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("stranger"), Addr: []byte("192.0.2.1:7301")}
+}
+
+// raftFarTerm says that the cluster is in a term after which there are few or none.
+func raftFarTerm(ctx context.Context, s *Stranger) error {
+	ids, err := s.identities(ctx)
+	if err != nil {
+		return err
+	}
+	for _, term := range []uint64{math.MaxUint64, math.MaxUint64 - 1, math.MaxInt64, 1 << 40} {
+		s.raft(ctx, ids,
+			raftMessage(appendEntries, &raft.AppendEntriesRequest{RPCHeader: claim(), Term: term, Leader: []byte("stranger")}),
+			raftMessage(appendEntries, &raft.AppendEntriesRequest{RPCHeader: claim(), Term: term, PrevLogEntry: 1, PrevLogTerm: 1, LeaderCommitIndex: math.MaxUint64}),
+			raftMessage(requestPreVote, &raft.RequestPreVoteRequest{RPCHeader: claim(), Term: term, LastLogIndex: math.MaxUint64, LastLogTerm: term}),
+			raftMessage(requestVote, &raft.RequestVoteRequest{RPCHeader: claim(), Term: term, Candidate: []byte("stranger"), LastLogIndex: math.MaxUint64, LastLogTerm: term, LeadershipTransfer: true}),
+			raftMessage(installSnapshot, &raft.InstallSnapshotRequest{RPCHeader: claim(), SnapshotVersion: raft.SnapshotVersionMax, Term: term, LastLogIndex: math.MaxUint64, LastLogTerm: term, Size: 100}),
+		)
+	}
+	return nil
+}
+
+// disturbances is how often a follower is told to stand for election: more often
+// than elections come by themselves.
+const disturbances = 20
+
+// raftDisturbance wants elections, as nobody of this cluster.
+func raftDisturbance(ctx context.Context, s *Stranger) error {
+	for range disturbances {
+		s.raft(ctx, []string{"", foreign}, raftMessage(timeoutNow, &raft.TimeoutNowRequest{RPCHeader: claim()}))
+	}
+	return nil
+}
+
+// raftSnapshot sends a state that is larger than any disk, and not one.
+func raftSnapshot(ctx context.Context, s *Stranger) error {
+	ids, err := s.identities(ctx)
+	if err != nil {
+		return err
+	}
+	request := raft.InstallSnapshotRequest{
+		RPCHeader: claim(), SnapshotVersion: raft.SnapshotVersionMax, LastLogIndex: math.MaxUint64, LastLogTerm: 1,
+		Configuration: s.noise(100), Size: math.MaxInt64,
+	}
+	s.raft(ctx, ids[:2], append(raftMessage(installSnapshot, &request), s.noise(1<<20)...))
+	request.Term = math.MaxUint64
+	s.raft(ctx, ids, append(raftMessage(installSnapshot, &request), s.noise(1<<20)...))
+	return nil
+}

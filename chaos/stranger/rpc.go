@@ -1,0 +1,148 @@
+package stranger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// rawMessages lets gRPC carry bytes as they are.
+type rawMessages struct{}
+
+func (rawMessages) Name() string                  { return "proto" }
+func (rawMessages) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (rawMessages) Unmarshal(data []byte, v any) error {
+	*v.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+
+// callLimit bounds a call. A node that refuses does so at once.
+const callLimit = time.Second
+
+var errNotTaken = errors.New("the node does not talk to this stranger")
+
+// call makes a call between nodes as one of a cluster.
+func (s *Stranger) call(ctx context.Context, clusterID, method string, in []byte) (out []byte, err error) {
+	conn, err := grpc.NewClient("passthrough:///"+s.Target.Cluster,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			c, err := s.dial(ctx, addr)
+			if err != nil {
+				return nil, err
+			}
+			taken, _, err := greet(c, forRPC, clusterID)
+			if err == nil && taken {
+				return c, nil
+			}
+			c.Close()
+			return nil, errors.Join(errNotTaken, err)
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	err = conn.Invoke(ctx, method, in, &out, grpc.ForceCodec(rawMessages{}))
+	return out, err
+}
+
+// rpcRead reads topics, as nobody of this cluster.
+func rpcRead(ctx context.Context, s *Stranger) error {
+	page := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 10) // at most 10
+	in := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), page)
+	for _, cluster := range []string{"", foreign} {
+		if out, err := s.call(ctx, cluster, "/tarry.node.v1.Node/Read", in); err == nil {
+			return believed("a read of topics by a node of cluster %q was answered with %d bytes", cluster, len(out))
+		}
+	}
+	return nil
+}
+
+// operation is one as it travels between nodes, in a run of one.
+func operation(field protowire.Number, content []byte) []byte {
+	op := protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), op)
+}
+
+// text is a message with one string, its first field.
+func text(s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), s)
+}
+
+// onlyTheLeaders are operations that no client asks for.
+func onlyTheLeaders() map[string][]byte {
+	return map[string][]byte{
+		"advance":       operation(10, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)),
+		"mark":          operation(11, text("stranger")),
+		"set-cluster":   operation(12, text(foreign)),
+		"forget-member": operation(13, text("stranger.0000000000000000")),
+	}
+}
+
+// rpcPropose wants the leader to commit what only a leader itself decides, and as
+// nobody of this cluster what clients may ask for.
+func rpcPropose(ctx context.Context, s *Stranger) error {
+	ids, err := s.identities(ctx)
+	if err != nil {
+		return err
+	}
+	for _, cluster := range ids {
+		for name, ops := range onlyTheLeaders() {
+			if err := s.propose(ctx, cluster, name, ops); err != nil {
+				return err
+			}
+		}
+	}
+	kick := operation(9, text("stranger"))
+	for _, cluster := range []string{"", foreign} {
+		if err := s.propose(ctx, cluster, "kick", kick); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Stranger) propose(ctx context.Context, cluster, name string, ops []byte) error {
+	in := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1)
+	in = protowire.AppendBytes(protowire.AppendTag(in, 3, protowire.BytesType), ops)
+	out, err := s.call(ctx, cluster, "/tarry.node.v1.Node/Propose", in)
+	if err == nil && committed(out) {
+		return believed("the operation %s of a node of cluster %q was committed", name, cluster)
+	}
+	return nil
+}
+
+// committed reports whether an answer has results and no refusal.
+func committed(out []byte) bool {
+	const refusal, results = 1, 3
+	done := false
+	for len(out) > 0 {
+		field, _, n := protowire.ConsumeField(out)
+		if n < 0 || field == refusal {
+			return false
+		}
+		done = done || field == results
+		out = out[n:]
+	}
+	return done
+}
+
+// rpcMembership asks for what operators ask the leader, as nobody of this cluster.
+func rpcMembership(ctx context.Context, s *Stranger) error {
+	for _, cluster := range []string{"", foreign} {
+		for method, in := range map[string][]byte{"Members": nil, "Remove": text("nobody"), "Transfer": nil} {
+			out, err := s.call(ctx, cluster, "/tarry.member.v1.Membership/"+method, in)
+			if err == nil {
+				return believed("the call %s of a node of cluster %q was answered with %d bytes", method, cluster, len(out))
+			}
+		}
+	}
+	return nil
+}
