@@ -32,3 +32,6 @@ func (s *server) clock(x *exchange) error {
 	x.json.shut()
 	return nil
 }
+
+// resetClock sets the queue's clock back.
+func (s *server) resetClock(x *exchange) error { return s.operate(x, s.Operator.ResetClock) }

@@ -77,6 +77,9 @@ type Operator interface {
 	Health(ctx context.Context) (job.Health, error)
 	// Clocks compares the nodes' clocks. It blocks for some seconds at most.
 	Clocks(ctx context.Context) (job.Clocks, error)
+	// ResetClock sets the queue's clock back to the majority's of the nodes. It is
+	// refused with CodeConflict unless it has run away.
+	ResetClock(ctx context.Context) error
 	// TransferLeadership hands leadership to the node id, or to the best
 	// follower when it is empty. It blocks until the move is done.
 	TransferLeadership(ctx context.Context, id string) error

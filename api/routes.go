@@ -96,6 +96,7 @@ func (s *server) routes() []route {
 		{path: "/v1/cluster/members/{id}", methods: methods{http.MethodDelete: on(s.removeMember)}},
 		{path: "/v1/cluster/health", methods: get(s.health)},
 		{path: "/v1/cluster/clock", methods: get(s.clock)},
+		{path: "/v1/cluster/clock/reset", methods: post(s.resetClock)},
 		{path: "/v1/cluster/transfer-leadership", methods: post(s.transferLeadership)},
 		{path: "/v1/cluster/verify", methods: post(s.verify)},
 		{path: "/v1/cluster/join", methods: post(s.join)},

@@ -34,3 +34,9 @@ func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
 	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/clock", repeat: true}, &out)
 	return out, err
 }
+
+// ResetClock sets the queue's clock back to that of the majority of the nodes. It is
+// refused unless the queue's is ahead by more than the largest offset.
+func (c *Client) ResetClock(ctx context.Context) error {
+	return c.operate(ctx, http.MethodPost, "/v1/cluster/clock/reset", nil)
+}

@@ -26,6 +26,7 @@ type clock struct {
 	wentOff func()
 
 	mu    sync.Mutex
+	epoch uint64        // of the state machine's clock
 	last  time.Duration // what was told last, since the Unix epoch
 	at    time.Time     // when, with its monotonic reading
 	ahead time.Time     // since when it has been ahead of the wall clock; zero: it is not
@@ -80,10 +81,17 @@ func (c *clock) trusted(real time.Time, wall time.Duration) time.Duration {
 }
 
 // now is the time. real is the present with its monotonic reading, wall and floor
-// are the wall clock and the state machine's, since the Unix epoch.
-func (c *clock) now(real time.Time, wall, floor time.Duration) time.Time {
+// are the wall clock and the state machine's, since the Unix epoch; epoch is the
+// latter's: when the state machine's clock was set back, so is this one.
+func (c *clock) now(real time.Time, wall, floor time.Duration, epoch uint64) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	switch {
+	case epoch < c.epoch: // read before it was set back
+		return time.Unix(0, int64(floor))
+	case epoch > c.epoch:
+		c.epoch, c.last, c.at, c.ahead = epoch, 0, time.Time{}, time.Time{}
+	}
 	if real.Before(c.at) {
 		real = c.at // another goroutine read its clock later and came first
 	}

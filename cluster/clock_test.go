@@ -25,7 +25,7 @@ func TestClockNeverStandsStill(t *testing.T) {
 			var c clock
 			for _, r := range readings {
 				epoch := sinceEpoch(began)
-				got := c.now(began.Add(r.passed), epoch+r.wall, epoch+r.floor)
+				got := c.now(began.Add(r.passed), epoch+r.wall, epoch+r.floor, 0)
 				require.Equal(t, r.want, sinceEpoch(got)-epoch, "after %v", r.passed)
 			}
 		})
@@ -59,13 +59,13 @@ func TestAWallClockOffTheMajoritysIsNotFollowed(t *testing.T) {
 			wentOff := 0
 			k := clock{most: 5 * s, wentOff: func() { wentOff++ }}
 			k.begin(began, epoch)
-			k.now(began, epoch, 0)
+			k.now(began, epoch, 0, 0)
 			for _, r := range c.steps {
 				real := began.Add(r.passed)
 				if r.confirmed != 0 {
 					k.confirm(real, epoch+r.confirmed)
 				}
-				require.Equal(t, r.want, sinceEpoch(k.now(real, epoch+r.wall, 0))-epoch, "after %v", r.passed)
+				require.Equal(t, r.want, sinceEpoch(k.now(real, epoch+r.wall, 0, 0))-epoch, "after %v", r.passed)
 			}
 			require.Equal(t, c.wentOff, wentOff)
 		})

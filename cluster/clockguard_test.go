@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // skewedCluster is a cluster whose nodes' clocks can be set off.
@@ -149,7 +153,7 @@ func TestClockOfALeadershipEndsWithIt(t *testing.T) {
 	first := c.leader()
 	led := c.nodes[first]
 	now := time.Now()
-	led.clock.now(now, sinceEpoch(now)+time.Hour, 0) // told, and never put into an entry
+	led.clock.now(now, sinceEpoch(now)+time.Hour, 0, 0) // told, and never put into an entry
 
 	other := c.nodes[(first+1)%3]
 	c.eventually(func() bool { return other.TransferLeadership(context.Background(), other.cfg.NodeID) == nil }, "another leads")
@@ -174,4 +178,58 @@ func TestClockSkewIsNotIdleness(t *testing.T) {
 		by := s.nodes[l].members.ClockOffsets()[s.nodes[(l+1)%3].cfg.NodeID]
 		return (by + time.Hour + time.Minute).Abs() < time.Minute
 	}, "the leader shows it")
+}
+
+// A cluster whose clock ran away is brought back under load: no entry that was under
+// way takes its clock along again.
+func TestAClockThatRanAwayIsSetBack(t *testing.T) {
+	const day = 24 * time.Hour
+	s := newSkewedCluster(t, 3)
+	n := s.nodes[0]
+	do(t, n, add("before", "t", 2*time.Hour))
+	refused := n.ResetClock(context.Background())
+	require.Equal(t, job.CodeConflict, job.CodeOf(refused), "%v", refused)
+
+	s.all.Store(int64(day))
+	s.eventually(func() bool { return s.nodes[s.leader()].Now().Sub(time.Now()) > day-time.Minute }, "the queue's clock runs away")
+	do(t, n, add("meanwhile", "t", time.Hour), add("held", "u", 0))
+	require.Len(t, reserveOne(t, n, 10*time.Second, "u"), 1)
+	due := reserveOne(t, n, 10*time.Second, "t")
+	require.Len(t, due, 1, "it came early")
+	require.Equal(t, "before", due[0].Id)
+
+	s.all.Store(0)
+	s.eventually(func() bool {
+		h, err := n.Health(context.Background())
+		return err == nil && strings.Contains(strings.Join(h.Reasons, ""), "tarry cluster clock reset")
+	}, "health names the way out")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	var load sync.WaitGroup
+	for i, n := range s.nodes {
+		load.Go(func() {
+			for k := 0; ctx.Err() == nil; k++ {
+				if _, err := n.Do(ctx, []*jobpb.Op{add(fmt.Sprint("load-", i, "-", k), "load", time.Hour)}); err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	s.eventually(func() bool { return n.ResetClock(context.Background()) == nil }, "the clock is set back")
+	s.write(n, "after", 0)
+	cancel()
+	load.Wait()
+	s.write(n, "later", 0)
+
+	until := func(id string) time.Time {
+		j, err := n.Job(context.Background(), id, false)
+		require.NoError(t, err)
+		return time.UnixMilli(max(j.DueMs, j.ReservedUntilMs))
+	}
+	s.eventually(func() bool { return time.Until(until("held")) <= time.Minute+time.Second }, "reservations end in time")
+	s.eventually(func() bool { return time.Until(until("meanwhile")) <= time.Hour+time.Second }, "delays of meanwhile end in time")
+	clocks, err := n.Clocks(context.Background())
+	require.NoError(t, err)
+	require.Less(t, clocks.ClusterAhead.Abs(), time.Second)
 }

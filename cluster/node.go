@@ -127,7 +127,7 @@ func (n *Node) joinUp(serverID string) error {
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
 		HasState: hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
-		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget,
+		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
 		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.machine.Version, ProposeVersion: n.proposeVersion,
 		Dial: n.peers.get, Condition: n.condition,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.Shard.Now, ClockConfirmed: n.Shard.clockConfirmed,
@@ -219,6 +219,12 @@ func (n *Node) proposeForget(ctx context.Context, serverID string) error {
 
 func (n *Node) proposeVersion(ctx context.Context, to uint32) error {
 	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: to}}})
+}
+
+// proposeClockReset sets the queue's clock back.
+func (n *Node) proposeClockReset(ctx context.Context, to time.Time) error {
+	op := &jobpb.ResetClock{ToMs: to.UnixMilli(), Epoch: n.machine.Applied().ClockEpoch}
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: op}})
 }
 
 func (n *Node) doOne(ctx context.Context, op *jobpb.Op) error {

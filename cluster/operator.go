@@ -17,6 +17,9 @@ func (n *Node) Health(ctx context.Context) (job.Health, error) { return n.member
 // Clocks implements api.Operator.
 func (n *Node) Clocks(ctx context.Context) (job.Clocks, error) { return n.members.Clocks(ctx) }
 
+// ResetClock implements api.Operator.
+func (n *Node) ResetClock(ctx context.Context) error { return n.members.ResetClock(ctx) }
+
 // TransferLeadership implements api.Operator.
 func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	return n.members.Transfer(ctx, id)

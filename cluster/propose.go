@@ -139,7 +139,8 @@ func (s *Shard) route() (route, <-chan struct{}) {
 
 // proposeHere makes the batch one entry of this node's log.
 func (s *Shard) proposeHere(b *batch, settle func([]*jobpb.Result, error)) {
-	data := job.AppendEntryHeader(make([]byte, 0, b.bytes+16), s.Now().UnixMilli())
+	now, epoch := s.now()
+	data := job.AppendClockEpoch(job.AppendEntryHeader(make([]byte, 0, b.bytes+32), now.UnixMilli()), epoch)
 	for _, r := range b.requests {
 		data = append(data, r.ops...)
 	}

@@ -259,9 +259,15 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 
 // Now is the shard's clock, for a leader. It is never behind the state machine's.
 func (s *Shard) Now() time.Time {
-	real := time.Now()
-	floor := time.Duration(s.machine.Applied().ClockMS) * time.Millisecond
-	return s.clock.now(real, sinceEpoch(s.cfg.Wall()), floor)
+	now, _ := s.now()
+	return now
+}
+
+// now is the shard's clock, and the epoch in which it tells the time.
+func (s *Shard) now() (time.Time, uint64) {
+	real, applied := time.Now(), s.machine.Applied()
+	floor := time.Duration(applied.ClockMS) * time.Millisecond
+	return s.clock.now(real, sinceEpoch(s.cfg.Wall()), floor, applied.ClockEpoch), applied.ClockEpoch
 }
 
 // clockConfirmed takes in what the voters' clocks said at an instant.

@@ -11,7 +11,8 @@ import (
 // overrun is the reason left with a job whose reservation ended by itself.
 const overrun = "time to run exceeded"
 
-// advance moves jobs whose instant has come: delayed ones become ready, overrun
+// advance first goes through jobs whose clock was set back, if there are any. Then it
+// moves jobs whose instant has come: delayed ones become ready, overrun
 // reservations end, retained jobs are forgotten. It also ends pauses, lists jobs
 // that may expire from now on, and drops topics that have been empty for long enough.
 //
@@ -21,6 +22,9 @@ const overrun = "time to run exceeded"
 func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	if op.Max < 1 || op.Max > job.MaxKick {
 		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	}
+	if err := x.setJobsBack(op.Max); err != nil {
+		return err
 	}
 	if err := x.settle(); err != nil {
 		return err
@@ -54,7 +58,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 		return err
 	}
 	r.Count = moved
-	r.More = h.Len() > 0 && (*h)[0].next <= x.clock()
+	r.More = x.m.meta.reset.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
 	return nil
 }
 

@@ -92,7 +92,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 			results[i] = rs
 		}
 		pending = true
-		if len(x.marks) > 0 || x.batch.Len() > commitBytes {
+		if len(x.marks) > 0 || x.clockSet || x.batch.Len() > commitBytes {
 			if err := m.commit(&changes, changed); err != nil {
 				return nil, changes, err
 			}
@@ -122,7 +122,9 @@ func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
+	if x.ops.ClockEpoch() == meta.reset.epoch {
+		meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
+	}
 	var results []*jobpb.Result
 	n := 1 // without replies, for all the operations
 	if x.replies {
@@ -196,6 +198,8 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.fireSchedule(k.FireSchedule, r)
 	case *jobpb.Op_SetCluster:
 		return x.setCluster(k.SetCluster, r)
+	case *jobpb.Op_ResetClock:
+		return x.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
 		return x.forgetMember(k.ForgetMember, r)
 	case *jobpb.Op_RaiseVersion:
@@ -261,7 +265,7 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.state.index, View: m.View()})
 	}
 	x.reset()
-	m.nextDue.Store(m.due.earliest())
+	m.nextDue.Store(m.earliest())
 	return nil
 }
 

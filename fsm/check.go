@@ -65,7 +65,7 @@ func (c *checker) readTopics() error {
 		if err != nil || name != string(key[1:]) {
 			return fmt.Errorf("topic %q has number %d, which is named %q (%w)", key[1:], rec.number, name, err)
 		}
-		if rec.jobs() > 0 && rec.emptySince > c.meta.state.clockMS {
+		if rec.jobs() > 0 && rec.emptySince > c.meta.reached() {
 			return fmt.Errorf("topic %q is empty since an instant ahead of the clock", name)
 		}
 		if err := c.checkBucket(name, &rec); err != nil {
@@ -100,8 +100,8 @@ func (c *checker) checkBucket(name string, rec *topicRecord) error {
 	if (rate.perMS != 0) != (b != nil) {
 		return fmt.Errorf("topic %q has the rate %d, but its bucket is %+v", name, rate.perMS, b)
 	}
-	if b != nil && (b.tokens < 0 || b.tokens > rate.burst || b.since > b.at || b.at > c.meta.state.clockMS) {
-		return fmt.Errorf("topic %q has the bucket %+v at a burst of %d and the clock %d", name, *b, rate.burst, c.meta.state.clockMS)
+	if b != nil && (b.tokens < 0 || b.tokens > rate.burst || b.since > b.at || b.at > c.meta.reached()) {
+		return fmt.Errorf("topic %q has the bucket %+v at a burst of %d and the clock %d", name, *b, rate.burst, c.meta.reached())
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (c *checker) checkIndex() error {
 		if rec == nil || rec.topic != l.topic {
 			return fmt.Errorf("index entry %x lists a job that is not in that topic", key)
 		}
-		state, err := stateOf(c.r, c.meta.state.clockMS, rec)
+		state, err := stateOf(c.r, c.meta.reached(), rec)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (c *checker) checkIndex() error {
 		if want := rec.place(l.state, p.seq); (listed(state) != l.state && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, state, want, l.state, p)
 		}
-		if state == jobpb.State_STATE_READY && p.instant > c.meta.state.clockMS {
+		if state == jobpb.State_STATE_READY && p.instant > c.meta.reached() {
 			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
 		}
 		if c.found[l] == 0 {

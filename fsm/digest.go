@@ -42,6 +42,9 @@ func (v *View) Digest() (string, error) {
 		for _, n := range [...]uint64{uint64(m.state.clockMS), m.state.nextSeq, uint64(m.state.lastTopic), uint64(m.version)} {
 			counters = binary.BigEndian.AppendUint64(counters, n)
 		}
+		for _, n := range m.reset.numbers() {
+			counters = binary.BigEndian.AppendUint64(counters, n)
+		}
 		if err := pair(counters, []byte(m.clusterID)); err != nil {
 			return err
 		}

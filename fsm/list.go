@@ -31,7 +31,7 @@ func (v *View) list(r pebble.Reader, q *jobpb.JobQuery) (*jobpb.JobPage, int, er
 	if err != nil {
 		return nil, 0, err
 	}
-	l := &lister{view: v, r: r, q: q, clockMS: m.state.clockMS, page: &jobpb.JobPage{}}
+	l := &lister{view: v, r: r, q: q, clockMS: m.reached(), page: &jobpb.JobPage{}}
 	if q.Filter.GetIdPrefix() != "" {
 		err = l.byID()
 	} else {

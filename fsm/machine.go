@@ -132,7 +132,7 @@ func (m *Machine) reopen(path string) error {
 	m.tx = newTx(m)
 	m.broken = nil
 	m.version.Store(mem.meta.version)
-	m.nextDue.Store(m.due.earliest())
+	m.nextDue.Store(m.earliest())
 	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {
 		return nil

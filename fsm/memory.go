@@ -179,6 +179,14 @@ func (mem *memory) schedule(t *topic) TopicChange {
 	return change
 }
 
+// earliest is the instant of the next Advance; 0: there is nothing to do.
+func (mem *memory) earliest() int64 {
+	if mem.meta.reset.underWay() {
+		return atOnce
+	}
+	return mem.due.earliest()
+}
+
 // capacity is one window's share of the budget.
 func (mem *memory) capacity() int {
 	share := mem.windowBudget / (int(stateCount-1) * max(len(mem.topics), 1))

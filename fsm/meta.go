@@ -17,6 +17,7 @@ const formatVersion = 2
 var (
 	keyState         = []byte{spaceMeta, 'a'} // rewritten by every batch
 	keyConfiguration = []byte{spaceMeta, 'c'}
+	keyClock         = []byte{spaceMeta, 'k'}
 	keyCluster       = []byte{spaceMeta, 'i'}
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyWitness       = []byte{spaceMeta, 'w'}
@@ -25,7 +26,8 @@ var (
 // Applied says how far a state has come.
 type Applied struct {
 	Index, Term uint64
-	ClockMS     int64 // the FSM clock, Unix milliseconds
+	ClockMS     int64  // the FSM clock, Unix milliseconds
+	ClockEpoch  uint64 // how often it was set back
 	// Configuration is the Raft configuration as it was handed in, opaque
 	// here; nil before the first. ConfigurationIndex is its entry's index.
 	Configuration      []byte
@@ -137,12 +139,13 @@ type meta struct {
 	witness            witness
 	clusterID          string
 	version            uint32 // the cluster's
+	reset              clockReset
 }
 
 // own is how far the state itself has come.
 func (m *meta) own() Applied {
 	return Applied{
-		Index: m.state.index, Term: m.state.term, ClockMS: m.state.clockMS,
+		Index: m.state.index, Term: m.state.term, ClockMS: m.state.clockMS, ClockEpoch: m.reset.epoch,
 		Configuration: m.configuration, ConfigurationIndex: m.configurationIndex,
 	}
 }
@@ -159,6 +162,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 			m.configurationIndex, m.configuration, err = decodeConfiguration(v)
 			return err
 		}),
+		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
 		readKey(r, keyWitness, func(v []byte) (err error) { m.witness, err = decodeWitness(v); return err }),
 		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),
 	)

@@ -29,6 +29,7 @@ type model struct {
 	forgotten   map[string]bool
 	settings    map[string]*jobpb.TopicSettings
 	schedules   map[string]*jobpb.ScheduleInfo
+	reset       modelReset
 	planned     bool // the add under way is a scheduled run's
 }
 
@@ -60,8 +61,7 @@ func newModel(maxTopics int) *model {
 }
 
 // apply does one operation; the result has no message.
-func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
-	m.clock = max(m.clock, now)
+func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	r := &jobpb.Result{}
 	before := m.look()
 	defer func() { m.notice(before) }()
@@ -90,6 +90,8 @@ func (m *model) apply(now int64, op *jobpb.Op) *jobpb.Result {
 		} else if m.cluster != k.SetCluster.ClusterId {
 			r.Code = jobpb.Code_CLUSTER_MISMATCH
 		}
+	case *jobpb.Op_ResetClock:
+		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
 		m.forgotten[k.ForgetMember.ServerId] = true
 	case *jobpb.Op_Mark:
@@ -227,6 +229,7 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 
 func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved {
 	m.gain(j.Topic, -1_000_000)
+	j.DueMs = min(j.DueMs, m.clock)
 	j.State, j.DiedMs, j.late = jobpb.State_STATE_RESERVED, 0, false
 	j.Revision++
 	j.Attempts++
@@ -501,6 +504,9 @@ func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 // nextDue is the machine's NextDue.
 func (m *model) nextDue() int64 {
 	var first int64
+	if m.reset.ahead != 0 {
+		return 1
+	}
 	for _, t := range m.topics {
 		if at := m.nextInstant(t); at != 0 && (first == 0 || at < first) {
 			first = at
@@ -523,6 +529,7 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
+	m.setBack(int(op.Max))
 	isDue := func(t *modelTopic) bool {
 		at := m.nextInstant(t)
 		return at != 0 && at <= m.clock
@@ -558,6 +565,7 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		}
 		due = still
 	}
+	r.More = m.reset.ahead != 0
 	for _, t := range m.topics {
 		r.More = r.More || isDue(t)
 	}

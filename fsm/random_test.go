@@ -96,14 +96,21 @@ func (s *simulation) grow() {
 		}
 		var ops []*jobpb.Op
 		want := []*jobpb.Result{}
+		epoch := s.model.reset.epoch
+		if epoch > 0 && s.rng.IntN(10) == 0 {
+			epoch, now = epoch-1, now+s.pick(0, 700, 4_000_000) // it was under way when the clock was set back
+		}
+		s.model.begins(now, epoch)
 		for range s.rng.IntN(8) {
 			op := s.op()
 			ops = append(ops, op)
-			want = append(want, proto.Clone(s.model.apply(now, op)).(*jobpb.Result))
+			want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
 			s.remember(want[len(want)-1])
 		}
-		s.model.clock = max(s.model.clock, now)
-		s.log = append(s.log, Entry{Index: index, Term: 1, Data: encodeEntry(s.t, now, ops...)})
+		if s.model.reset.epoch != epoch {
+			s.now = s.model.clock // leaders go by the clock that was set back
+		}
+		s.log = append(s.log, Entry{Index: index, Term: 1, Data: encodeEntryAt(s.t, now, epoch, ops...)})
 		s.want = append(s.want, want)
 		s.due = append(s.due, s.model.nextDue())
 	}
@@ -222,6 +229,8 @@ func (s *simulation) op() *jobpb.Op {
 		return opAdvance(uint32(s.pick(0, 1, 2, 3, 7, 20, 1000)))
 	case n < 98:
 		return opMark("mark")
+	case n == 98 && s.rng.IntN(2) == 0:
+		return s.resetOp()
 	case n < 99:
 		return opSetCluster(fmt.Sprintf("cluster-%d", s.rng.IntN(2)))
 	default:

@@ -116,7 +116,12 @@ func (r *rig) digest() string {
 }
 
 func encodeEntry(t testing.TB, now int64, ops ...*jobpb.Op) []byte {
-	data := job.AppendEntryHeader(nil, now)
+	return encodeEntryAt(t, now, 0, ops...)
+}
+
+// encodeEntryAt is encodeEntry in an epoch of the clock.
+func encodeEntryAt(t testing.TB, now int64, epoch uint64, ops ...*jobpb.Op) []byte {
+	data := job.AppendClockEpoch(job.AppendEntryHeader(nil, now), epoch)
 	for _, op := range ops {
 		var err error
 		data, err = job.AppendOp(data, op)

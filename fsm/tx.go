@@ -29,12 +29,13 @@ type tx struct {
 
 	schedules map[string]*schedule // changed; gone ones stay, marked; mostly nil
 
-	replies bool
-	cluster bool // the cluster's id or version or the forgotten members changed
-	settled bool // settings of topics changed
-	planned bool // the add under way is a scheduled run's: it is spread although its instant has come
-	marks   []string
-	forgot  []string
+	replies  bool
+	cluster  bool // the cluster's id or version or the forgotten members changed
+	settled  bool // settings of topics changed
+	clockSet bool // the clock was set back
+	planned  bool // the add under way is a scheduled run's: it is spread although its instant has come
+	marks    []string
+	forgot   []string
 
 	key, value []byte // scratch
 }
@@ -59,7 +60,7 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot = nil, nil
-	x.cluster, x.settled = false, false
+	x.cluster, x.settled, x.clockSet = false, false, false
 	x.schedules = nil
 }
 
@@ -233,7 +234,7 @@ func (x *tx) head(t *topic, state jobpb.State) (place, bool, error) {
 
 // stateOf tells a job's state.
 func (x *tx) stateOf(t *topic, rec *record) (jobpb.State, error) {
-	s := rec.settledState(x.clock())
+	s := rec.settledState(x.m.meta.reached())
 	if s != jobpb.State_STATE_NONE {
 		return s, nil
 	}

@@ -105,7 +105,7 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	state, err := stateOf(r, m.state.clockMS, rec)
+	state, err := stateOf(r, m.reached(), rec)
 	if err != nil {
 		return nil, false, err
 	}

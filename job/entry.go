@@ -16,8 +16,9 @@ const EntryVersion = 1
 // Protocol Buffers tags of jobpb.Entry, used to put an entry together from
 // operations that are encoded already. TestEntryPutTogetherByHandIsTheSchemasEntry holds them to the schema.
 const (
-	tagNow = 1 << 3   // field 1, a varint
-	tagOp  = 2<<3 | 2 // field 2, length-delimited
+	tagNow   = 1 << 3   // field 1, a varint
+	tagEpoch = 3 << 3   // field 3, a varint
+	tagOp    = 2<<3 | 2 // field 2, length-delimited
 
 	// Of jobpb.Op, length-delimited: field 1, and the two bytes of fields 17 and 23.
 	tagAdd      = 1<<3 | 2
@@ -31,6 +32,16 @@ const (
 func AppendEntryHeader(buf []byte, nowMS int64) []byte {
 	buf = append(buf, EntryVersion, tagNow)
 	return binary.AppendUvarint(buf, uint64(nowMS))
+}
+
+// AppendClockEpoch adds to an entry's header the epoch of the clock that told its
+// time. Without it, it is 0.
+func AppendClockEpoch(buf []byte, epoch uint64) []byte {
+	if epoch == 0 {
+		return buf
+	}
+	buf = append(buf, tagEpoch)
+	return binary.AppendUvarint(buf, epoch)
 }
 
 // AppendOp adds one operation to the entry, or to a run of operations, in buf.
@@ -105,7 +116,7 @@ func DecodeEntry(data []byte) (*jobpb.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &jobpb.Entry{NowMs: now}
+	e := &jobpb.Entry{NowMs: now, ClockEpoch: r.epoch}
 	for {
 		op, err := r.Next()
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(append(AppendEntryHeader(nil, 5), sampleRun(f)...))
 	f.Add(AppendEntryHeader(nil, math.MinInt64))
+	f.Add(append(AppendClockEpoch(AppendEntryHeader(nil, 5), 300), sampleRun(f)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := bytes.Clone(data)
 		e, err := DecodeEntry(data)
@@ -30,7 +31,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		schema := new(jobpb.Entry)
 		require.NoError(t, schema.UnmarshalVT(data[1:]), "it is of the schema")
 		require.True(t, proto.Equal(schema, e))
-		again := AppendEntryHeader(nil, e.NowMs)
+		again := AppendClockEpoch(AppendEntryHeader(nil, e.NowMs), e.ClockEpoch)
 		for _, op := range e.Ops {
 			again, err = AppendOp(again, op)
 			require.NoError(t, err)
@@ -38,6 +39,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		got, err := DecodeEntry(again)
 		require.NoError(t, err)
 		require.Equal(t, e.NowMs, got.NowMs)
+		require.Equal(t, e.ClockEpoch, got.ClockEpoch)
 		require.Len(t, got.Ops, len(e.Ops))
 		for i := range e.Ops {
 			require.True(t, proto.Equal(e.Ops[i], got.Ops[i]))

@@ -13,6 +13,7 @@ import (
 type OpReader struct {
 	rest    []byte
 	read    int
+	epoch   uint64 // of the entry's clock
 	version uint32 // nothing newer is taken
 	op      jobpb.Op
 	kind    jobpb.Op_Add // of op when that is an add, the most frequent one
@@ -37,9 +38,18 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if n <= 0 {
 		return 0, fmt.Errorf("log entry of version %d does not decode: its time is cut short", EntryVersion)
 	}
-	r.rest, r.read, r.version = data[2+n:], 0, MaxVersion
+	r.rest, r.read, r.epoch, r.version = data[2+n:], 0, 0, MaxVersion
+	if len(r.rest) > 0 && r.rest[0] == tagEpoch {
+		if r.epoch, n = binary.Uvarint(r.rest[1:]); n <= 0 || r.epoch == 0 {
+			return 0, fmt.Errorf("log entry of version %d does not decode: the epoch of its clock is cut short or 0", EntryVersion)
+		}
+		r.rest = r.rest[1+n:]
+	}
 	return int64(now), nil
 }
+
+// ClockEpoch is that of the clock that told the entry's time.
+func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
 
 // Left counts the operations that were not read yet, up to the first one without
 // a frame.

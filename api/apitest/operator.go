@@ -64,6 +64,9 @@ func (o *Operator) Clocks(context.Context) (job.Clocks, error) {
 	}, o.Err
 }
 
+// ResetClock implements api.Operator.
+func (o *Operator) ResetClock(context.Context) error { return o.call("reset clock") }
+
 // TransferLeadership implements api.Operator.
 func (o *Operator) TransferLeadership(_ context.Context, id string) error {
 	return o.call("transfer", id)

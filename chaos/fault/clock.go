@@ -34,6 +34,7 @@ func clocks() []Fault {
 		{Name: "clock-far-ahead-leader-long", Weight: 1, Run: farAhead((*Env).Leader, long)},
 		{Name: "clock-far-ahead-follower-long", Weight: 1, Run: farAhead((*Env).Follower, long)},
 		{Name: "clock-far-ahead-candidate", Weight: 1, Run: farAheadCandidate},
+		{Name: "clock-run-away", Weight: 1, Run: runAway},
 	}
 }
 
@@ -106,6 +107,58 @@ func farAheadCandidate(ctx context.Context, e *Env) error {
 	return err
 }
 
+// runAway sets the clocks of all nodes ahead, and right again, and has the queue's
+// clock set back. After that nothing may be early.
+func runAway(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := e.ensureClock(ctx, n); err != nil {
+			return err
+		}
+	}
+	far := []time.Duration{time.Minute, time.Hour, 365 * 24 * time.Hour}[e.Rand.IntN(3)]
+	e.Skew(far)
+	e.Log.Info("the queue's clock runs away", "by", far)
+	for _, n := range nodes {
+		err = errors.Join(err, setClock(clockFile(n), far))
+	}
+	Wait(ctx, max(e.Hold(), 5*time.Second))
+	for _, n := range nodes {
+		err = errors.Join(err, setClock(clockFile(n), 0))
+	}
+	if err != nil {
+		return err
+	}
+	patience, cancel := Healing(ctx)
+	defer cancel()
+	var last error
+	if !until(patience, healing, func() bool {
+		leader, err := e.currentLeader(patience)
+		if err == nil {
+			err = e.Cluster.Call(patience, http.MethodPost, leader, "/v1/cluster/clock/reset", nil)
+		}
+		last = err
+		return err == nil
+	}) {
+		e.Violate("clock", "the queue's clock, %v ahead, could not be set back: %v", far, last)
+	}
+	e.judgeClock(ctx, "it was set back")
+	// Jobs are gone through for a moment more.
+	Wait(patience, 3*time.Second)
+	return e.Return(ctx, nodes...)
+}
+
+// ensureClock starts a node anew unless its clock can be set already.
+func (e *Env) ensureClock(ctx context.Context, n *localcluster.Node) error {
+	if _, err := os.Stat(clockFile(n)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return e.giveClock(ctx, n, clockFile(n))
+}
+
 // clocked takes a node whose clock can be set, and says whether it leads: a node
 // whose clock was never touched is started anew for it, and loses leadership then.
 func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node, leads bool, err error) {
@@ -116,10 +169,8 @@ func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node,
 	if err != nil {
 		return nil, false, err
 	}
-	if _, err := os.Stat(clockFile(n)); errors.Is(err, os.ErrNotExist) {
-		if err := e.giveClock(ctx, n, clockFile(n)); err != nil {
-			return nil, false, err
-		}
+	if err := e.ensureClock(ctx, n); err != nil {
+		return nil, false, err
 	}
 	if before != n {
 		return n, false, nil

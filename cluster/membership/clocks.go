@@ -89,7 +89,8 @@ type clockVerdict struct {
 	at       time.Time // with its monotonic reading
 	majority time.Time // the voters' clock then; zero: no majority of them answered
 	within   time.Duration
-	agreed   bool // a majority of the voters goes by it
+	agreed   bool          // a majority of the voters goes by it
+	ahead    time.Duration // how far the queue's clock is ahead of it; 0 where nobody asked
 	most     time.Duration
 	offsets  map[raft.ServerID]clockOffset // of all servers that answered
 }
@@ -157,8 +158,14 @@ func (v *clockVerdict) reasons() (list []string) {
 	if !v.majority.IsZero() && !v.agreed {
 		list = append(list, fmt.Sprintf("no majority of the voters' clocks agrees within %v: %s; the queue goes by the lower median", v.most, strings.Join(apart, ", ")))
 	}
+	if v.ranAway() {
+		list = append(list, fmt.Sprintf("the queue's clock is %s the nodes': jobs come early; set it back with \"tarry cluster clock reset\"", aheadOf(v.ahead)))
+	}
 	return list
 }
+
+// ranAway reports whether the queue's clock is to be set back.
+func (v *clockVerdict) ranAway() bool { return v.agreed && v.ahead > v.most }
 
 func aheadOf(by time.Duration) string {
 	word := "ahead of"
@@ -262,6 +269,7 @@ func (m *Membership) lookAtClocks(ctx context.Context, g *reign) {
 	if v.majority.IsZero() {
 		return // Raft finds out by itself whether a majority is left
 	}
+	v.ahead = m.queueAhead(v)
 	g.clocks.Store(&v)
 	m.cfg.ClockConfirmed(v.at, v.earliest())
 	m.sayClocks(v)
@@ -295,6 +303,9 @@ func (m *Membership) sayClocks(v clockVerdict) {
 	now := strings.Join(wrong, " ")
 	if !v.agreed {
 		now = "no majority agrees"
+	}
+	if v.ranAway() {
+		now += " and the queue's"
 	}
 	m.clocksMu.Lock()
 	defer m.clocksMu.Unlock()
@@ -374,7 +385,7 @@ func (m *Membership) clocksHere(ctx context.Context) (job.Clocks, error) {
 	out := job.Clocks{MaxOffset: m.cfg.MaxClockOffset, Agreed: v.agreed}
 	if !v.majority.IsZero() {
 		out.Majority = v.majority
-		out.ClusterAhead = m.cfg.ClusterClock().Sub(v.then(time.Now()))
+		out.ClusterAhead = m.queueAhead(v)
 	}
 	for _, s := range servers {
 		o, known := v.offsets[s.ID]
@@ -392,6 +403,45 @@ func (v *clockVerdict) earliest() time.Time { return v.majority.Add(-v.within) }
 
 // then is the majority's clock at another instant.
 func (v *clockVerdict) then(at time.Time) time.Time { return v.majority.Add(at.Sub(v.at)) }
+
+// queueAhead is how far the queue's clock is ahead of the majority's, on the leader.
+func (m *Membership) queueAhead(v clockVerdict) time.Duration {
+	return m.cfg.ClusterClock().Round(0).Sub(v.then(time.Now()))
+}
+
+// ResetClock sets the queue's clock back to the majority's. It is refused with
+// CodeConflict unless it is ahead of that by more than Config.MaxClockOffset. It
+// returns when the clock is right; the jobs are gone through after that. It blocks for
+// some seconds at most.
+func (m *Membership) ResetClock(ctx context.Context) error {
+	_, err := viaLeader(ctx, m, writeCall,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, m.resetClockHere(ctx) },
+		func(ctx context.Context, c memberpb.MembershipClient) (struct{}, error) {
+			_, err := c.ResetClock(ctx, &memberpb.ResetClockRequest{})
+			return struct{}{}, err
+		})
+	return err
+}
+
+func (m *Membership) resetClockHere(ctx context.Context) error {
+	if m.reign.Load() == nil {
+		return errNotLeader
+	}
+	v := m.askClocks(ctx, votersOf(m.configuration()), agreed)
+	switch {
+	case v.majority.IsZero():
+		return job.NotApplied("no majority of the voters has told the time within %v", confirmTimeout)
+	case !v.agreed || !v.right(m.self()):
+		return job.Errorf(job.CodeConflict, "set the nodes' clocks right first: %s", strings.Join(v.reasons(), "; "))
+	}
+	v.ahead = m.queueAhead(v)
+	if !v.ranAway() {
+		return job.Errorf(job.CodeConflict, "the queue's clock is %s the nodes'; it is set back only when it is ahead by more than %v: what is less heals by itself",
+			aheadOf(v.ahead), v.most)
+	}
+	m.cfg.Logger.Warn("setting the queue's clock back", "ahead", v.ahead.Round(time.Millisecond))
+	return m.cfg.ProposeClockReset(ctx, v.earliest())
+}
 
 func clocksToPB(c job.Clocks) *memberpb.ClocksResponse {
 	resp := &memberpb.ClocksResponse{

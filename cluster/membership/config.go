@@ -63,6 +63,8 @@ type Config struct {
 	ProposeClusterID func(ctx context.Context, id string) error
 	ProposeForget    func(ctx context.Context, serverID string) error
 	ProposeVersion   func(ctx context.Context, to uint32) error
+	// ProposeClockReset sets the queue's clock back through the log; on the leader.
+	ProposeClockReset func(ctx context.Context, to time.Time) error
 	// Condition says how this node's disk is doing. It must not block. nil:
 	// always well.
 	Condition func() Condition

@@ -81,6 +81,10 @@ func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*member
 	return clocksToPB(c), nil
 }
 
+func (s *server) ResetClock(ctx context.Context, _ *memberpb.ResetClockRequest) (*memberpb.ResetClockResponse, error) {
+	return &memberpb.ResetClockResponse{}, statusOf(s.m.resetClockHere(ctx))
+}
+
 func (s *server) Remove(ctx context.Context, req *memberpb.RemoveRequest) (*memberpb.RemoveResponse, error) {
 	return &memberpb.RemoveResponse{}, statusOf(s.m.removeHere(ctx, req.Id))
 }

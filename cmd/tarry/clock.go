@@ -10,7 +10,10 @@ import (
 )
 
 func runClock(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster clock", "", "Shows how far each node's clock is ahead of the majority's, in seconds. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away.",
+	if len(args) > 0 && args[0] == "reset" {
+		return runClockReset(ctx, args[1:], std)
+	}
+	c := newCommand("cluster clock", "[reset]", "Shows how far each node's clock is ahead of the majority's, in seconds. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
 		"tarry cluster clock", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		v, err := t.client.Clocks(ctx)
@@ -27,6 +30,14 @@ func runClock(ctx context.Context, args []string, std streams) int {
 		}
 		return clockTrouble(v)
 	})
+}
+
+func runClockReset(ctx context.Context, args []string, std streams) int {
+	c := newCommand("cluster clock reset", "", "Sets the clock of the queue back to that of the majority of the nodes, after clocks that\nwere far ahead have taken it along and are right again. Refused unless it is ahead by\nmore than --max-clock-offset. docs/operations.md says what becomes of the jobs.",
+		"tarry cluster clock reset", 0, 0)
+	return operate(c, false, "the queue's clock is right again", func(ctx context.Context, cl *client.Client, _ []string) error {
+		return cl.ResetClock(ctx)
+	})(ctx, args, std)
 }
 
 func (t *terminal) printClocks(v client.Clocks) error {
@@ -64,7 +75,7 @@ func clockTrouble(v client.Clocks) error {
 	case len(off) > 0:
 		return fmt.Errorf("off by more than %g s: %s", v.MaxOffset, strings.Join(off, ", "))
 	case v.ClusterAhead > v.MaxOffset:
-		return fmt.Errorf("the clock of the queue is %.3f s ahead of the nodes'", v.ClusterAhead)
+		return fmt.Errorf("the clock of the queue is %.3f s ahead of the nodes': tarry cluster clock reset sets it back", v.ClusterAhead)
 	}
 	return nil
 }

@@ -598,15 +598,18 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
 // operations applied in order under one leader timestamp.
 type Entry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	NowMs         int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // leader clock, Unix milliseconds; the FSM clock is the max of all seen
-	Ops           []*Op                  `protobuf:"bytes,2,rep,name=ops,proto3" json:"ops,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	NowMs int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // leader clock, Unix milliseconds; the FSM clock is the max of all seen
+	Ops   []*Op                  `protobuf:"bytes,2,rep,name=ops,proto3" json:"ops,omitempty"`
+	// By which clock now_ms was told: how often it was set back by then. In another
+	// epoch now_ms does not count.
+	ClockEpoch    uint64 `protobuf:"varint,3,opt,name=clock_epoch,json=clockEpoch,proto3" json:"clock_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -655,6 +658,13 @@ func (x *Entry) GetOps() []*Op {
 	return nil
 }
 
+func (x *Entry) GetClockEpoch() uint64 {
+	if x != nil {
+		return x.ClockEpoch
+	}
+	return 0
+}
+
 type Op struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -683,6 +693,7 @@ type Op struct {
 	//	*Op_Purge
 	//	*Op_MoveJobs
 	//	*Op_RaiseVersion
+	//	*Op_ResetClock
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -941,6 +952,15 @@ func (x *Op) GetRaiseVersion() *RaiseVersion {
 	return nil
 }
 
+func (x *Op) GetResetClock() *ResetClock {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ResetClock); ok {
+			return x.ResetClock
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -1041,6 +1061,10 @@ type Op_RaiseVersion struct {
 	RaiseVersion *RaiseVersion `protobuf:"bytes,24,opt,name=raise_version,json=raiseVersion,proto3,oneof"`
 }
 
+type Op_ResetClock struct {
+	ResetClock *ResetClock `protobuf:"bytes,25,opt,name=reset_clock,json=resetClock,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1088,6 +1112,8 @@ func (*Op_Purge) isOp_Kind() {}
 func (*Op_MoveJobs) isOp_Kind() {}
 
 func (*Op_RaiseVersion) isOp_Kind() {}
+
+func (*Op_ResetClock) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -3594,6 +3620,60 @@ func (x *RaiseVersion) GetTo() uint32 {
 	return 0
 }
 
+// ResetClock sets the FSM clock back to an instant, for a cluster whose clock has run
+// away; the jobs are gone through by the Advances that follow.
+type ResetClock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ToMs          int64                  `protobuf:"varint,1,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the clock that is ahead
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetClock) Reset() {
+	*x = ResetClock{}
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetClock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetClock) ProtoMessage() {}
+
+func (x *ResetClock) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
+func (*ResetClock) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ResetClock) GetToMs() int64 {
+	if x != nil {
+		return x.ToMs
+	}
+	return 0
+}
+
+func (x *ResetClock) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // ForgetMember records that a Raft server id was removed and may never return.
 type ForgetMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3604,7 +3684,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3696,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3709,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -3664,7 +3744,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3756,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3769,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Result) GetCode() Code {
@@ -3810,7 +3890,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +3902,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3915,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -3876,7 +3956,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +3968,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +3981,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -3931,7 +4011,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4023,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4036,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Reserved) GetId() string {
@@ -4081,7 +4161,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +4173,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4186,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Job) GetId() string {
@@ -4328,7 +4408,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +4420,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +4433,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4433,7 +4513,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4445,7 +4525,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4458,7 +4538,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Topic) GetName() string {
@@ -4609,7 +4689,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4701,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4714,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -4699,7 +4779,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +4791,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +4804,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -4811,7 +4891,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4823,7 +4903,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4836,7 +4916,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -4878,7 +4958,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4890,7 +4970,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4903,7 +4983,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -4942,7 +5022,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4954,7 +5034,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4967,7 +5047,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5058,7 +5138,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5070,7 +5150,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5083,7 +5163,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5123,7 +5203,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5135,7 +5215,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5148,7 +5228,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5265,7 +5345,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5277,7 +5357,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5290,7 +5370,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5361,7 +5441,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5373,7 +5453,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5386,7 +5466,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5414,10 +5494,12 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\">\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\"_\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
-	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\"\xb8\t\n" +
+	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
+	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
+	"clockEpoch\"\xf1\t\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -5447,7 +5529,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\rfire_schedule\x18\x17 \x01(\v2\x16.tarry.v1.FireScheduleH\x00R\ffireSchedule\x12'\n" +
 	"\x05purge\x18\x13 \x01(\v2\x0f.tarry.v1.PurgeH\x00R\x05purge\x121\n" +
 	"\tmove_jobs\x18\x14 \x01(\v2\x12.tarry.v1.MoveJobsH\x00R\bmoveJobs\x12=\n" +
-	"\rraise_version\x18\x18 \x01(\v2\x16.tarry.v1.RaiseVersionH\x00R\fraiseVersionB\x06\n" +
+	"\rraise_version\x18\x18 \x01(\v2\x16.tarry.v1.RaiseVersionH\x00R\fraiseVersion\x127\n" +
+	"\vreset_clock\x18\x19 \x01(\v2\x14.tarry.v1.ResetClockH\x00R\n" +
+	"resetClockB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -5661,7 +5745,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\x1e\n" +
 	"\fRaiseVersion\x12\x0e\n" +
-	"\x02to\x18\x01 \x01(\rR\x02to\"+\n" +
+	"\x02to\x18\x01 \x01(\rR\x02to\"7\n" +
+	"\n" +
+	"ResetClock\x12\x13\n" +
+	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc3\x03\n" +
 	"\x06Result\x12\"\n" +
@@ -5939,7 +6027,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -5988,23 +6076,24 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Mark)(nil),           // 44: tarry.v1.Mark
 	(*SetCluster)(nil),     // 45: tarry.v1.SetCluster
 	(*RaiseVersion)(nil),   // 46: tarry.v1.RaiseVersion
-	(*ForgetMember)(nil),   // 47: tarry.v1.ForgetMember
-	(*Result)(nil),         // 48: tarry.v1.Result
-	(*Details)(nil),        // 49: tarry.v1.Details
-	(*Results)(nil),        // 50: tarry.v1.Results
-	(*Reserved)(nil),       // 51: tarry.v1.Reserved
-	(*Job)(nil),            // 52: tarry.v1.Job
-	(*Event)(nil),          // 53: tarry.v1.Event
-	(*Topic)(nil),          // 54: tarry.v1.Topic
-	(*Totals)(nil),         // 55: tarry.v1.Totals
-	(*Schedule)(nil),       // 56: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 57: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 58: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 59: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 60: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 61: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 62: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 63: tarry.v1.ScheduleInfo
+	(*ResetClock)(nil),     // 47: tarry.v1.ResetClock
+	(*ForgetMember)(nil),   // 48: tarry.v1.ForgetMember
+	(*Result)(nil),         // 49: tarry.v1.Result
+	(*Details)(nil),        // 50: tarry.v1.Details
+	(*Results)(nil),        // 51: tarry.v1.Results
+	(*Reserved)(nil),       // 52: tarry.v1.Reserved
+	(*Job)(nil),            // 53: tarry.v1.Job
+	(*Event)(nil),          // 54: tarry.v1.Event
+	(*Topic)(nil),          // 55: tarry.v1.Topic
+	(*Totals)(nil),         // 56: tarry.v1.Totals
+	(*Schedule)(nil),       // 57: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 58: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 59: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 60: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 61: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 62: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 63: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 64: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -6020,94 +6109,95 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	43, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
 	44, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
 	45, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	47, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	48, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
 	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	57, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	58, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	59, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	58, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	59, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	60, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	41, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	46, // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	1,  // 25: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 26: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 27: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13, // 28: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15, // 29: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	18, // 30: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	16, // 31: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	16, // 32: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18, // 33: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,  // 34: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20, // 35: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,  // 36: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19, // 37: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12, // 38: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13, // 39: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 40: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18, // 41: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17, // 42: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,  // 43: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39, // 44: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24, // 45: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,  // 46: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38, // 47: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	52, // 48: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24, // 49: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12, // 50: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12, // 51: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12, // 52: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13, // 53: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12, // 54: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28, // 55: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	14, // 56: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
-	12, // 57: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12, // 58: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12, // 59: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	36, // 60: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39, // 61: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37, // 62: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38, // 63: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16, // 64: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,  // 65: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36, // 66: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,  // 67: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12, // 68: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,  // 69: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 70: tarry.v1.Result.state:type_name -> tarry.v1.State
-	51, // 71: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	49, // 72: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	48, // 73: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19, // 74: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37, // 75: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	48, // 76: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 77: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15, // 78: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 79: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 80: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15, // 81: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	53, // 82: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,  // 83: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 84: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19, // 85: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,  // 86: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,  // 87: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14, // 88: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	56, // 89: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	60, // 90: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	62, // 91: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,  // 92: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,  // 93: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	56, // 94: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	61, // 95: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	96, // [96:96] is the sub-list for method output_type
-	96, // [96:96] is the sub-list for method input_type
-	96, // [96:96] is the sub-list for extension type_name
-	96, // [96:96] is the sub-list for extension extendee
-	0,  // [0:96] is the sub-list for field type_name
+	47, // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	1,  // 26: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 27: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 28: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13, // 29: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15, // 30: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	18, // 31: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	16, // 32: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	16, // 33: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18, // 34: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,  // 35: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20, // 36: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,  // 37: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19, // 38: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12, // 39: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13, // 40: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 41: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18, // 42: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17, // 43: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,  // 44: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39, // 45: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24, // 46: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,  // 47: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38, // 48: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	53, // 49: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24, // 50: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12, // 51: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12, // 52: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12, // 53: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13, // 54: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12, // 55: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28, // 56: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	14, // 57: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	12, // 58: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12, // 59: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12, // 60: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	36, // 61: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39, // 62: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37, // 63: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38, // 64: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16, // 65: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,  // 66: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36, // 67: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,  // 68: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12, // 69: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,  // 70: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 71: tarry.v1.Result.state:type_name -> tarry.v1.State
+	52, // 72: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	50, // 73: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	49, // 74: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19, // 75: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37, // 76: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	49, // 77: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 78: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15, // 79: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 80: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 81: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15, // 82: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	54, // 83: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,  // 84: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 85: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19, // 86: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,  // 87: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,  // 88: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14, // 89: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	57, // 90: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	61, // 91: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	63, // 92: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,  // 93: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,  // 94: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	57, // 95: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	62, // 96: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	97, // [97:97] is the sub-list for method output_type
+	97, // [97:97] is the sub-list for method input_type
+	97, // [97:97] is the sub-list for extension type_name
+	97, // [97:97] is the sub-list for extension extendee
+	0,  // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6140,18 +6230,19 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_Purge)(nil),
 		(*Op_MoveJobs)(nil),
 		(*Op_RaiseVersion)(nil),
+		(*Op_ResetClock)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[47].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   54,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

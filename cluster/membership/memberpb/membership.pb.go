@@ -1077,6 +1077,78 @@ func (x *NodeClock) GetOff() bool {
 	return false
 }
 
+type ResetClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetClockRequest) Reset() {
+	*x = ResetClockRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetClockRequest) ProtoMessage() {}
+
+func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetClockRequest.ProtoReflect.Descriptor instead.
+func (*ResetClockRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+}
+
+type ResetClockResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetClockResponse) Reset() {
+	*x = ResetClockResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetClockResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetClockResponse) ProtoMessage() {}
+
+func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetClockResponse.ProtoReflect.Descriptor instead.
+func (*ResetClockResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+}
+
 type RemoveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1086,7 +1158,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1170,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1183,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -1129,7 +1201,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1213,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1226,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 type TransferRequest struct {
@@ -1166,7 +1238,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1250,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1263,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1209,7 +1281,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1293,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1306,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
 // Failure travels as the detail of a gRPC status, so that a failure keeps its
@@ -1251,7 +1323,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1335,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1348,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Failure) GetCode() string {
@@ -1400,7 +1472,9 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x05known\x18\x03 \x01(\bR\x05known\x12\x1b\n" +
 	"\toffset_us\x18\x04 \x01(\x03R\boffsetUs\x12\x1b\n" +
 	"\twithin_us\x18\x05 \x01(\x03R\bwithinUs\x12\x10\n" +
-	"\x03off\x18\x06 \x01(\bR\x03off\"\x1f\n" +
+	"\x03off\x18\x06 \x01(\bR\x03off\"\x13\n" +
+	"\x11ResetClockRequest\"\x14\n" +
+	"\x12ResetClockResponse\"\x1f\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
 	"\x0eRemoveResponse\"!\n" +
@@ -1412,7 +1486,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12$\n" +
 	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\x12\x1d\n" +
 	"\n" +
-	"not_leader\x18\x04 \x01(\bR\tnotLeader2\xf0\x04\n" +
+	"not_leader\x18\x04 \x01(\bR\tnotLeader2\xc7\x05\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -1420,7 +1494,9 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12L\n" +
 	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12I\n" +
 	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x1f.tarry.member.v1.HealthResponse\x12I\n" +
-	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12I\n" +
+	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12U\n" +
+	"\n" +
+	"ResetClock\x12\".tarry.member.v1.ResetClockRequest\x1a#.tarry.member.v1.ResetClockResponse\x12I\n" +
 	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12O\n" +
 	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
 
@@ -1436,28 +1512,30 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
-	(*StatusRequest)(nil),    // 0: tarry.member.v1.StatusRequest
-	(*Receipt)(nil),          // 1: tarry.member.v1.Receipt
-	(*StatusResponse)(nil),   // 2: tarry.member.v1.StatusResponse
-	(*PromiseRequest)(nil),   // 3: tarry.member.v1.PromiseRequest
-	(*PromiseResponse)(nil),  // 4: tarry.member.v1.PromiseResponse
-	(*InviteRequest)(nil),    // 5: tarry.member.v1.InviteRequest
-	(*InviteResponse)(nil),   // 6: tarry.member.v1.InviteResponse
-	(*MembersRequest)(nil),   // 7: tarry.member.v1.MembersRequest
-	(*MembersResponse)(nil),  // 8: tarry.member.v1.MembersResponse
-	(*Member)(nil),           // 9: tarry.member.v1.Member
-	(*HealthRequest)(nil),    // 10: tarry.member.v1.HealthRequest
-	(*HealthResponse)(nil),   // 11: tarry.member.v1.HealthResponse
-	(*ClocksRequest)(nil),    // 12: tarry.member.v1.ClocksRequest
-	(*ClocksResponse)(nil),   // 13: tarry.member.v1.ClocksResponse
-	(*NodeClock)(nil),        // 14: tarry.member.v1.NodeClock
-	(*RemoveRequest)(nil),    // 15: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),   // 16: tarry.member.v1.RemoveResponse
-	(*TransferRequest)(nil),  // 17: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil), // 18: tarry.member.v1.TransferResponse
-	(*Failure)(nil),          // 19: tarry.member.v1.Failure
+	(*StatusRequest)(nil),      // 0: tarry.member.v1.StatusRequest
+	(*Receipt)(nil),            // 1: tarry.member.v1.Receipt
+	(*StatusResponse)(nil),     // 2: tarry.member.v1.StatusResponse
+	(*PromiseRequest)(nil),     // 3: tarry.member.v1.PromiseRequest
+	(*PromiseResponse)(nil),    // 4: tarry.member.v1.PromiseResponse
+	(*InviteRequest)(nil),      // 5: tarry.member.v1.InviteRequest
+	(*InviteResponse)(nil),     // 6: tarry.member.v1.InviteResponse
+	(*MembersRequest)(nil),     // 7: tarry.member.v1.MembersRequest
+	(*MembersResponse)(nil),    // 8: tarry.member.v1.MembersResponse
+	(*Member)(nil),             // 9: tarry.member.v1.Member
+	(*HealthRequest)(nil),      // 10: tarry.member.v1.HealthRequest
+	(*HealthResponse)(nil),     // 11: tarry.member.v1.HealthResponse
+	(*ClocksRequest)(nil),      // 12: tarry.member.v1.ClocksRequest
+	(*ClocksResponse)(nil),     // 13: tarry.member.v1.ClocksResponse
+	(*NodeClock)(nil),          // 14: tarry.member.v1.NodeClock
+	(*ResetClockRequest)(nil),  // 15: tarry.member.v1.ResetClockRequest
+	(*ResetClockResponse)(nil), // 16: tarry.member.v1.ResetClockResponse
+	(*RemoveRequest)(nil),      // 17: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),     // 18: tarry.member.v1.RemoveResponse
+	(*TransferRequest)(nil),    // 19: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),   // 20: tarry.member.v1.TransferResponse
+	(*Failure)(nil),            // 21: tarry.member.v1.Failure
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	1,  // 0: tarry.member.v1.StatusRequest.receipts:type_name -> tarry.member.v1.Receipt
@@ -1470,18 +1548,20 @@ var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	7,  // 7: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
 	10, // 8: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
 	12, // 9: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	15, // 10: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	17, // 11: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	2,  // 12: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	4,  // 13: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	6,  // 14: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	8,  // 15: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	11, // 16: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	13, // 17: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	16, // 18: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	18, // 19: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	12, // [12:20] is the sub-list for method output_type
-	4,  // [4:12] is the sub-list for method input_type
+	15, // 10: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	17, // 11: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	19, // 12: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	2,  // 13: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	4,  // 14: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	6,  // 15: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	8,  // 16: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	11, // 17: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	13, // 18: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	16, // 19: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	18, // 20: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	20, // 21: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	13, // [13:22] is the sub-list for method output_type
+	4,  // [4:13] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -1498,7 +1578,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,14 +22,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Membership_Status_FullMethodName   = "/tarry.member.v1.Membership/Status"
-	Membership_Promise_FullMethodName  = "/tarry.member.v1.Membership/Promise"
-	Membership_Invite_FullMethodName   = "/tarry.member.v1.Membership/Invite"
-	Membership_Members_FullMethodName  = "/tarry.member.v1.Membership/Members"
-	Membership_Health_FullMethodName   = "/tarry.member.v1.Membership/Health"
-	Membership_Clocks_FullMethodName   = "/tarry.member.v1.Membership/Clocks"
-	Membership_Remove_FullMethodName   = "/tarry.member.v1.Membership/Remove"
-	Membership_Transfer_FullMethodName = "/tarry.member.v1.Membership/Transfer"
+	Membership_Status_FullMethodName     = "/tarry.member.v1.Membership/Status"
+	Membership_Promise_FullMethodName    = "/tarry.member.v1.Membership/Promise"
+	Membership_Invite_FullMethodName     = "/tarry.member.v1.Membership/Invite"
+	Membership_Members_FullMethodName    = "/tarry.member.v1.Membership/Members"
+	Membership_Health_FullMethodName     = "/tarry.member.v1.Membership/Health"
+	Membership_Clocks_FullMethodName     = "/tarry.member.v1.Membership/Clocks"
+	Membership_ResetClock_FullMethodName = "/tarry.member.v1.Membership/ResetClock"
+	Membership_Remove_FullMethodName     = "/tarry.member.v1.Membership/Remove"
+	Membership_Transfer_FullMethodName   = "/tarry.member.v1.Membership/Transfer"
 )
 
 // MembershipClient is the client API for Membership service.
@@ -48,6 +49,8 @@ type MembershipClient interface {
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Clocks asks all members for the time.
 	Clocks(ctx context.Context, in *ClocksRequest, opts ...grpc.CallOption) (*ClocksResponse, error)
+	// ResetClock sets a clock of the queue back that has run away.
+	ResetClock(ctx context.Context, in *ResetClockRequest, opts ...grpc.CallOption) (*ResetClockResponse, error)
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 }
@@ -120,6 +123,16 @@ func (c *membershipClient) Clocks(ctx context.Context, in *ClocksRequest, opts .
 	return out, nil
 }
 
+func (c *membershipClient) ResetClock(ctx context.Context, in *ResetClockRequest, opts ...grpc.CallOption) (*ResetClockResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetClockResponse)
+	err := c.cc.Invoke(ctx, Membership_ResetClock_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *membershipClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveResponse)
@@ -156,6 +169,8 @@ type MembershipServer interface {
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Clocks asks all members for the time.
 	Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error)
+	// ResetClock sets a clock of the queue back that has run away.
+	ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	mustEmbedUnimplementedMembershipServer()
@@ -185,6 +200,9 @@ func (UnimplementedMembershipServer) Health(context.Context, *HealthRequest) (*H
 }
 func (UnimplementedMembershipServer) Clocks(context.Context, *ClocksRequest) (*ClocksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Clocks not implemented")
+}
+func (UnimplementedMembershipServer) ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetClock not implemented")
 }
 func (UnimplementedMembershipServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
@@ -321,6 +339,24 @@ func _Membership_Clocks_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Membership_ResetClock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetClockRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).ResetClock(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_ResetClock_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).ResetClock(ctx, req.(*ResetClockRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Membership_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveRequest)
 	if err := dec(in); err != nil {
@@ -387,6 +423,10 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Clocks",
 			Handler:    _Membership_Clocks_Handler,
+		},
+		{
+			MethodName: "ResetClock",
+			Handler:    _Membership_ResetClock_Handler,
 		},
 		{
 			MethodName: "Remove",
