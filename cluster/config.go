@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -76,7 +77,12 @@ type files struct {
 	segmentBytes  int    // of the Raft log
 	memTableBytes uint64 // of the state
 	state         vfs.FS // below the state
+	trailingBytes int64  // of the Raft log, behind a snapshot
+	snapshotBytes int64  // of the Raft log, between two snapshots
 }
+
+func (f files) trailing() int64 { return cmp.Or(f.trailingBytes, trailingBytes) }
+func (f files) snapshot() int64 { return cmp.Or(f.snapshotBytes, snapshotBytes) }
 
 // Timing of one shard. The defaults suit nodes within one region; all nodes of a
 // cluster should use the same.

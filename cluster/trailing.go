@@ -18,6 +18,14 @@ const (
 	trailingTime     = 2 * time.Minute // and all of this time's entries,
 	trailingBytesMax = 2 << 30         // but no more than this
 
+	// trailingFew entries stay whatever their size.
+	trailingFew = 64
+
+	// While a state is being sent, and for as long again, everything stays that its
+	// receiver will need next: it takes minutes to send a large one, and the log grows
+	// by more than the above meanwhile.
+	trailingSendMax = 32 << 30
+
 	trailingEvery = 10 * time.Second // between two looks
 
 	// While the disk is low only this much stays. A follower that is further
@@ -25,22 +33,51 @@ const (
 	trailingLow = 64 << 20
 )
 
-// sizeTrailingLogs adapts Raft's number of trailing entries to the size of an
-// entry and to the rate of entries, both of which change with the load.
+// A snapshot is taken after so many entries or bytes. What was not part of one is
+// applied again after a power failure.
+const (
+	snapshotEntries = 8192
+	snapshotBytes   = 256 << 20
+)
+
+// sizeTrailingLogs adapts how much log Raft keeps to the size of an entry and to the
+// rate of entries, both of which change with the load, until the shard stops.
 func (s *Shard) sizeTrailingLogs() {
 	if hook.Trailing() > 0 {
 		return
 	}
 	var seen trailing
-	for pause(s.ctx, trailingEvery, s.tight) {
-		entries := seen.entries(s.raft.LastIndex(),
-			s.stores.EntriesFor(trailingBytes), s.stores.EntriesFor(trailingBytesMax))
-		if err := s.reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs = entries }); err != nil {
-			s.log.Warn("could not adapt the number of trailing log entries", "error", err)
+	for {
+		s.sizeLog(&seen, time.Now())
+		if !pause(s.ctx, trailingEvery, s.tight) {
+			return
 		}
 		if s.cfg.Disk().Low {
 			s.shorten()
 		}
+	}
+}
+
+// sizeLog takes one look. Raft counts the entries since the last snapshot, and begins
+// anew when the process does: what earlier runs have left is counted here.
+func (s *Shard) sizeLog(seen *trailing, now time.Time) {
+	last := s.raft.LastIndex()
+	keep := seen.entries(last, s.stores.EntriesFor(s.cfg.files.trailing()), s.stores.EntriesFor(trailingBytesMax))
+	if sent, ok := s.adapter.OldestSent(now); ok {
+		keep = max(keep, min(last-min(sent, last), s.stores.EntriesFor(trailingSendMax)))
+	}
+	threshold := min(snapshotEntries, s.stores.EntriesFor(s.cfg.files.snapshot()))
+	err := s.reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs, c.SnapshotThreshold = keep, threshold })
+	if err != nil {
+		s.log.Warn("could not adapt how much log is kept", "error", err)
+		return
+	}
+	first, err := s.stores.Log.FirstIndex()
+	if err != nil || first == 0 || last < first+keep+threshold {
+		return // a log that cannot be read has ended the process
+	}
+	if err := s.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		s.log.Debug("could not shorten the log; trying again", "error", err)
 	}
 }
 
@@ -56,7 +93,7 @@ func (s *Shard) makeRoom() {
 // Raft do so; it costs one sync.
 func (s *Shard) shorten() {
 	err := s.reloadRaft(func(c *raft.ReloadableConfig) {
-		c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), 128)
+		c.TrailingLogs = max(min(c.TrailingLogs, s.stores.EntriesFor(trailingLow)), trailingFew)
 	})
 	if err == nil {
 		err = s.raft.Snapshot().Error()
@@ -77,5 +114,5 @@ func (t *trailing) entries(last, least, most uint64) uint64 {
 		t.indexes = t.indexes[over:]
 	}
 	recent := last - min(t.indexes[0], last) // an installed snapshot may move the index back
-	return min(max(recent, least, 1024), max(most, 1024))
+	return min(max(recent, least, trailingFew), max(most, trailingFew))
 }

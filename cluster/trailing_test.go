@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
 )
 
 func TestTrailingLogsCoverBytesAndTime(t *testing.T) {
 	var idle trailing
 	require.EqualValues(t, 50_000, idle.entries(100, 50_000, 400_000), "few entries: the bytes decide")
-	require.EqualValues(t, 1024, new(trailing).entries(1, 3, 10), "huge entries: never fewer than a few")
+	require.EqualValues(t, trailingFew, new(trailing).entries(1, 3, 10), "huge entries: never fewer than a few")
 
 	var busy trailing
 	var got uint64
@@ -19,4 +22,71 @@ func TestTrailingLogsCoverBytesAndTime(t *testing.T) {
 	require.EqualValues(t, 120_000, got, "two minutes of entries, not more")
 	require.EqualValues(t, 100_000, busy.entries(300_000, 50_000, 100_000), "the most holds")
 	require.EqualValues(t, 50_000, busy.entries(10, 50_000, 400_000), "an index that went back")
+}
+
+// smallLogs makes a cluster of one node that keeps a MiB of log.
+func smallLogs(t *testing.T) *testCluster {
+	return newTunedCluster(t, 1, func(_ int, cfg *Config) {
+		cfg.files = files{segmentBytes: 256 << 10, trailingBytes: 1 << 20, snapshotBytes: 1 << 20}
+	})
+}
+
+// addLarge adds so many jobs of 64 KiB, an entry each.
+func addLarge(t *testing.T, n *Node, count int) {
+	for range count {
+		do(t, n, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Body: make([]byte, 64<<10), TtrMs: 1}}})
+	}
+}
+
+func firstIndex(t *testing.T, n *Node) uint64 {
+	t.Helper()
+	first, err := n.stores.Log.FirstIndex()
+	require.NoError(t, err)
+	return first
+}
+
+func TestALogOfLargeEntriesIsCutByItsBytes(t *testing.T) {
+	c := smallLogs(t)
+	n := c.nodes[c.leader()]
+	addLarge(t, n, 150) // far fewer than snapshotEntries
+	n.sizeLog(new(trailing), time.Now())
+	require.Greater(t, firstIndex(t, n), uint64(1))
+	require.LessOrEqual(t, n.raft.ReloadableConfig().SnapshotThreshold, uint64(40), "nor does Raft wait for more")
+}
+
+func TestWhatEarlierRunsHaveLeftInTheLogCounts(t *testing.T) {
+	c := smallLogs(t)
+	c.leader()
+	addLarge(t, c.nodes[0], 150)
+	c.stop(0)
+	n := c.start(0)
+	c.leader()
+	do(t, n, add("a", "t", 0)) // Raft makes no snapshot before it has applied something
+	n.sizeLog(new(trailing), time.Now())
+	require.Greater(t, firstIndex(t, n), uint64(1))
+}
+
+// A follower that needs a large state needs what was added meanwhile next.
+func TestTheLogIsHeldWhileAStateIsSent(t *testing.T) {
+	c := smallLogs(t)
+	n := c.nodes[c.leader()]
+	addLarge(t, n, 10)
+	began := time.Now()
+	meta, stream, err := n.adapter.Snapshots().Open("state")
+	require.NoError(t, err)
+	addLarge(t, n, 150)
+	n.sizeLog(new(trailing), time.Now())
+	require.NoError(t, n.raft.Snapshot().Error())
+	require.LessOrEqual(t, firstIndex(t, n), meta.Index+1, "while it is sent")
+
+	require.NoError(t, stream.Close())
+	addLarge(t, n, 1)
+	n.sizeLog(new(trailing), time.Now())
+	require.NoError(t, n.raft.Snapshot().Error())
+	require.LessOrEqual(t, firstIndex(t, n), meta.Index+1, "while the receiver catches up")
+
+	addLarge(t, n, 1)
+	n.sizeLog(new(trailing), time.Now().Add(2*time.Since(began)))
+	require.NoError(t, n.raft.Snapshot().Error())
+	require.Greater(t, firstIndex(t, n), meta.Index+1, "no longer than that")
 }

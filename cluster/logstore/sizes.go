@@ -9,9 +9,9 @@ import (
 
 const (
 	// markBytes is the granularity of the estimate, maxMarks bounds its memory:
-	// together they tell 4 GiB of log apart.
+	// together they tell 64 GiB of log apart.
 	markBytes = 1 << 20
-	maxMarks  = 4096
+	maxMarks  = 1 << 16
 
 	// samples is how many entries of an old log are read to learn their size.
 	samples = 64

@@ -23,6 +23,7 @@ type snapshots struct {
 	mu       sync.Mutex
 	count    uint64
 	received *received // whole, and waiting for its Open
+	sent     []*sent   // of this state, under way or of late
 }
 
 // List returns the machine as the one snapshot there is, none when it is fresh.
@@ -87,7 +88,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 		return nil, nil, errors.Join(err, stream.Close())
 	}
 	meta.Size = stream.Size
-	return meta, stream, nil
+	return meta, s.send(stream, meta.Index), nil
 }
 
 // Create begins a snapshot: one of the machine if it goes through Persist, one
