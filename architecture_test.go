@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/hook"},
 	"cluster/transport":    {},
-	"cluster/membership":   {"job", "cluster/membership"},
+	"cluster/membership":   {"job", "cluster/membership", "cluster/transport"},
 	"cluster/noderpc":      {"job"},
 	"cluster/diskspace":    {},
 	"cluster/statemachine": {"job", "fsm", "internal/hook"},

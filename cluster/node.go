@@ -105,7 +105,7 @@ func (n *Node) listen() error {
 		return fmt.Errorf("cluster address: %w", err)
 	}
 	if n.mux, err = transport.Listen(transport.Options{
-		Bind: n.cfg.ClusterAddr, Advertise: advertised, ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
+		Bind: n.cfg.ClusterAddr, Advertise: advertised, ServerID: n.data.id.serverID(), ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
 	}); err != nil {
 		return fmt.Errorf("listen for other nodes: %w", err)
 	}
@@ -148,7 +148,7 @@ func (n *Node) joinUp(serverID string) error {
 	}
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: watchedLayer{n.members.Gate(n.mux.Raft(0)), n.Shard.lineBroke}, MaxPool: 4, Timeout: transport.RaftTimeout,
-		ServerAddressProvider: n.members, Logger: newRaftLogger(n.log),
+		Logger: newRaftLogger(n.log),
 	})
 	trans := boundAppends(n.members.Witness(n.trans))
 	if n.cfg.wrapTransport != nil {
@@ -197,8 +197,8 @@ func (n *Node) shardNumber(number uint32) *Shard {
 	return n.Shard
 }
 
-func (n *Node) peer(ctx context.Context, addr string) (noderpc.NodeClient, error) {
-	c, err := n.peers.get(ctx, addr)
+func (n *Node) peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
+	c, err := n.peers.get(ctx, serverID, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,29 +28,42 @@ const (
 
 // peers is the pool of connections to other nodes, one each.
 type peers struct {
-	dial func(ctx context.Context, addr string) (net.Conn, error)
+	dial func(ctx context.Context, serverID, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn // by cluster address; nil after close
+	conns map[peer]*grpc.ClientConn // nil after close
+	order []peer                    // the one that was used last is the last
 }
 
-func newPeers(dial func(ctx context.Context, addr string) (net.Conn, error)) *peers {
-	return &peers{dial: dial, conns: map[string]*grpc.ClientConn{}}
+// peer is a server at an address. The server's id is part of it: another one that has
+// got the address must not be talked to in its place.
+type peer struct{ serverID, addr string }
+
+// maxPeers bounds the pool: there are no more nodes, but what gossip says of them
+// comes from anybody.
+const maxPeers = 64
+
+func newPeers(dial func(ctx context.Context, serverID, addr string) (net.Conn, error)) *peers {
+	return &peers{dial: dial, conns: map[peer]*grpc.ClientConn{}}
 }
 
-// get returns the connection to addr. It does not block: the connection comes up
-// with its first use, and again after a failure.
-func (p *peers) get(_ context.Context, addr string) (*grpc.ClientConn, error) {
+// get returns the connection to a server at addr. It does not block: the connection
+// comes up with its first use, and again after a failure.
+func (p *peers) get(_ context.Context, serverID, addr string) (*grpc.ClientConn, error) {
+	to := peer{serverID, addr}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conns == nil {
 		return nil, errors.New("the node is stopping")
 	}
-	if c := p.conns[addr]; c != nil {
+	if c := p.conns[to]; c != nil {
+		if last := len(p.order) - 1; p.order[last] != to {
+			p.order = append(slices.DeleteFunc(p.order, func(o peer) bool { return o == to }), to)
+		}
 		return c, nil
 	}
-	c, err := grpc.NewClient("passthrough:///"+addr,
-		grpc.WithContextDialer(p.dial),
+	c, err := grpc.NewClient("passthrough:///peer",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, serverID, addr) }),
 		// The cluster port has no TLS yet; it belongs on a private network.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(sentTracker{}),
@@ -65,7 +79,14 @@ func (p *peers) get(_ context.Context, addr string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.conns[addr] = c
+	if len(p.order) >= maxPeers {
+		oldest := p.order[0]
+		p.conns[oldest].Close() // ends calls in flight, of a node that is long gone
+		delete(p.conns, oldest)
+		p.order = p.order[1:]
+	}
+	p.conns[to] = c
+	p.order = append(p.order, to)
 	return c, nil
 }
 

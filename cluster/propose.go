@@ -205,7 +205,7 @@ func (s *Shard) proposeTo(l leader, b *batch, settle func([]*jobpb.Result, error
 }
 
 func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeRequest) ([]*jobpb.Result, error) {
-	client, err := s.cfg.Peer(ctx, l.addr)
+	client, err := s.cfg.Peer(ctx, l.id, l.addr)
 	if err != nil {
 		return nil, errRetry
 	}

@@ -184,7 +184,7 @@ func (s *Shard) readFromLeader(ctx context.Context, l leader, r *noderpc.ReadReq
 	case s.cfg.ServerID:
 		return s.readAsLeader(ctx, r)
 	}
-	client, err := s.cfg.Peer(ctx, l.addr)
+	client, err := s.cfg.Peer(ctx, l.id, l.addr)
 	if err != nil {
 		return answer{}, errRetry
 	}

@@ -82,7 +82,7 @@ func inElection(t *testing.T, calls int, call func(ctx context.Context, s *Shard
 		peer := new(electedPeer)
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &Shard{
-			cfg: shardConfig{Timing: DefaultTiming(), ServerID: "n1", Peer: func(context.Context, string) (noderpc.NodeClient, error) {
+			cfg: shardConfig{Timing: DefaultTiming(), ServerID: "n1", Peer: func(context.Context, string, string) (noderpc.NodeClient, error) {
 				return peer, nil
 			}},
 			leaders: newLeaderWatch(time.Now()), draining: make(chan struct{}), ctx: ctx, cancel: cancel,

@@ -36,8 +36,8 @@ type shardConfig struct {
 	Logger   *slog.Logger
 	Registry prometheus.Registerer
 	Fatal    func(error)
-	// Peer returns a client to the node at a cluster address.
-	Peer func(ctx context.Context, addr string) (noderpc.NodeClient, error)
+	// Peer returns a client to a server at a cluster address.
+	Peer func(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error)
 	// ClusterChanged is told that the cluster's id or its forgotten members
 	// changed. It must not block.
 	ClusterChanged func()
@@ -460,7 +460,7 @@ func (s *Shard) streamRoom(l leader) *waitStream {
 		s.work.Go(old.close)
 		s.stream = nil
 	}
-	client, err := s.cfg.Peer(s.ctx, l.addr)
+	client, err := s.cfg.Peer(s.ctx, l.id, l.addr)
 	if err != nil {
 		return nil
 	}

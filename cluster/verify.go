@@ -130,7 +130,7 @@ func (s *Shard) Verify(ctx context.Context) (job.Verification, error) {
 	case s.cfg.ServerID:
 		return s.verifyAsLeader(ctx)
 	}
-	client, err := s.cfg.Peer(ctx, l.addr)
+	client, err := s.cfg.Peer(ctx, l.id, l.addr)
 	if err != nil {
 		return job.Verification{}, job.NotApplied("the leader cannot be reached: %w", err)
 	}
@@ -185,7 +185,7 @@ func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, st
 	if id == s.cfg.ServerID {
 		return s.marks.wait(ctx, name)
 	}
-	client, err := s.cfg.Peer(ctx, addr)
+	client, err := s.cfg.Peer(ctx, id, addr)
 	if err != nil {
 		return 0, "", err
 	}

@@ -16,11 +16,12 @@ import (
 // askTimeout bounds one question to one node.
 const askTimeout = 2 * time.Second
 
-// client gives a connection to a node's RPC port.
-func (m *Membership) client(ctx context.Context, clusterAddr string) (memberpb.MembershipClient, error) {
-	conn, err := m.cfg.Dial(ctx, clusterAddr)
+// client gives a connection to a server's RPC port. It leads to that server or
+// nowhere, whoever has the address.
+func (m *Membership) client(ctx context.Context, serverID, clusterAddr string) (memberpb.MembershipClient, error) {
+	conn, err := m.cfg.Dial(ctx, serverID, clusterAddr)
 	if err != nil {
-		return nil, fmt.Errorf("reach %s: %w", clusterAddr, err)
+		return nil, fmt.Errorf("reach %s at %s: %w", serverID, clusterAddr, err)
 	}
 	return memberpb.NewMembershipClient(conn), nil
 }
@@ -33,7 +34,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	c, err := m.client(ctx, clusterAddr)
+	c, err := m.client(ctx, serverID, clusterAddr)
 	if err != nil {
 		return nil, err
 	}

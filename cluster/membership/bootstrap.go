@@ -182,7 +182,7 @@ func (m *Membership) collectPromises(ctx context.Context, members []gossip.Meta)
 		if n.ServerID == m.cfg.ServerID {
 			continue
 		}
-		resp, err := m.askPromise(ctx, n.ClusterAddr, req)
+		resp, err := m.askPromise(ctx, n, req)
 		if err != nil {
 			return fmt.Sprintf("a promise from %s: %v", n.NodeID, err)
 		}
@@ -193,10 +193,10 @@ func (m *Membership) collectPromises(ctx context.Context, members []gossip.Meta)
 	return ""
 }
 
-func (m *Membership) askPromise(ctx context.Context, addr string, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
+func (m *Membership) askPromise(ctx context.Context, n gossip.Meta, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	c, err := m.client(ctx, addr)
+	c, err := m.client(ctx, n.ServerID, n.ClusterAddr)
 	if err != nil {
 		return nil, err
 	}

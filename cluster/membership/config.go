@@ -79,8 +79,9 @@ type Config struct {
 	// Doubt ends the process: this node has acknowledged more than it has. nil:
 	// nobody is told.
 	Doubt func(error)
-	// Dial gives a pooled connection to a node's RPC port; it is not closed here.
-	Dial func(ctx context.Context, clusterAddr string) (*grpc.ClientConn, error)
+	// Dial gives a pooled connection to a server's RPC port, which reaches no other
+	// server at that address; it is not closed here.
+	Dial func(ctx context.Context, serverID, clusterAddr string) (*grpc.ClientConn, error)
 
 	Timing Timing // zero values take the defaults
 

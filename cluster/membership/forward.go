@@ -71,7 +71,7 @@ func attempt[T any](ctx context.Context, m *Membership, write bool,
 	if !ok {
 		return none, errNotLeader
 	}
-	c, err := m.client(ctx, leader.ClusterAddr)
+	c, err := m.client(ctx, leader.ServerID, leader.ClusterAddr)
 	if err != nil {
 		return none, errNotLeader // it was not reached, so nothing was done
 	}

@@ -1,14 +1,19 @@
 package membership
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/transport"
 )
 
-// Gate wraps the layer that Raft's transport listens on: connections that come
-// in while AcceptsRaft is false are closed at once. The other side tries again.
-// Connections that this node makes are not held up.
+// Gate wraps the layer that Raft's transport dials and listens on. It lets in
+// whom mayTalkRaft lets in; the other side tries again. It dials a server where
+// gossip has heard it, and where Raft's configuration says.
 func (m *Membership) Gate(s raft.StreamLayer) raft.StreamLayer { return &gate{s, m} }
 
 type gate struct {
@@ -19,10 +24,62 @@ type gate struct {
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		c, err := g.StreamLayer.Accept()
-		if err != nil || g.m.AcceptsRaft() {
-			return c, err
+		if err != nil {
+			return nil, err
 		}
-		g.m.cfg.Logger.Debug("raft connection refused: no cluster has asked for this server yet", "from", c.RemoteAddr())
+		caller, _ := c.RemoteAddr().(*transport.CallerAddr)
+		if err = g.m.mayTalkRaft(caller); err == nil {
+			return c, nil
+		}
+		g.m.cfg.Logger.Debug("raft connection refused", "from", c.RemoteAddr(), "error", err)
 		c.Close()
 	}
+}
+
+// mayTalkRaft is an error unless a caller may be a server of this node's Raft group.
+// It may be one of which this node does not know yet, because its log is behind; then
+// gossip must have heard of it.
+func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
+	switch {
+	case caller == nil || caller.ServerID == "":
+		return errors.New("the caller does not say who it is")
+	case caller.ServerID == m.cfg.ServerID || m.configured(caller.ServerID):
+		return nil // it may not have learned the cluster's id yet
+	case !m.AcceptsRaft():
+		return errors.New("no cluster has asked for this server yet")
+	case m.cfg.Forgotten(caller.ServerID):
+		return fmt.Errorf("server %.64q was removed from the cluster", caller.ServerID)
+	case caller.ClusterID == "" && m.cfg.ClusterID() != "":
+		return fmt.Errorf("server %.64q is no member and names no cluster", caller.ServerID)
+	case len(m.configuration().Servers) == 0:
+		return nil // of the cluster that has asked for this server
+	}
+	if _, heard := m.find(caller.ServerID); !heard {
+		return fmt.Errorf("server %.64q is no member", caller.ServerID)
+	}
+	return nil
+}
+
+// heardWithin bounds the try at an address that only gossip knows.
+const heardWithin = time.Second
+
+// Dial connects to a server (transport.Target). Gossip may know a newer address of it
+// than Raft's configuration. But anybody can say things in gossip, so that cannot
+// keep this node from the configured address.
+func (g *gate) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	serverID, configured := transport.SplitTarget(target)
+	heard, ok := g.m.find(serverID)
+	if !ok || heard.ClusterAddr == configured {
+		return g.StreamLayer.Dial(target, timeout)
+	}
+	at := transport.Target(raft.ServerID(serverID), raft.ServerAddress(heard.ClusterAddr))
+	c, err := g.StreamLayer.Dial(at, min(timeout, heardWithin))
+	if err == nil {
+		return c, nil
+	}
+	c, other := g.StreamLayer.Dial(target, timeout)
+	if other != nil {
+		return nil, errors.Join(err, other)
+	}
+	return c, nil
 }

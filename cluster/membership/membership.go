@@ -193,8 +193,8 @@ func (m *Membership) hasState() bool {
 // AcceptsRaft says whether Raft messages from other nodes may reach this node.
 // It is false on a node without state until a cluster has asked for this very
 // server id, and true from then on. Raft connections are refused while it is
-// false (Gate): they may be meant for an earlier incarnation at the same address,
-// whose votes and log are gone.
+// false (Gate). Those that are meant for an earlier incarnation at the same address,
+// whose votes and log are gone, name that and are always refused (transport).
 func (m *Membership) AcceptsRaft() bool { return m.admitted.Load() || m.hasState() }
 
 // Removed says that this node's server id was removed from the cluster for good.

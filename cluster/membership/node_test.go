@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"tarry/cluster/transport"
 	"tarry/internal/freeport"
 	"tarry/job"
 )
@@ -63,7 +64,7 @@ func newTown(t *testing.T) *town {
 	return w
 }
 
-func (w *town) dial(_ context.Context, addr string) (*grpc.ClientConn, error) {
+func (w *town) dial(_ context.Context, _, addr string) (*grpc.ClientConn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.conns[addr]; c != nil {
@@ -173,7 +174,7 @@ func (n *node) start() {
 	c.ShutdownOnRemove = false
 	c.Logger = hclog.NewNullLogger()
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.Gate(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(), ServerAddressProvider: n.Membership,
+		Stream: n.Gate(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(),
 	})
 	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.Witness(n.trans))
 	require.NoError(t, err)
@@ -366,20 +367,44 @@ func (w *town) listenRaft(t *testing.T, n *node) *layer {
 
 func (l *layer) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
 	l.arrived.Add(1)
-	return c, err
+	var length [1]byte
+	if _, err = io.ReadFull(c, length[:]); err != nil {
+		return c, nil
+	}
+	ids := make([]byte, length[0])
+	io.ReadFull(c, ids)
+	from, cluster, _ := strings.Cut(string(ids), " ")
+	return calledConn{c, &transport.CallerAddr{Addr: c.RemoteAddr(), ServerID: from, ClusterID: cluster}}, nil
 }
+
+// calledConn says who has called.
+type calledConn struct {
+	net.Conn
+	caller *transport.CallerAddr
+}
+
+func (c calledConn) RemoteAddr() net.Addr { return c.caller }
 
 func (l *layer) Addr() net.Addr { return name(l.node.clusterAddr) }
 
-func (l *layer) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (l *layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	_, addr := transport.SplitTarget(target)
 	l.town.mu.Lock()
-	real := l.town.raft[string(addr)]
+	real := l.town.raft[addr]
 	l.town.mu.Unlock()
 	if real == "" {
 		return nil, fmt.Errorf("nothing listens at %s", addr)
 	}
-	return net.DialTimeout("tcp", real, timeout)
+	c, err := net.DialTimeout("tcp", real, timeout)
+	if err == nil {
+		says := l.node.serverID() + " " + l.node.fsm.clusterID()
+		_, err = c.Write(append([]byte{byte(len(says))}, says...))
+	}
+	return c, err
 }
 
 type name string

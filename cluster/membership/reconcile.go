@@ -134,7 +134,7 @@ func (m *Membership) bothLive(ctx context.Context, old raft.ServerID, n gossip.M
 func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	c, err := m.client(ctx, n.ClusterAddr)
+	c, err := m.client(ctx, n.ServerID, n.ClusterAddr)
 	if err != nil {
 		return err
 	}

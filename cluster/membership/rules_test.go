@@ -112,7 +112,7 @@ func bare(t testing.TB, change ...func(*Config)) *Membership {
 		ProposeForget:    func(context.Context, string) error { return nil },
 		ProposeVersion:   func(context.Context, uint32) error { return nil },
 		ClusterVersion:   func() uint32 { return 1 },
-		Dial:             func(context.Context, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
+		Dial:             func(context.Context, string, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
 	}
 	for _, f := range change {
 		f(&c)

@@ -9,12 +9,16 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/transport"
 )
 
 // Witness wraps Raft's transport, so that this node remembers what others have
 // acknowledged to it, exactly: before Raft counts an answer, it is a receipt. What
 // is learnt from questions alone lags behind by seconds, in which an old copy of
 // a directory could be put in place and catch up unseen.
+//
+// It also names to the stream layer, which Gate has wrapped, the server that is
+// meant: by itself Raft's transport gives it an address alone.
 func (m *Membership) Witness(t *raft.NetworkTransport) raft.Transport {
 	return &witness{NetworkTransport: t, m: m, made: time.Now(), calls: make(chan raft.RPC), closed: make(chan struct{})}
 }
@@ -47,14 +51,14 @@ func (w *witness) refresh() {
 
 func (w *witness) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	w.refresh()
-	return w.NetworkTransport.RequestPreVote(id, target, args, resp)
+	return w.NetworkTransport.RequestPreVote(id, transport.Target(id, target), args, resp)
 }
 
 func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	// A new leader begins with what it has of its predecessor's.
 	w.m.receipts.inherited(receipt{args.PrevLogTerm, args.PrevLogEntry}, w.m.cfg.ServerID)
 	request := w.m.leaderAcks.next()
-	err := w.NetworkTransport.AppendEntries(id, target, args, resp)
+	err := w.NetworkTransport.AppendEntries(id, transport.Target(id, target), args, resp)
 	if err == nil {
 		if resp.Success && resp.Term == args.Term {
 			w.m.leaderAcks.succeeded(string(id), args.Term, request)
@@ -65,7 +69,7 @@ func (w *witness) AppendEntries(id raft.ServerID, target raft.ServerAddress, arg
 }
 
 func (w *witness) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	err := w.NetworkTransport.InstallSnapshot(id, target, args, resp, data)
+	err := w.NetworkTransport.InstallSnapshot(id, transport.Target(id, target), args, resp, data)
 	if err == nil {
 		has := receipt{term: resp.Term}
 		if resp.Success && resp.Term == args.Term {
@@ -78,11 +82,15 @@ func (w *witness) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, a
 
 func (w *witness) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	w.refresh()
-	err := w.NetworkTransport.RequestVote(id, target, args, resp)
+	err := w.NetworkTransport.RequestVote(id, transport.Target(id, target), args, resp)
 	if err == nil {
 		w.m.receipts.acknowledged(string(id), receipt{term: resp.Term})
 	}
 	return err
+}
+
+func (w *witness) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return w.NetworkTransport.TimeoutNow(id, transport.Target(id, target), args, resp)
 }
 
 // appended is what an answer to AppendEntries acknowledges. As long as the
@@ -97,7 +105,7 @@ func appended(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse)
 }
 
 func (w *witness) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
-	inner, err := w.NetworkTransport.AppendEntriesPipeline(id, target)
+	inner, err := w.NetworkTransport.AppendEntriesPipeline(id, transport.Target(id, target))
 	if err != nil {
 		return nil, err
 	}

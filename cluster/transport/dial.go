@@ -5,15 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
-// DialRPC connects to the RPC server of the node at address, host:port. The name
+// DialRPC connects to the RPC server of a server at address, host:port. The name
 // is resolved anew. It blocks until the node has accepted, ctx ends, or 5 s after
-// the connection stands. A refusal wraps ErrOtherCluster, ErrVersion, ErrBusy or
-// ErrNotTarry.
-func (m *Mux) DialRPC(ctx context.Context, address string) (net.Conn, error) {
-	return m.dial(ctx, address, header{kind: kindRPC})
+// the connection stands. A refusal wraps ErrOtherCluster, ErrOtherServer, ErrVersion,
+// ErrBusy or ErrNotTarry.
+func (m *Mux) DialRPC(ctx context.Context, serverID, address string) (net.Conn, error) {
+	return m.dial(ctx, address, header{kind: kindRPC, to: serverID})
+}
+
+// Target is what a Raft stream layer dials: a server at an address. Raft's transport
+// keeps its connections by what it dials, so those of two servers that had the same
+// address are kept apart.
+func Target(serverID raft.ServerID, address raft.ServerAddress) raft.ServerAddress {
+	return raft.ServerAddress(serverID) + "@" + address
+}
+
+// SplitTarget undoes Target. The server id is empty when t is an address alone.
+func SplitTarget(t raft.ServerAddress) (serverID, address string) {
+	i := strings.LastIndexByte(string(t), '@') // no address has one
+	return string(t[:max(i, 0)]), string(t[i+1:])
 }
 
 func (m *Mux) dialWithin(address string, h header, timeout time.Duration) (net.Conn, error) {
@@ -31,7 +47,7 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 	if c == nil {
 		return nil, net.ErrClosed
 	}
-	h.clusterID = m.o.ClusterID()
+	h.clusterID, h.from = m.o.ClusterID(), m.o.ServerID
 	err = introduce(ctx, raw, h)
 	if err == nil {
 		err = boundSilence(raw, h.kind.silence())
@@ -65,8 +81,8 @@ func introduce(ctx context.Context, c net.Conn, h header) error {
 }
 
 func exchange(c net.Conn, h header) error {
-	if len(h.clusterID) > maxClusterID {
-		return fmt.Errorf("the cluster id has %d bytes, over the limit of %d", len(h.clusterID), maxClusterID)
+	if err := h.check(); err != nil {
+		return err
 	}
 	if _, err := c.Write(h.append(nil)); err != nil {
 		return fmt.Errorf("send the header: %w", err)

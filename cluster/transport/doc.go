@@ -2,7 +2,8 @@
 // the Raft traffic of each shard and the node-to-node RPC.
 //
 // Every connection starts with a header (header.go) that says which wire version
-// the dialer speaks, what it wants to talk about and to which cluster it belongs.
+// the dialer speaks, what it wants to talk about, to which cluster it belongs, who it
+// is and which server it means: a node that has got another one's address refuses.
 // The acceptor answers before any payload, so that a node of another cluster, a
 // newer release or a stranger gets a reason instead of garbage. After that the
 // bytes belong to Raft or gRPC. The dialer names its cluster only if it has one

@@ -10,18 +10,19 @@ import (
 
 // The wire format. All integers are big-endian.
 //
-//	header   "TARRY" version(1) kind(1) shard(4) len(1) cluster id
+//	header   "TARRY" version(1) kind(1) shard(4)
+//	         len(1) cluster id  len(1) server id that is dialed  len(1) server id of the dialer
 //	answer   status(1) len(1) cluster id len(2) reason
 //
 // The first six bytes and the answer are fixed for all versions: they are how a
 // node tells a newer one that they cannot talk.
 const (
 	magic       = "TARRY"
-	wireVersion = 1
+	wireVersion = 2
 
-	preambleLen  = len(magic) + 1
-	maxClusterID = 255
-	maxReason    = 1024
+	preambleLen = len(magic) + 1
+	maxID       = 255 // bytes of a cluster or server id
+	maxReason   = 1024
 )
 
 type kind byte
@@ -59,6 +60,7 @@ const (
 	statusUnknownKind  status = 3
 	statusUnknownShard status = 4
 	statusBusy         status = 5
+	statusOtherServer  status = 6
 )
 
 // Why a peer refused a connection, or was refused. Each is wrapped by an error
@@ -66,6 +68,7 @@ const (
 var (
 	ErrVersion      = errors.New("the nodes speak different wire versions")
 	ErrOtherCluster = errors.New("the node belongs to another cluster")
+	ErrOtherServer  = errors.New("another server has the address")
 	ErrUnknownShard = errors.New("the node does not have the shard")
 	ErrBusy         = errors.New("the node has too many connections")
 	// ErrNotTarry is returned when the other side does not speak this protocol.
@@ -78,6 +81,8 @@ func (s status) err() error {
 		return ErrVersion
 	case statusOtherCluster:
 		return ErrOtherCluster
+	case statusOtherServer:
+		return ErrOtherServer
 	case statusUnknownShard:
 		return ErrUnknownShard
 	case statusBusy:
@@ -86,19 +91,35 @@ func (s status) err() error {
 	return ErrNotTarry
 }
 
-// header is what a dialer says first.
+// header is what a dialer says first. The server that is meant is in it because an
+// address outlives its node: whoever gets a dead member's address would be taken for
+// it, and its vote and its disk would count twice.
 type header struct {
 	kind      kind
 	shard     uint32
 	clusterID string // empty while the dialer has none
+	to, from  string // server ids
 }
 
 func (h header) append(b []byte) []byte {
 	b = append(b, magic...)
 	b = append(b, wireVersion, byte(h.kind))
 	b = binary.BigEndian.AppendUint32(b, h.shard)
-	b = append(b, byte(len(h.clusterID)))
-	return append(b, h.clusterID...)
+	for _, id := range []string{h.clusterID, h.to, h.from} {
+		b = append(b, byte(len(id)))
+		b = append(b, id...)
+	}
+	return b
+}
+
+// check is an error when an id does not fit.
+func (h header) check() error {
+	for what, id := range map[string]string{"cluster id": h.clusterID, "dialed server's id": h.to, "own server id": h.from} {
+		if len(id) > maxID {
+			return fmt.Errorf("the %s has %d bytes, over the limit of %d", what, len(id), maxID)
+		}
+	}
+	return nil
 }
 
 // versionError says that the dialer speaks a version that is not known here.
@@ -121,15 +142,23 @@ func readHeader(r io.Reader) (header, error) {
 	if v := pre[len(magic)]; v != wireVersion {
 		return header{}, versionError{v}
 	}
-	var fixed [6]byte
+	var fixed [5]byte
 	if _, err := io.ReadFull(r, fixed[:]); err != nil {
 		return header{}, fmt.Errorf("read the connection's header: %w", err)
 	}
-	id := make([]byte, fixed[5])
-	if _, err := io.ReadFull(r, id); err != nil {
-		return header{}, fmt.Errorf("read the connection's header: %w", err)
+	h := header{kind: kind(fixed[0]), shard: binary.BigEndian.Uint32(fixed[1:])}
+	for _, id := range []*string{&h.clusterID, &h.to, &h.from} {
+		var length [1]byte
+		if _, err := io.ReadFull(r, length[:]); err != nil {
+			return header{}, fmt.Errorf("read the connection's header: %w", err)
+		}
+		b := make([]byte, length[0])
+		if _, err := io.ReadFull(r, b); err != nil {
+			return header{}, fmt.Errorf("read the connection's header: %w", err)
+		}
+		*id = string(b)
 	}
-	return header{kind: kind(fixed[0]), shard: binary.BigEndian.Uint32(fixed[1:]), clusterID: string(id)}, nil
+	return h, nil
 }
 
 // answer is what the acceptor says to a header.
@@ -140,7 +169,7 @@ type answer struct {
 }
 
 func (a answer) append(b []byte) []byte {
-	a.clusterID = a.clusterID[:min(len(a.clusterID), maxClusterID)]
+	a.clusterID = a.clusterID[:min(len(a.clusterID), maxID)]
 	a.reason = a.reason[:min(len(a.reason), maxReason)]
 	b = append(b, byte(a.status), byte(len(a.clusterID)))
 	b = append(b, a.clusterID...)
@@ -155,7 +184,7 @@ func readAnswer(r io.Reader) (answer, error) {
 		return answer{}, fmt.Errorf("read the answer to the header: %w", err)
 	}
 	a := answer{status: status(fixed[0])}
-	if a.status > statusBusy {
+	if a.status > statusOtherServer {
 		return answer{}, fmt.Errorf("%w, or it is much newer: it answered with status %d", ErrNotTarry, fixed[0])
 	}
 	id := make([]byte, int(fixed[1])+2)

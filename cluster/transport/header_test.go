@@ -11,7 +11,7 @@ import (
 func TestHeaderRoundTrip(t *testing.T) {
 	for _, h := range []header{
 		{kind: kindRaft}, {kind: kindRPC, clusterID: "c1"},
-		{kind: kindRaft, shard: 1<<32 - 1, clusterID: strings.Repeat("x", maxClusterID)},
+		{kind: kindRaft, shard: 1<<32 - 1, clusterID: strings.Repeat("x", maxID), to: "n1.a", from: strings.Repeat("y", maxID)},
 	} {
 		r := bytes.NewReader(append(h.append(nil), "payload"...))
 		got, err := readHeader(r)
@@ -23,7 +23,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 
 // The first bytes are fixed for all releases to come.
 func TestHeaderBytes(t *testing.T) {
-	require.Equal(t, "TARRY\x01\x02\x00\x00\x00\x07\x02c1", string(header{kind: kindRPC, shard: 7, clusterID: "c1"}.append(nil)))
+	require.Equal(t, "TARRY\x02\x02\x00\x00\x00\x07\x02c1\x04n2.b\x04n1.a", string(header{kind: kindRPC, shard: 7, clusterID: "c1", to: "n2.b", from: "n1.a"}.append(nil)))
 	require.Equal(t, "\x02\x02c1\x00\x02no", string(answer{status: statusOtherCluster, clusterID: "c1", reason: "no"}.append(nil)))
 }
 
@@ -40,8 +40,8 @@ func TestAnswerRoundTrip(t *testing.T) {
 }
 
 func FuzzReadHeader(f *testing.F) {
-	f.Add(header{kind: kindRaft, shard: 3, clusterID: "c1"}.append(nil))
-	f.Add([]byte("TARRY\x02"))
+	f.Add(header{kind: kindRaft, shard: 3, clusterID: "c1", to: "n2.b", from: "n1.a"}.append(nil))
+	f.Add([]byte("TARRY\x01"))
 	f.Add([]byte("GET / HTTP/1.1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)

@@ -102,9 +102,10 @@ type raftLayer struct {
 	shard uint32
 }
 
-// Dial resolves the address anew and connects to the same group there.
-func (r raftLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	c, err := r.mux.dialWithin(string(address), header{kind: kindRaft, shard: r.shard}, timeout)
+// Dial resolves the address of a Target anew and connects to the same group there.
+func (r raftLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	serverID, address := SplitTarget(target)
+	c, err := r.mux.dialWithin(address, header{kind: kindRaft, shard: r.shard, to: serverID}, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +140,27 @@ func (c *raftConn) SetDeadline(t time.Time) error {
 // conn is a connection that its Mux closes if nobody else does.
 type conn struct {
 	net.Conn
-	mux  *Mux
-	left func() // called once by the first Close; may be nil
-	once sync.Once
-	err  error
+	mux    *Mux
+	caller *CallerAddr // of an accepted connection
+	left   func()      // called once by the first Close; may be nil
+	once   sync.Once
+	err    error
+}
+
+// CallerAddr is the remote address of a connection that was accepted: where it came
+// from, and as whom. Nothing proves what a caller says of itself.
+type CallerAddr struct {
+	net.Addr
+	ServerID  string
+	ClusterID string // empty: it has none
+}
+
+// RemoteAddr is a *CallerAddr on the side that accepted.
+func (c *conn) RemoteAddr() net.Addr {
+	if c.caller != nil {
+		return c.caller
+	}
+	return c.Conn.RemoteAddr()
 }
 
 // track makes the Mux responsible for c; nil, and c closed, when it is too late.

@@ -36,6 +36,9 @@ type Options struct {
 	// Advertise is the host:port by which other nodes reach this one, a name
 	// rather than an IP. Port 0 means the port that Bind got.
 	Advertise string
+	// ServerID is the Raft id of this node: node id and incarnation. Connections
+	// that are meant for another are refused.
+	ServerID string
 	// ClusterID tells the cluster's id, empty while there is none. It is called
 	// for every connection, from any goroutine. nil: never one.
 	ClusterID func() string
@@ -77,6 +80,9 @@ func Listen(o Options) (*Mux, error) {
 	}
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultMaxConns
+	}
+	if o.ServerID == "" || len(o.ServerID) > maxID {
+		return nil, fmt.Errorf("server id %q: it takes 1 to %d bytes", o.ServerID, maxID)
 	}
 	host, port, err := net.SplitHostPort(o.Advertise)
 	if err != nil {
@@ -225,6 +231,7 @@ func (m *Mux) handshake(c *conn) {
 		c.Close() // the dialer is gone
 	default:
 		c.left = to.leave
+		c.caller = &CallerAddr{c.Conn.RemoteAddr(), h.from, h.clusterID}
 		to.deliver(c, time.Until(deadline))
 	}
 }
@@ -234,6 +241,9 @@ func (m *Mux) handshake(c *conn) {
 func (m *Mux) judge(h header, own string) (*listener, status, string) {
 	if h.clusterID != "" && own != "" && h.clusterID != own {
 		return nil, statusOtherCluster, fmt.Sprintf("a node of cluster %s dialed a node of cluster %s", h.clusterID, own)
+	}
+	if h.to != m.o.ServerID {
+		return nil, statusOtherServer, fmt.Sprintf("server %.255q was dialed, and this is server %q", h.to, m.o.ServerID)
 	}
 	var to *listener
 	switch h.kind {

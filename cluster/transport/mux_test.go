@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -23,6 +24,7 @@ func listen(t *testing.T, o Options) *Mux {
 	if o.Bind == "" {
 		o.Bind, o.Advertise = "127.0.0.1:0", "localhost:0"
 	}
+	o.ServerID = cmp.Or(o.ServerID, "n1")
 	m, err := Listen(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
@@ -30,6 +32,9 @@ func listen(t *testing.T, o Options) *Mux {
 }
 
 func cluster(id string) func() string { return func() string { return id } }
+
+// target is a server named as all in these tests, unless they say otherwise.
+func target(address string) raft.ServerAddress { return Target("n1", raft.ServerAddress(address)) }
 
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -80,12 +85,44 @@ func TestConversationsShareThePort(t *testing.T) {
 	echo(t, b.Raft(7), "raft 7 ")
 	address := b.Addr().String()
 
-	c, err := a.DialRPC(patient(t), address)
+	c, err := a.DialRPC(patient(t), "n1", address)
 	require.Equal(t, "rpc ping", ask(t, c, err))
-	c, err = a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	c, err = a.Raft(0).Dial(target(address), patience)
 	require.Equal(t, "raft 0 ping", ask(t, c, err))
-	c, err = a.Raft(7).Dial(raft.ServerAddress(address), patience)
+	c, err = a.Raft(7).Dial(target(address), patience)
 	require.Equal(t, "raft 7 ping", ask(t, c, err))
+}
+
+func TestAServerThatIsNotMeantRefuses(t *testing.T) {
+	a, b := listen(t, Options{ServerID: "n2.old"}), listen(t, Options{ServerID: "n3.x"})
+	echo(t, b.RPC(), "rpc ")
+	echo(t, b.Raft(0), "raft ")
+	address := b.Addr().String()
+	for _, id := range []string{"", "n3.y", "n2.old"} {
+		_, err := a.DialRPC(patient(t), id, address)
+		require.ErrorIs(t, err, ErrOtherServer)
+		_, err = a.Raft(0).Dial(Target(raft.ServerID(id), raft.ServerAddress(address)), patience)
+		require.ErrorIs(t, err, ErrOtherServer)
+	}
+	_, err := a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	require.ErrorIs(t, err, ErrOtherServer, "an address names nobody")
+	c, err := a.Raft(0).Dial(Target("n3.x", raft.ServerAddress(address)), patience)
+	require.Equal(t, "raft ping", ask(t, c, err))
+}
+
+func TestACallerIsKnownByWhatItSays(t *testing.T) {
+	a, b := listen(t, Options{ServerID: "n2.a", ClusterID: cluster("one")}), listen(t, Options{})
+	go func() {
+		if c, err := a.DialRPC(context.Background(), "n1", b.Addr().String()); err == nil {
+			c.Close()
+		}
+	}()
+	c, err := b.RPC().Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	caller, ok := c.RemoteAddr().(*CallerAddr)
+	require.True(t, ok)
+	require.Equal(t, "n2.a one", caller.ServerID+" "+caller.ClusterID)
 }
 
 func TestAddressStaysAName(t *testing.T) {
@@ -99,7 +136,7 @@ func TestAddressStaysAName(t *testing.T) {
 
 func TestListenRefusesUselessAddresses(t *testing.T) {
 	for _, advertise := range []string{"", "node1", ":7301", "0.0.0.0:7301", "[::]:7301"} {
-		_, err := Listen(Options{Bind: "127.0.0.1:0", Advertise: advertise})
+		_, err := Listen(Options{Bind: "127.0.0.1:0", Advertise: advertise, ServerID: "n1"})
 		require.ErrorContains(t, err, "advertised cluster address", advertise)
 	}
 }
@@ -113,29 +150,31 @@ func TestRefusalsSayWhy(t *testing.T) {
 	}{
 		"other cluster": {
 			dialer: "red", acceptor: "blue", is: ErrOtherCluster, says: "cluster red dialed a node of cluster blue",
-			dial: func(m *Mux, a string) (net.Conn, error) { return m.DialRPC(context.Background(), a) },
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.DialRPC(context.Background(), "n1", a) },
 		},
 		"other cluster, raft": {
 			dialer: "red", acceptor: "blue", is: ErrOtherCluster, says: "cluster red dialed a node of cluster blue",
-			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(0).Dial(raft.ServerAddress(a), patience) },
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(0).Dial(target(a), patience) },
 		},
 		"unknown shard": {
 			dialer: "red", acceptor: "red", is: ErrUnknownShard, says: "raft of shard 3 is not running here",
-			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(3).Dial(raft.ServerAddress(a), patience) },
+			dial: func(m *Mux, a string) (net.Conn, error) { return m.Raft(3).Dial(target(a), patience) },
 		},
 		"unknown kind": {
 			is: ErrVersion, says: "kind 9 is not known here",
-			dial: func(m *Mux, a string) (net.Conn, error) { return m.dial(context.Background(), a, header{kind: 9}) },
+			dial: func(m *Mux, a string) (net.Conn, error) {
+				return m.dial(context.Background(), a, header{kind: 9, to: "n1"})
+			},
 		},
 		"not a node": {
 			is: ErrNotTarry, says: "not the cluster port of a Tarry node",
 			dial: func(m *Mux, _ string) (net.Conn, error) {
-				return m.DialRPC(context.Background(), banner(t, "SSH-2.0-OpenSSH_9.6\r\n"))
+				return m.DialRPC(context.Background(), "n1", banner(t, "SSH-2.0-OpenSSH_9.6\r\n"))
 			},
 		},
 		"closed port": {
 			is: nil, says: "refused",
-			dial: func(m *Mux, _ string) (net.Conn, error) { return m.DialRPC(context.Background(), "127.0.0.1:1") },
+			dial: func(m *Mux, _ string) (net.Conn, error) { return m.DialRPC(context.Background(), "n1", "127.0.0.1:1") },
 		},
 	}
 	for name, tt := range tests {
@@ -173,7 +212,7 @@ func TestNodesWithoutAClusterAreLetIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := listen(t, Options{ClusterID: cluster(ids[0])}), listen(t, Options{ClusterID: cluster(ids[1])})
 			echo(t, b.RPC(), "rpc ")
-			c, err := a.DialRPC(patient(t), b.Addr().String())
+			c, err := a.DialRPC(patient(t), "n1", b.Addr().String())
 			require.Equal(t, "rpc ping", ask(t, c, err))
 		})
 	}
@@ -192,10 +231,10 @@ func raw(t *testing.T, m *Mux, say string) net.Conn {
 
 func TestNewerVersionGetsAReason(t *testing.T) {
 	m := listen(t, Options{ClusterID: cluster("one")})
-	c := raw(t, m, magic+"\x02whatever a newer release says here")
+	c := raw(t, m, magic+"\x03whatever a newer release says here")
 	a, err := readAnswer(c)
 	require.NoError(t, err)
-	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 2 is not known here, only 1: upgrade the older node"}, a)
+	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 3 is not known here, only 2: upgrade the older node"}, a)
 }
 
 func TestStrangersAreHungUpOn(t *testing.T) {
@@ -215,12 +254,12 @@ func TestSlowHandshakesAndFullQueuesBlockNobodyElse(t *testing.T) {
 	// Nobody accepts RPC: its queue fills and overflows.
 	address := b.Addr().String()
 	for range acceptQueue + 4 {
-		c, err := a.DialRPC(patient(t), address)
+		c, err := a.DialRPC(patient(t), "n1", address)
 		require.NoError(t, err)
 		defer c.Close()
 	}
 	echo(t, b.Raft(0), "raft ")
-	c, err := a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	c, err := a.Raft(0).Dial(target(address), patience)
 	require.Equal(t, "raft ping", ask(t, c, err))
 }
 
@@ -230,23 +269,23 @@ func TestConnectionsOfEachKindAreBounded(t *testing.T) {
 	address := b.Addr().String()
 	var open []net.Conn
 	for range 2 {
-		_, err := a.DialRPC(patient(t), address)
+		_, err := a.DialRPC(patient(t), "n1", address)
 		require.NoError(t, err)
 		c, err := b.RPC().Accept()
 		require.NoError(t, err)
 		open = append(open, c)
 	}
-	_, err := a.DialRPC(patient(t), address)
+	_, err := a.DialRPC(patient(t), "n1", address)
 	require.ErrorIs(t, err, ErrBusy)
-	c, err := a.Raft(0).Dial(raft.ServerAddress(address), patience)
+	c, err := a.Raft(0).Dial(target(address), patience)
 	require.NoError(t, err, "raft has a limit of its own")
 	defer c.Close()
 
 	require.NoError(t, open[0].Close())
 	require.NoError(t, open[0].Close(), "counted once")
-	_, err = a.DialRPC(patient(t), address)
+	_, err = a.DialRPC(patient(t), "n1", address)
 	require.NoError(t, err)
-	_, err = a.DialRPC(patient(t), address)
+	_, err = a.DialRPC(patient(t), "n1", address)
 	require.ErrorIs(t, err, ErrBusy)
 }
 
@@ -258,7 +297,7 @@ func TestDialHonoursItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := m.DialRPC(ctx, silent.Addr().String())
+		_, err := m.DialRPC(ctx, "n1", silent.Addr().String())
 		failed <- err
 	}()
 	c, err := silent.Accept()
@@ -276,7 +315,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		_, err := b.RPC().Accept()
 		accepted <- err
 	}()
-	out, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	out, err := a.Raft(0).Dial(target(b.Addr().String()), patience)
 	require.NoError(t, err)
 	in, err := layer.Accept()
 	require.NoError(t, err)
@@ -288,7 +327,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = in.Read(make([]byte, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
-	_, err = b.DialRPC(patient(t), a.Addr().String())
+	_, err = b.DialRPC(patient(t), "n1", a.Addr().String())
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = b.Raft(1).Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
@@ -303,9 +342,9 @@ func TestCloseEndsEverything(t *testing.T) {
 func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{})
 	require.NoError(t, b.Raft(0).Close())
-	_, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	_, err := a.Raft(0).Dial(target(b.Addr().String()), patience)
 	require.ErrorIs(t, err, ErrUnknownShard)
 	echo(t, b.Raft(0), "raft ")
-	c, err := a.Raft(0).Dial(raft.ServerAddress(b.Addr().String()), patience)
+	c, err := a.Raft(0).Dial(target(b.Addr().String()), patience)
 	require.Equal(t, "raft ping", ask(t, c, err))
 }

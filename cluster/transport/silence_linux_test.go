@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +20,7 @@ func TestRPCConnectionsDoNotWaitForASilentMachine(t *testing.T) {
 		}
 		close(accepted)
 	}()
-	dialed, err := m.DialRPC(patient(t), m.Addr().String())
+	dialed, err := m.DialRPC(patient(t), "n1", m.Addr().String())
 	require.NoError(t, err)
 	defer dialed.Close()
 	there := <-accepted
@@ -43,7 +42,7 @@ func TestRaftConnectionsWaitForASilentMachineOnlyWithASnapshot(t *testing.T) {
 		}
 		close(accepted)
 	}()
-	dialed, err := layer.Dial(raft.ServerAddress(m.Addr().String()), patience)
+	dialed, err := layer.Dial(target(m.Addr().String()), patience)
 	require.NoError(t, err)
 	defer dialed.Close()
 	there := <-accepted

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+// reroute gives an address to whoever listens at another one, as when the address
+// of a dead machine is given to the next that starts.
+func reroute(t *testing.T, address, to string) {
+	l, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	stopped := make(chan struct{})
+	running.Go(func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer from.Close()
+				onto, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer onto.Close()
+				var copying sync.WaitGroup
+				copying.Go(func() { io.Copy(onto, from); onto.(*net.TCPConn).CloseWrite() })
+				copying.Go(func() { io.Copy(from, onto); from.(*net.TCPConn).CloseWrite() })
+				ended := make(chan struct{})
+				go func() { copying.Wait(); close(ended) }()
+				select {
+				case <-ended:
+				case <-stopped:
+					from.Close()
+					onto.Close()
+					<-ended
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		close(stopped)
+		running.Wait()
+	})
+}
+
+// Of five voters one is dead, and another has got its address. A write needs three
+// disks: what the one with two addresses has must count once.
+func TestANodeWithTheAddressOfADeadOneCountsOnce(t *testing.T) {
+	c := newTestCluster(t, 5)
+	leader := c.leader()
+	c.eventually(func() bool {
+		h, err := c.nodes[leader].Health(context.Background())
+		return err == nil && h.Healthy
+	}, "all five are well")
+	var others []int
+	for i := range c.nodes {
+		if i != leader {
+			others = append(others, i)
+		}
+	}
+	dead, twice, away := others[0], others[1], others[2:]
+	c.stop(dead)
+	reroute(t, c.cfgs[dead].ClusterAddr, c.cfgs[twice].ClusterAddr)
+	do(t, c.nodes[leader], add("before", "t", time.Hour)) // Raft has tried the address meanwhile, or does below
+	for _, i := range away {
+		c.stop(i)
+	}
+	_, err := c.nodes[leader].Do(context.Background(), []*jobpb.Op{add("after", "t", time.Hour)})
+	require.Error(t, err, "two disks of five acknowledged it")
+}
