@@ -80,6 +80,9 @@ type countedConn struct {
 	closed sync.Once
 }
 
+// CloseWrite lets net/http close a connection so that its client reads the answer.
+func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
 func (c *countedConn) Close() error {
 	err := c.Conn.Close() // first: the place stands for a file descriptor
 	c.closed.Do(func() {

@@ -18,6 +18,7 @@ const (
 	codeNotReady    job.Code = "not_ready"
 	codeTooSlow     job.Code = "request_timeout"
 	codeWrongHost   job.Code = "wrong_host"
+	codeBadHTTP     job.Code = "bad_http" // also 417, 431, 501 and 505
 )
 
 var statuses = map[job.Code]int{
@@ -49,6 +50,7 @@ var statuses = map[job.Code]int{
 	codeCrossOrigin:          http.StatusForbidden,
 	codeNotReady:             http.StatusServiceUnavailable,
 	codeTooSlow:              http.StatusRequestTimeout,
+	codeBadHTTP:              http.StatusBadRequest,
 	codeWrongHost:            http.StatusMisdirectedRequest,
 }
 

@@ -121,11 +121,13 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// Then "OPTIONS *" is answered like all that is not there.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(listener)
+		failed <- server.Serve(api.JSONErrors(listener))
 	}()
 	tubes.serve(node, draining.Load, log)
 	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", version, "data", cfg.DataDir)

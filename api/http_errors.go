@@ -1,0 +1,101 @@
+package api
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tarry/job"
+)
+
+// JSONErrors gives the answers of Go's HTTP server itself the form of all others.
+// net/http writes them to the connection as text, before there is a request for a
+// handler, and has no other place to change them: when the head is too large or not
+// HTTP, the Host is missing, the path is escaped wrongly, or something is expected or
+// encoded that it does not know. What remains without an answer is a connection on
+// which no head arrives in time.
+func JSONErrors(l net.Listener) net.Listener { return jsonErrors{l} }
+
+type jsonErrors struct{ net.Listener }
+
+func (l jsonErrors) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &jsonErrorConn{c}, nil
+}
+
+type jsonErrorConn struct{ net.Conn }
+
+func (c *jsonErrorConn) Write(b []byte) (int, error) {
+	answer, ok := serverError(b)
+	if !ok {
+		return c.Conn.Write(b)
+	}
+	if _, err := c.Conn.Write(answer); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// CloseWrite lets net/http close a connection so that its client reads the answer.
+func (c *jsonErrorConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite closes the sending half of a connection, if it has one.
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// serverErrors are the statuses of such answers. No handler here gives one of them
+// with a text or without a body.
+var serverErrors = []int{
+	http.StatusBadRequest, http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge,
+	http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
+}
+
+// serverError gives what the server writes another form if it is an error of its own.
+// It comes in one piece. What handlers write is JSON, or text without CR: it cannot
+// look so.
+func serverError(b []byte) ([]byte, bool) {
+	const protocol = "HTTP/1.1 "
+	if len(b) <= len(protocol) || b[len(protocol)] < '4' || !bytes.HasPrefix(b, []byte(protocol)) {
+		return nil, false
+	}
+	line, head, _ := strings.Cut(string(b[:min(len(b), 300)]), "\r\n")
+	if !strings.HasPrefix(head, "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n") && !strings.HasPrefix(line, "HTTP/1.1 417 ") {
+		return nil, false
+	}
+	for _, status := range serverErrors {
+		prefix := protocol + strconv.Itoa(status) + " " + http.StatusText(status)
+		if why, ok := strings.CutPrefix(line, prefix); ok {
+			return jsonAnswer(status, strings.TrimPrefix(why, ": ")), true
+		}
+	}
+	return nil, false
+}
+
+// jsonAnswer is a whole answer; why may be empty.
+func jsonAnswer(status int, why string) []byte {
+	switch {
+	case status == http.StatusExpectationFailed:
+		why = "Expect takes 100-continue only"
+	case status == http.StatusRequestHeaderFieldsTooLarge:
+		why = "its head is too large"
+	case status == http.StatusNotImplemented:
+		why = "Transfer-Encoding takes chunked only"
+	case why == "":
+		why = "its head is malformed, or its path is not escaped (a % itself is %25)"
+	}
+	var w writer
+	w.open()
+	w.failure(job.Errorf(codeBadHTTP, "the request is not HTTP as this server takes it: %s", why))
+	w.shut()
+	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
+		"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(w.b)+1) + "\r\n\r\n" + string(w.b) + "\n")
+}
