@@ -55,8 +55,7 @@ func (t *terminal) printClocks(v client.Clocks) error {
 	if v.Majority == nil {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.out, "the queue's clock is ahead by %+.3f s\n", v.ClusterAhead)
-	return err
+	return t.out.line("the queue's clock is ahead by %+.3f s", v.ClusterAhead)
 }
 
 // clockTrouble is an error when something is to be done.

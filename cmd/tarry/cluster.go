@@ -99,16 +99,25 @@ func runHealth(ctx context.Context, args []string, std streams) int {
 		if t.json {
 			err = t.printJSON(h)
 		} else {
-			_, err = fmt.Fprintf(t.out, "healthy: %s\nvoters that may still fail: %s\ncluster version: %d\n", yes(h.Healthy), strconv.Itoa(h.FailureTolerance), h.ClusterVersion)
-			if err == nil && h.Upgrade != "" {
-				_, err = fmt.Fprintf(t.out, "upgrade: %s\n", h.Upgrade)
-			}
+			err = t.printHealth(h)
 		}
 		if err == nil && !h.Healthy {
 			return fmt.Errorf("the cluster is not healthy: %s", dash(strings.Join(h.Reasons, "; ")))
 		}
 		return err
 	})
+}
+
+func (t *terminal) printHealth(h client.Health) error {
+	err := errors.Join(
+		t.out.line("healthy: %s", yes(h.Healthy)),
+		t.out.line("voters that may still fail: %d", h.FailureTolerance),
+		t.out.line("cluster version: %d", h.ClusterVersion),
+	)
+	if h.Upgrade != "" {
+		err = errors.Join(err, t.out.line("upgrade: %s", h.Upgrade))
+	}
+	return err
 }
 
 func runVerify(ctx context.Context, args []string, std streams) int {
@@ -139,8 +148,7 @@ func (t *terminal) printVerification(v client.Verification) error {
 	if err := t.table([]string{"ID", "DIGEST", "ERROR"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.out, "equal at index %d: %s\n", v.Index, yes(v.Equal))
-	return err
+	return t.out.line("equal at index %d: %s", v.Index, yes(v.Equal))
 }
 
 // operate makes a command that answers with nothing but success. oneNode says
@@ -159,8 +167,7 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 					Success bool `json:"success"`
 				}{true})
 			}
-			_, err := fmt.Fprintln(t.out, done)
-			return err
+			return t.out.line("%s", done)
 		})
 	}
 }

@@ -49,7 +49,7 @@ func (l *list) Set(s string) error { l.names = append(l.names, s); return nil }
 
 func (t *terminal) printReserved(jobs []client.Reserved) error {
 	if len(jobs) == 0 && !t.json {
-		fmt.Fprintln(t.notes, "no job is ready")
+		t.notes.line("no job is ready")
 		return nil
 	}
 	return printAll(t, jobs, []string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}, func(j client.Reserved) []string {
@@ -146,8 +146,7 @@ func (t *terminal) printChanged(c client.Changed) error {
 	} else if c.State == "delayed" {
 		line += " until " + when(c.DueAt)
 	}
-	_, err := fmt.Fprintln(t.out, line)
-	return err
+	return t.out.line("%s", line)
 }
 
 // gone is what is left of a job that was finished or deleted.

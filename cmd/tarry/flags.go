@@ -40,8 +40,8 @@ type terminal struct {
 	client *client.Client
 	nodes  []string
 	in     io.Reader
-	out    io.Writer
-	notes  io.Writer // for people, beside the output
+	out    printer
+	notes  printer // for people, beside the output
 	json   bool
 }
 
@@ -83,7 +83,7 @@ func (c *clientCommand) run(ctx context.Context, args []string, std streams, f f
 		t, err = c.terminal(std)
 	}
 	if err != nil {
-		fmt.Fprintf(std.err, "tarry %s: %v; see tarry %s --help\n", c.name, err, c.name)
+		printer{std.err}.line("tarry %s: %v; see tarry %s --help", c.name, err, c.name)
 		return exitUsage
 	}
 	defer t.client.Close()
@@ -93,10 +93,10 @@ func (c *clientCommand) run(ctx context.Context, args []string, std streams, f f
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(std.err, "tarry %s: %v; see tarry %s --help\n", c.name, err, c.name)
+		printer{std.err}.line("tarry %s: %v; see tarry %s --help", c.name, err, c.name)
 		return exitUsage
 	default:
-		fmt.Fprintf(std.err, "tarry %s: %s\n", c.name, explain(err))
+		printer{std.err}.line("tarry %s: %s", c.name, explain(err))
 		return exitFailed
 	}
 }
@@ -114,7 +114,7 @@ func (c *clientCommand) terminal(std streams) (*terminal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--addr: %w", err)
 	}
-	return &terminal{client: cl, nodes: nodes, in: std.in, out: std.out, notes: std.err, json: c.json}, nil
+	return &terminal{client: cl, nodes: nodes, in: std.in, out: printer{std.out}, notes: printer{std.err}, json: c.json}, nil
 }
 
 // parse reads flags before, between and behind the positional arguments, which

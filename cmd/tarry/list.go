@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"tarry/client"
@@ -79,12 +78,12 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 		}
 		switch {
 		case next == "" && shown == 0:
-			fmt.Fprintln(t.notes, "there is no such job")
+			t.notes.line("there is no such job")
 			return nil
 		case next == "":
 			return nil
 		case most > 0 && shown >= most:
-			fmt.Fprintf(t.notes, "there may be more; --max is %d\n", most)
+			t.notes.line("there may be more; --max is %d", most)
 			return nil
 		}
 		cursor = next

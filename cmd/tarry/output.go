@@ -7,10 +7,56 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 )
+
+// harmless is text that cannot steer a terminal nor pretend to be other lines. Names,
+// reasons and messages come from clients and from other nodes. Control characters
+// (those of C1 and line separators, too) and what changes the direction of writing
+// are shown as JSON escapes them, so that what was JSON stays the same JSON. Those
+// in keep stay.
+func harmless(text, keep string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return harmful(r, keep) }) < 0 && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text { // bytes that are no UTF-8 become U+FFFD
+		if harmful(r, keep) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func harmful(r rune, keep string) bool {
+	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) && !strings.ContainsRune(keep, r)
+}
+
+// harmlessWriter stands before the standard streams of all commands. A character
+// that comes in two writes is shown as two that are no UTF-8.
+type harmlessWriter struct{ to io.Writer }
+
+func (w harmlessWriter) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(w.to, harmless(string(p), "\n\t")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// printer prints whole lines. It is no io.Writer, so that nothing else is printed
+// that may come from a server.
+type printer struct{ to io.Writer }
+
+// line prints one line, whatever is in it.
+func (p printer) line(format string, args ...any) error {
+	_, err := io.WriteString(p.to, harmless(fmt.Sprintf(format, args...), "")+"\n")
+	return err
+}
 
 // printJSON prints v on one line.
 func (t *terminal) printJSON(v any) error {
@@ -18,8 +64,7 @@ func (t *terminal) printJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	_, err = fmt.Fprintf(t.out, "%s\n", line)
-	return err
+	return t.out.line("%s", line)
 }
 
 // printAll prints one JSON object a line, or a table with a row for each.
@@ -41,10 +86,14 @@ func printAll[T any](t *terminal, all []T, head []string, row func(T) []string) 
 
 // table prints rows of cells under a head, in columns.
 func (t *terminal) table(head []string, rows [][]string) error {
-	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(t.out.to, 0, 8, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = harmless(cell, "")
+		}
 		// No space behind the last column.
-		if _, err := io.WriteString(w, strings.Join(row, "\t")+"\n"); err != nil {
+		if _, err := io.WriteString(w, strings.Join(cells, "\t")+"\n"); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"tarry/client"
@@ -42,8 +41,7 @@ func (t *terminal) printPause(topic string, do func() (client.Pause, error)) err
 	if t.json {
 		return t.printJSON(p)
 	}
-	_, err = fmt.Fprintf(t.out, "%s is %s\n", topic, pauseWords(p.Paused, p.Until))
-	return err
+	return t.out.line("%s is %s", topic, pauseWords(p.Paused, p.Until))
 }
 
 func pauseWords(paused bool, until time.Time) string {

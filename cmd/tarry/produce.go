@@ -120,6 +120,5 @@ func (t *terminal) printAdded(a client.Added) error {
 	case a.Replaced:
 		note = " (another job gave way)"
 	}
-	_, err := fmt.Fprintf(t.out, "%s is %s, due %s%s\n", a.ID, a.State, when(a.DueAt), note)
-	return err
+	return t.out.line("%s is %s, due %s%s", a.ID, a.State, when(a.DueAt), note)
 }

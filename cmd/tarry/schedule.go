@@ -100,8 +100,7 @@ func (t *terminal) printPut(p client.SchedulePut) error {
 	case p.Replaced:
 		what = "replaced"
 	}
-	_, err := fmt.Fprintf(t.out, "%s is %s, revision %d\n", p.Name, what, p.Revision)
-	return err
+	return t.out.line("%s is %s, revision %d", p.Name, what, p.Revision)
 }
 
 func runScheduleGet(ctx context.Context, args []string, std streams) int {
@@ -211,7 +210,7 @@ func runSchedulePreview(ctx context.Context, args []string, std streams) int {
 			if t.json {
 				err = t.printJSON(run)
 			} else {
-				_, err = fmt.Fprintln(t.out, run.Local)
+				err = t.out.line("%s", run.Local)
 			}
 			if err != nil {
 				return err

@@ -40,7 +40,7 @@ func runTopicGet(ctx context.Context, args []string, std streams) int {
 				return err
 			}
 			if after == "" && len(page) == 0 {
-				fmt.Fprintln(t.notes, "no topic has settings")
+				t.notes.line("no topic has settings")
 			}
 			if err := t.printSettings(page...); err != nil || next == "" {
 				return err
@@ -205,7 +205,7 @@ func (t *terminal) printSettings(all ...client.TopicSettings) error {
 		}
 		rows := (&settingFlags{s.Settings}).rows()
 		if len(rows) == 0 {
-			if _, err := fmt.Fprintf(t.out, "%s has no settings\n", s.Topic); err != nil {
+			if err := t.out.line("%s has no settings", s.Topic); err != nil {
 				return err
 			}
 			continue

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"tarry/client"
 )
@@ -53,6 +52,5 @@ func (t *terminal) printStreamed(j *client.Reserved) error {
 	if t.json {
 		return t.printJSON(j)
 	}
-	_, err := fmt.Fprintf(t.out, "%s  %s  attempt %d  %s\n", j.ID, j.Token, j.Attempts, show(j.Bytes()))
-	return err
+	return t.out.line("%s  %s  attempt %d  %s", j.ID, j.Token, j.Attempts, show(j.Bytes()))
 }

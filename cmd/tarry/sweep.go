@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"tarry/client"
@@ -115,13 +114,11 @@ func (t *terminal) printSwept(word string, s client.Swept, err error) error {
 		return err
 	}
 	if t.json {
-		_, err = fmt.Fprintf(t.out, "{%q:%d,\"more\":%t}\n", word, s.Count, s.More)
-		return err
+		return t.out.line("{%q:%d,\"more\":%t}", word, s.Count, s.More)
 	}
 	more := ""
 	if s.More {
 		more = "; there may be more"
 	}
-	_, err = fmt.Fprintf(t.out, "%d %s%s\n", s.Count, word, more)
-	return err
+	return t.out.line("%d %s%s", s.Count, word, more)
 }

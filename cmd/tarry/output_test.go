@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"tarry/client"
+)
+
+// evil has what steers a terminal, breaks lines and turns the direction of writing.
+const evil = "\x1b[31m\x07\r\n\t\u0085\u009b2J\u202e\u2066\u061c\u2028\u200f\x7fend"
+
+func requireHarmless(t *testing.T, text string, lines int) {
+	t.Helper()
+	require.True(t, utf8.ValidString(text), "%q", text)
+	for _, r := range text {
+		require.False(t, r != '\n' && unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control), "%q in %q", r, text)
+	}
+	require.LessOrEqual(t, strings.Count(text, "\n"), lines, "%q", text)
+}
+
+func TestHarmlessTextOfJSONIsTheSameJSON(t *testing.T) {
+	for _, text := range []string{"plain", "ünï ⚙ 漢字 👩‍👧", evil, ""} {
+		line, err := json.Marshal(text)
+		require.NoError(t, err)
+		shown := harmless(string(line), "")
+		requireHarmless(t, shown, 0)
+		var back string
+		require.NoError(t, json.Unmarshal([]byte(shown), &back))
+		require.Equal(t, text, back)
+	}
+	require.Equal(t, "ünï ⚙ 漢字 👩‍👧", harmless("ünï ⚙ 漢字 👩‍👧", ""))
+	requireHarmless(t, harmless("\x9b2J \xff", ""), 0)
+}
+
+// examples are the command lines in the help of all commands that talk to a node.
+func examples(t *testing.T) (all [][]string) {
+	var helps []string
+	collect := func(name string, c clientEntry) {
+		var out bytes.Buffer
+		require.Equal(t, exitOK, c.run(t.Context(), []string{"--help"}, streams{out: &out, err: io.Discard}), name)
+		helps = append(helps, out.String())
+	}
+	for _, s := range sections(nil)[1:3] {
+		for _, c := range s.commands {
+			collect(c.name, clientEntry{run: func(ctx context.Context, args []string, std streams) int {
+				return c.run(ctx, args, std.out, std.err)
+			}})
+		}
+	}
+	for _, group := range [][]clientEntry{clusterCommands(), topicCommands(), scheduleCommands()} {
+		for _, c := range group {
+			collect(c.name, c)
+		}
+	}
+	for _, help := range helps {
+		_, rest, found := strings.Cut(help, "Example:\n  tarry ")
+		if !found {
+			continue // the help of a group of commands
+		}
+		line, _, _ := strings.Cut(rest, "\n")
+		all = append(all, fields(line))
+	}
+	require.Greater(t, len(all), 30)
+	return all
+}
+
+// evilAnswers are what a node may answer, with evil in every text: each thing alone,
+// and as the one item of every list.
+func evilAnswers(t *testing.T) (answers [][]byte) {
+	for _, thing := range []any{
+		&client.Job{}, &client.Reserved{}, &client.Changed{}, &client.Added{}, &client.History{}, &client.Topic{}, &client.Stats{},
+		&client.Pause{}, &client.TopicSettings{}, &client.Schedule{}, &client.PlannedRun{}, &client.PastRun{}, &client.ScheduleInfo{}, &client.AddResult{}, &client.Member{}, &client.Health{},
+		&client.Verification{}, &client.Clocks{}, &client.Swept{},
+	} {
+		fill(reflect.ValueOf(thing).Elem())
+		one, err := jsonv2.Marshal(thing)
+		require.NoError(t, err)
+		list := append(append([]byte{'['}, one...), ']')
+		lists := map[string]any{}
+		for _, name := range []string{"jobs", "topics", "schedules", "runs", "settings", "members", "digests", "clocks", "events"} {
+			lists[name] = jsontext.Value(list)
+		}
+		all, err := jsonv2.Marshal(lists)
+		require.NoError(t, err)
+		answers = append(answers, one, all)
+	}
+	return answers
+}
+
+// fill gives every field of v a value, and every text evil.
+func fill(v reflect.Value) {
+	switch value := v.Addr().Interface().(type) {
+	case *time.Time:
+		*value = time.Unix(2e9, 0)
+		return
+	case *json.RawMessage:
+		*value, _ = json.Marshal(evil)
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(evil)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint, reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	}
+}
+
+// fields splits a command line as a shell does that knows only single quotes.
+func fields(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+// TestWhatNodesSayIsPrintedHarmless runs every command against a node whose every
+// text is evil: in answers, in lists, in reasons and in errors.
+func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
+	answers := evilAnswers(t)
+	failure, err := json.Marshal(map[string]string{"code": evil, "error": evil, "outcome": evil})
+	require.NoError(t, err)
+	failures := map[int][]byte{http.StatusConflict: failure, http.StatusInternalServerError: []byte(evil)}
+	var answer []byte
+	status := http.StatusOK
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		w.Write(append(answer[:len(answer):len(answer)], '\n'))
+	}))
+	defer node.Close()
+	shown := 0
+	try := func(args []string, patience time.Duration) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		var out, errs bytes.Buffer
+		run(ctx, append(args[:len(args):len(args)], "--addr", node.Listener.Addr().String(), "--patience", "0"), strings.NewReader("body"), &out, &errs)
+		requireHarmless(t, out.String(), 40)
+		requireHarmless(t, errs.String(), 2)
+		if strings.Contains(out.String()+errs.String(), "u202e") {
+			shown++
+		}
+	}
+	for _, args := range examples(t) {
+		patience := 10 * time.Second
+		if args[0] == "stream" || slices.Contains(args, "--wait") || slices.Contains(args, "--all") {
+			patience = time.Millisecond // they would go on
+		}
+		for status, answer = range failures {
+			try(args, patience)
+		}
+		status = http.StatusOK
+		for _, answer = range answers {
+			try(args, patience)
+			try(append(args[:len(args):len(args)], "--json"), patience)
+		}
+	}
+	require.Greater(t, shown, 100, "the commands have shown what the node said")
+}
