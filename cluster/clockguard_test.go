@@ -64,7 +64,7 @@ func TestALeaderWhoseClockJumpsGivesLeadershipAway(t *testing.T) {
 }
 
 func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
-	for name, by := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+	for name, by := range map[string]time.Duration{"ahead of": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			s := newSkewedCluster(t, 3)
 			l := s.leader()
@@ -75,6 +75,9 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 				err := s.nodes[l].TransferLeadership(context.Background(), s.nodes[bad].cfg.NodeID)
 				return job.CodeOf(err) == job.CodeConflict
 			}, "an operator is told so")
+			s.eventually(func() bool {
+				return strings.Contains(strings.Join(s.nodes[bad].Readiness().Warnings, ""), name+" the majority's")
+			}, "the node says so of itself")
 
 			// Raft alone does not know.
 			led := s.nodes[bad].Shard.raft

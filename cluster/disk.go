@@ -38,6 +38,9 @@ func (n *Node) warnings() (list []string) {
 	if why := n.members.AddsRefused(); why != "" {
 		list = append(list, "adds are refused: "+why)
 	}
+	if why := n.members.ClockOff(); why != "" {
+		list = append(list, why)
+	}
 	return list
 }
 

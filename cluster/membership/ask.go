@@ -38,8 +38,10 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
+	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Receipts: m.receiptsToTell()}
+	m.tellClock(raft.ServerID(serverID), req)
 	asked := time.Now()
-	resp, err := c.Status(ctx, &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Receipts: m.receiptsToTell()})
+	resp, err := c.Status(ctx, req)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,12 @@ import (
 // without NTP drifts in a day, and few delays are so short that it spoils them.
 const DefaultMaxClockOffset = 5 * time.Second
 
-// confirmTimeout bounds the wait for the voters' clocks by a new leader.
-const confirmTimeout = time.Second
+const (
+	// confirmTimeout bounds the wait for the voters' clocks by a new leader.
+	confirmTimeout = time.Second
+	// askAgain is how soon it asks those again that could not be reached.
+	askAgain = 50 * time.Millisecond
+)
 
 // errClockOff keeps a node whose clock is off from leading.
 var errClockOff = errors.New("this node's clock is off the majority's: it does not lead")
@@ -195,9 +199,14 @@ func (m *Membership) self() raft.ServerID { return raft.ServerID(m.cfg.ServerID)
 // and when this node's clock is off the majority's: then leadership was handed to a
 // voter whose clock is right, if that could be done.
 func (m *Membership) ConfirmClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
 	v := m.askClocks(ctx, votersOf(m.configuration()), agreed)
-	if v.majority.IsZero() {
-		return fmt.Errorf("no majority of the voters has told the time within %v", confirmTimeout)
+	for v.majority.IsZero() { // the connections may be new: after a heal, or a start
+		if pause(ctx, askAgain) != nil {
+			return fmt.Errorf("no majority of the voters has told the time within %v", confirmTimeout)
+		}
+		v = m.askClocks(ctx, votersOf(m.configuration()), agreed)
 	}
 	m.cfg.ClockConfirmed(v.at, v.earliest())
 	m.sayClocks(v)
@@ -286,8 +295,16 @@ func (m *Membership) giveClockAway(fit []raft.ServerID) {
 		return // with the next look, perhaps
 	}
 	m.gaveWay.Add(1)
-	if err := m.handOver(nodeIDOf(string(fit[0]))); err != nil {
-		m.cfg.Logger.Warn("could not hand leadership over; trying again", "to", nodeIDOf(string(fit[0])), "because", errClockOff, "error", err)
+	to := nodeIDOf(string(fit[0]))
+	err := m.handOver(to)
+	if err == nil {
+		return
+	}
+	m.clocksMu.Lock()
+	defer m.clocksMu.Unlock()
+	if why := to + ": " + err.Error(); why != m.keptBecause {
+		m.keptBecause = why
+		m.cfg.Logger.Warn("could not hand leadership over; trying again", "to", to, "because", errClockOff, "error", err)
 	}
 }
 
@@ -333,6 +350,42 @@ func (m *Membership) checkClockOf(ctx context.Context, nodeID string) error {
 	}
 	return job.Errorf(job.CodeConflict, "the clock of %s is %s the majority's; more than %v keeps it from leading: set it right first",
 		nodeID, aheadOf(v.offsets[target.ID].by), v.most)
+}
+
+// clockTold is what a leader has last told this node about its clock.
+type clockTold struct {
+	by time.Duration
+	at time.Time
+}
+
+// tellClock is what a request for a server's status tells it about its clock.
+func (m *Membership) tellClock(id raft.ServerID, req *memberpb.StatusRequest) {
+	g := m.reign.Load()
+	if g == nil {
+		return
+	}
+	if v := g.clocks.Load(); v != nil && v.off(id) {
+		req.ClockOff, req.ClockOffsetUs = true, v.offsets[id].by.Microseconds()
+	}
+}
+
+// hearClock takes that in, if the leader tells it.
+func (m *Membership) hearClock(req *memberpb.StatusRequest) {
+	if r := m.raft.Load(); r != nil && req.GetClockOff() {
+		if _, leader := r.LeaderWithID(); string(leader) == req.GetServerId() {
+			m.clockTold.Store(&clockTold{micros(req.ClockOffsetUs), time.Now()})
+		}
+	}
+}
+
+// ClockOff says that this node's clock is off the majority's, by what the leader has
+// said of late; empty: it is not, as far as is known.
+func (m *Membership) ClockOff() string {
+	told := m.clockTold.Load()
+	if told == nil || time.Since(told.at) > conditionLooks*m.cfg.Timing.Health {
+		return ""
+	}
+	return fmt.Sprintf("this node's clock is %s the majority's; more than %v keeps it from leading: set it right", aheadOf(told.by), m.cfg.MaxClockOffset)
 }
 
 // clockReasons are the sentences of Health.

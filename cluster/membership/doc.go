@@ -23,6 +23,7 @@
 //     only when the voters that are left alive are a quorum (quorum.go).
 //   - A removed server is first forgotten through the log, then removed, so no
 //     leader adds it again and any leader can complete the removal.
+//   - A node whose clock is off the majority's does not lead (clocks.go).
 //   - Two clusters never merge (affiliation.go): gossip refuses members of
 //     another cluster, and a node in no cluster binds itself to the first that it
 //     hears of.

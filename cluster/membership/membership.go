@@ -40,6 +40,8 @@ type Membership struct {
 	clocks      clockReadings
 	clocksMu    sync.Mutex
 	clocksSaid  string // what was logged of the clocks last
+	keptBecause string // why leadership was not given away, as it was logged last
+	clockTold   atomic.Pointer[clockTold]
 	leaderAcks  leaderAcks
 	affiliation affiliation
 	promise     promise

@@ -18,6 +18,7 @@ type server struct {
 
 func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
 	s.m.hear(req.GetReceipts())
+	s.m.hearClock(req)
 	return s.m.status(req.GetServerId()), nil
 }
 

@@ -25,9 +25,13 @@ const (
 )
 
 type StatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
-	Receipts      []*Receipt             `protobuf:"bytes,2,rep,name=receipts,proto3" json:"receipts,omitempty"`                 // that it knows, its own among them
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
+	Receipts []*Receipt             `protobuf:"bytes,2,rep,name=receipts,proto3" json:"receipts,omitempty"`                 // that it knows, its own among them
+	// A leader tells the node that is asked when its clock is off the majority's, and
+	// by how much it is ahead.
+	ClockOff      bool  `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
+	ClockOffsetUs int64 `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -74,6 +78,20 @@ func (x *StatusRequest) GetReceipts() []*Receipt {
 		return x.Receipts
 	}
 	return nil
+}
+
+func (x *StatusRequest) GetClockOff() bool {
+	if x != nil {
+		return x.ClockOff
+	}
+	return false
+}
+
+func (x *StatusRequest) GetClockOffsetUs() int64 {
+	if x != nil {
+		return x.ClockOffsetUs
+	}
+	return 0
 }
 
 // Receipt is what a server has told others that it has on disk.
@@ -1383,10 +1401,12 @@ var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescripto
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"b\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xa7\x01\n" +
 	"\rStatusRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x124\n" +
-	"\breceipts\x18\x02 \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\"P\n" +
+	"\breceipts\x18\x02 \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\x12\x1b\n" +
+	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
+	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\"P\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
