@@ -200,7 +200,10 @@ const shortWait = 50 * time.Millisecond
 var errNoID = errorf("invalid_argument", "id is missing")
 
 // Finish ends a job that was worked on. It succeeds as well when an attempt of
-// its own whose answer was lost has done so.
+// its own whose answer was lost has done so, and when the reservation of the token
+// expired and nobody else has had the job since, unless the topic has LateFinish
+// "refuse". Without a token it ends whatever reservation there is, also another
+// consumer's: give the token.
 func (c *Client) Finish(ctx context.Context, ref Ref) error {
 	return c.end(ctx, ref, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
 }
