@@ -24,7 +24,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(fa.append(nil))
 	fa.standing, fa.history = finished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
 	f.Add(fa.append(nil))
-	fa.movedTo, fa.rewritten = 7, true
+	fa.movedTo, fa.rewritten, fa.timedOut = 7, true, true
 	f.Add(fa.append(nil))
 	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
 	f.Add(rec.append(nil))

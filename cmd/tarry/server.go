@@ -130,6 +130,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		failed <- server.Serve(api.JSONErrors(listener))
 	}()
 	tubes.serve(node, draining.Load, log)
+	defer tubes.close() // before the node stops, whatever ends the process
 	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", version, "data", cfg.DataDir)
 	select {
 	case err := <-failed:
