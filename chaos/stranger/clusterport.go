@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"regexp"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -34,63 +35,95 @@ const (
 	forRaft byte = 1
 	forRPC  byte = 2
 
-	wireVersion = 1
+	wireVersion = 2
 	accepted    = 0
 )
 
 // foreign is the id of a cluster that does not exist.
 const foreign = "ffffffffffffffffffffffffffffffff"
 
+// identity is who the stranger says that it is, and whom it wants to speak to.
+type identity struct{ cluster, to string }
+
+// myself is the server id of one who is in no cluster.
+const myself = "stranger.0000000000000000"
+
 // greeting asks for a conversation with shard 0.
-func greeting(kind byte, clusterID string) []byte {
-	b := append([]byte("TARRY"), wireVersion, kind, 0, 0, 0, 0, byte(len(clusterID)))
-	return append(b, clusterID...)
+func greeting(kind byte, who identity) []byte {
+	b := append([]byte("TARRY"), wireVersion, kind, 0, 0, 0, 0)
+	for _, id := range []string{who.cluster, who.to, myself} {
+		b = append(append(b, byte(len(id))), id...)
+	}
+	return b
 }
 
-// greet introduces the stranger; taken reports whether the node talks on. The answer
-// names the node's cluster, also in a refusal.
-func greet(c net.Conn, kind byte, clusterID string) (taken bool, itsCluster string, err error) {
+// reply is what a node says to a greeting.
+type reply struct {
+	status  byte
+	cluster string // the node's own, also in a refusal
+	reason  string
+}
+
+// greet introduces the stranger.
+func greet(c net.Conn, kind byte, who identity) (reply, error) {
 	if err := c.SetDeadline(time.Now().Add(dialLimit)); err != nil {
-		return false, "", err
+		return reply{}, err
 	}
-	if _, err := c.Write(greeting(kind, clusterID)); err != nil {
-		return false, "", err
+	if _, err := c.Write(greeting(kind, who)); err != nil {
+		return reply{}, err
 	}
 	var fixed [2]byte
 	if _, err := io.ReadFull(c, fixed[:]); err != nil {
-		return false, "", err
+		return reply{}, err
 	}
 	rest := make([]byte, int(fixed[1])+2)
 	if _, err := io.ReadFull(c, rest); err != nil {
-		return false, "", err
+		return reply{}, err
 	}
 	reason := make([]byte, binary.BigEndian.Uint16(rest[fixed[1]:]))
 	if _, err := io.ReadFull(c, reason); err != nil {
-		return false, "", err
+		return reply{}, err
 	}
-	return fixed[0] == accepted, string(rest[:fixed[1]]), c.SetDeadline(time.Time{})
+	return reply{fixed[0], string(rest[:fixed[1]]), string(reason)}, c.SetDeadline(time.Time{})
 }
 
-// learn finds out which cluster a node belongs to, by asking.
-func (s *Stranger) learn(ctx context.Context) (string, error) {
-	c, err := s.dial(ctx, s.Target.Cluster)
-	if err != nil {
-		return "", fmt.Errorf("ask for the cluster's id: %w", err)
+// itsName is at the end of what a node says to one who calls it by another's name.
+var itsName = regexp.MustCompile(`this is server "([^"]+)"`)
+
+// learn finds out by asking who a node is and to which cluster it belongs.
+func (s *Stranger) learn(ctx context.Context) (identity, error) {
+	var own identity
+	for range 2 { // first for the cluster, then, as one of it, for the name
+		c, err := s.dial(ctx, s.Target.Cluster)
+		if err != nil {
+			return own, fmt.Errorf("ask a node who it is: %w", err)
+		}
+		r, err := greet(c, forRPC, identity{cluster: own.cluster, to: "nobody"})
+		c.Close()
+		if err != nil {
+			return own, fmt.Errorf("ask a node who it is: %w", err)
+		}
+		own.cluster = r.cluster
+		if name := itsName.FindStringSubmatch(r.reason); name != nil {
+			own.to = name[1]
+		}
 	}
-	defer c.Close()
-	_, id, err := greet(c, forRPC, foreign)
-	if err != nil {
-		return "", fmt.Errorf("ask for the cluster's id: %w", err)
+	if own.cluster == "" || own.to == "" {
+		return own, fmt.Errorf("a node does not say who it is, but %+v", own)
 	}
-	return id, nil
+	return own, nil
 }
 
 func clusterGarbage(ctx context.Context, s *Stranger) error {
+	own, err := s.learn(ctx)
+	if err != nil {
+		return err
+	}
 	for _, words := range [][]byte{
 		s.noise(10), s.noise(100_000), []byte("TARRY"), []byte("GET / HTTP/1.1\r\n\r\n"), []byte("TARRY\xff\x01"),
-		greeting(77, ""), greeting(forRaft, foreign)[:9], append(greeting(forRPC, ""), s.noise(5000)...),
-		append(greeting(forRPC, ""), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), s.noise(5000)...)...),
-		append(greeting(forRPC, ""), bytes.Repeat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00"), 100)...),
+		greeting(77, identity{}), greeting(forRaft, identity{cluster: foreign})[:9], append(greeting(forRPC, own), s.noise(5000)...),
+		append(greeting(forRPC, own), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), s.noise(5000)...)...),
+		append(greeting(forRPC, own), bytes.Repeat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00"), 100)...),
 	} {
 		s.tell(ctx, s.Target.Cluster, words, 100*time.Millisecond)
 	}
@@ -100,7 +133,7 @@ func clusterGarbage(ctx context.Context, s *Stranger) error {
 // clusterSilence says nothing, or half of a greeting, on many connections.
 func clusterSilence(ctx context.Context, s *Stranger) error {
 	s.crowd(ctx, s.Target.Cluster, 400, nil, nil, crowdTime/2)
-	s.crowd(ctx, s.Target.Cluster, 400, greeting(forRaft, foreign)[:8], []byte{0}, crowdTime/2)
+	s.crowd(ctx, s.Target.Cluster, 400, greeting(forRaft, identity{})[:8], []byte{0}, crowdTime/2)
 	return nil
 }
 
@@ -122,16 +155,16 @@ func raftMessage(kind byte, message any) []byte {
 	return b.Bytes()
 }
 
-// raft says things to the Raft of shard 0, each on a connection of its own, as one
-// of each of the clusters, and waits a moment for the answers.
-func (s *Stranger) raft(ctx context.Context, clusters []string, messages ...[]byte) {
-	for _, cluster := range clusters {
+// raft says things to the Raft of shard 0, each on a connection of its own and by each
+// of the identities, and waits a moment for the answers.
+func (s *Stranger) raft(ctx context.Context, as []identity, messages ...[]byte) {
+	for _, who := range as {
 		for _, m := range messages {
 			c, err := s.dial(ctx, s.Target.Cluster)
 			if err != nil {
 				continue
 			}
-			if taken, _, err := greet(c, forRaft, cluster); err == nil && taken {
+			if r, err := greet(c, forRaft, who); err == nil && r.status == accepted {
 				exchange(c, m, 50*time.Millisecond)
 			}
 			c.Close()
@@ -139,11 +172,17 @@ func (s *Stranger) raft(ctx context.Context, clusters []string, messages ...[]by
 	}
 }
 
-// identities are all that a stranger can pretend: no cluster, another, and what the
-// node itself told it.
-func (s *Stranger) identities(ctx context.Context) ([]string, error) {
+// identities are all that a stranger can pretend: to be of no cluster, of another, and
+// at last of the one that the node itself told it.
+func (s *Stranger) identities(ctx context.Context) ([]identity, error) {
 	own, err := s.learn(ctx)
-	return []string{"", foreign, own}, err
+	return []identity{{"", own.to}, {foreign, own.to}, own}, err
+}
+
+// outsiders are the identities that no member has.
+func (s *Stranger) outsiders(ctx context.Context) ([]identity, error) {
+	ids, err := s.identities(ctx)
+	return ids[:2], err
 }
 
 func raftGarbage(ctx context.Context, s *Stranger) error {
@@ -192,8 +231,12 @@ const disturbances = 20
 
 // raftDisturbance wants elections, as nobody of this cluster.
 func raftDisturbance(ctx context.Context, s *Stranger) error {
+	ids, err := s.outsiders(ctx)
+	if err != nil {
+		return err
+	}
 	for range disturbances {
-		s.raft(ctx, []string{"", foreign}, raftMessage(timeoutNow, &raft.TimeoutNowRequest{RPCHeader: claim()}))
+		s.raft(ctx, ids, raftMessage(timeoutNow, &raft.TimeoutNowRequest{RPCHeader: claim()}))
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ const callLimit = time.Second
 
 var errNotTaken = errors.New("the node does not talk to this stranger")
 
-// call makes a call between nodes as one of a cluster.
-func (s *Stranger) call(ctx context.Context, clusterID, method string, in []byte) (out []byte, err error) {
+// call makes a call between nodes.
+func (s *Stranger) call(ctx context.Context, who identity, method string, in []byte) (out []byte, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+s.Target.Cluster,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
@@ -36,8 +36,8 @@ func (s *Stranger) call(ctx context.Context, clusterID, method string, in []byte
 			if err != nil {
 				return nil, err
 			}
-			taken, _, err := greet(c, forRPC, clusterID)
-			if err == nil && taken {
+			r, err := greet(c, forRPC, who)
+			if err == nil && r.status == accepted {
 				return c, nil
 			}
 			c.Close()
@@ -57,9 +57,13 @@ func (s *Stranger) call(ctx context.Context, clusterID, method string, in []byte
 func rpcRead(ctx context.Context, s *Stranger) error {
 	page := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 10) // at most 10
 	in := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), page)
-	for _, cluster := range []string{"", foreign} {
-		if out, err := s.call(ctx, cluster, "/tarry.node.v1.Node/Read", in); err == nil {
-			return believed("a read of topics by a node of cluster %q was answered with %d bytes", cluster, len(out))
+	ids, err := s.outsiders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, who := range ids {
+		if out, err := s.call(ctx, who, "/tarry.node.v1.Node/Read", in); err == nil {
+			return believed("a read of topics by a node of cluster %q was answered with %d bytes", who.cluster, len(out))
 		}
 	}
 	return nil
@@ -93,28 +97,28 @@ func rpcPropose(ctx context.Context, s *Stranger) error {
 	if err != nil {
 		return err
 	}
-	for _, cluster := range ids {
+	for _, who := range ids {
 		for name, ops := range onlyTheLeaders() {
-			if err := s.propose(ctx, cluster, name, ops); err != nil {
+			if err := s.propose(ctx, who, name, ops); err != nil {
 				return err
 			}
 		}
 	}
 	kick := operation(9, text("stranger"))
-	for _, cluster := range []string{"", foreign} {
-		if err := s.propose(ctx, cluster, "kick", kick); err != nil {
+	for _, who := range ids[:2] {
+		if err := s.propose(ctx, who, "kick", kick); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Stranger) propose(ctx context.Context, cluster, name string, ops []byte) error {
+func (s *Stranger) propose(ctx context.Context, who identity, name string, ops []byte) error {
 	in := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1)
 	in = protowire.AppendBytes(protowire.AppendTag(in, 3, protowire.BytesType), ops)
-	out, err := s.call(ctx, cluster, "/tarry.node.v1.Node/Propose", in)
+	out, err := s.call(ctx, who, "/tarry.node.v1.Node/Propose", in)
 	if err == nil && committed(out) {
-		return believed("the operation %s of a node of cluster %q was committed", name, cluster)
+		return believed("the operation %s of a node of cluster %q was committed", name, who.cluster)
 	}
 	return nil
 }
@@ -136,11 +140,15 @@ func committed(out []byte) bool {
 
 // rpcMembership asks for what operators ask the leader, as nobody of this cluster.
 func rpcMembership(ctx context.Context, s *Stranger) error {
-	for _, cluster := range []string{"", foreign} {
+	ids, err := s.outsiders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, who := range ids {
 		for method, in := range map[string][]byte{"Members": nil, "Remove": text("nobody"), "Transfer": nil} {
-			out, err := s.call(ctx, cluster, "/tarry.member.v1.Membership/"+method, in)
+			out, err := s.call(ctx, who, "/tarry.member.v1.Membership/"+method, in)
 			if err == nil {
-				return believed("the call %s of a node of cluster %q was answered with %d bytes", method, cluster, len(out))
+				return believed("the call %s of a node of cluster %q was answered with %d bytes", method, who.cluster, len(out))
 			}
 		}
 	}
