@@ -4,10 +4,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-// maxWalk bounds how many missed instants are counted one by one. Beyond it the
-// count is a lower bound: a schedule of every second was not looked after for days.
-const maxWalk = 100_000
-
 // Plan says what is to be done with a schedule that is due at nowMS: which runs are
 // to be started, at most maxRuns of them, which are missed, and what comes next.
 func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
@@ -52,19 +48,8 @@ func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64
 	case jobpb.Missed_MISSED_ALL:
 		keep = int(s.MissedMax)
 	}
-	var latest []int64 // one more than is kept
-	var count uint64
-	next := first
-	for ; next != 0 && next < late && count < maxWalk; next = t.Next(next) {
-		count++
-		if latest = append(latest, next); len(latest) > 2*(keep+1) {
-			latest = append(latest[:0], latest[len(latest)-keep-1:]...)
-		}
-	}
-	if next != 0 && next < late {
-		latest = t.before(late, keep+1)
-	}
-	latest = latest[max(0, len(latest)-keep-1):]
+	count := t.count(first, late)
+	latest := t.before(late, int(min(uint64(keep+1), count)))
 	kept := min(keep, int(count), len(latest))
 	if missed = count - uint64(kept); missed > 0 {
 		lastMissed = latest[len(latest)-kept-1]
@@ -72,7 +57,7 @@ func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64
 	return latest[len(latest)-kept:], missed, lastMissed
 }
 
-// before lists the last n instants before an instant that many others precede, and
+// before lists the last n instants before an instant that as many others precede, and
 // perhaps some earlier ones. It looks at a stretch of time that doubles until there
 // are enough.
 func (t *Timetable) before(late int64, n int) []int64 {
