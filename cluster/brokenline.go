@@ -74,23 +74,47 @@ func (s *Shard) watchForBrokenLines(t raft.Transport) {
 		case <-s.ctx.Done():
 			return
 		}
+		term := s.raft.CurrentTerm()
 		addr, id := s.raft.LeaderWithID()
 		if id == "" || s.raft.State() != raft.Follower || time.Since(stood) < electionGap {
 			continue
 		}
 		at, votes := s.turnAfter(id)
-		if !votes || !s.ended(string(addr)) || !pause(s.ctx, at-s.cfg.Lease, nil) {
+		if !votes || !s.ended(string(addr)) || !awaitTurn(s.ctx, s.raft, id, term, at-s.cfg.Lease) {
 			continue
-		}
-		_, now := s.raft.LeaderWithID()
-		if now != "" && now != id || s.raft.State() != raft.Follower {
-			continue // another was faster
 		}
 		stood = time.Now()
 		s.log.Info("the leader's process has ended; standing for election", "leader", id)
 		if err := s.standForElection(t); err != nil {
 			s.log.Warn("could not stand for election; the leader's silence will be noticed", "error", err)
 		}
+	}
+}
+
+// electorate is what a follower sees of an election: *raft.Raft.
+type electorate interface {
+	LeaderWithID() (raft.ServerAddress, raft.ServerID)
+	State() raft.RaftState
+	CurrentTerm() uint64
+}
+
+// awaitTurn waits for this node's turn to stand for election in place of lost, whose
+// term is given, and reports whether it should. When another has stood meanwhile the
+// term has grown: that one may have won with this node's vote, and its first message
+// be on its way. So another turn passes before this node stands against it.
+func awaitTurn(ctx context.Context, e electorate, lost raft.ServerID, term uint64, wait time.Duration) bool {
+	for {
+		if !pause(ctx, wait, nil) {
+			return false
+		}
+		if _, now := e.LeaderWithID(); now != "" && now != lost || e.State() != raft.Follower {
+			return false // another was faster
+		}
+		seen := e.CurrentTerm()
+		if seen == term {
+			return true
+		}
+		term, wait = seen, max(wait, turn)
 	}
 }
 
