@@ -8,8 +8,6 @@ import (
 	"log"
 	"log/slog"
 	"net"
-	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -17,16 +15,15 @@ import (
 // raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
 // words are not an operator's, so everything below a warning becomes debug, and so
 // do the complaints about what every node goes through when it starts or stops. A
-// peer that is down makes Raft complain at every attempt to reach it; the same
-// complaint is passed on once in repeatAfter.
+// peer that is down makes Raft complain at every attempt to reach it: the handler
+// behind the logger has to bear that.
 type raftLogger struct {
-	to      *slog.Logger
-	name    string
-	repeats *repeats
+	to   *slog.Logger
+	name string
 }
 
 func newRaftLogger(to *slog.Logger) hclog.Logger {
-	return &raftLogger{to: to.With("part", "raft"), repeats: &repeats{last: map[string]repeat{}}}
+	return &raftLogger{to: to.With("part", "raft")}
 }
 
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
@@ -37,15 +34,6 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 		to = slog.LevelWarn
 	default:
 		to = slog.LevelError
-	}
-	if to >= slog.LevelWarn {
-		pass, left := l.repeats.pass(msg+peerOf(args), time.Now())
-		if !pass {
-			return
-		}
-		if left > 0 {
-			args = append(args[:len(args):len(args)], "repeated", left)
-		}
 	}
 	l.to.Log(context.Background(), to, msg, args...)
 }
@@ -80,52 +68,6 @@ func valueOf(args []any, name string) any {
 	return nil
 }
 
-// repeatAfter is how long the same complaint is kept back, maxRepeats how many
-// complaints are told apart.
-const (
-	repeatAfter = 10 * time.Second
-	maxRepeats  = 100
-)
-
-// repeats remembers which complaints were made lately.
-type repeats struct {
-	mu   sync.Mutex
-	last map[string]repeat
-}
-
-type repeat struct {
-	at   time.Time
-	kept int // kept back since
-}
-
-// pass says whether a complaint is to be made now, and how often it was kept
-// back since the last time.
-func (r *repeats) pass(key string, now time.Time) (pass bool, kept int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old, known := r.last[key]
-	if known && now.Sub(old.at) < repeatAfter {
-		old.kept++
-		r.last[key] = old
-		return false, 0
-	}
-	if len(r.last) >= maxRepeats {
-		clear(r.last)
-	}
-	r.last[key] = repeat{at: now}
-	return true, old.kept
-}
-
-// peerOf finds the peer that a complaint is about.
-func peerOf(args []any) string {
-	for _, name := range []string{"peer", "server-id", "id"} {
-		if peer := valueOf(args, name); peer != nil {
-			return fmt.Sprint(" ", peer)
-		}
-	}
-	return ""
-}
-
 func (l *raftLogger) Trace(msg string, args ...any) {}
 func (l *raftLogger) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
 func (l *raftLogger) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...) }
@@ -143,11 +85,11 @@ func (l *raftLogger) IsError() bool { return l.enabled(slog.LevelError) }
 
 func (l *raftLogger) ImpliedArgs() []any { return nil }
 func (l *raftLogger) With(args ...any) hclog.Logger {
-	return &raftLogger{to: l.to.With(args...), name: l.name, repeats: l.repeats}
+	return &raftLogger{to: l.to.With(args...), name: l.name}
 }
 func (l *raftLogger) Name() string { return l.name }
 func (l *raftLogger) Named(name string) hclog.Logger {
-	return &raftLogger{to: l.to, name: name, repeats: l.repeats}
+	return &raftLogger{to: l.to, name: name}
 }
 func (l *raftLogger) ResetNamed(name string) hclog.Logger { return l.Named(name) }
 func (l *raftLogger) SetLevel(hclog.Level)                {} // the slog handler decides

@@ -6,11 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -123,7 +125,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		MaxHeaderBytes:    maxHeaderBytes,
 		// Then "OPTIONS *" is answered like all that is not there.
 		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:                     httpLog(log),
 	}
 	failed := make(chan error, 1)
 	go func() {
@@ -156,10 +158,25 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	return nil
 }
 
+// httpLog gives Go's HTTP server the logger it wants. What it says names addresses,
+// so it is an attribute: the message is the same each time.
+func httpLog(to *slog.Logger) *stdlog.Logger {
+	return stdlog.New(lines(func(text string) { to.Warn("the HTTP server complains", "text", text) }), "", 0)
+}
+
+// lines is a writer that is given one line at a time.
+type lines func(text string)
+
+func (f lines) Write(line []byte) (int, error) {
+	f(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
 func newLogger(cfg *serverConfig, out io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	var handler slog.Handler = slog.NewTextHandler(out, options)
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(out, options))
+		handler = slog.NewJSONHandler(out, options)
 	}
-	return slog.New(slog.NewTextHandler(out, options))
+	return slog.New(newOnceInAWhile(handler))
 }

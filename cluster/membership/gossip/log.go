@@ -48,6 +48,8 @@ func (l *lineLogger) Write(line []byte) (int, error) {
 	if bytes.HasPrefix(text, restarted) || bytes.HasSuffix(text, stopped) {
 		level = slog.LevelDebug
 	}
-	l.to.Log(context.Background(), level, string(text))
+	// What it says names addresses and what came from them, so it is an attribute: the
+	// message is the same each time, and the log can tell a repetition.
+	l.to.Log(context.Background(), level, "memberlist", "text", string(text))
 	return len(line), nil
 }

@@ -10,12 +10,12 @@ import (
 
 func TestLinesOfMemberlistGetTheLevelThatAnOperatorNeeds(t *testing.T) {
 	for line, want := range map[string]string{
-		"[ERR] memberlist: Failed to send gossip to 10.0.0.1:1: no route":                                                           "level=WARN msg=\"Failed to send gossip",
-		"[ERR] memberlist: Failed to send gossip to 10.0.0.1:1: write udp 10.0.0.2:1->10.0.0.1:1: use of closed network connection": "level=DEBUG msg=\"Failed to send gossip",
-		"[WARN] memberlist: Refuting a suspect message (from: n1)":                                                                  "level=WARN msg=\"Refuting",
-		"[WARN] memberlist: Got ping for unexpected node 'n1.ab@1' from=a:1":                                                        "level=DEBUG msg=\"Got ping",
-		"[DEBUG] memberlist: Initiating push/pull sync with: n2":                                                                    "level=DEBUG msg=\"Initiating",
-		"a line without a level": "level=DEBUG msg=\"a line",
+		"[ERR] memberlist: Failed to send gossip to 10.0.0.1:1: no route":                                                           "level=WARN msg=memberlist text=\"Failed to send gossip",
+		"[ERR] memberlist: Failed to send gossip to 10.0.0.1:1: write udp 10.0.0.2:1->10.0.0.1:1: use of closed network connection": "level=DEBUG msg=memberlist text=\"Failed to send gossip",
+		"[WARN] memberlist: Refuting a suspect message (from: n1)":                                                                  "level=WARN msg=memberlist text=\"Refuting",
+		"[WARN] memberlist: Got ping for unexpected node 'n1.ab@1' from=a:1":                                                        "level=DEBUG msg=memberlist text=\"Got ping",
+		"[DEBUG] memberlist: Initiating push/pull sync with: n2":                                                                    "level=DEBUG msg=memberlist text=\"Initiating",
+		"a line without a level": "level=DEBUG msg=memberlist text=\"a line",
 	} {
 		var out strings.Builder
 		stdLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))).Print(line)
