@@ -28,6 +28,7 @@ image: ## build the container image tarry:local from the static binary
 
 test: ## run all tests, the integration tests with real processes last
 	go test $$(go list ./... | grep -v '^tarry/integration$$')
+	go test -tags chaos,next ./job ./fsm # a build that stands for the next release
 	go test -v -count=1 -timeout 20m ./integration
 
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each

@@ -40,7 +40,7 @@ var deleteQuery = []string{"token", "if_revision", "if_state"}
 // routes is the whole HTTP surface but /metrics. The router tries paths in this
 // order, so the busy ones come first.
 func (s *server) routes() []route {
-	return []route{
+	return append(s.nextRoutes(), []route{
 		{path: "/v1/jobs", methods: methods{http.MethodPost: on(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},
 		{path: "/v1/reserve", methods: post(s.reserve)},
 		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: on(s.stream, streamQuery...)}},
@@ -104,5 +104,5 @@ func (s *server) routes() []route {
 
 		{path: "/livez", methods: get(s.livez)},
 		{path: "/readyz", methods: get(s.readyz)},
-	}
+	}...)
 }

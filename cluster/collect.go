@@ -21,6 +21,7 @@ type collector struct {
 var gauges = []struct{ name, help string }{
 	{"tarry_cluster_version", "Cluster version that this node's state has come to."},
 	{"tarry_cluster_version_max", "Highest cluster version that this node's release runs."},
+	{"tarry_state_migrating", "1 while records of the cluster version before are still to be written anew."},
 	{"tarry_topics", "Topics that have jobs, or had some within the last hour."},
 	{"tarry_reserves_waiting", "Reserves that wait on this leader."},
 	{"tarry_fsm_applied_index", "Index of the last log entry that the state machine applied."},
@@ -73,6 +74,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	set("tarry_fsm_applied_index", float64(applied.Index))
 	set("tarry_cluster_version", float64(s.machine.Version()))
 	set("tarry_cluster_version_max", job.MaxVersion)
+	set("tarry_state_migrating", flag(s.machine.Migrating()))
 	if applied.ClockMS > 0 {
 		set("tarry_fsm_clock_skew_seconds", s.clockSkew().Seconds())
 	}

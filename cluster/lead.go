@@ -147,6 +147,7 @@ func (s *Shard) lead(ctx context.Context, number uint64) {
 	var work sync.WaitGroup
 	work.Go(func() { s.timer.Run(ctx) })
 	work.Go(func() { s.schedules.Run(ctx) })
+	work.Go(func() { s.migrate(ctx) })
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
 	s.term.CompareAndSwap(t, nil) // before waiters are told to go elsewhere

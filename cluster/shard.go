@@ -93,6 +93,8 @@ type Shard struct {
 
 	localAddr string // by which other nodes know this one
 
+	toMigrate chan struct{} // the cluster version was raised; likewise
+
 	tight  chan struct{} // the disk has become low; one pending wake-up says it all
 	broken chan struct{} // a connection of another node's Raft ended; likewise
 
@@ -123,14 +125,15 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Shard{
 		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
-		metrics:  newShardMetrics(cfg.Registry),
-		leaders:  newLeaderWatch(time.Now()),
-		commits:  make(chan commit, maxInFlight),
-		marks:    newMarks(),
-		draining: make(chan struct{}),
-		tight:    make(chan struct{}, 1),
-		broken:   make(chan struct{}, 1),
-		ctx:      ctx, cancel: cancel,
+		metrics:   newShardMetrics(cfg.Registry),
+		leaders:   newLeaderWatch(time.Now()),
+		commits:   make(chan commit, maxInFlight),
+		marks:     newMarks(),
+		draining:  make(chan struct{}),
+		toMigrate: make(chan struct{}, 1),
+		tight:     make(chan struct{}, 1),
+		broken:    make(chan struct{}, 1),
+		ctx:       ctx, cancel: cancel,
 	}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.batcher = newBatcher(s.route, s.metrics.batch)
@@ -297,6 +300,7 @@ func (s *Shard) changed(c fsm.Changes) {
 		s.digestMark(m)
 	}
 	if c.Cluster {
+		poke(s.toMigrate)
 		s.cfg.ClusterChanged()
 	}
 	t := s.term.Load()

@@ -203,9 +203,11 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	case *jobpb.Op_ForgetMember:
 		return x.forgetMember(k.ForgetMember, r)
 	case *jobpb.Op_RaiseVersion:
-		return x.raiseVersion(k.RaiseVersion)
+		return x.raiseVersion(k.RaiseVersion, r)
+	case *jobpb.Op_Migrate:
+		return x.migrate(k.Migrate, r)
 	default:
-		return fmt.Errorf("this release does not know the operation %T: it was written by a newer release; upgrade this node", k)
+		return x.nextOperation(op, r)
 	}
 }
 
@@ -305,6 +307,7 @@ func (m *Machine) publish(news []TopicChange) {
 	m.public.applied = m.meta.own()
 	m.public.clusterID = m.meta.clusterID
 	m.version.Store(m.meta.version)
+	m.migrating.Store(m.meta.migrating != nil)
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
 	}

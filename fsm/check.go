@@ -227,7 +227,7 @@ func (c *checker) checkJobs() error {
 }
 
 func (c *checker) checkFates() error {
-	return c.scan(spaceFate, func(key, _ []byte) error {
+	return c.scan(spaceFate, func(key, value []byte) error {
 		seq, err := seqOfKey(key)
 		if err != nil {
 			return err
@@ -235,6 +235,9 @@ func (c *checker) checkFates() error {
 		rec, err := readJob(c.r, seq, false)
 		if err == nil && rec == nil {
 			err = fmt.Errorf("a state is kept of job %d, which does not exist", seq)
+		}
+		if err == nil && c.meta.migrating == nil && value[0] != fateFormat(c.meta.version) {
+			err = fmt.Errorf("the state kept of job %d has format %d, at cluster version %d", seq, value[0], c.meta.version)
 		}
 		if err == nil {
 			_, _, err = decodeHistory(rec.history, rec.createdMS)

@@ -48,10 +48,10 @@ func damages() []damage {
 		{"malformed entry", func(b *pebble.Batch) error { return b.Set([]byte{spaceIndex, 1}, nil, nil) }},
 		{"job without records", func(b *pebble.Batch) error { return b.Delete(appendSeqKey(nil, spaceOrigin, 1), nil) }},
 		{"fate without a job", func(b *pebble.Batch) error {
-			return b.Set(appendSeqKey(nil, spaceFate, 9), new(fate).append(nil), nil)
+			return b.Set(appendSeqKey(nil, spaceFate, 9), new(fate).append(nil, fateVersion), nil)
 		}},
 		{"job moved to a topic that is not there", func(b *pebble.Batch) error {
-			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{dueMS: rigStart, revision: 2, movedTo: 7}).append(nil), nil)
+			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{dueMS: rigStart, revision: 2, movedTo: 7}).append(nil, fateVersion), nil)
 		}},
 		{"id without a job", func(b *pebble.Batch) error {
 			return b.Set(appendNameKey(nil, spaceID, "ghost"), number, nil)
@@ -88,12 +88,12 @@ func damages() []damage {
 			return b.Set(appendNameKey(nil, spaceTopic, "t"), rec.append(nil), nil)
 		}},
 		{"ended job without a retention", func(b *pebble.Batch) error {
-			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{standing: finished}).append(nil), nil)
+			return b.Set(appendSeqKey(nil, spaceFate, 1), (&fate{standing: finished}).append(nil, fateVersion), nil)
 		}},
 		{"damaged history", func(b *pebble.Batch) error {
 			f := freshFate(&origin{priority: 0, dueMS: rigStart, createdMS: rigStart})
 			f.history = "\x01"
-			return b.Set(appendSeqKey(nil, spaceFate, 1), f.append(nil), nil)
+			return b.Set(appendSeqKey(nil, spaceFate, 1), f.append(nil, fateVersion), nil)
 		}},
 		{"topic without a number", func(b *pebble.Batch) error { return b.Delete(appendNumberKey(nil, 1), nil) }},
 		{"number without a topic", func(b *pebble.Batch) error { return b.Set(appendNumberKey(nil, 5), []byte("u"), nil) }},

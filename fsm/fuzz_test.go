@@ -21,11 +21,11 @@ func FuzzRecords(f *testing.F) {
 	o := origin{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
 	f.Add(o.append(nil, []byte("body")))
 	fa := fate{standing: reserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, reservedUntil: 6, reason: "r"}
-	f.Add(fa.append(nil))
+	f.Add(fa.append(nil, fateVersion))
 	fa.standing, fa.history = finished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
-	f.Add(fa.append(nil))
+	f.Add(fa.append(nil, fateVersion))
 	fa.movedTo, fa.rewritten, fa.timedOut = 7, true, true
-	f.Add(fa.append(nil))
+	f.Add(fa.append(nil, fateVersion))
 	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
 	f.Add(rec.append(nil))
 	rec.bucket = &bucket{tokens: 1, at: 2, since: 3}
@@ -53,7 +53,7 @@ func FuzzRecords(f *testing.F) {
 		o, body, err := decodeOrigin(in)
 		same(err, func() []byte { return o.append(nil, body) })
 		fa, err := decodeFate(in)
-		same(err, func() []byte { return fa.append(nil) })
+		same(err, func() []byte { return fa.append(nil, in[0]) })
 		_, _, _ = decodeHistory(fa.history, o.createdMS)
 		_, _, _ = decodeHistory(string(in), 0)
 		rec, err := decodeTopic(in)

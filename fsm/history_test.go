@@ -124,5 +124,5 @@ func TestNoHistoryWithoutARetention(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, rec.history)
 	rec.reason, rec.lastError = "", ""
-	require.Len(t, rec.fate.append(nil), fateFixed)
+	require.Len(t, rec.fate.append(nil, fateVersion), fateFixed)
 }

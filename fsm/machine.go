@@ -25,6 +25,7 @@ type Machine struct {
 	nextDue      atomic.Int64
 	nextSchedule atomic.Int64
 	version      atomic.Uint32 // the cluster's
+	migrating    atomic.Bool
 
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
@@ -132,6 +133,7 @@ func (m *Machine) reopen(path string) error {
 	m.tx = newTx(m)
 	m.broken = nil
 	m.version.Store(mem.meta.version)
+	m.migrating.Store(mem.meta.migrating != nil)
 	m.nextDue.Store(m.earliest())
 	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {

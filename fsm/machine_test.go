@@ -57,7 +57,7 @@ func TestApplyWithoutReplies(t *testing.T) {
 
 func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
 	var unknownOp []byte
-	unknownOp = binary.AppendUvarint(unknownOp, 100<<3|2) // field 100 of Op
+	unknownOp = binary.AppendUvarint(unknownOp, 1000<<3|2) // field 1000 of Op
 	unknownOp = append(unknownOp, 0)
 	framed := append(job.AppendEntryHeader(nil, rigStart), 2<<3|2, byte(len(unknownOp)))
 	cases := []struct {

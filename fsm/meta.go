@@ -140,6 +140,7 @@ type meta struct {
 	clusterID          string
 	version            uint32 // the cluster's
 	reset              clockReset
+	migrating          []byte // the key from which the migration to it goes on; nil: it is done
 }
 
 // own is how far the state itself has come.
@@ -153,7 +154,7 @@ func (m *meta) own() Applied {
 // readMeta reads the meta keyspace of a database or a snapshot. A fresh store
 // has the zero meta.
 func readMeta(r pebble.Reader) (m meta, err error) {
-	if m.version, err = readVersion(r); err != nil {
+	if m.version, m.migrating, err = readVersion(r); err != nil {
 		return meta{}, err
 	}
 	err = errors.Join(

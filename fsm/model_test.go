@@ -94,6 +94,11 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
 		m.forgotten[k.ForgetMember.ServerId] = true
+	case *jobpb.Op_RaiseVersion:
+	case *jobpb.Op_Migrate:
+		if k.Migrate.Max == 0 {
+			r.Code = jobpb.Code_INVALID
+		}
 	case *jobpb.Op_Mark:
 	case *jobpb.Op_SetTopic:
 		m.setTopic(k.SetTopic, r)

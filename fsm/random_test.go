@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -231,9 +232,14 @@ func (s *simulation) op() *jobpb.Op {
 		return opMark("mark")
 	case n == 98 && s.rng.IntN(2) == 0:
 		return s.resetOp()
+	case n < 99 && s.rng.IntN(2) == 0:
+		return opRaise(job.MaxVersion) // once is enough, the rest changes nothing
 	case n < 99:
 		return opSetCluster(fmt.Sprintf("cluster-%d", s.rng.IntN(2)))
 	default:
+		if s.rng.IntN(2) == 0 {
+			return opMigrate(uint32(s.pick(0, 1, 1, 3, 7)))
+		}
 		return opForget(fmt.Sprintf("server-%d", s.rng.IntN(5)))
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// Versions of the records on disk, each the record's first byte.
+// Versions of the records on disk, each the record's first byte. One with several
+// formats is written as the cluster version says (migrate.go).
 const (
 	originVersion = 3
 	fateVersion   = 3
@@ -118,6 +120,7 @@ func (s standing) ended() bool { return s >= finished }
 // fate is what became of a job since it was added. A job without the record has
 // the fate of a fresh one.
 type fate struct {
+	nextFate
 	// Small fields stand together: there is one of these for each job in use.
 	standing standing
 	// rewritten says that the origin was written more than once, so that it
@@ -200,8 +203,8 @@ func (f *fate) flags() (flags byte) {
 	return flags
 }
 
-func (f *fate) append(b []byte) []byte {
-	b = append(b, fateVersion, byte(f.standing), f.flags())
+func (f *fate) append(b []byte, format byte) []byte {
+	b = append(b, format, byte(f.standing), f.flags())
 	for _, p := range f.counters() {
 		b = binary.BigEndian.AppendUint32(b, *p)
 	}
@@ -218,11 +221,11 @@ func (f *fate) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(f.history))) // history.go bounds it
 		b = append(b, f.history...)
 	}
-	return append(b, f.reason...)
+	return append(f.nextFate.append(b, format), f.reason...)
 }
 
 func decodeFate(b []byte) (f fate, err error) {
-	if err := checkVersion("job state record", b, fateVersion); err != nil {
+	if err := checkVersion("job state record", b, fateVersion, nextFateVersion); err != nil {
 		return fate{}, err
 	}
 	if len(b) < fateFixed {
@@ -268,6 +271,9 @@ func decodeFate(b []byte) (f fate, err error) {
 		}
 		n := 2 + int(binary.BigEndian.Uint16(rest))
 		f.history, rest = string(rest[2:n]), rest[n:]
+	}
+	if rest, err = f.nextFate.decode(rest, b[0]); err != nil {
+		return fate{}, err
 	}
 	f.reason = string(rest)
 	return f, nil
@@ -434,12 +440,12 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 }
 
 // checkVersion refuses records that this release cannot read.
-func checkVersion(what string, b []byte, want byte) error {
+func checkVersion(what string, b []byte, known ...byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%s is empty: %w", what, errShort)
 	}
-	if b[0] != want {
-		return fmt.Errorf("%s has format version %d, this release knows only %d: it was written by another release; run that one", what, b[0], want)
+	if !slices.Contains(known, b[0]) {
+		return fmt.Errorf("%s has format version %d, this release knows only %d: it was written by another release; run that one", what, b[0], known[0])
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (m *Machine) checkpoint(dir string) error {
 func (s *Stream) open(o Options) error {
 	var m manifest
 	var err error
-	s.Applied, err = inspect(s.dir, o, func(db *pebble.DB) (err error) { m.version, err = readVersion(db); return err })
+	s.Applied, err = inspect(s.dir, o, func(db *pebble.DB) (err error) { m.version, _, err = readVersion(db); return err })
 	if err != nil {
 		return err
 	}

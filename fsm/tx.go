@@ -164,7 +164,11 @@ func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
 // save writes a job's fate, which makes it another revision of the job.
 func (x *tx) save(rec *record) {
 	rec.revision++
-	x.value = rec.fate.append(x.value[:0])
+	x.writeFate(rec)
+}
+
+func (x *tx) writeFate(rec *record) {
+	x.value = rec.fate.append(x.value[:0], fateFormat(x.m.meta.version))
 	must(x.batch.Set(x.seqKey(spaceFate, rec.seq), x.value, nil))
 }
 

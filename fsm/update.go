@@ -59,6 +59,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		if rewrites {
 			x.rewrite(rec, kind, body)
 		}
+		f.update(op)
 		x.note(t, rec, jobpb.Event_UPDATED, to, f.attempts, "")
 	})
 	r.State, r.DueMs, r.Revision = to, due, rec.revision

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -12,27 +13,38 @@ import (
 
 // The cluster version stands in a record of its own, which is written when it is
 // raised. It begins with the version in every release, so that any release can say
-// that it cannot run a state, whatever has become of the other records.
+// that it cannot run a state, whatever has become of the other records. The rest is
+// the key from which the migration to that version goes on; nothing when it is done.
 
-func appendVersion(b []byte, version uint32) []byte {
-	return binary.BigEndian.AppendUint32(b, version)
+func appendVersion(b []byte, version uint32, migrating []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(b, version), migrating...)
 }
 
-// readVersion reads the version of a state. It fails with a job.VersionError when
-// this release cannot run it.
-func readVersion(r pebble.Reader) (version uint32, err error) {
+// readVersion reads the version of a state, and how far its migration has come. It
+// fails with a job.VersionError when this release cannot run it.
+func readVersion(r pebble.Reader) (version uint32, migrating []byte, err error) {
 	version = job.FirstVersion
 	err = readKey(r, keyVersion, func(value []byte) error {
 		if len(value) < 4 {
 			return fmt.Errorf("version record of %d bytes: %w", len(value), errShort)
 		}
 		version = binary.BigEndian.Uint32(value)
+		if len(value) > 4 {
+			migrating = bytes.Clone(value[4:])
+		}
 		return nil
 	})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		err = job.ReleaseVersions().Check(version)
 	}
-	return version, job.ReleaseVersions().Check(version)
+	if err == nil && migrating != nil {
+		// There are records of the version before.
+		err = job.ReleaseVersions().Check(version - 1)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return version, migrating, nil
 }
 
 // Version is the cluster version as of the last commit.
@@ -40,16 +52,28 @@ func (m *Machine) Version() uint32 { return m.version.Load() }
 
 // raiseVersion raises the cluster version. One that this release cannot run ends the
 // node: what follows in the log is not for it.
-func (x *tx) raiseVersion(op *jobpb.RaiseVersion) error {
-	if op.To <= x.m.meta.version {
+func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
+	meta := &x.m.meta
+	if op.To <= meta.version {
 		return nil
 	}
 	if err := job.ReleaseVersions().Check(op.To); err != nil {
 		return err
 	}
-	x.m.meta.version = op.To
-	x.value = appendVersion(x.value[:0], op.To)
+	if meta.migrating != nil || op.To != meta.version+1 {
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster version is %d (its records are complete: %t); it is raised by one, when they are", meta.version, meta.migrating == nil)
+	}
+	meta.version = op.To
+	if m := migrationTo(op.To); m != nil {
+		meta.migrating = m.from
+	}
+	x.writeVersion()
+	return nil
+}
+
+func (x *tx) writeVersion() {
+	meta := &x.m.meta
+	x.value = appendVersion(x.value[:0], meta.version, meta.migrating)
 	must(x.batch.Set(keyVersion, x.value, nil))
 	x.cluster = true
-	return nil
 }

@@ -14,6 +14,10 @@ func opRaise(to uint32) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: to}}}
 }
 
+func opMigrate(max uint32) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: max}}}
+}
+
 func TestAFreshStateHasTheFirstVersion(t *testing.T) {
 	r := newRig(t, Options{})
 	require.EqualValues(t, job.FirstVersion, r.m.Version())
@@ -28,7 +32,7 @@ func TestAFreshStateHasTheFirstVersion(t *testing.T) {
 
 // setVersion writes a version into a state, as a release that runs it would.
 func setVersion(t *testing.T, r *rig, version uint32) {
-	require.NoError(t, r.m.store.db.Set(keyVersion, appendVersion(nil, version), pebble.Sync))
+	require.NoError(t, r.m.store.db.Set(keyVersion, appendVersion(nil, version, nil), pebble.Sync))
 }
 
 func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {

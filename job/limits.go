@@ -63,6 +63,9 @@ const (
 	// entry never holds the state machine for long.
 	MaxKick = 10_000
 
+	// MaxMigrate bounds the records that one step of a migration writes anew.
+	MaxMigrate = 10_000
+
 	// MaxList bounds the jobs of one page of a listing, MaxListBytes what it
 	// says of them together, MaxListScan the entries that are looked at to find
 	// them: then the page ends short.

@@ -85,6 +85,11 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, err)
 	}
 	if r.op.Kind == nil {
+		if err := decodeNext(&r.op); err != nil {
+			return nil, fmt.Errorf("operation %d does not decode: %w", r.read, err)
+		}
+	}
+	if r.op.Kind == nil {
 		return nil, fmt.Errorf("operation %d is empty", r.read)
 	}
 	r.rest = rest

@@ -14,7 +14,7 @@ const (
 	FirstVersion = 1
 
 	MinVersion = 1
-	MaxVersion = 1
+	MaxVersion = FirstVersion + nextRelease
 )
 
 // Versions are the cluster versions that a node runs.

@@ -59,13 +59,12 @@ func (o *offers) all(servers []raft.Server) map[raft.ServerID]offer {
 	return found
 }
 
-// raiseTo is the version to which the cluster can be raised; 0: none, and why says
-// what a raise to what self runs waits for.
+// raiseTo is the version to which the cluster can be raised, one more than it has; 0:
+// none, and why says what that waits for.
 func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) (to uint32, why string) {
 	if self.Max <= present {
 		return 0, ""
 	}
-	to = self.Max
 	var waits []string
 	for id, o := range offers {
 		switch node := nodeIDOf(string(id)); {
@@ -75,15 +74,13 @@ func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) 
 			waits = append(waits, node+", which was started with --hold-version")
 		case o.runs.Max <= present:
 			waits = append(waits, fmt.Sprintf("%s, which runs only %s", node, o.runs))
-		default:
-			to = min(to, o.runs.Max)
 		}
 	}
 	if len(waits) == 0 {
-		return to, ""
+		return present + 1, ""
 	}
 	slices.Sort(waits)
-	return 0, fmt.Sprintf("version %d waits for %s", self.Max, strings.Join(waits, "; "))
+	return 0, fmt.Sprintf("version %d waits for %s", present+1, strings.Join(waits, "; "))
 }
 
 // raiseVersion raises the cluster version if that is possible now.

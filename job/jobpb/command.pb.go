@@ -598,7 +598,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -694,6 +694,7 @@ type Op struct {
 	//	*Op_MoveJobs
 	//	*Op_RaiseVersion
 	//	*Op_ResetClock
+	//	*Op_Migrate
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -961,6 +962,15 @@ func (x *Op) GetResetClock() *ResetClock {
 	return nil
 }
 
+func (x *Op) GetMigrate() *Migrate {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_Migrate); ok {
+			return x.Migrate
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -1065,6 +1075,10 @@ type Op_ResetClock struct {
 	ResetClock *ResetClock `protobuf:"bytes,25,opt,name=reset_clock,json=resetClock,proto3,oneof"`
 }
 
+type Op_Migrate struct {
+	Migrate *Migrate `protobuf:"bytes,26,opt,name=migrate,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1114,6 +1128,8 @@ func (*Op_MoveJobs) isOp_Kind() {}
 func (*Op_RaiseVersion) isOp_Kind() {}
 
 func (*Op_ResetClock) isOp_Kind() {}
+
+func (*Op_Migrate) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 is the fence of one reservation: the operation
@@ -3574,8 +3590,9 @@ func (x *SetCluster) GetClusterId() string {
 	return ""
 }
 
-// RaiseVersion raises the cluster version, when all members run it. One that is not
-// above the present one changes nothing.
+// RaiseVersion raises the cluster version by one, when all members run it and the
+// records have the format of the present one. One that is not above that changes
+// nothing.
 type RaiseVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	To            uint32                 `protobuf:"varint,1,opt,name=to,proto3" json:"to,omitempty"`
@@ -3674,6 +3691,52 @@ func (x *ResetClock) GetEpoch() uint64 {
 	return 0
 }
 
+// Migrate writes up to max records of the version before anew, in the format of the
+// cluster version. When there is none it changes nothing.
+type Migrate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Max           uint32                 `protobuf:"varint,1,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Migrate) Reset() {
+	*x = Migrate{}
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Migrate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Migrate) ProtoMessage() {}
+
+func (x *Migrate) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
+func (*Migrate) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Migrate) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
 // ForgetMember records that a Raft server id was removed and may never return.
 type ForgetMember struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3684,7 +3747,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +3759,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +3772,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -3744,7 +3807,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3819,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3832,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Result) GetCode() Code {
@@ -3890,7 +3953,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +3965,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +3978,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -3956,7 +4019,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3968,7 +4031,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3981,7 +4044,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4011,7 +4074,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4023,7 +4086,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4036,7 +4099,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Reserved) GetId() string {
@@ -4161,7 +4224,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4173,7 +4236,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4186,7 +4249,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Job) GetId() string {
@@ -4408,7 +4471,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4483,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4496,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4513,7 +4576,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4588,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4601,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Topic) GetName() string {
@@ -4689,7 +4752,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4701,7 +4764,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4714,7 +4777,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -4779,7 +4842,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4791,7 +4854,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4804,7 +4867,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -4891,7 +4954,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4966,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +4979,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -4958,7 +5021,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4970,7 +5033,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4983,7 +5046,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -5022,7 +5085,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5034,7 +5097,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5047,7 +5110,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5138,7 +5201,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +5213,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +5226,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5203,7 +5266,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5278,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5291,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5345,7 +5408,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5357,7 +5420,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5370,7 +5433,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5441,7 +5504,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5453,7 +5516,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5466,7 +5529,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5499,7 +5562,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xf1\t\n" +
+	"clockEpoch\"\xa0\n" +
+	"\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -5531,7 +5595,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tmove_jobs\x18\x14 \x01(\v2\x12.tarry.v1.MoveJobsH\x00R\bmoveJobs\x12=\n" +
 	"\rraise_version\x18\x18 \x01(\v2\x16.tarry.v1.RaiseVersionH\x00R\fraiseVersion\x127\n" +
 	"\vreset_clock\x18\x19 \x01(\v2\x14.tarry.v1.ResetClockH\x00R\n" +
-	"resetClockB\x06\n" +
+	"resetClock\x12-\n" +
+	"\amigrate\x18\x1a \x01(\v2\x11.tarry.v1.MigrateH\x00R\amigrateB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -5749,7 +5814,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"ResetClock\x12\x13\n" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"+\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x1b\n" +
+	"\aMigrate\x12\x10\n" +
+	"\x03max\x18\x01 \x01(\rR\x03max\"+\n" +
 	"\fForgetMember\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc3\x03\n" +
 	"\x06Result\x12\"\n" +
@@ -6027,7 +6094,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -6077,23 +6144,24 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*SetCluster)(nil),     // 45: tarry.v1.SetCluster
 	(*RaiseVersion)(nil),   // 46: tarry.v1.RaiseVersion
 	(*ResetClock)(nil),     // 47: tarry.v1.ResetClock
-	(*ForgetMember)(nil),   // 48: tarry.v1.ForgetMember
-	(*Result)(nil),         // 49: tarry.v1.Result
-	(*Details)(nil),        // 50: tarry.v1.Details
-	(*Results)(nil),        // 51: tarry.v1.Results
-	(*Reserved)(nil),       // 52: tarry.v1.Reserved
-	(*Job)(nil),            // 53: tarry.v1.Job
-	(*Event)(nil),          // 54: tarry.v1.Event
-	(*Topic)(nil),          // 55: tarry.v1.Topic
-	(*Totals)(nil),         // 56: tarry.v1.Totals
-	(*Schedule)(nil),       // 57: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 58: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 59: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 60: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 61: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 62: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 63: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 64: tarry.v1.ScheduleInfo
+	(*Migrate)(nil),        // 48: tarry.v1.Migrate
+	(*ForgetMember)(nil),   // 49: tarry.v1.ForgetMember
+	(*Result)(nil),         // 50: tarry.v1.Result
+	(*Details)(nil),        // 51: tarry.v1.Details
+	(*Results)(nil),        // 52: tarry.v1.Results
+	(*Reserved)(nil),       // 53: tarry.v1.Reserved
+	(*Job)(nil),            // 54: tarry.v1.Job
+	(*Event)(nil),          // 55: tarry.v1.Event
+	(*Topic)(nil),          // 56: tarry.v1.Topic
+	(*Totals)(nil),         // 57: tarry.v1.Totals
+	(*Schedule)(nil),       // 58: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 59: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 60: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 61: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 62: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 63: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 64: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 65: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -6109,95 +6177,96 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	43, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
 	44, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
 	45, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	48, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	49, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
 	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	58, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	59, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	60, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	59, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	60, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	61, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	41, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	46, // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
 	47, // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	1,  // 26: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 27: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 28: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13, // 29: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15, // 30: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	18, // 31: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	16, // 32: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
-	16, // 33: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18, // 34: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,  // 35: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20, // 36: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,  // 37: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19, // 38: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12, // 39: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13, // 40: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 41: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18, // 42: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17, // 43: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,  // 44: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39, // 45: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24, // 46: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,  // 47: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38, // 48: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	53, // 49: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24, // 50: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12, // 51: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12, // 52: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12, // 53: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13, // 54: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12, // 55: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28, // 56: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	14, // 57: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
-	12, // 58: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12, // 59: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12, // 60: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	36, // 61: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39, // 62: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37, // 63: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38, // 64: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16, // 65: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,  // 66: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36, // 67: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,  // 68: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12, // 69: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,  // 70: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 71: tarry.v1.Result.state:type_name -> tarry.v1.State
-	52, // 72: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	50, // 73: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	49, // 74: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19, // 75: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37, // 76: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	49, // 77: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 78: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15, // 79: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
-	0,  // 80: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 81: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15, // 82: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
-	54, // 83: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,  // 84: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 85: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19, // 86: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,  // 87: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,  // 88: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14, // 89: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	57, // 90: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	61, // 91: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	63, // 92: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,  // 93: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,  // 94: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	57, // 95: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	62, // 96: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	97, // [97:97] is the sub-list for method output_type
-	97, // [97:97] is the sub-list for method input_type
-	97, // [97:97] is the sub-list for extension type_name
-	97, // [97:97] is the sub-list for extension extendee
-	0,  // [0:97] is the sub-list for field type_name
+	48, // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	1,  // 27: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	0,  // 28: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,  // 29: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13, // 30: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15, // 31: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
+	18, // 32: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
+	16, // 33: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	16, // 34: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18, // 35: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,  // 36: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20, // 37: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,  // 38: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19, // 39: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12, // 40: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13, // 41: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,  // 42: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18, // 43: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17, // 44: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,  // 45: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39, // 46: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24, // 47: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,  // 48: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38, // 49: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	54, // 50: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24, // 51: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12, // 52: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12, // 53: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12, // 54: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13, // 55: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12, // 56: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28, // 57: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
+	14, // 58: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	12, // 59: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12, // 60: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12, // 61: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	36, // 62: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39, // 63: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37, // 64: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38, // 65: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16, // 66: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,  // 67: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36, // 68: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,  // 69: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12, // 70: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,  // 71: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,  // 72: tarry.v1.Result.state:type_name -> tarry.v1.State
+	53, // 73: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	51, // 74: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	50, // 75: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19, // 76: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37, // 77: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	50, // 78: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,  // 79: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15, // 80: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	0,  // 81: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,  // 82: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15, // 83: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	55, // 84: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,  // 85: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,  // 86: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19, // 87: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,  // 88: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,  // 89: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14, // 90: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	58, // 91: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	62, // 92: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	64, // 93: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,  // 94: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,  // 95: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	58, // 96: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	63, // 97: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	98, // [98:98] is the sub-list for method output_type
+	98, // [98:98] is the sub-list for method input_type
+	98, // [98:98] is the sub-list for extension type_name
+	98, // [98:98] is the sub-list for extension extendee
+	0,  // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6231,18 +6300,19 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_MoveJobs)(nil),
 		(*Op_RaiseVersion)(nil),
 		(*Op_ResetClock)(nil),
+		(*Op_Migrate)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[48].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[49].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   55,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

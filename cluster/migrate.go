@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"tarry/job/jobpb"
+)
+
+const (
+	// migrateSlice bounds the records that one entry writes anew: some megabytes.
+	migrateSlice = 500
+	// migratePause lies between two steps, so that they take a part of the leader's
+	// time and not all of it.
+	migratePause = 20 * time.Millisecond
+)
+
+// migrate brings the records into the format of the cluster version, whenever that
+// was raised, until ctx ends. What an earlier leader has begun it goes on with.
+func (s *Shard) migrate(ctx context.Context) {
+	for ctx.Err() == nil {
+		if !s.machine.Migrating() {
+			select {
+			case <-s.toMigrate:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		done := make(chan error, 1)
+		op := &jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: migrateSlice}}}
+		s.submit([]*jobpb.Op{op}, true, func(_ []*jobpb.Result, err error) { done <- err })
+		select {
+		case err := <-done:
+			if err != nil {
+				s.log.Debug("a step of the migration was not taken; trying again", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+		if !s.machine.Migrating() {
+			s.log.Info("all records have the format of the cluster version", "version", s.machine.Version())
+		}
+		pause(ctx, migratePause, nil)
+	}
+}
+
+// poke leaves a wake-up in c, which has room for one.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
