@@ -139,17 +139,22 @@ func TestOperatorsCommands(t *testing.T) {
 	s.ok("cluster", "remove", "n3")
 	s.ok("cluster", "join", "a:1", "b:2")
 	require.Equal(t, "left\n", s.ok("cluster", "leave"))
-	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave"}, s.operator.Calls())
+	require.Equal(t, "the queue's clock is right again\n", s.ok("cluster", "clock", "reset"))
+	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave", "reset clock"}, s.operator.Calls())
 
 	for command, says := range map[string]string{
 		"health": "tarry cluster health: the cluster is not healthy: n3 has not been heard of for 12 s\n",
 		"verify": "tarry cluster verify: the nodes' states are not all known to be equal\n",
+		"clock":  "tarry cluster clock: off by more than 5 s: n1\n",
 	} {
 		code, out, errs := s.run("cluster", command)
 		require.Equal(t, exitFailed, code)
 		require.NotEmpty(t, out)
 		require.Equal(t, says, errs)
 	}
+	_, clocks, _ := s.run("cluster", "clock")
+	require.Regexp(t, `(?m)^n1 +yes +\+3600.000 +0.002 +no$`, clocks)
+	require.Regexp(t, `(?m)^n3 +yes +- +- +yes$`, clocks)
 	s.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 3 voters would be left alive, 2 are needed")
 	code, _, errs := s.run("cluster", "remove", "n2")
 	require.Equal(t, exitFailed, code)

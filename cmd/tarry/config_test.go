@@ -78,6 +78,8 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--http-hosts", "queue:7300"}, says: "--http-hosts has \"queue:7300\""},
 		{args: []string{"--http-hosts", "a,q*.example"}, says: "--http-hosts has \"q*.example\""},
 		{args: []string{"--log-format", "xml"}, says: "--log-format"},
+		{args: []string{"--max-clock-offset", "99ms"}, says: "--max-clock-offset is 99ms; it must be between 100ms and 1h0m0s"},
+		{env: map[string]string{"TARRY_MAX_CLOCK_OFFSET": "5"}, says: "TARRY_MAX_CLOCK_OFFSET"},
 		{args: []string{"n1"}, says: "flags only"},
 		{args: []string{"--config", bad}, says: `no setting "nodeid"`},
 		{args: []string{"--config", "/nowhere.yaml"}, says: "configuration file"},
