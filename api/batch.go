@@ -20,7 +20,7 @@ func (b *batch[T]) check() error {
 
 func checkItems(field string, n int) error {
 	if n == 0 || n > job.MaxBatch {
-		return job.Errorf(job.CodeInvalid, "%s has %d items; it takes 1 to %d", field, n, job.MaxBatch)
+		return job.Invalid(field, "has %d items; it takes 1 to %d", n, job.MaxBatch)
 	}
 	return nil
 }
@@ -118,6 +118,22 @@ func (s *server) writeResults(x *exchange, n int, refused map[int]error, results
 // inItem says which item an error is about.
 func inItem(field string, i int, err error) error {
 	e := *asError(err)
-	e.Message = fmt.Sprintf("%s[%d]: %s", field, i, e.Message)
+	item := fmt.Sprintf("%s[%d]", field, i)
+	e.Message = item + ": " + e.Message
+	if e.Field != "" {
+		item += "." + e.Field
+	}
+	e.Field = item
+	return &e
+}
+
+// under puts the name of a member, with a dot, in front of an error about what is in
+// it.
+func under(prefix string, err error) error {
+	e := *asError(err)
+	e.Message = prefix + e.Message
+	if e.Field != "" {
+		e.Field = prefix + e.Field
+	}
 	return &e
 }

@@ -75,21 +75,21 @@ func longerThan(text []byte, limit int) bool {
 func pickBody(b body, encoded opt[string], limit int) (body, error) {
 	switch {
 	case b.set && encoded.set:
-		return body{}, job.Errorf(job.CodeInvalid, "body and body_base64 are both given; give one")
+		return body{}, job.Invalid("body", "and body_base64 are both given; give one")
 	case !b.set && !encoded.set:
-		return body{}, job.Errorf(job.CodeInvalid, "body is missing; give body (any JSON value, \"\" for none) or body_base64")
+		return body{}, job.Invalid("body", "is missing; give body (any JSON value, \"\" for none) or body_base64")
 	}
 	field := "body"
 	if encoded.set {
 		field = "body_base64"
 		raw, err := base64.StdEncoding.Strict().DecodeString(encoded.v)
 		if err != nil {
-			return body{}, job.Errorf(job.CodeInvalid, "body_base64 is not padded standard base64: %w", err)
+			return body{}, job.Invalid(field, "is not padded standard base64")
 		}
 		b = body{set: true, kind: jobpb.BodyKind_BODY_BYTES, b: raw}
 	}
 	if len(b.b) > limit {
-		return body{}, job.Errorf(job.CodeTooLarge, "%s has %d bytes; the limit is %d", field, len(b.b), limit)
+		return body{}, job.FieldErrorf(job.CodeTooLarge, field, "has %d bytes; the limit is %d", len(b.b), limit)
 	}
 	return b, nil
 }

@@ -59,7 +59,7 @@ func (q *changeRequest) given() []string {
 func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 	for _, name := range q.given() {
 		if !slices.Contains(v.takes, name) {
-			return nil, job.Errorf(job.CodeInvalid, "%s is not a field of %s; it takes: %s", name, v.name, orNone(v.takes))
+			return nil, job.Invalid(name, "is not a field of %s; it takes: %s", v.name, orNone(v.takes))
 		}
 	}
 	ref := &jobpb.Ref{Id: q.ID.v}
@@ -68,7 +68,7 @@ func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 			return nil, err
 		}
 	} else if !q.Token.set {
-		return nil, job.Errorf(job.CodeInvalid, "id is missing; a job is named by its id, its token or both")
+		return nil, job.Invalid("id", "is missing; a job is named by its id, its token or both")
 	}
 	if q.Token.set {
 		if err := fence(ref, q.Token.v); err != nil {
@@ -81,7 +81,7 @@ func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 // inPath is make for a job whose id is in the path.
 func (v verb) inPath(q *changeRequest, id string) (*jobpb.Op, error) {
 	if q.ID.set && q.ID.v != id {
-		return nil, job.Errorf(job.CodeInvalid, "id %.40q in the request differs from %.40q in the path", q.ID.v, id)
+		return nil, job.Invalid("id", "%.40q in the request differs from %.40q in the path", q.ID.v, id)
 	}
 	q.ID = opt[string]{set: true, v: id}
 	return v.make(q)
@@ -99,7 +99,7 @@ func tokenOf(r *jobpb.Reserved) string {
 func fence(ref *jobpb.Ref, token string) error {
 	t, err := job.ParseToken(token)
 	if err != nil {
-		return job.Errorf(job.CodeInvalid, "%w", err)
+		return job.Errorf(job.CodeInvalid, "%w", err).In("token")
 	}
 	if t.Shard != theShard {
 		return job.Errorf(job.CodeStaleToken, "token names shard %d, which this cluster does not have", t.Shard)

@@ -92,7 +92,7 @@ func (s *server) join(x *exchange) error {
 	}
 	addrs := q.Addresses.v
 	if len(addrs) == 0 || len(addrs) > maxJoinAddresses {
-		return job.Errorf(job.CodeInvalid, "addresses has %d items; it takes 1 to %d", len(addrs), maxJoinAddresses)
+		return job.Invalid("addresses", "has %d items; it takes 1 to %d", len(addrs), maxJoinAddresses)
 	}
 	for i, a := range addrs {
 		if err := checkHostPort(fmt.Sprintf("addresses[%d]", i), a); err != nil {
@@ -105,7 +105,7 @@ func (s *server) join(x *exchange) error {
 func checkHostPort(field, v string) error {
 	host, port, err := net.SplitHostPort(v)
 	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || host == "" || n == 0 {
-		return job.Errorf(job.CodeInvalid, "%s is %.100q; it takes host:port of a node's gossip address", field, v)
+		return job.Invalid(field, "is %.100q; it takes host:port of a node's gossip address", v)
 	}
 	return nil
 }

@@ -39,9 +39,9 @@ func (s *server) command(x *exchange) error {
 	case "finish", "delete":
 		return s.commandEnd(x, &q)
 	case "":
-		return job.Errorf(job.CodeInvalid, "command is missing; it takes add, pop, finish or delete")
+		return job.Invalid("command", "is missing; it takes add, pop, finish or delete")
 	default:
-		return job.Errorf(job.CodeInvalid, "command is %.40q; it takes add, pop, finish or delete", q.Command.v)
+		return job.Invalid("command", "is %.40q; it takes add, pop, finish or delete", q.Command.v)
 	}
 }
 

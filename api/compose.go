@@ -23,10 +23,10 @@ func (s *server) compose(x *exchange, finish *jobpb.Finish, items []addRequest) 
 		}
 		add := made.GetAdd()
 		if add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP {
-			return inItem(field, i, job.Errorf(job.CodeInvalid, "if_exists must be conflict or keep in a request that is done as a whole"))
+			return inItem(field, i, job.Invalid("if_exists", "must be conflict or keep in a request that is done as a whole"))
 		}
 		if bodies += len(add.Body); bodies > job.MaxComposeBytes {
-			return inItem(field, i, job.Errorf(job.CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", job.MaxComposeBytes))
+			return inItem(field, i, job.Errorf(job.CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", job.MaxComposeBytes).In("body"))
 		}
 		op.Adds = append(op.Adds, add)
 	}

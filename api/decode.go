@@ -110,41 +110,64 @@ func decodeError(err error) error {
 	var long *pastLimit
 	switch {
 	case errors.As(err, &long):
-		return job.Errorf(long.code, "%s %w", fieldName(long.in), long)
+		return job.FieldErrorf(long.code, fieldName(long.in), "%w", long)
 	case errors.As(err, &syntax):
-		field := fieldName(syntax.JSONPointer)
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return job.Errorf(job.CodeBadJSON, "%s is given twice", field)
-		}
-		return job.Errorf(job.CodeBadJSON, "the request is not valid JSON at byte %d%s: %v", syntax.ByteOffset, in(field), syntax.Err)
+		return syntaxError(syntax)
 	case errors.As(err, &semantic):
-		field := fieldName(semantic.JSONPointer)
-		if errors.Is(err, json.ErrUnknownName) {
-			return job.Errorf(job.CodeBadJSON, "%s is not a field of this call", field)
-		}
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return job.Errorf(job.CodeBadJSON, "%s is given twice", field)
-		}
-		if semantic.JSONKind == '0' && semantic.GoType != nil && semantic.GoType.Kind() == reflect.Float64 {
-			return job.Errorf(job.CodeBadJSON, "%s is %.40s, which is out of range", field, semantic.JSONValue)
-		}
-		return job.Errorf(job.CodeBadJSON, "%s must be %s, not %s", field, wanted(semantic.GoType), given(semantic))
+		return semanticError(semantic)
 	default:
-		return job.Errorf(job.CodeBadJSON, "the request cannot be read: %w", err)
+		return job.Errorf(job.CodeBadJSON, "the request is not the JSON of this call")
 	}
 }
 
-func in(field string) string {
-	if field == "the request" {
-		return ""
+func syntaxError(err *jsontext.SyntacticError) error {
+	field := fieldName(err.JSONPointer)
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return badField(field, "is given twice")
+	case strings.Count(string(err.JSONPointer), "/") >= maxDepth-1:
+		return badField(field, "is nested deeper than %d levels, which is the limit", maxDepth)
+	case field == "":
+		return job.Errorf(job.CodeBadJSON, "the request is not valid JSON at byte %d: %v", err.ByteOffset, err.Err)
 	}
-	return " in " + field
+	return job.Errorf(job.CodeBadJSON, "the request is not valid JSON at byte %d in %s: %v", err.ByteOffset, field, err.Err).In(field)
 }
 
-// fieldName turns a JSON pointer into what a client wrote: jobs[3].delay.
+// maxDepth is how deep lists and objects may lie in one another: what the decoder
+// takes.
+const maxDepth = 10_000
+
+func semanticError(err *json.SemanticError) error {
+	field := fieldName(err.JSONPointer)
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		return badField(field, "is not a field of this call")
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return badField(field, "is given twice")
+	case err.JSONKind == '0' && err.GoType != nil && err.GoType.Kind() == reflect.Float64:
+		return badField(field, "is %.40s, which is out of range", err.JSONValue)
+	}
+	return badField(field, "must be %s, not %s", wanted(err.GoType), given(err))
+}
+
+// badField is the error of a member, or of the whole request where field is empty.
+func badField(field, format string, args ...any) error {
+	if field == "" {
+		return job.Errorf(job.CodeBadJSON, "the request "+format, args...)
+	}
+	return job.FieldErrorf(job.CodeBadJSON, field, format, args...)
+}
+
+// fieldName turns a JSON pointer into what a client wrote: jobs[3].delay; it is empty
+// for the whole request. Of what lies deep it gives the beginning.
 func fieldName(p jsontext.Pointer) string {
+	const most = 200
 	var b strings.Builder
 	for token := range p.Tokens() {
+		if b.Len() > most {
+			b.WriteString("...")
+			break
+		}
 		switch _, err := strconv.Atoi(token); {
 		case err == nil && b.Len() > 0:
 			fmt.Fprintf(&b, "[%s]", token)
@@ -153,9 +176,6 @@ func fieldName(p jsontext.Pointer) string {
 		default:
 			fmt.Fprintf(&b, "%.100s", token)
 		}
-	}
-	if b.Len() == 0 {
-		return "the request"
 	}
 	return b.String()
 }

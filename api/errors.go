@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"tarry/job"
@@ -101,11 +102,26 @@ func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
+// maxMessage bounds the text of an error, in bytes: some repeat what a client sent, or
+// what another node said.
+const maxMessage = 1000
+
+// brief cuts text that is longer than an error may be.
+func brief(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
+}
+
 // failure adds the members of a failed call or item.
 func (w *writer) failure(e *job.Error) {
 	w.boolean("success", false)
 	w.text("code", string(e.Code))
-	w.text("error", e.Message)
+	w.text("error", brief(e.Message))
+	if e.Field != "" {
+		w.text("field", brief(e.Field))
+	}
 	if o := outcomes[e.Code]; o != "" {
 		w.text("outcome", o)
 	}

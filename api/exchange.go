@@ -101,7 +101,7 @@ func (x *exchange) timeout(d time.Duration) (context.Context, context.CancelFunc
 func (x *exchange) pathValue(name string) (string, error) {
 	v, err := url.PathUnescape(mux.Vars(x.r)[name])
 	if err != nil {
-		return "", job.Errorf(job.CodeInvalid, "%s in the path is not escaped as a URL asks for: %v", name, err)
+		return "", job.Invalid(name, "in the path is not escaped as a URL asks for: %v", err)
 	}
 	return v, nil
 }

@@ -67,7 +67,7 @@ func (b *backoff) proto() (*jobpb.Backoff, error) {
 		made.DelaysMs = append(made.DelaysMs, ms)
 	}
 	if !(b.Jitter.v >= 0 && b.Jitter.v <= 1) {
-		return nil, job.Errorf(job.CodeInvalid, "backoff.jitter is %v; it must be between 0 and 1", b.Jitter.v)
+		return nil, job.Invalid("backoff.jitter", "is %v; it must be between 0 and 1", b.Jitter.v)
 	}
 	made.JitterPercent = uint32(math.Round(b.Jitter.v * 100))
 	if !b.Delays.set || b.Base.set || b.Factor.set || b.Max.set {
@@ -85,7 +85,7 @@ func (b *backoff) growing(made *jobpb.Backoff) (err error) {
 	}
 	factor := b.Factor.or(defaultBackoffFactor)
 	if !(factor >= 1 && factor <= job.MaxBackoffFactor/1000) {
-		return job.Errorf(job.CodeInvalid, "backoff.factor is %v; it must be between 1 and %d", factor, job.MaxBackoffFactor/1000)
+		return job.Invalid("backoff.factor", "is %v; it must be between 1 and %d", factor, job.MaxBackoffFactor/1000)
 	}
 	made.FactorPermille = uint32(math.Round(factor * 1000))
 	made.MaxMs, err = job.Millis("backoff.max", b.Max.or(max(defaultBackoffMax, b.Base.v)), job.MaxDelay)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -71,6 +72,26 @@ func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code job.Co
 	require.Equal(t, false, a["success"])
 	require.Equal(t, string(code), a["code"], a["error"])
 	require.Contains(t, a["error"], says)
+	require.LessOrEqual(t, len(a["error"].(string)), maxMessage+3)
+	if code == job.CodeInvalid || code == job.CodeBadJSON {
+		namesField(t, a)
+	}
+}
+
+// wholeRequest begins the errors that are about no one field.
+var wholeRequest = regexp.MustCompile(`^(the request|the query string|nothing is to change|a stream is asked for)`)
+
+// namesField checks that a refusal names the field at fault, for programs and people.
+func namesField(t *testing.T, a map[string]any) {
+	t.Helper()
+	field, _ := a["field"].(string)
+	said := a["error"].(string)
+	if field == "" {
+		require.Regexp(t, wholeRequest, said, "no field is named")
+		return
+	}
+	last := field[strings.LastIndexByte(field, '.')+1:]
+	require.Contains(t, said, last)
 }
 
 func TestPathsAndMethods(t *testing.T) {
@@ -137,7 +158,7 @@ func TestEachFailureHasItsStatus(t *testing.T) {
 	for code, status := range statuses {
 		t.Run(string(code), func(t *testing.T) {
 			r := newRig(t)
-			r.queue.FailNext(job.Errorf(code, "because"))
+			r.queue.FailNext(job.Errorf(code, "because").In("because"))
 			w := r.post("/v1/jobs", `{"topic":"t","body":""}`)
 			refused(t, w, status, code, "because")
 			outcome := map[job.Code]any{

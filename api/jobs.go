@@ -45,7 +45,7 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	var err error
 	if q.DueAt.set {
 		if q.Delay.set {
-			return nil, job.Errorf(job.CodeInvalid, "delay and due_at are both given; give one")
+			return nil, job.Invalid("delay", "and due_at are both given; give one")
 		}
 		add.DueMs, err = q.DueAt.millis("due_at", now)
 	} else {
@@ -82,7 +82,7 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 
 func uint32Of(field string, v int64) (uint32, error) {
 	if v < 0 || v > math.MaxUint32 {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %d; it must be between 0 and %d", field, v, uint32(math.MaxUint32))
+		return 0, job.Invalid(field, "is %d; it must be between 0 and %d", v, uint32(math.MaxUint32))
 	}
 	return uint32(v), nil
 }
@@ -119,12 +119,12 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 	if i.number {
 		var err error
 		if ms, err = strconv.ParseInt(i.text, 10, 64); err != nil {
-			return 0, job.Errorf(job.CodeInvalid, "%s is %.60s; a number must be a whole one, of milliseconds since 1970", field, i.text)
+			return 0, job.Invalid(field, "is %.60s; a number must be a whole one, of milliseconds since 1970", i.text)
 		}
 	} else {
 		t, err := time.Parse(time.RFC3339, i.text)
 		if err != nil {
-			return 0, job.Errorf(job.CodeInvalid, "%s is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", field, i.text)
+			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.text)
 		}
 		ms = t.UnixMilli()
 		if t.Nanosecond()%int(time.Millisecond) != 0 {
@@ -132,7 +132,7 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 		}
 	}
 	if ms > now.Add(job.MaxDelay).UnixMilli() {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %.60s; it must be at most %d s ahead", field, i.text, int64(job.MaxDelay.Seconds()))
+		return 0, job.Invalid(field, "is %.60s; it must be at most %d s ahead", i.text, int64(job.MaxDelay.Seconds()))
 	}
 	// 0 would mean that no instant is given.
 	return max(ms, 1), nil

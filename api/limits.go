@@ -21,7 +21,7 @@ func (q *limitsRequest) applyLimits(s *jobpb.TopicSettings) (err error) {
 	}
 	if q.MaxReserved.set {
 		if q.MaxReserved.v < 1 {
-			return job.Errorf(job.CodeInvalid, "max_reserved is %d; it must be at least 1 (pause the topic to hand out nothing)", q.MaxReserved.v)
+			return job.Invalid("max_reserved", "is %d; it must be at least 1 (pause the topic to hand out nothing)", q.MaxReserved.v)
 		}
 		s.MaxReserved = new(uint64(q.MaxReserved.v))
 	}
@@ -50,11 +50,11 @@ func (q *limitsRequest) applyLimits(s *jobpb.TopicSettings) (err error) {
 func thousandths(rate float64) (uint64, error) {
 	// The negated form also refuses NaN.
 	if !(rate >= 0.001 && rate <= job.MaxRateMilli/1000) {
-		return 0, job.Errorf(job.CodeInvalid, "rate is %g jobs a second; it must be between 0.001 and %d", rate, job.MaxRateMilli/1000)
+		return 0, job.Invalid("rate", "is %g jobs a second; it must be between 0.001 and %d", rate, job.MaxRateMilli/1000)
 	}
 	milli := math.Round(rate * 1000)
 	if milli/1000 != rate {
-		return 0, job.Errorf(job.CodeInvalid, "rate is %g jobs a second; it can have at most three decimals", rate)
+		return 0, job.Invalid("rate", "is %g jobs a second; it can have at most three decimals", rate)
 	}
 	return uint64(milli), nil
 }

@@ -31,7 +31,7 @@ func (s *server) listTopic(x *exchange) error {
 func (s *server) listJobs(x *exchange) error {
 	query := x.r.URL.Query()
 	if query.Get("id_prefix") == "" {
-		return job.Errorf(job.CodeInvalid, "id_prefix is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
+		return job.Invalid("id_prefix", "is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
 	}
 	topic := query.Get("topic")
 	if topic != "" {
@@ -83,7 +83,7 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 	if v := query.Get("state"); v != "" {
 		state, ok := statesByName[v]
 		if !ok {
-			return nil, job.Errorf(job.CodeInvalid, "state is %.40q; it takes delayed, ready, reserved, dead, finished or deleted", v)
+			return nil, job.Invalid("state", "is %.40q; it takes delayed, ready, reserved, dead, finished or deleted", v)
 		}
 		q.State = state
 	}
@@ -100,7 +100,7 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 	case "true":
 		q.Body = true
 	default:
-		return nil, job.Errorf(job.CodeInvalid, "body is %.40q; it takes true or false", v)
+		return nil, job.Invalid("body", "is %.40q; it takes true or false", v)
 	}
 	filter := queryFilter(query)
 	if q.Filter, err = filter.proto(now); err != nil {
@@ -131,7 +131,7 @@ func cursorOf(m *jobpb.JobMark) (string, error) {
 const maxCursor = 400
 
 func parseCursor(text string) (*jobpb.JobMark, error) {
-	bad := job.Errorf(job.CodeInvalid, "cursor is not one that this listing gave; begin without one")
+	bad := job.Invalid("cursor", "is not one that this listing gave; begin without one")
 	if len(text) > maxCursor {
 		return nil, bad
 	}

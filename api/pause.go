@@ -23,12 +23,12 @@ func (s *server) pauseTopic(x *exchange) error {
 	op := &jobpb.PauseTopic{Topic: topic, Create: true}
 	switch {
 	case q.For.set && q.Until.set:
-		return job.Errorf(job.CodeInvalid, "for and until are both given; give one")
+		return job.Invalid("for", "and until are both given; give one")
 	case q.Until.set:
 		op.UntilMs, err = q.Until.millis("until", time.Now())
 	case q.For.set:
 		if op.PauseMs, err = job.Millis("for", q.For.v, job.MaxDelay); err == nil && op.PauseMs == 0 {
-			err = job.Errorf(job.CodeInvalid, "for is %v s; it must be at least 0.001 s; a pause is ended by resume", q.For.v)
+			err = job.Invalid("for", "is %v s; it must be at least 0.001 s; a pause is ended by resume", q.For.v)
 		}
 	default:
 		op.Endless = true

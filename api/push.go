@@ -32,21 +32,21 @@ func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error
 	q, p, old := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.v}, to.Push
 	switch {
 	case p.Url == "":
-		return job.Errorf(job.CodeInvalid, "push.url is missing")
+		return job.Invalid("push.url", "is missing")
 	case old != nil && p.Url == shownURL(old.Url):
 		p.Url = old.Url
 	case hidesValue(p.Url):
-		return job.Errorf(job.CodeInvalid, "push.url has %s in its query, which stands for a value that is not shown; give the value", hiddenValue)
+		return job.Invalid("push.url", "has %s in its query, which stands for a value that is not shown; give the value", hiddenValue)
 	}
 	if s.CheckPush == nil {
-		return job.Errorf(job.CodeInvalid, "push is off on this node")
+		return job.Invalid("push", "is off on this node")
 	}
 	if err := s.CheckPush(p.Url); err != nil {
 		return err
 	}
 	if old != nil && !q.Secret.set {
 		if !sameServer(old.Url, p.Url) {
-			return job.Errorf(job.CodeInvalid, "push.secret is missing: push.url leads to another server than before, and the secret of that one is not kept for it")
+			return job.Invalid("push.secret", "is missing: push.url leads to another server than before, and the secret of that one is not kept for it")
 		}
 		p.Secret = old.Secret
 	}
@@ -56,7 +56,7 @@ func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error
 			return err
 		}
 		if p.TimeoutMs == 0 { // it stands for the default
-			return job.Errorf(job.CodeInvalid, "push.timeout is 0 s; it must be between %g and %g s", job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
+			return job.Invalid("push.timeout", "is 0 s; it must be between %g and %g s", job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
 		}
 	}
 	if q.Concurrency.set {

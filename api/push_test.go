@@ -17,7 +17,7 @@ func pushRig(t *testing.T) *rig {
 	return newRig(t, func(o *Options) {
 		o.CheckPush = func(target string) error {
 			if !strings.HasPrefix(target, "https://hooks.example.com/") {
-				return job.Errorf(job.CodeInvalid, "push.url is not listed")
+				return job.Invalid("push.url", "is not listed")
 			}
 			return nil
 		}

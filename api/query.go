@@ -24,13 +24,13 @@ func checkQuery(r *http.Request, known []string) error {
 	}
 	for name, v := range values {
 		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k) }) {
-			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known))
+			return job.Errorf(job.CodeInvalid, "query parameter %.100q is not known here; known: %s", name, orNone(known)).In(name)
 		}
 		if len(v) > 1 {
-			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v))
+			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v)).In(name)
 		}
 		if v[0] == "" && slices.Contains(known, name) && name != "after" && name != "cursor" {
-			return job.Errorf(job.CodeInvalid, "query parameter %q is empty; give it a value or leave it out", name)
+			return job.Errorf(job.CodeInvalid, "query parameter %q is empty; give it a value or leave it out", name).In(name)
 		}
 	}
 	return nil
@@ -52,7 +52,7 @@ func (x *exchange) stale() (bool, error) {
 	case "stale":
 		return true, nil
 	default:
-		return false, job.Errorf(job.CodeInvalid, "consistency is %.40q; it takes consistent or stale", c)
+		return false, job.Invalid("consistency", "is %.40q; it takes consistent or stale", c)
 	}
 }
 
@@ -63,7 +63,7 @@ func numberIn(query url.Values, name string, to *opt[int64]) error {
 	}
 	v, err := strconv.ParseInt(query.Get(name), 10, 64)
 	if err != nil {
-		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a whole number", name, query.Get(name))
+		return job.Invalid(name, "is %.40q; it takes a whole number", query.Get(name))
 	}
 	*to = opt[int64]{true, v}
 	return nil
@@ -76,7 +76,7 @@ func secondsIn(query url.Values, name string, to *opt[float64]) error {
 	}
 	v, err := strconv.ParseFloat(query.Get(name), 64)
 	if err != nil {
-		return job.Errorf(job.CodeInvalid, "%s is %.40q; it takes a number of seconds", name, query.Get(name))
+		return job.Invalid(name, "is %.40q; it takes a number of seconds", query.Get(name))
 	}
 	*to = opt[float64]{true, v}
 	return nil

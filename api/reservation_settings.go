@@ -22,7 +22,7 @@ func (q *reservationsRequest) applyReservations(s *jobpb.TopicSettings) error {
 	if q.LateFinish.given {
 		what, ok := lateFinishes[q.LateFinish.or("accept")]
 		if !ok {
-			return job.Errorf(job.CodeInvalid, "late_finish is %.40q; it takes accept and refuse", q.LateFinish.v)
+			return job.Invalid("late_finish", "is %.40q; it takes accept and refuse", q.LateFinish.v)
 		}
 		s.LateFinish = what
 	}

@@ -43,7 +43,7 @@ func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
 // checkTopics checks the topics to reserve from.
 func checkTopics(topics []string) ([]string, error) {
 	if n := len(topics); n == 0 || n > job.MaxReserveTopics {
-		return nil, job.Errorf(job.CodeInvalid, "topics has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
+		return nil, job.Invalid("topics", "has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
 	}
 	for i, topic := range topics {
 		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
@@ -55,7 +55,7 @@ func checkTopics(topics []string) ([]string, error) {
 
 func within(field string, v, limit int64) (uint32, error) {
 	if v < 1 || v > limit {
-		return 0, job.Errorf(job.CodeInvalid, "%s is %d; it must be between 1 and %d", field, v, limit)
+		return 0, job.Invalid(field, "is %d; it must be between 1 and %d", v, limit)
 	}
 	return uint32(v), nil
 }

@@ -52,7 +52,7 @@ var (
 func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
 	s.Spec, s.Zone = q.Spec.v, q.Zone.or(defaultZone)
 	if !q.Spec.set {
-		return job.Errorf(job.CodeInvalid, "spec is missing; it takes a cron expression, such as 30 2 * * *, or @every 90s")
+		return job.Invalid("spec", "is missing; it takes a cron expression, such as 30 2 * * *, or @every 90s")
 	}
 	if q.Start.set {
 		if s.StartMs, err = q.Start.millis("start", now); err != nil {
@@ -99,7 +99,7 @@ func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op
 // scheduleRevision reads the condition on a revision; 0 is none.
 func scheduleRevision(q opt[int64]) (uint64, error) {
 	if q.set && q.v < 1 {
-		return 0, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be at least 1", q.v)
+		return 0, job.Invalid("if_revision", "is %d; it must be at least 1", q.v)
 	}
 	return uint64(q.v), nil
 }
@@ -123,7 +123,7 @@ func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
 	if s.Missed == jobpb.Missed_MISSED_ALL {
 		s.MissedMax, err = within("missed_max", q.MissedMax.or(defaultMissedMax), job.MaxScheduleRuns)
 	} else if q.MissedMax.set {
-		err = job.Errorf(job.CodeInvalid, "missed_max goes with \"missed\":\"all\" only")
+		err = job.Invalid("missed_max", "goes with \"missed\":\"all\" only")
 	}
 	return err
 }
@@ -138,14 +138,14 @@ func wordOf(field string, v opt[string], names []string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, job.Errorf(job.CodeInvalid, "%s is %.40q; it takes one of: %s", field, v.v, orNone(names))
+	return 0, job.Invalid(field, "is %.40q; it takes one of: %s", v.v, orNone(names))
 }
 
 // fillJob sets what is added with each run.
 func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time) error {
 	j := &q.Job.v
 	if !q.Job.set {
-		return job.Errorf(job.CodeInvalid, "job is missing; it takes what POST /v1/jobs takes, but for the fields that say when, and id")
+		return job.Invalid("job", "is missing; it takes what POST /v1/jobs takes, but for the fields that say when, and id")
 	}
 	for _, f := range []struct {
 		name string
@@ -155,13 +155,12 @@ func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time)
 		{"if_revision", j.IfRevision.set}, {"if_state", j.IfState.set},
 	} {
 		if f.set {
-			return job.Errorf(job.CodeInvalid, "job.%s is not a field of a schedule's job", f.name)
+			return job.Invalid("job."+f.name, "is not a field of a schedule's job")
 		}
 	}
 	op, err := j.op(min(maxBody, job.MaxScheduleBodyBytes), now)
 	if err != nil {
-		e := asError(err)
-		return job.Errorf(e.Code, "job.%w", err)
+		return under("job.", err)
 	}
 	s.Job = op.GetAdd()
 	return nil

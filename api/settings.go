@@ -118,12 +118,12 @@ func (q *settingsRequest) applyExpiry(s *jobpb.TopicSettings) (err error) {
 	if q.Expiry.given {
 		what, ok := expiries[q.Expiry.or("drop")]
 		if !ok {
-			return job.Errorf(job.CodeInvalid, "expiry is %.40q; it takes drop and dead", q.Expiry.v)
+			return job.Invalid("expiry", "is %.40q; it takes drop and dead", q.Expiry.v)
 		}
 		s.Expiry = what
 	}
 	if s.ExpireMs == 0 && q.Expiry.set {
-		return job.Errorf(job.CodeInvalid, "expiry is given without expire")
+		return job.Invalid("expiry", "is given without expire")
 	}
 	if s.ExpireMs == 0 {
 		s.Expiry = jobpb.Expiry_EXPIRY_DROP
@@ -137,7 +137,7 @@ func count(field string, m member[int64]) (*uint64, error) {
 		return nil, nil
 	}
 	if m.v < 0 {
-		return nil, job.Errorf(job.CodeInvalid, "%s is %d; it must be between 0 and %d", field, m.v, int64(math.MaxInt64))
+		return nil, job.Invalid(field, "is %d; it must be between 0 and %d", m.v, int64(math.MaxInt64))
 	}
 	return new(uint64(m.v)), nil
 }
@@ -274,7 +274,7 @@ func (x *exchange) readSettings(q *settingsRequest) (topic string, revision *uin
 		return "", nil, err
 	}
 	if given.v < 0 {
-		return "", nil, job.Errorf(job.CodeInvalid, "if_revision is %d; it must be 0, for no settings, or more", given.v)
+		return "", nil, job.Invalid("if_revision", "is %d; it must be 0, for no settings, or more", given.v)
 	}
 	if given.set {
 		revision = new(uint64(given.v))

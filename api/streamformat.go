@@ -99,7 +99,7 @@ func (q *streamRequest) check() (o streamOptions, err error) {
 	}
 	o.credit, o.max = int64(credit), q.Max.or(math.MaxInt64)
 	if o.max < 1 {
-		return o, job.Errorf(job.CodeInvalid, "max is %d; it must be at least 1", o.max)
+		return o, job.Invalid("max", "is %d; it must be at least 1", o.max)
 	}
 	if q.TTR.set {
 		if o.ttrMS, err = job.TTRMillis("ttr", q.TTR.v); err != nil {
@@ -112,14 +112,14 @@ func (q *streamRequest) check() (o streamOptions, err error) {
 	}
 	o.heartbeat = time.Duration(beat) * time.Millisecond
 	if o.heartbeat < minHeartbeat {
-		return o, job.Errorf(job.CodeInvalid, "heartbeat is %v s; it must be at least %v s", q.Heartbeat.v, minHeartbeat.Seconds())
+		return o, job.Invalid("heartbeat", "is %v s; it must be at least %v s", q.Heartbeat.v, minHeartbeat.Seconds())
 	}
 	switch q.OnClose.or("keep") {
 	case "keep":
 	case "release":
 		o.release = true
 	default:
-		return o, job.Errorf(job.CodeInvalid, "on_close is %.40q; it takes keep or release", q.OnClose.v)
+		return o, job.Invalid("on_close", "is %.40q; it takes keep or release", q.OnClose.v)
 	}
 	return o, nil
 }

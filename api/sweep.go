@@ -23,7 +23,9 @@ type sweepRequest struct {
 // check gives how many jobs at most, and which; a nil filter means any.
 func (q *sweepRequest) check() (most uint64, filter *jobpb.Filter, err error) {
 	if most, err = q.most(); err == nil && q.Filter.set {
-		filter, err = q.Filter.v.proto(time.Now())
+		if filter, err = q.Filter.v.proto(time.Now()); err != nil {
+			err = under("filter.", err)
+		}
 	}
 	return most, filter, err
 }
@@ -32,11 +34,11 @@ func (q *sweepRequest) check() (most uint64, filter *jobpb.Filter, err error) {
 func (q *sweepRequest) most() (uint64, error) {
 	switch {
 	case q.Max.set && q.All.v:
-		return 0, job.Errorf(job.CodeInvalid, "max and all are both given; give one")
+		return 0, job.Invalid("max", "and all are both given; give one")
 	case q.All.v:
 		return math.MaxUint64, nil
 	case !q.Max.set:
-		return 0, job.Errorf(job.CodeInvalid, "max is missing; it takes 1 to %d; or give all", job.MaxKick)
+		return 0, job.Invalid("max", "is missing; it takes 1 to %d; or give all", job.MaxKick)
 	}
 	n, err := within("max", q.Max.v, job.MaxKick)
 	return uint64(n), err
@@ -146,7 +148,7 @@ func (s *server) purge(x *exchange) error {
 	}
 	state := statesByName[q.State.v]
 	if state == jobpb.State_STATE_NONE || state == jobpb.State_STATE_RESERVED || state > jobpb.State_STATE_DEAD {
-		return job.Errorf(job.CodeInvalid, "state is %.40q; it takes dead, delayed or ready", q.State.v)
+		return job.Invalid("state", "is %.40q; it takes dead, delayed or ready", q.State.v)
 	}
 	most, filter, err := q.check()
 	if err != nil {
@@ -181,16 +183,16 @@ func (s *server) moveTopic(x *exchange) error {
 		return err
 	}
 	if q.To.v == topic {
-		return job.Errorf(job.CodeInvalid, "to is %.40q, the topic itself", topic)
+		return job.Invalid("to", "is %.40q, the topic itself", topic)
 	}
 	if q.States.set && len(q.States.v) == 0 {
-		return job.Errorf(job.CodeInvalid, "states is empty; it takes a list of delayed, ready, reserved and dead")
+		return job.Invalid("states", "is empty; it takes a list of delayed, ready, reserved and dead")
 	}
 	var states []jobpb.State
 	for _, name := range q.States.v {
 		state, ok := statesByName[name]
 		if !ok || state > jobpb.State_STATE_DEAD {
-			return job.Errorf(job.CodeInvalid, "states has %.40q; it takes delayed, ready, reserved and dead", name)
+			return job.Invalid("states", "has %.40q; it takes delayed, ready, reserved and dead", name)
 		}
 		states = append(states, state)
 	}

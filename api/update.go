@@ -75,7 +75,7 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
 	switch {
 	case q.DueAt.set && q.Delay.set:
-		return job.Errorf(job.CodeInvalid, "delay and due_at are both given; give one")
+		return job.Invalid("delay", "and due_at are both given; give one")
 	case q.DueAt.set:
 		due, err := q.DueAt.millis("due_at", now)
 		update.DueMs = &due
@@ -142,17 +142,17 @@ func (c *condition) proto() (*jobpb.Condition, error) {
 			return nil, err
 		}
 		if revision == 0 {
-			return nil, job.Errorf(job.CodeInvalid, "if_revision is 0; revisions start with 1")
+			return nil, job.Invalid("if_revision", "is 0; revisions start with 1")
 		}
 		made.Revision = revision
 	}
 	if c.IfState.set && len(c.IfState.v) == 0 {
-		return nil, job.Errorf(job.CodeInvalid, "if_state is empty; it takes a list of delayed, ready, reserved, dead, finished and deleted")
+		return nil, job.Invalid("if_state", "is empty; it takes a list of delayed, ready, reserved, dead, finished and deleted")
 	}
 	for _, name := range c.IfState.v {
 		state, ok := statesByName[name]
 		if !ok {
-			return nil, job.Errorf(job.CodeInvalid, "if_state has %.40q; it takes delayed, ready, reserved, dead, finished and deleted", name)
+			return nil, job.Invalid("if_state", "has %.40q; it takes delayed, ready, reserved, dead, finished and deleted", name)
 		}
 		if !slices.Contains(made.States, state) {
 			made.States = append(made.States, state)
@@ -195,17 +195,17 @@ var ifExists = map[string]jobpb.IfExists{
 func (q *addRequest) ifExists(add *jobpb.Add) error {
 	what, ok := ifExists[q.IfExists.or("conflict")]
 	if !ok {
-		return job.Errorf(job.CodeInvalid, "if_exists is %.40q; it takes conflict, keep, replace and postpone", q.IfExists.v)
+		return job.Invalid("if_exists", "is %.40q; it takes conflict, keep, replace and postpone", q.IfExists.v)
 	}
 	if q.IfExists.set && add.Id == "" {
-		return job.Errorf(job.CodeInvalid, "if_exists is given without an id")
+		return job.Invalid("if_exists", "is given without an id")
 	}
 	c, err := q.condition.proto()
 	if err != nil {
 		return err
 	}
 	if c != nil && what != jobpb.IfExists_IF_EXISTS_REPLACE && what != jobpb.IfExists_IF_EXISTS_POSTPONE {
-		return job.Errorf(job.CodeInvalid, "if_revision and if_state need if_exists to be replace or postpone")
+		return job.Invalid("if_revision", "and if_state need if_exists to be replace or postpone")
 	}
 	add.IfExists, add.Condition = what, c
 	return nil

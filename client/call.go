@@ -166,6 +166,7 @@ func answerError(answer *http.Response, data []byte) *Error {
 	var a struct {
 		Code    string `json:"code"`
 		Error   string `json:"error"`
+		Field   string `json:"field"`
 		Outcome string `json:"outcome"`
 	}
 	e := &Error{Status: answer.StatusCode}
@@ -175,7 +176,7 @@ func answerError(answer *http.Response, data []byte) *Error {
 		e.Message = fmt.Sprintf("the answer is not Tarry's: %s", answer.Status)
 		return e
 	}
-	e.Code, e.Message, e.Unknown = a.Code, a.Error, a.Outcome == "unknown" || a.Code == "internal"
+	e.Code, e.Message, e.Field, e.Unknown = a.Code, a.Error, a.Field, a.Outcome == "unknown" || a.Code == "internal"
 	if s, err := strconv.ParseInt(answer.Header.Get("Retry-After"), 10, 32); err == nil && s > 0 {
 		e.RetryAfter = time.Duration(s) * time.Second
 	}

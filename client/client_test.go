@@ -213,6 +213,9 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 	require.Len(t, results, 3)
 	require.NoError(t, results[0].Err)
 	require.Equal(t, "invalid_argument", client.CodeOf(results[1].Err))
+	var failed *client.Error
+	require.ErrorAs(t, results[1].Err, &failed)
+	require.Regexp(t, `^jobs\[1\]\.`, failed.Field)
 	require.Equal(t, []any{"three", "delayed"}, []any{results[2].ID, results[2].State})
 
 	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})

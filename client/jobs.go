@@ -126,6 +126,7 @@ type results[T any] struct {
 type result[T any] struct {
 	Success bool   `json:"success"`
 	Code    string `json:"code"`
+	Field   string `json:"field"`
 	Error   string `json:"error"`
 	Outcome string `json:"outcome"`
 	Answer  T      `json:",embed"`
@@ -135,7 +136,7 @@ func (r *result[T]) err() error {
 	if r.Success {
 		return nil
 	}
-	return &Error{Status: http.StatusOK, Code: r.Code, Message: r.Error, Unknown: r.Outcome == "unknown"}
+	return &Error{Status: http.StatusOK, Code: r.Code, Message: r.Error, Field: r.Field, Unknown: r.Outcome == "unknown"}
 }
 
 func (r *results[T]) check(n int) error {

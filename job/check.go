@@ -16,7 +16,7 @@ func CheckTopic(field, topic string) error { return checkName(field, topic) }
 // CheckID checks a producer's id: like a topic, and outside the server's names.
 func CheckID(field, id string) error {
 	if IsServerID(id) {
-		return Errorf(CodeInvalid, "%s %.40q starts with %q, which is kept for ids made by the server", field, id, serverPrefix)
+		return Invalid(field, "%.40q starts with %q, which is kept for ids made by the server", id, serverPrefix)
 	}
 	return checkName(field, id)
 }
@@ -27,18 +27,18 @@ func CheckRefID(field, id string) error { return checkName(field, id) }
 func checkName(field, s string) error {
 	switch {
 	case s == "":
-		return Errorf(CodeInvalid, "%s is missing or empty; it takes 1 to %d bytes", field, MaxNameBytes)
+		return Invalid(field, "is missing or empty; it takes 1 to %d bytes", MaxNameBytes)
 	case len(s) > MaxNameBytes:
-		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(s), MaxNameBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(s), MaxNameBytes)
 	case !utf8.ValidString(s):
-		return Errorf(CodeInvalid, "%s is not valid UTF-8", field)
+		return Invalid(field, "is not valid UTF-8")
 	}
 	for _, r := range s {
 		if r < 0x20 || (r >= 0x7f && r < 0xa0) {
-			return Errorf(CodeInvalid, "%s has the control character U+%04X; control characters are not allowed", field, r)
+			return Invalid(field, "has the control character U+%04X; control characters are not allowed", r)
 		}
 		if r > 0x7f && isInvisible(r) {
-			return Errorf(CodeInvalid, "%s has the character U+%04X, which is invisible or sets the direction of the text; such characters are not allowed", field, r)
+			return Invalid(field, "has the character U+%04X, which is invisible or sets the direction of the text; such characters are not allowed", r)
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func checkName(field, s string) error {
 func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	// The negated form also refuses NaN.
 	if !(seconds >= 0 && seconds <= max.Seconds()) {
-		return 0, Errorf(CodeInvalid, "%s is %.40s s; it must be between 0 and %s s", field, strconv.FormatFloat(seconds, 'f', -1, 64), plainSeconds(max))
+		return 0, Invalid(field, "is %.40s s; it must be between 0 and %s s", strconv.FormatFloat(seconds, 'f', -1, 64), plainSeconds(max))
 	}
 	if seconds > 0 && seconds < 0.001 {
 		return 1, nil
@@ -62,7 +62,7 @@ func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 func TTRMillis(field string, seconds float64) (int64, error) {
 	ms, err := Millis(field, seconds, MaxTTR)
 	if err == nil && ms == 0 {
-		err = Errorf(CodeInvalid, "%s is %v s; it must be at least 0.001 s", field, seconds)
+		err = Invalid(field, "is %v s; it must be at least 0.001 s", seconds)
 	}
 	return ms, err
 }
@@ -75,10 +75,10 @@ func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-
 // CheckReason checks the reason of a release or bury.
 func CheckReason(field, reason string) error {
 	if len(reason) > MaxReasonBytes {
-		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(reason), MaxReasonBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(reason), MaxReasonBytes)
 	}
 	if !utf8.ValidString(reason) {
-		return Errorf(CodeInvalid, "%s is not valid UTF-8", field)
+		return Invalid(field, "is not valid UTF-8")
 	}
 	return nil
 }
@@ -88,13 +88,13 @@ func CheckReason(field, reason string) error {
 func CheckReserve(op *jobpb.Reserve) error {
 	switch {
 	case len(op.Topics) == 0 || len(op.Topics) > MaxReserveTopics:
-		return Errorf(CodeInvalid, "topics has %d names; it takes 1 to %d", len(op.Topics), MaxReserveTopics)
+		return Invalid("topics", "has %d names; it takes 1 to %d", len(op.Topics), MaxReserveTopics)
 	case op.Max < 1 || op.Max > MaxReserve:
-		return Errorf(CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, MaxReserve)
+		return Invalid("max", "is %d; it must be between 1 and %d", op.Max, MaxReserve)
 	case op.TtrMs < 0 || op.TtrMs > MaxTTR.Milliseconds():
-		return Errorf(CodeInvalid, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, MaxTTR.Milliseconds())
+		return Invalid("ttr_ms", "is %d; it must be between 0 (the job's own) and %d", op.TtrMs, MaxTTR.Milliseconds())
 	case op.MaxBytes < 0:
-		return Errorf(CodeInvalid, "max_bytes is %d; it must not be negative", op.MaxBytes)
+		return Invalid("max_bytes", "is %d; it must not be negative", op.MaxBytes)
 	}
 	return CheckConsumer("consumer", op.Consumer)
 }
@@ -102,7 +102,7 @@ func CheckReserve(op *jobpb.Reserve) error {
 // CheckConsumer checks the name that a consumer gives of itself; it may be empty.
 func CheckConsumer(field, name string) error {
 	if len(name) > MaxConsumerBytes {
-		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(name), MaxConsumerBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(name), MaxConsumerBytes)
 	}
 	if name == "" {
 		return nil

@@ -49,6 +49,10 @@ const (
 type Error struct {
 	Code    Code
 	Message string // a sentence that names the field and the limit
+	// Field is what in the request is at fault, as its client knows it: a member such
+	// as jobs[3].delay, or a query parameter. It is empty when nothing in it is, or
+	// the request as a whole.
+	Field string
 	// RetryAfter, when over 0, is how long a client should wait before it
 	// tries again.
 	RetryAfter time.Duration
@@ -63,6 +67,25 @@ func (e *Error) Unwrap() error { return e.cause }
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
+}
+
+// Invalid is the failure of a request with a field that is malformed or out of range.
+// The field is in front of the message.
+func Invalid(field, format string, args ...any) *Error {
+	return FieldErrorf(CodeInvalid, field, format, args...)
+}
+
+// FieldErrorf is Errorf with a field at fault, which is in front of the message.
+func FieldErrorf(code Code, field, format string, args ...any) *Error {
+	e := Errorf(code, format, args...)
+	e.Message, e.Field = field+" "+e.Message, field
+	return e
+}
+
+// In sets the field that is at fault, for a message that begins otherwise.
+func (e *Error) In(field string) *Error {
+	e.Field = field
+	return e
 }
 
 // NotApplied is the failure of a request of which nothing was done.

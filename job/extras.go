@@ -23,24 +23,24 @@ func CheckBackoff(b *jobpb.Backoff) error {
 	}
 	inRange := func(field string, ms int64) error {
 		if ms < 0 || ms > maxMS {
-			return Errorf(CodeInvalid, "%s is %g s; it must be between 0 and %d s", field, float64(ms)/1000, maxMS/1000)
+			return Invalid(field, "is %g s; it must be between 0 and %d s", float64(ms)/1000, maxMS/1000)
 		}
 		return nil
 	}
 	listed := len(b.DelaysMs) > 0
 	switch {
 	case len(b.DelaysMs) > MaxBackoffDelays:
-		return Errorf(CodeInvalid, "backoff has %d delays; the limit is %d", len(b.DelaysMs), MaxBackoffDelays)
+		return Invalid("backoff", "has %d delays; the limit is %d", len(b.DelaysMs), MaxBackoffDelays)
 	case b.JitterPercent > 100:
-		return Errorf(CodeInvalid, "backoff.jitter is %d%%; it must be between 0 and 1", b.JitterPercent)
+		return Invalid("backoff.jitter", "is %d%%; it must be between 0 and 1", b.JitterPercent)
 	case listed && (b.BaseMs != 0 || b.FactorPermille != 0 || b.MaxMs != 0):
-		return Errorf(CodeInvalid, "backoff has both delays and base; give one")
+		return Invalid("backoff", "has both delays and base; give one")
 	case !listed && b.BaseMs == 0:
-		return Errorf(CodeInvalid, "backoff has neither delays nor base; give one")
+		return Invalid("backoff", "has neither delays nor base; give one")
 	case !listed && (b.FactorPermille < 1000 || b.FactorPermille > MaxBackoffFactor):
-		return Errorf(CodeInvalid, "backoff.factor is %g; it must be between 1 and %d", float64(b.FactorPermille)/1000, MaxBackoffFactor/1000)
+		return Invalid("backoff.factor", "is %g; it must be between 1 and %d", float64(b.FactorPermille)/1000, MaxBackoffFactor/1000)
 	case !listed && b.MaxMs < b.BaseMs:
-		return Errorf(CodeInvalid, "backoff.max is %g s, less than its base of %g s", float64(b.MaxMs)/1000, float64(b.BaseMs)/1000)
+		return Invalid("backoff.max", "is %g s, less than its base of %g s", float64(b.MaxMs)/1000, float64(b.BaseMs)/1000)
 	}
 	for _, ms := range b.DelaysMs {
 		if err := inRange("backoff.delays", ms); err != nil {
@@ -55,21 +55,21 @@ func CheckBackoff(b *jobpb.Backoff) error {
 
 func checkHeaders(list []*jobpb.Header) error {
 	if len(list) > MaxHeaders {
-		return Errorf(CodeInvalid, "headers has %d names; the limit is %d", len(list), MaxHeaders)
+		return Invalid("headers", "has %d names; the limit is %d", len(list), MaxHeaders)
 	}
 	size := 0
 	for i, h := range list {
 		if err := checkName("a name in headers", h.Name); err != nil {
-			return err
+			return Errorf(CodeInvalid, "%w", err).In("headers")
 		}
 		if i > 0 && list[i-1].Name >= h.Name {
-			return Errorf(CodeInvalid, "headers has %.40q twice or out of order", h.Name)
+			return Invalid("headers", "has %.40q twice or out of order", h.Name)
 		}
 		if !utf8.ValidString(h.Value) {
-			return Errorf(CodeInvalid, "headers has a value for %.40q that is not valid UTF-8", h.Name)
+			return Invalid("headers", "has a value for %.40q that is not valid UTF-8", h.Name)
 		}
 		if size += len(h.Name) + len(h.Value); size > MaxHeaderBytes {
-			return Errorf(CodeInvalid, "headers has more than %d bytes, which is the limit", MaxHeaderBytes)
+			return Invalid("headers", "has more than %d bytes, which is the limit", MaxHeaderBytes)
 		}
 	}
 	return nil

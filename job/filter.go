@@ -19,9 +19,9 @@ func CheckFilter(f *jobpb.Filter) error {
 	}
 	switch {
 	case len(f.Reason) > MaxReasonBytes:
-		return Errorf(CodeInvalid, "reason has %d bytes; the limit is %d", len(f.Reason), MaxReasonBytes)
+		return Invalid("reason", "has %d bytes; the limit is %d", len(f.Reason), MaxReasonBytes)
 	case !utf8.ValidString(f.Reason):
-		return Errorf(CodeInvalid, "reason is not valid UTF-8")
+		return Invalid("reason", "is not valid UTF-8")
 	}
 	for _, r := range [...]struct {
 		field    string
@@ -29,9 +29,9 @@ func CheckFilter(f *jobpb.Filter) error {
 	}{{"due", f.DueFromMs, f.DueToMs}, {"died", f.DiedFromMs, f.DiedToMs}} {
 		switch {
 		case r.from < 0 || r.to < 0:
-			return Errorf(CodeInvalid, "%s_from or %s_to is before 1970", r.field, r.field)
+			return Invalid(r.field+"_from", "or %s_to is before 1970", r.field)
 		case r.to != 0 && r.to <= r.from:
-			return Errorf(CodeInvalid, "%s_to is not after %s_from; the range has nothing in it", r.field, r.field)
+			return Invalid(r.field+"_to", "is not after %s_from; the range has nothing in it", r.field)
 		}
 	}
 	return checkHeaders(f.Headers)
@@ -47,9 +47,9 @@ func CheckJobQuery(q *jobpb.JobQuery) error {
 	}
 	switch {
 	case q.Max < 1 || q.Max > MaxList:
-		return Errorf(CodeInvalid, "max is %d; it must be between 1 and %d", q.Max, MaxList)
+		return Invalid("max", "is %d; it must be between 1 and %d", q.Max, MaxList)
 	case q.State < jobpb.State_STATE_NONE || q.State > jobpb.State_STATE_DELETED:
-		return Errorf(CodeInvalid, "state is %d; this release knows only 0 to 6", q.State)
+		return Invalid("state", "is %d; this release knows only 0 to 6", q.State)
 	}
 	if err := CheckFilter(q.Filter); err != nil {
 		return err
@@ -61,7 +61,7 @@ func CheckJobQuery(q *jobpb.JobQuery) error {
 	list := q.After.State > jobpb.State_STATE_NONE && q.After.State <= jobpb.State_STATE_FINISHED &&
 		(q.State == jobpb.State_STATE_NONE || min(q.State, jobpb.State_STATE_FINISHED) == q.After.State) && q.After.Place != nil && q.After.Place.Instant >= 0
 	if byID && q.After.Id == "" || !byID && !list {
-		return Errorf(CodeInvalid, "cursor is not of this listing; begin without one")
+		return Invalid("cursor", "is not of this listing; begin without one")
 	}
 	return nil
 }

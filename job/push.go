@@ -27,13 +27,13 @@ func checkPush(p *jobpb.PushTarget) error {
 	switch {
 	case p == nil:
 	case p.Url == "" || len(p.Url) > MaxPushURLBytes || !utf8.ValidString(p.Url):
-		return Errorf(CodeInvalid, "push.url has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), MaxPushURLBytes)
+		return Invalid("push.url", "has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), MaxPushURLBytes)
 	case len(p.Secret) < MinPushSecretBytes || len(p.Secret) > MaxPushSecretBytes || !utf8.ValidString(p.Secret):
-		return Errorf(CodeInvalid, "push.secret has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), MinPushSecretBytes, MaxPushSecretBytes)
+		return Invalid("push.secret", "has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), MinPushSecretBytes, MaxPushSecretBytes)
 	case p.TimeoutMs != 0 && (p.TimeoutMs < int64(MinPushTimeout/1e6) || p.TimeoutMs > int64(MaxPushTimeout/1e6)):
-		return Errorf(CodeInvalid, "push.timeout is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, MinPushTimeout.Seconds(), MaxPushTimeout.Seconds())
+		return Invalid("push.timeout", "is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, MinPushTimeout.Seconds(), MaxPushTimeout.Seconds())
 	case p.Concurrency > MaxPushConcurrency:
-		return Errorf(CodeInvalid, "push.concurrency is %d; it must be between 1 and %d", p.Concurrency, MaxPushConcurrency)
+		return Invalid("push.concurrency", "is %d; it must be between 1 and %d", p.Concurrency, MaxPushConcurrency)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 func CheckScheduleName(field, name string) error {
 	switch {
 	case len(name) > MaxScheduleNameBytes:
-		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(name), MaxScheduleNameBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(name), MaxScheduleNameBytes)
 	case strings.ContainsAny(name, "\"\\{}"):
-		return Errorf(CodeInvalid, "%s is %.40q; quotes, backslashes and braces are not allowed", field, name)
+		return Invalid(field, "is %.40q; quotes, backslashes and braces are not allowed", name)
 	case name == "preview":
-		return Errorf(CodeInvalid, "%s is %q, which is kept for the call of that name", field, name)
+		return Invalid(field, "is %q, which is kept for the call of that name", name)
 	}
 	return CheckID(field, name)
 }
@@ -28,23 +28,23 @@ func CheckSchedule(s *jobpb.Schedule) error {
 	j := s.Job
 	switch {
 	case j == nil:
-		return Errorf(CodeInvalid, "the schedule has no job")
+		return Invalid("job", "is missing")
 	case j.Id != "" || j.DelayMs != 0 || j.DueMs != 0 || j.IfExists != 0 || j.Condition != nil:
-		return Errorf(CodeInvalid, "the job of a schedule has no id, delay, due instant or condition of its own")
+		return Invalid("job", "of a schedule has no id, delay, due instant or condition of its own")
 	case len(j.Body) > MaxScheduleBodyBytes:
-		return Errorf(CodeTooLarge, "body has %d bytes; the limit of a schedule is %d", len(j.Body), MaxScheduleBodyBytes)
+		return FieldErrorf(CodeTooLarge, "body", "has %d bytes; the limit of a schedule is %d", len(j.Body), MaxScheduleBodyBytes)
 	case s.JitterMs < 0 || s.JitterMs > MaxJitter.Milliseconds():
-		return Errorf(CodeInvalid, "jitter is %g s; it must be between 0 and %d s", float64(s.JitterMs)/1000, int64(MaxJitter.Seconds()))
+		return Invalid("jitter", "is %g s; it must be between 0 and %d s", float64(s.JitterMs)/1000, int64(MaxJitter.Seconds()))
 	case s.Overlap < 0 || s.Overlap > jobpb.Overlap_OVERLAP_SKIP:
-		return Errorf(CodeInvalid, "overlap is %d; this release knows only 0 and 1", s.Overlap)
+		return Invalid("overlap", "is %d; this release knows only 0 and 1", s.Overlap)
 	case s.Missed < 0 || s.Missed > jobpb.Missed_MISSED_ALL:
-		return Errorf(CodeInvalid, "missed is %d; this release knows only 0 to 2", s.Missed)
+		return Invalid("missed", "is %d; this release knows only 0 to 2", s.Missed)
 	case s.Missed != jobpb.Missed_MISSED_ALL && s.MissedMax != 0:
-		return Errorf(CodeInvalid, "missed_max is %d; it goes with missed \"all\" only", s.MissedMax)
+		return Invalid("missed_max", "is %d; it goes with missed \"all\" only", s.MissedMax)
 	case s.Missed == jobpb.Missed_MISSED_ALL && (s.MissedMax < 1 || s.MissedMax > MaxScheduleRuns):
-		return Errorf(CodeInvalid, "missed_max is %d; it must be between 1 and %d", s.MissedMax, MaxScheduleRuns)
+		return Invalid("missed_max", "is %d; it must be between 1 and %d", s.MissedMax, MaxScheduleRuns)
 	case s.MissedAfterMs < 1 || s.MissedAfterMs > MaxMissedAfter.Milliseconds():
-		return Errorf(CodeInvalid, "missed_after is %g s; it must be between 0.001 and %d s", float64(s.MissedAfterMs)/1000, int64(MaxMissedAfter.Seconds()))
+		return Invalid("missed_after", "is %g s; it must be between 0.001 and %d s", float64(s.MissedAfterMs)/1000, int64(MaxMissedAfter.Seconds()))
 	}
 	return CheckTimes(s)
 }
@@ -54,13 +54,13 @@ func CheckSchedule(s *jobpb.Schedule) error {
 func CheckTimes(s *jobpb.Schedule) error {
 	switch {
 	case s.Spec == "" || len(s.Spec) > MaxSpecBytes:
-		return Errorf(CodeInvalid, "spec has %d bytes; it takes 1 to %d", len(s.Spec), MaxSpecBytes)
+		return Invalid("spec", "has %d bytes; it takes 1 to %d", len(s.Spec), MaxSpecBytes)
 	case s.Zone == "" || len(s.Zone) > MaxSpecBytes:
-		return Errorf(CodeInvalid, "zone has %d bytes; it takes 1 to %d", len(s.Zone), MaxSpecBytes)
+		return Invalid("zone", "has %d bytes; it takes 1 to %d", len(s.Zone), MaxSpecBytes)
 	case s.StartMs < 0 || s.EndMs < 0:
-		return Errorf(CodeInvalid, "start and end must not lie before 1970")
+		return Invalid("start", "and end must not lie before 1970")
 	case s.EndMs != 0 && s.EndMs < s.StartMs:
-		return Errorf(CodeInvalid, "end lies before start")
+		return Invalid("end", "lies before start")
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func KeyedRunID(schedule, key string) string { return schedule + "@now-" + key }
 // CheckRunKey checks the key of a run out of turn. It becomes a part of an id.
 func CheckRunKey(field, key string) error {
 	if len(key) > MaxRunKeyBytes {
-		return Errorf(CodeInvalid, "%s has %d bytes; the limit is %d", field, len(key), MaxRunKeyBytes)
+		return Invalid(field, "has %d bytes; the limit is %d", len(key), MaxRunKeyBytes)
 	}
 	return CheckID(field, key)
 }

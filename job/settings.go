@@ -10,22 +10,22 @@ func CheckSettings(s *jobpb.TopicSettings) error {
 	}
 	const maxTTRMS = int64(MaxTTR / 1e6)
 	if s.TtrMs != nil && (*s.TtrMs < 1 || *s.TtrMs > maxTTRMS) {
-		return Errorf(CodeInvalid, "ttr is %g s; it must be between 0.001 and %d s", float64(*s.TtrMs)/1000, maxTTRMS/1000)
+		return Invalid("ttr", "is %g s; it must be between 0.001 and %d s", float64(*s.TtrMs)/1000, maxTTRMS/1000)
 	}
 	if s.ExpireMs < 0 || s.ExpireMs > MaxDelay.Milliseconds() {
-		return Errorf(CodeInvalid, "expire is %g s; it must be between 0 and %s s", float64(s.ExpireMs)/1000, plainSeconds(MaxDelay))
+		return Invalid("expire", "is %g s; it must be between 0 and %s s", float64(s.ExpireMs)/1000, plainSeconds(MaxDelay))
 	}
 	if s.Expiry < 0 || s.Expiry > jobpb.Expiry_EXPIRY_DEAD {
-		return Errorf(CodeInvalid, "expiry is %d; this release knows only 0 and 1", s.Expiry)
+		return Invalid("expiry", "is %d; this release knows only 0 and 1", s.Expiry)
 	}
 	if s.LateFinish < 0 || s.LateFinish > jobpb.LateFinish_LATE_FINISH_REFUSE {
-		return Errorf(CodeInvalid, "late_finish is %d; this release knows only 0 and 1", s.LateFinish)
+		return Invalid("late_finish", "is %d; this release knows only 0 and 1", s.LateFinish)
 	}
 	if s.SpreadMs < 0 || s.SpreadMs > MaxSpread.Milliseconds() {
-		return Errorf(CodeInvalid, "spread is %g s; it must be between 0 and %s s", float64(s.SpreadMs)/1000, plainSeconds(MaxSpread))
+		return Invalid("spread", "is %g s; it must be between 0 and %s s", float64(s.SpreadMs)/1000, plainSeconds(MaxSpread))
 	}
 	if s.RetainMs < 0 || s.RetainMs > MaxRetention.Milliseconds() {
-		return Errorf(CodeInvalid, "retain is %g s; it must be between 0 and %d s", float64(s.RetainMs)/1000, int64(MaxRetention.Seconds()))
+		return Invalid("retain", "is %g s; it must be between 0 and %d s", float64(s.RetainMs)/1000, int64(MaxRetention.Seconds()))
 	}
 	if err := checkLimits(s); err != nil {
 		return err
@@ -40,13 +40,13 @@ func CheckSettings(s *jobpb.TopicSettings) error {
 func checkLimits(s *jobpb.TopicSettings) error {
 	switch {
 	case s.MaxReserved != nil && *s.MaxReserved < 1:
-		return Errorf(CodeInvalid, "max_reserved is 0; it must be at least 1 (pause the topic to hand out nothing)")
+		return Invalid("max_reserved", "is 0; it must be at least 1 (pause the topic to hand out nothing)")
 	case s.RateMilli > MaxRateMilli:
-		return Errorf(CodeInvalid, "rate is %g jobs a second; it must be between 0.001 and %d", float64(s.RateMilli)/1000, MaxRateMilli/1000)
+		return Invalid("rate", "is %g jobs a second; it must be between 0.001 and %d", float64(s.RateMilli)/1000, MaxRateMilli/1000)
 	case s.Burst > MaxBurst:
-		return Errorf(CodeInvalid, "burst is %d; it must be between 1 and %d jobs", s.Burst, MaxBurst)
+		return Invalid("burst", "is %d; it must be between 1 and %d jobs", s.Burst, MaxBurst)
 	case s.Burst > 0 && s.RateMilli == 0:
-		return Errorf(CodeInvalid, "burst is %d, but there is no rate for it; give both", s.Burst)
+		return Invalid("burst", "is %d, but there is no rate for it; give both", s.Burst)
 	}
 	return nil
 }

@@ -135,11 +135,11 @@ func (a Allow) Empty() bool { return len(a.names) == 0 && len(a.blocks) == 0 }
 // resolved. Its errors are the client's.
 func (a Allow) Check(target string) error {
 	if a.Empty() {
-		return job.Errorf(job.CodeInvalid, "push is off: the nodes were started without --push-allow, which lists what may be reached")
+		return job.Invalid("push", "is off: the nodes were started without --push-allow, which lists what may be reached")
 	}
 	u, err := parseTarget(target)
 	if err != nil {
-		return job.Errorf(job.CodeInvalid, "push.url %w", err)
+		return job.Invalid("push.url", "%w", err)
 	}
 	host, port := hostOf(u)
 	ip, err := netip.ParseAddr(host)
@@ -149,7 +149,7 @@ func (a Allow) Check(target string) error {
 	case err != nil && slices.ContainsFunc(a.blocks, func(b allowedBlock) bool { return slices.Contains(b.ports, port) }):
 		return nil // its address may be in the block
 	}
-	return job.Errorf(job.CodeInvalid, "push.url leads to %s, which --push-allow does not list", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	return job.Invalid("push.url", "leads to %s, which --push-allow does not list", net.JoinHostPort(host, strconv.Itoa(int(port))))
 }
 
 // parseTarget parses the URL of a target.

@@ -42,10 +42,10 @@ func New(s *jobpb.Schedule, anchorMS int64) (*Timetable, error) {
 	}
 	d, err := time.ParseDuration(strings.TrimSpace(interval))
 	if err != nil {
-		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; behind @every it takes a length of time such as 90s or 1h30m", s.Spec)
+		return nil, job.Invalid("spec", "is %.60q; behind @every it takes a length of time such as 90s or 1h30m", s.Spec)
 	}
 	if d < minEvery || d > job.MaxDelay || d%time.Millisecond != 0 {
-		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; the interval must be between %s and %d s, in whole milliseconds", s.Spec, minEvery, int64(job.MaxDelay.Seconds()))
+		return nil, job.Invalid("spec", "is %.60q; the interval must be between %s and %d s, in whole milliseconds", s.Spec, minEvery, int64(job.MaxDelay.Seconds()))
 	}
 	t.every = d.Milliseconds()
 	t.firstMS = anchorMS + t.every
@@ -105,7 +105,7 @@ func Check(s *jobpb.Schedule, nowMS int64) error {
 		return nil
 	}
 	if s.EndMs != 0 {
-		return job.Errorf(job.CodeInvalid, "end is %s; spec %.60q has no run before it", time.UnixMilli(s.EndMs).UTC().Format(time.RFC3339), s.Spec)
+		return job.Invalid("end", "is %s; spec %.60q has no run before it", time.UnixMilli(s.EndMs).UTC().Format(time.RFC3339), s.Spec)
 	}
-	return job.Errorf(job.CodeInvalid, "spec is %.60q; it never comes due", s.Spec)
+	return job.Invalid("spec", "is %.60q; it never comes due", s.Spec)
 }

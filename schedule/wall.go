@@ -39,15 +39,15 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	fields := strings.Fields(spec)
 	named := len(fields) == 1 && strings.HasPrefix(spec, "@")
 	if !named && len(fields) != 5 && len(fields) != 6 {
-		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q with %d fields; it takes a cron expression of 5, or 6 with seconds in front, a name such as @daily, or @every 90s", spec, len(fields))
+		return nil, job.Invalid("spec", "is %.60q with %d fields; it takes a cron expression of 5, or 6 with seconds in front, a name such as @daily, or @every 90s", spec, len(fields))
 	}
 	if strings.Contains(spec, "=") { // the parser's own way to name a zone
-		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; the time zone goes into the field zone", spec)
+		return nil, job.Invalid("spec", "is %.60q; the time zone goes into the field zone", spec)
 	}
 	expr, err := parser.Parse(spec)
 	switch {
 	case err != nil && named:
-		return nil, job.Errorf(job.CodeInvalid, "spec is %.60q; the names are @yearly, @monthly, @weekly, @daily and @hourly", spec)
+		return nil, job.Invalid("spec", "is %.60q; the names are @yearly, @monthly, @weekly, @daily and @hourly", spec)
 	case err != nil:
 		return nil, explain(spec, fields, err)
 	}
@@ -67,11 +67,11 @@ func explain(spec string, fields []string, err error) error {
 		alone := strings.Fields("0 * * * * *")
 		alone[first+i] = field
 		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
-			return job.Errorf(job.CodeInvalid, "spec has %.40q for the %s, at byte %d: %s", field, fieldNames[first+i], position+1, brief(err))
+			return job.Invalid("spec", "has %.40q for the %s, at byte %d: %s", field, fieldNames[first+i], position+1, brief(err))
 		}
 		position += len(field)
 	}
-	return job.Errorf(job.CodeInvalid, "spec is %.60q: %s", spec, brief(err))
+	return job.Invalid("spec", "is %.60q: %s", spec, brief(err))
 }
 
 // brief keeps a foreign message, which may repeat what was sent, short.

@@ -19,7 +19,7 @@ func zone(name string) (*time.Location, error) {
 	}
 	l, err := time.LoadLocation(name)
 	if name == "" || name == "Local" || err != nil {
-		return nil, job.Errorf(job.CodeInvalid, "zone is %.60q; it takes the name of an IANA time zone, such as UTC or Europe/Berlin", name)
+		return nil, job.Invalid("zone", "is %.60q; it takes the name of an IANA time zone, such as UTC or Europe/Berlin", name)
 	}
 	zones.Store(name, l)
 	return l, nil

@@ -322,11 +322,11 @@ func (m *Membership) configurationAt() (raft.Configuration, uint64) {
 // belongs to another cluster than they do gets CodeConflict.
 func (m *Membership) Join(ctx context.Context, addrs []string) error {
 	if len(addrs) == 0 || len(addrs) > maxSeeds {
-		return job.Errorf(job.CodeInvalid, "join takes 1 to %d addresses; %d were given", maxSeeds, len(addrs))
+		return job.Errorf(job.CodeInvalid, "join takes 1 to %d addresses; %d were given", maxSeeds, len(addrs)).In("addresses")
 	}
 	for _, a := range addrs {
 		if err := checkSeed(a); err != nil {
-			return job.Errorf(job.CodeInvalid, "%w", err)
+			return job.Errorf(job.CodeInvalid, "%w", err).In("addresses")
 		}
 	}
 	p := m.pool.Load()
