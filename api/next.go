@@ -25,7 +25,7 @@ func (s *server) stamp(x *exchange) error {
 	if text := x.r.URL.Query().Get("stamps"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			return job.Errorf(job.CodeInvalid, "stamps is %.40q; it must be a number", text)
+			return job.Invalid("stamps", "is %.40q; it must be a number", text)
 		}
 		update := &jobpb.Update{Ref: ref}
 		update.SetStamps(uint32(n))
