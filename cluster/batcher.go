@@ -17,6 +17,10 @@ const (
 	// One request larger than this travels alone.
 	maxBatchBytes = 256 << 10
 
+	// maxPartBytes bounds what one call has in an entry, unless it is one operation. A
+	// call's parts wait for one another, so fewer, larger ones are the faster way.
+	maxPartBytes = 1 << 20
+
 	// maxEntryBytes bounds that one, and so every entry. What passes the limits of
 	// package job is below it; the log takes no entry of four times as much.
 	maxEntryBytes = 16 << 20

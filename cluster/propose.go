@@ -22,42 +22,35 @@ import (
 const enqueueTimeout = 2 * time.Second
 
 // Do implements api.Queue. Operations of one call share an entry as far as its
-// size allows; they are applied in their order.
+// size allows; they are applied in their order. So each part waits for the outcome
+// of the one before: parts under way together would pass each other when one of them
+// has to be sent again, or on the way from a follower.
 func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, isAdd) {
 		return nil, errDiskLow(why)
 	}
-	asked := ops
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.OpTimeout)
 	defer cancel()
-	var parts []chan doOutcome
-	for len(ops) > 0 {
-		n := fitting(ops)
-		part := make(chan doOutcome, 1)
-		s.submit(ops[:n], false, func(rs []*jobpb.Result, err error) { part <- doOutcome{rs, err} })
-		parts = append(parts, part)
-		ops = ops[n:]
-	}
 	var results []*jobpb.Result
-	var failed error
-	for i, part := range parts {
+	for left := ops; len(left) > 0; {
+		n := fitting(left)
+		part := make(chan doOutcome, 1)
+		s.submit(left[:n], false, func(rs []*jobpb.Result, err error) { part <- doOutcome{rs, err} })
 		select {
 		case o := <-part:
-			results = append(results, o.results...)
-			if o.err != nil && failed == nil {
-				failed = o.err
-				if i > 0 || len(parts) > 1 {
-					failed = job.Unknown("only a part of the batch may have been committed: %w", o.err)
-				}
+			if o.err != nil && len(results) > 0 {
+				return nil, job.Unknown("only a part of the batch was committed: %w", o.err)
 			}
+			if o.err != nil {
+				return nil, o.err
+			}
+			results = append(results, o.results...)
+			left = left[n:]
 		case <-ctx.Done():
 			return nil, job.Unknown("the request ended before its outcome was known: %w", context.Cause(ctx))
 		}
 	}
-	if failed != nil {
-		return nil, failed
-	}
-	s.countNamed(asked, results)
+	s.countNamed(ops, results)
 	return results, nil
 }
 
@@ -88,7 +81,7 @@ type doOutcome struct {
 func fitting(ops []*jobpb.Op) int {
 	size := 0
 	for i, op := range ops {
-		if size += job.OpSize(op); size > maxBatchBytes && i > 0 {
+		if size += job.OpSize(op); size > maxPartBytes && i > 0 {
 			return i
 		}
 	}

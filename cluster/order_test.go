@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/fsm"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// A leader that refuses a part of a call and takes what comes behind it must not find
+// anything of the same call behind it.
+func TestPartsOfACallKeepTheirOrder(t *testing.T) {
+	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeLeader(true)
+		f.elsewhere = true
+		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), AddsRefused: func() string { return "" }}}
+		s.batcher = newBatcher(f.leader, func(_, _, _ int) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.batcher.run(ctx); close(done) }()
+
+		var ops []*jobpb.Op
+		for i := range 4 {
+			ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Priority: uint32(i), Body: make([]byte, maxPartBytes-100)}}})
+		}
+		var failed error
+		go func() { _, failed = s.Do(ctx, ops) }()
+		var applied []uint32
+		refused := false
+		for len(applied) < len(ops) {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			b := f.pop(t)
+			if !refused {
+				refused = true
+				b.settle(nil, errRetry)
+				continue
+			}
+			for _, r := range b.b.requests {
+				e, err := job.DecodeEntry(append(job.AppendEntryHeader(nil, 1), r.ops...))
+				require.NoError(t, err)
+				for _, op := range e.Ops {
+					applied = append(applied, op.GetAdd().Priority)
+				}
+			}
+			b.settle(results(0, b.b.count), nil)
+		}
+		synctest.Wait()
+		require.NoError(t, failed)
+		require.Equal(t, []uint32{0, 1, 2, 3}, applied)
+		cancel()
+		<-done
+	})
+}
+
+// A call of a MiB, on the leader and by way of a follower.
+func BenchmarkLargeCall(b *testing.B) {
+	c := newTestCluster(b, 3)
+	l := c.leader()
+	for name, n := range map[string]*Node{"leader": c.nodes[l], "follower": c.nodes[(l+1)%3]} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				var ops []*jobpb.Op
+				for range 1000 {
+					ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Body: make([]byte, 1024), TtrMs: 1000}}})
+				}
+				do(b, n, ops...)
+			}
+		})
+	}
+}
