@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -22,22 +24,25 @@ import (
 // memory grow; what becomes of the jobs is judged with all others.
 func Hostile() []Fault {
 	return []Fault{
-		{Name: "hostile-cluster-port", Weight: 2, Run: hostile(stranger.ClusterPort)},
-		{Name: "hostile-gossip", Weight: 2, Run: hostile(stranger.GossipPort)},
-		{Name: "hostile-http", Weight: 2, Run: hostile(stranger.HTTPPort)},
+		{Name: "hostile-cluster-port", Weight: 1, Run: hostile(stranger.ClusterPort)},
+		{Name: "hostile-gossip", Weight: 1, Run: hostile(stranger.GossipPort)},
+		{Name: "hostile-http", Weight: 1, Run: hostile(stranger.HTTPPort)},
 		{Name: "hostile-beanstalkd", Weight: 1, Run: hostile(stranger.BeanstalkdPort)},
 	}
 }
 
 const (
 	// attacks is how many of a port's one injection makes.
-	attacks = 3
+	attacks = 2
 	// attackLimit bounds one attack on one node.
 	attackLimit = 30 * time.Second
 	// believing is how long the cluster has to act on a lie.
 	believing = 3 * time.Second
-	// honestLimit is how long others may be kept from being served.
-	honestLimit = 10 * time.Second
+	// attackBegins is when a crowd has come, and honestLimit how long others may
+	// then be kept from being served: an election may be under way. Crowds stay
+	// longer.
+	attackBegins = 2 * time.Second
+	honestLimit  = 5 * time.Second
 	// naturalTerms are those that may begin by themselves on a busy machine while
 	// an injection lasts. Each attack on terms makes more.
 	naturalTerms = 8
@@ -81,8 +86,8 @@ func (e *Env) attacked(ctx context.Context, list []stranger.Attack) error {
 	return errors.Join(err, e.Return(ctx, nodes...))
 }
 
-// attack makes one attack on the leader and on another node, while somebody honest
-// asks them for something.
+// attack makes one attack on the leader and on another node at once, while somebody
+// honest asks them for something.
 func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster.Node) error {
 	leader, err := e.currentLeader(ctx)
 	if err != nil {
@@ -92,30 +97,37 @@ func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster
 	if other != leader {
 		targets = append(targets, other)
 	}
-	for _, n := range targets {
-		e.Log.Info("attack", "attack", a.Name, "node", n.ID)
-		ctx, cancel := context.WithTimeout(ctx, attackLimit)
-		done := make(chan error, 1)
-		s := &stranger.Stranger{From: e.strangerHost(), Target: e.reach(n), Rand: e.Rand}
-		go func() { done <- a.Run(ctx, s) }()
-		Wait(ctx, 500*time.Millisecond) // it takes a moment to begin
-		honest := e.serves(ctx, n)
-		err := <-done
-		cancel()
-		if _, lied := errors.AsType[stranger.Believed](err); lied {
-			e.Violate("fault", "%s: node %s: %v", a.Name, n.ID, err)
-			continue
-		}
-		if !n.Running() {
-			return nil // told by allLive
-		}
-		if err != nil {
-			return fmt.Errorf("attack %s on node %s: %w", a.Name, n.ID, err)
-		}
-		if honest != nil && ctx.Err() == nil {
-			e.Violate("fault", "%s: node %s did not serve others for %v: %v", a.Name, n.ID, honestLimit, honest)
-		}
-		e.Count("attacks", 1)
+	e.Log.Info("attack", "attack", a.Name, "nodes", Names(targets))
+	errs := make([]error, len(targets))
+	var strangers sync.WaitGroup
+	for i, n := range targets {
+		s := &stranger.Stranger{From: e.strangerHost(), Target: e.reach(n), Rand: rand.New(rand.NewPCG(e.Rand.Uint64(), 0))}
+		strangers.Go(func() { errs[i] = e.attackOne(ctx, a, s, n) })
+	}
+	strangers.Wait()
+	e.Count("attacks", len(targets))
+	return errors.Join(errs...)
+}
+
+// attackOne makes an attack on one node. Its error means that it could not be made;
+// why a node has ended is told by allLive.
+func (e *Env) attackOne(ctx context.Context, a stranger.Attack, s *stranger.Stranger, n *localcluster.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, attackLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, s) }()
+	Wait(ctx, attackBegins)
+	honest := e.serves(ctx, n)
+	err := <-done
+	_, lied := errors.AsType[stranger.Believed](err)
+	switch {
+	case lied:
+		e.Violate("fault", "%s: node %s: %v", a.Name, n.ID, err)
+	case !n.Running() || ctx.Err() != nil:
+	case honest != nil:
+		e.Violate("fault", "%s: node %s did not serve others for %v: %v", a.Name, n.ID, honestLimit, honest)
+	case err != nil:
+		return fmt.Errorf("attack %s on node %s: %w", a.Name, n.ID, err)
 	}
 	return nil
 }

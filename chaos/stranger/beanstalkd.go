@@ -3,6 +3,8 @@ package stranger
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -38,15 +40,21 @@ func beanstalkdHTTP(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// announcers times the largest body are more than a node has room for.
-const announcers = 4200
+// announcers times the largest body are as much as a node has room for; smaller ones
+// take the rest.
+const announcers = 4100
 
 func beanstalkdAnnounced(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.Beanstalk, announcers, []byte("use stranger\r\nput 0 86400 60 65535\r\nx"), nil, 2*crowdTime)
+	var puts [][]byte
+	for size, count := 65535, announcers; size > 0; size, count = size/16, 20 {
+		put := fmt.Sprintf("use stranger\r\nput 0 86400 60 %d\r\n", size)
+		puts = append(puts, slices.Repeat([][]byte{[]byte(put)}, count)...)
+	}
+	s.crowd(ctx, s.Target.Beanstalk, puts, nil, crowdTime)
 	return nil
 }
 
 func beanstalkdIdle(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.Beanstalk, idlers, nil, nil, crowdTime)
+	s.crowd(ctx, s.Target.Beanstalk, make([][]byte, idlers), nil, crowdTime)
 	return nil
 }

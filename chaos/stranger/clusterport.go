@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -132,8 +133,8 @@ func clusterGarbage(ctx context.Context, s *Stranger) error {
 
 // clusterSilence says nothing, or half of a greeting, on many connections.
 func clusterSilence(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.Cluster, 400, nil, nil, crowdTime/2)
-	s.crowd(ctx, s.Target.Cluster, 400, greeting(forRaft, identity{})[:8], []byte{0}, crowdTime/2)
+	s.crowd(ctx, s.Target.Cluster, make([][]byte, 400), nil, crowdTime/2)
+	s.crowd(ctx, s.Target.Cluster, slices.Repeat([][]byte{greeting(forRaft, identity{})[:8]}, 400), []byte{0}, crowdTime/2)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,8 +161,8 @@ func gossipBombs(ctx context.Context, s *Stranger) error {
 }
 
 func gossipSilence(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.Gossip, 300, nil, nil, crowdTime/2)
-	s.crowd(ctx, s.Target.Gossip, 300, gossip(pushPullMessage, pushPullHeader{Nodes: 5}), nil, crowdTime/2)
+	s.crowd(ctx, s.Target.Gossip, make([][]byte, 300), nil, crowdTime/2)
+	s.crowd(ctx, s.Target.Gossip, slices.Repeat([][]byte{gossip(pushPullMessage, pushPullHeader{Nodes: 5})}, 300), nil, crowdTime/2)
 	return nil
 }
 

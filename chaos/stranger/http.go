@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,19 +45,21 @@ func httpGarbage(ctx context.Context, s *Stranger) error {
 }
 
 func httpHalfRequests(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.HTTP, 500, []byte("POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-"), []byte("a"), crowdTime)
+	s.crowd(ctx, s.Target.HTTP, slices.Repeat([][]byte{[]byte("POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-")}, 500), []byte("a"), crowdTime)
 	return nil
 }
 
-// slowBodies is how many requests announce the most that a body may have: more than
-// there is room for, if what is announced counted.
-const slowBodies = 100
+// slowBodies is how many requests announce a body of each size: together more than
+// there is room for, if what is announced counted, down to the last bytes.
+const slowBodies = 20
 
 func httpSlowBodies(ctx context.Context, s *Stranger) error {
-	for _, path := range []string{"/v1/jobs/batch", "/v1/reserve"} {
-		head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", path, 32<<20)
-		s.crowd(ctx, s.Target.HTTP, slowBodies, []byte(head), []byte(" "), crowdTime)
+	var heads [][]byte
+	for size := 32 << 20; size > 16; size /= 16 {
+		head := fmt.Sprintf("POST /v1/jobs/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)
+		heads = append(heads, slices.Repeat([][]byte{[]byte(head)}, slowBodies)...)
 	}
+	s.crowd(ctx, s.Target.HTTP, heads, []byte(" "), crowdTime)
 	return nil
 }
 
@@ -104,6 +107,6 @@ func httpDeepJSON(ctx context.Context, s *Stranger) error {
 const idlers = 1500
 
 func httpIdle(ctx context.Context, s *Stranger) error {
-	s.crowd(ctx, s.Target.HTTP, idlers, nil, nil, crowdTime)
+	s.crowd(ctx, s.Target.HTTP, make([][]byte, idlers), nil, crowdTime)
 	return nil
 }

@@ -42,7 +42,7 @@ const (
 	// failure of the attack.
 	dialLimit = 2 * time.Second
 	// crowdTime is how long many connections stay open.
-	crowdTime = 2 * time.Second
+	crowdTime = 8 * time.Second
 	maxHeard  = 1 << 20 // bytes of an answer
 )
 
@@ -86,14 +86,14 @@ func exchange(c net.Conn, words []byte, listen time.Duration) []byte {
 	return heard
 }
 
-// crowd opens connections that each say something and then stay, adding drip every
-// now and then, until hold is over.
-func (s *Stranger) crowd(ctx context.Context, addr string, count int, words, drip []byte, hold time.Duration) {
+// crowd opens one connection after the other, says one of the beginnings over each and
+// then leaves it open, adding drip every now and then, until hold is over.
+func (s *Stranger) crowd(ctx context.Context, addr string, beginnings [][]byte, drip []byte, hold time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
 	var conns sync.WaitGroup
 	defer conns.Wait()
-	for range count {
+	for _, words := range beginnings {
 		c, err := s.dial(ctx, addr)
 		if err != nil {
 			if ctx.Err() != nil {

@@ -61,7 +61,7 @@ func listen(t *testing.T, words string) (addr string, taken *atomic.Int64) {
 func TestACrowdComesAndGoes(t *testing.T) {
 	addr, taken := listen(t, "")
 	s := &Stranger{From: "127.0.0.1"}
-	s.crowd(t.Context(), addr, 50, []byte("half of a "), []byte("x"), dripEvery+100*time.Millisecond)
+	s.crowd(t.Context(), addr, slices.Repeat([][]byte{[]byte("half of a ")}, 50), []byte("x"), dripEvery+100*time.Millisecond)
 	require.EqualValues(t, 50, taken.Load())
 	// goleak: nothing of it is left.
 }
