@@ -37,6 +37,8 @@ func FuzzRecords(f *testing.F) {
 	f.Add(s.append(nil))
 	w := witness{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
 	f.Add(w.append(nil))
+	reset := clockReset{epoch: 1, ahead: 2, back: 3, limit: 4, next: 5}
+	f.Add(reset.append(nil))
 	settings, err := encodeSettings(&jobpb.TopicSettings{Revision: 1, TtrMs: new(int64(2)), Backoff: &jobpb.Backoff{DelaysMs: []int64{3}}})
 	require.NoError(f, err)
 	f.Add(settings)
@@ -62,6 +64,8 @@ func FuzzRecords(f *testing.F) {
 		same(err, func() []byte { return s.append(nil) })
 		w, err := decodeWitness(in)
 		same(err, func() []byte { return w.append(nil) })
+		reset, err := decodeClockReset(in)
+		same(err, func() []byte { return reset.append(nil) })
 		index, configuration, err := decodeConfiguration(in)
 		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
 		// Their encoding is one of several, so only what it says is compared.
@@ -96,6 +100,7 @@ func FuzzApply(f *testing.F) {
 	sweep := &jobpb.Sweep{Filter: &jobpb.Filter{Reason: "b"}, Scan: 5, From: &jobpb.Progress{After: &jobpb.Place{Instant: 1}, Limit: 9, Done: 1 << 30, StartMs: 5}}
 	seed(opReserve(2, "t"), opBury(&jobpb.Bury{Ref: bySeq(1), Reason: "b"}), opKickSweep("t", 2, sweep), opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: sweep}))
 	seed(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}), opMove(&jobpb.MoveJobs{Ref: bySeq(1), To: "t"}), opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 9, States: []jobpb.State{3, 2}}))
+	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opPause("t", 5, false), opReset(rigStart-5, 0), opAdd(&jobpb.Add{Topic: "u"}), opAdvance(1))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, decodeErr := job.DecodeEntry(bytes.Clone(data))
 		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})
@@ -108,6 +113,9 @@ func FuzzApply(f *testing.F) {
 		if err == nil {
 			entry, _ := job.DecodeEntry(data)
 			require.Len(t, results[0], len(entry.Ops))
+			after := encodeEntryAt(t, 0, m.Applied().ClockEpoch, opAdvance(2)) // goes through jobs when the clock was set back
+			_, _, err = m.Apply([]Entry{{Index: 3, Term: 1, Data: after}}, true)
+			require.NoError(t, err)
 		}
 		for _, p := range changes.Marks {
 			require.NoError(t, p.View.Close())
