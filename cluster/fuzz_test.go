@@ -65,28 +65,27 @@ func runOf(t testing.TB, ops ...*jobpb.Op) (run []byte) {
 	return run
 }
 
-// emptyMachine is one for tests that do not change it. It is never closed.
-var emptyMachine = sync.OnceValue(func() *fsm.Machine {
+// followerService is the service of a node that does not lead.
+func followerService(t testing.TB) *service {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
-	if err != nil {
-		panic(err)
-	}
-	return m
-})
-
-// proposeTo calls Propose at a node that does not lead. Whether the operations
-// are fit for the log is looked at before that.
-func proposeTo(count uint32, run []byte) error {
-	s := &Shard{leaders: newLeaderWatch(time.Time{}), machine: emptyMachine()}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	s := &Shard{leaders: newLeaderWatch(time.Time{}), machine: m}
 	s.cfg.ServerID = "n1.1"
-	v := &service{shard: func(uint32) *Shard { return s }}
+	return &service{shard: func(uint32) *Shard { return s }}
+}
+
+// proposeTo calls Propose. Whether the operations are fit for the log is looked at
+// before who leads is.
+func proposeTo(v *service, count uint32, run []byte) error {
 	_, err := v.Propose(context.Background(), &noderpc.ProposeRequest{Count: count, Ops: run})
 	return err
 }
 
 func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
 	good := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}})
-	require.NoError(t, proposeTo(1, good))
+	v := followerService(t)
+	require.NoError(t, proposeTo(v, 1, good))
 	for name, c := range map[string]struct {
 		count uint32
 		run   []byte
@@ -98,7 +97,7 @@ func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
 		"field of a next release":     {1, []byte{18, 5, 0x32, 3, 0xa0, 6, 1}}, // 100 of Touch
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, codes.InvalidArgument, status.Code(proposeTo(c.count, c.run)))
+			require.Equal(t, codes.InvalidArgument, status.Code(proposeTo(v, c.count, c.run)))
 		})
 	}
 }
@@ -108,8 +107,9 @@ func FuzzPropose(f *testing.F) {
 	f.Add(uint32(1), runOf(f, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "a"}}}}))
 	f.Add(uint32(1), []byte{18, 3, 0xa2, 0x1f, 0})
 	f.Add(uint32(0), []byte{})
+	v := followerService(f)
 	f.Fuzz(func(t *testing.T, count uint32, run []byte) {
-		err := proposeTo(count, run)
+		err := proposeTo(v, count, run)
 		e, derr := job.DecodeEntry(append(job.AppendEntryHeader(nil, 1), run...))
 		if err != nil {
 			require.Equal(t, codes.InvalidArgument, status.Code(err))
