@@ -167,6 +167,25 @@ func TestALeaderThatIsNotEstablishedYetHoldsWhatItIsAsked(t *testing.T) {
 	}
 }
 
+// A batch is large: it is not sent every 20 ms, and not held for long either.
+func TestALeaderThatIsNotEstablishedYetHoldsABatchForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Shard{cfg: shardConfig{ServerID: "n1"}, leaders: newLeaderWatch(time.Now()), ctx: t.Context()}
+		began := time.Now()
+		require.False(t, s.leadsSoon(t.Context()))
+		require.Zero(t, time.Since(began), "it does not lead")
+		s.leaders.set(leader{id: "n1"}, time.Now())
+		require.False(t, s.leadsSoon(t.Context()))
+		require.Equal(t, proposeHold, time.Since(began))
+		time.AfterFunc(time.Millisecond, func() {
+			s.term.Store(&term{dispatcher: dispatch.New(nil, 1, nil)})
+			s.leaders.set(leader{id: "n1"}, time.Now())
+		})
+		require.True(t, s.leadsSoon(t.Context()))
+		require.Equal(t, proposeHold+time.Millisecond, time.Since(began))
+	})
+}
+
 // A withdrawn waiter that no leader has heard of ends at once, and is not sent.
 func TestAWaiterThatWasNotSentIsWithdrawnHere(t *testing.T) {
 	s := newWaitStream(nil, 0, nil)

@@ -43,7 +43,7 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if err != nil || n != int(req.Count) {
 		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
 	}
-	if l, _ := s.leaders.get(); l.id != s.cfg.ServerID {
+	if !s.leadsSoon(ctx) {
 		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
 	}
 	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
@@ -62,6 +62,20 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
+}
+
+// proposeHold is how long a batch waits for its node to be established as the leader,
+// so that it is not sent again and again meanwhile. Its sender must have the answer
+// before it gives up a leader that was deposed: that nothing was done is worth knowing.
+const proposeHold = deposedGrace / 2
+
+func (s *Shard) leadsSoon(ctx context.Context) bool {
+	if s.term.Load() != nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, proposeHold)
+	defer cancel()
+	return s.established(ctx) != nil
 }
 
 func proposeResponse(o doOutcome) (*noderpc.ProposeResponse, error) {
