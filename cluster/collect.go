@@ -35,7 +35,7 @@ var gauges = []struct{ name, help string }{
 	{"tarry_disk_low_water_bytes", "Free bytes below which the disk counts as low."},
 	{"tarry_disk_low", "1 while this node's disk is low."},
 	{"tarry_adds_refused", "1 while this leader refuses adds because disks are low."},
-	{"tarry_leader_gave_way", "Times this node, leading, handed over to a voter with a better disk."},
+	{"tarry_leader_gave_way", "Times this node, leading, tried to hand over to a voter with a better disk or a right clock."},
 	{"tarry_raft_is_leader", "1 when this node leads."},
 	{"tarry_raft_has_leader", "1 when this node knows a leader."},
 	{"tarry_raft_term", "Raft term."},

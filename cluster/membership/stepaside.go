@@ -71,7 +71,7 @@ func (m *Membership) judge(ctx context.Context, g *reign) {
 }
 
 // GaveWay is how often this node, leading, tried to hand leadership to a voter
-// with a better disk.
+// with a better disk or a right clock.
 func (m *Membership) GaveWay() uint64 { return m.gaveWay.Load() }
 
 // conditions are those known now; this node's own is always fresh.
