@@ -53,6 +53,7 @@ type request struct {
 	ops     []byte // framed by job.AppendOp
 	count   int
 	adds    bool      // there is an add among them
+	local   bool      // only the leader itself may propose them (job.LeaderOnly)
 	expires time.Time // when to give up if no leader has taken it
 	late    time.Time // when it is too late to take it
 	// done is called once, on any goroutine, and must not block.
@@ -177,7 +178,10 @@ func (b *batcher) sendOne(ctx context.Context) bool {
 		return b.awaitLeader(ctx, changed)
 	}
 	b.dropLate(time.Now())
-	next := b.take(way.forwards)
+	next, late := b.take(way.forwards)
+	for _, r := range late {
+		r.done(nil, errDeposed())
+	}
 	if next == nil {
 		return true
 	}
@@ -261,28 +265,37 @@ func (b *batcher) expire(now time.Time) time.Duration {
 	return next
 }
 
-// take removes the next batch from the queue; nil when the queue is empty.
-func (b *batcher) take(eager bool) *batch {
+// take removes the next batch from the queue; nil when it is empty. A batch that goes
+// to another node leaves out what this one proposed as the leader that it was: the new
+// leader would refuse it, and the batch that it is in.
+func (b *batcher) take(forwards bool) (next *batch, late []*request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.eager = eager
-	n, size, count := 0, 0, 0
+	b.eager = forwards
+	n, size := 0, 0
 	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].ops) <= maxBatchBytes) {
 		size += len(b.queue[n].ops)
-		count += b.queue[n].count
 		n++
 	}
-	if n == 0 {
-		return nil
+	next = &batch{requests: make([]*request, 0, n)}
+	for _, r := range b.queue[:n] {
+		if forwards && r.local {
+			late = append(late, r)
+			continue
+		}
+		next.requests = append(next.requests, r)
+		next.bytes += len(r.ops)
+		next.count += r.count
 	}
-	next := &batch{requests: make([]*request, n), bytes: size, count: count}
-	copy(next.requests, b.queue)
 	rest := copy(b.queue, b.queue[n:])
 	clear(b.queue[rest:])
 	b.queue = b.queue[:rest]
 	b.bytes -= size
+	if len(next.requests) == 0 {
+		return nil, late
+	}
 	b.flying++
-	return next
+	return next, late
 }
 
 // settle hands the outcome of a batch to its requests.

@@ -138,6 +138,6 @@ func (s *Shard) ended(addr string) bool {
 // standForElection begins an election at this node, by Raft's own word for it that a
 // leader says when it hands over.
 func (s *Shard) standForElection(t raft.Transport) error {
-	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(s.cfg.ServerID)}}
 	return t.TimeoutNow(raft.ServerID(s.cfg.ServerID), t.LocalAddr(), req, &raft.TimeoutNowResponse{})
 }

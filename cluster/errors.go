@@ -30,6 +30,9 @@ func errNoLeader() *job.Error {
 	return e
 }
 
+// errDeposed is the answer to what this node proposed as the leader.
+func errDeposed() *job.Error { return job.NotApplied("this node does not lead any more") }
+
 // errDiskLow is the answer to adds while disks are low.
 func errDiskLow(why string) *job.Error {
 	return &job.Error{Code: job.CodeDiskLow, RetryAfter: 5 * time.Second,

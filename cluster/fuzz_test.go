@@ -83,7 +83,7 @@ func proposeTo(v *service, count uint32, run []byte) error {
 }
 
 func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
-	good := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}})
+	good := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "a"}}}})
 	v := followerService(t)
 	require.NoError(t, proposeTo(v, 1, good))
 	for name, c := range map[string]struct {
@@ -92,6 +92,10 @@ func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
 	}{
 		"another count":               {2, good},
 		"cut short":                   {1, good[:len(good)-1]},
+		"the queue's time":            {1, runOf(t, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}})},
+		"a planned run":               {1, runOf(t, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "s"}}})},
+		"another cluster's id":        {1, runOf(t, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: "c"}}})},
+		"a removal":                   {1, runOf(t, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "n1.a"}}})},
 		"operation of a next release": {1, []byte{18, 3, 0xa2, 0x1f, 0}},
 		"operation that is damaged":   {1, []byte{18, 2, 0x0a, 0x7f}},
 		"field of a next release":     {1, []byte{18, 5, 0x32, 3, 0xa0, 6, 1}}, // 100 of Touch

@@ -168,7 +168,7 @@ func (n *Node) joinUp(serverID string) error {
 
 // serve answers other nodes.
 func (n *Node) serve() {
-	n.rpc = newRPCServer()
+	n.rpc = newRPCServer(admission{member: n.members.Configured})
 	noderpc.RegisterNodeServer(n.rpc, &service{shard: n.shardNumber})
 	n.members.Register(n.rpc)
 	n.work.Go(func() {

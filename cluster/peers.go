@@ -100,8 +100,10 @@ func (p *peers) close() {
 	}
 }
 
-func newRPCServer() *grpc.Server {
+func newRPCServer(a admission) *grpc.Server {
 	return grpc.NewServer(
+		grpc.UnaryInterceptor(a.unary),
+		grpc.StreamInterceptor(a.stream),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.MaxSendMsgSize(maxMessageBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepAlive, Timeout: keepAliveTimeout}),

@@ -109,7 +109,7 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 		return
 	}
 	s.batcher.submit(&request{
-		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), done: done,
+		ops: run, count: len(ops), adds: slices.ContainsFunc(ops, isAdd), local: slices.ContainsFunc(ops, job.LeaderOnly), done: done,
 		expires: time.Now().Add(s.cfg.HoldTime), late: time.Now().Add(s.cfg.HoldTime),
 	}, force)
 }
@@ -209,7 +209,7 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 			return nil, errRetry
 		}
 		switch status.Code(err) {
-		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument, codes.NotFound:
+		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument, codes.NotFound, codes.PermissionDenied:
 			return nil, job.NotApplied("the leader refused the message: %w", err)
 		}
 		return nil, job.Unknown("the outcome is unknown: the connection to the leader failed after the request was sent: %w", err)

@@ -61,8 +61,8 @@ func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
 func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 
 // CheckOps proves that a run of operations from a peer may enter the log of a cluster
-// with this version, and counts them: every one decodes, and neither it nor anything
-// in it is unknown here or newer than the version. One that is unknown would end the
+// with this version, and counts them: every one decodes, is none that the leader alone
+// proposes, and neither it nor anything in it is unknown here or newer than the version. One that is unknown would end the
 // process of each node that reads the entry. Of what is newer the error wraps a
 // NewerError.
 func CheckOps(run []byte, version uint32) (int, error) {
@@ -75,7 +75,23 @@ func CheckOps(run []byte, version uint32) (int, error) {
 		if op == nil {
 			return r.read, nil
 		}
+		if LeaderOnly(op) {
+			return 0, fmt.Errorf("run of operations: %T is proposed by the leader alone", op.Kind)
+		}
 	}
+}
+
+// LeaderOnly reports whether an operation is never caused by a client: the leader
+// makes it by itself, and takes it from nobody else.
+func LeaderOnly(op *jobpb.Op) bool {
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Advance, *jobpb.Op_Reserve, *jobpb.Op_Mark, *jobpb.Op_SetCluster, *jobpb.Op_ForgetMember,
+		*jobpb.Op_RaiseVersion, *jobpb.Op_ResetClock:
+		return true
+	case *jobpb.Op_FireSchedule:
+		return !k.FireSchedule.GetNow() // a run out of turn is a client's
+	}
+	return false
 }
 
 // CheckVersion is CheckOps for a run that AppendOp made: it only looks for what is

@@ -12,7 +12,7 @@ import (
 func sampleOps() []*jobpb.Op {
 	return []*jobpb.Op{
 		{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: "a", Topic: "t", Body: []byte("body"), TtrMs: 1000}}},
-		{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 7}}},
+		{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "t", Max: 7}}},
 		{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Seq: 1 << 40, Generation: 3}}}},
 	}
 }

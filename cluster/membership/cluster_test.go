@@ -162,7 +162,7 @@ func TestWipedNodeComesBackAsANewMember(t *testing.T) {
 			wiped.start()
 			eventually(t, "the new server votes and the old one is gone", func() bool {
 				l := w.leader()
-				return l.configured(wiped.serverID()) && !l.configured(old) && l.fsm.forgotten(old)
+				return l.Configured(wiped.serverID()) && !l.Configured(old) && l.fsm.forgotten(old)
 			})
 			w.voters("n1", "n2", "n3")
 			require.Equal(t, id, w.oneClusterID(nodes...))
@@ -182,7 +182,7 @@ func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
 	wiped.start()
 	eventually(t, "the new server votes and the old one is gone", func() bool {
 		l := w.leader()
-		return l.configured(wiped.serverID()) && !l.configured(old)
+		return l.Configured(wiped.serverID()) && !l.Configured(old)
 	})
 	w.voters("n1", "n2", "n3")
 }
@@ -215,7 +215,7 @@ func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
 	for _, end := range release {
 		end()
 	}
-	eventually(t, "it is a member", func() bool { return w.leader().configured(wiped.serverID()) })
+	eventually(t, "it is a member", func() bool { return w.leader().Configured(wiped.serverID()) })
 	w.voters("n1", "n2", "n3")
 	require.True(t, wiped.AcceptsRaft())
 }
@@ -233,12 +233,12 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 	c := w.node("c1", 0, a.gossipAddr(), b.gossipAddr())
 	c.start()
 	eventually(t, "the newcomer is in one of them", func() bool {
-		return a.configured(c.serverID()) || b.configured(c.serverID())
+		return a.Configured(c.serverID()) || b.Configured(c.serverID())
 	})
 	// The refusal is recorded where it happened, so the clusters have met.
 	eventually(t, "they met", func() bool { return a.foreign.Load() != nil && b.foreign.Load() != nil })
-	require.False(t, a.configured(b.serverID()) || b.configured(a.serverID()))
-	require.False(t, a.configured(c.serverID()) && b.configured(c.serverID()))
+	require.False(t, a.Configured(b.serverID()) || b.Configured(a.serverID()))
+	require.False(t, a.Configured(c.serverID()) && b.Configured(c.serverID()))
 	require.Equal(t, ids[a], a.fsm.clusterID())
 	require.Equal(t, ids[b], b.fsm.clusterID())
 
@@ -332,8 +332,8 @@ func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
 		h, err := n1.Health(context.Background())
 		return err == nil && slices.ContainsFunc(h.Reasons, func(s string) bool { return strings.Contains(s, "another node with the id n2 is still alive") })
 	})
-	require.True(t, n1.configured(n2.serverID()))
-	require.False(t, n1.configured(twin.serverID()))
+	require.True(t, n1.Configured(n2.serverID()))
+	require.False(t, n1.Configured(twin.serverID()))
 }
 
 func TestANodeThatMetAClusterNeverStartsOne(t *testing.T) {

@@ -97,6 +97,8 @@ func failureOf(err error, write bool) error {
 		return &job.Error{Code: job.Code(f.Code), Message: f.Message, RetryAfter: time.Duration(retry) * time.Millisecond}
 	}
 	switch {
+	case st.Code() == codes.PermissionDenied: // it does not know this node yet, or not any more
+		return errNotLeader
 	case write:
 		return job.Unknown("the leader was asked, but its answer did not come: %w", err)
 	case st.Code() == codes.Unavailable:

@@ -43,7 +43,7 @@ func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
 	switch {
 	case caller == nil || caller.ServerID == "":
 		return errors.New("the caller does not say who it is")
-	case caller.ServerID == m.cfg.ServerID || m.configured(caller.ServerID):
+	case caller.ServerID == m.cfg.ServerID || m.Configured(caller.ServerID):
 		return nil // it may not have learned the cluster's id yet
 	case !m.AcceptsRaft():
 		return errors.New("no cluster has asked for this server yet")

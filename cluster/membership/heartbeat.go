@@ -12,6 +12,9 @@ import (
 func (w *witness) SetHeartbeatHandler(cb func(raft.RPC)) {
 	w.relaying.Go(w.relay)
 	w.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
+		if !w.m.acceptsRPC(rpc) {
+			return
+		}
 		req, ok := rpc.Command.(*raft.AppendEntriesRequest)
 		if ok {
 			w.m.receipts.led(req.Term, string(req.ID))
@@ -43,7 +46,9 @@ func (w *witness) relay() {
 	for {
 		select {
 		case rpc := <-w.NetworkTransport.Consumer():
-			w.pass(rpc)
+			if w.m.acceptsRPC(rpc) {
+				w.pass(rpc)
+			}
 		case <-w.closed:
 			return
 		}

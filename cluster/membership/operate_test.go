@@ -19,13 +19,13 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 	require.NoError(t, asker.Remove(ctx, gone.id))
 	eventually(t, "the removed node knows", gone.Removed)
 	require.NoError(t, leader.reconcile(ctx))
-	require.False(t, leader.configured(gone.serverID()), "a live but forgotten server was added again")
+	require.False(t, leader.Configured(gone.serverID()), "a live but forgotten server was added again")
 
 	// With its data it stays out; without, it is new.
 	gone.stop()
 	gone.start()
 	eventually(t, "the removed node knows after a restart", gone.Removed)
-	require.False(t, w.leader().configured(gone.serverID()))
+	require.False(t, w.leader().Configured(gone.serverID()))
 	gone.stop()
 	gone.wipe()
 	gone.start()
@@ -40,7 +40,7 @@ func TestRemoveTheLeader(t *testing.T) {
 	require.NoError(t, old.Remove(context.Background(), old.id))
 	next := w.leader()
 	require.NotEqual(t, old, next)
-	require.False(t, next.configured(old.serverID()))
+	require.False(t, next.Configured(old.serverID()))
 	require.Len(t, next.configuration().Servers, len(nodes)-1)
 	eventually(t, "it knows", old.Removed)
 }
@@ -53,7 +53,7 @@ func TestLeave(t *testing.T) {
 	gone := other(nodes, leader)
 	require.NoError(t, gone.Leave(ctx))
 	require.True(t, gone.Removed())
-	require.False(t, w.leader().configured(gone.serverID()))
+	require.False(t, w.leader().Configured(gone.serverID()))
 	require.NoError(t, gone.Leave(ctx), "leaving twice is leaving")
 	gone.stop()
 
@@ -133,5 +133,5 @@ func TestInterruptedRemovalIsCompleted(t *testing.T) {
 	gone := other(nodes, w.leader())
 	// A leader got as far as forgetting.
 	require.NoError(t, w.leader().propose("forget "+gone.serverID()))
-	eventually(t, "the removal is completed", func() bool { return !w.leader().configured(gone.serverID()) })
+	eventually(t, "the removal is completed", func() bool { return !w.leader().Configured(gone.serverID()) })
 }

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
@@ -146,7 +147,7 @@ func (m *Membership) receiptsToTell() []*memberpb.Receipt {
 	if r == nil {
 		return nil
 	}
-	list := m.receipts.list(func(id string) bool { return id != m.cfg.ServerID && m.configured(id) })
+	list := m.receipts.list(func(id string) bool { return id != m.cfg.ServerID && m.Configured(id) })
 	if _, own := m.standOf(r); own.term > 0 {
 		list = append(list, &memberpb.Receipt{ServerId: m.cfg.ServerID, Term: own.term, Index: own.index})
 		if leader := m.receipts.leaderOf(own.term); leader != "" && leader != m.cfg.ServerID {
@@ -159,8 +160,12 @@ func (m *Membership) receiptsToTell() []*memberpb.Receipt {
 // hear takes in what another node knows, and ends this one when its own receipt
 // is for more than it has.
 func (m *Membership) hear(list []*memberpb.Receipt) {
-	m.receipts.merge(list)
 	r := m.raft.Load()
+	if r != nil {
+		now := r.CurrentTerm()
+		list = slices.DeleteFunc(list, func(p *memberpb.Receipt) bool { return farBeyond(p.GetTerm(), now) })
+	}
+	m.receipts.merge(list)
 	if r == nil || m.cfg.Doubt == nil {
 		return
 	}

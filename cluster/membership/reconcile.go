@@ -212,7 +212,7 @@ func (m *Membership) acceptInvitation(req *memberpb.InviteRequest) (reason strin
 	}
 	// Entry 1 is the first configuration: a cluster that came no further than
 	// that has nothing to lose. Anything more is another cluster's data.
-	if r.LastIndex() > 1 && !m.configured(req.ServerId) {
+	if r.LastIndex() > 1 && !m.Configured(req.ServerId) {
 		return "it has data of a cluster that never got an id; move its data directory away to let it join"
 	}
 	if bound := m.affiliation.bind(req.ClusterId, time.Now()); bound != req.ClusterId {

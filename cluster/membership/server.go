@@ -17,8 +17,12 @@ type server struct {
 }
 
 func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
-	s.m.hear(req.GetReceipts())
-	s.m.hearClock(req)
+	// What a stranger says of receipts could end this process, or another's, and what
+	// it says of its clock the leadership.
+	if s.m.Configured(req.GetServerId()) {
+		s.m.hear(req.GetReceipts())
+		s.m.hearClock(req)
+	}
 	return s.m.status(req.GetServerId()), nil
 }
 

@@ -147,7 +147,7 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 	if m.removed.Load() || !m.hasState() {
 		return
 	}
-	if _, leader := r.LeaderWithID(); leader != "" && m.configured(m.cfg.ServerID) {
+	if _, leader := r.LeaderWithID(); leader != "" && m.Configured(m.cfg.ServerID) {
 		return
 	}
 	for _, a := range m.askAll(ctx, m.others()) {
@@ -159,7 +159,8 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 	}
 }
 
-func (m *Membership) configured(serverID string) bool {
+// Configured reports whether a server is in Raft's latest configuration here.
+func (m *Membership) Configured(serverID string) bool {
 	for _, s := range m.configuration().Servers {
 		if string(s.ID) == serverID {
 			return true

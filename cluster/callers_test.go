@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/noderpc"
+	"tarry/cluster/transport"
+	"tarry/job/jobpb"
+)
+
+// A stranger on the cluster port may ask where a node stands, and nothing else: it
+// reads no job, proposes nothing and removes nobody.
+func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
+	c := newTestCluster(t, 1)
+	leader := c.nodes[c.leader()]
+	do(t, leader, add("secret", "t", time.Hour))
+	run := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: "secret"}}}})
+	calls := map[string]func(context.Context, *peers) error{
+		"read": func(ctx context.Context, p *peers) error {
+			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+			require.NoError(t, err)
+			_, err = noderpc.NewNodeClient(cc).Read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: "secret"}})
+			return err
+		},
+		"propose": func(ctx context.Context, p *peers) error {
+			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+			require.NoError(t, err)
+			_, err = noderpc.NewNodeClient(cc).Propose(ctx, &noderpc.ProposeRequest{Count: 1, Ops: run})
+			return err
+		},
+		"wait": func(ctx context.Context, p *peers) error {
+			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+			require.NoError(t, err)
+			s, err := noderpc.NewNodeClient(cc).Wait(ctx)
+			require.NoError(t, err)
+			_, err = s.Recv()
+			return err
+		},
+		"remove": func(ctx context.Context, p *peers) error {
+			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+			require.NoError(t, err)
+			_, err = memberpb.NewMembershipClient(cc).Remove(ctx, &memberpb.RemoveRequest{Id: "n1"})
+			return err
+		},
+	}
+	for _, clusterID := range []string{"", leader.clusterID()} {
+		stranger, err := transport.Listen(transport.Options{
+			Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x", ClusterID: func() string { return clusterID },
+		})
+		require.NoError(t, err)
+		p := newPeers(stranger.DialRPC)
+		for name, call := range calls {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			require.Equal(t, codes.PermissionDenied, status.Code(call(ctx, p)), name)
+			cancel()
+		}
+		cc, err := p.get(context.Background(), leader.data.id.serverID(), leader.mux.Addr().String())
+		require.NoError(t, err)
+		resp, err := memberpb.NewMembershipClient(cc).Status(context.Background(), &memberpb.StatusRequest{ServerId: "n9.x"})
+		require.NoError(t, err, "a joiner asks that")
+		require.False(t, resp.AskerConfigured)
+		p.close()
+		require.NoError(t, stranger.Close())
+	}
+	_, err := leader.Job(context.Background(), "secret", false)
+	require.NoError(t, err)
+}
