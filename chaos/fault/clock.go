@@ -34,7 +34,6 @@ func clocks() []Fault {
 		{Name: "clock-far-ahead-leader-long", Weight: 1, Run: farAhead((*Env).Leader, long)},
 		{Name: "clock-far-ahead-follower-long", Weight: 1, Run: farAhead((*Env).Follower, long)},
 		{Name: "clock-far-ahead-candidate", Weight: 1, Run: farAheadCandidate},
-		{Name: "clock-run-away", Weight: 1, Run: runAway},
 	}
 }
 
@@ -105,50 +104,6 @@ func farAheadCandidate(ctx context.Context, e *Env) error {
 	err = e.Return(ctx, leader, n)
 	e.judgeClock(ctx, "a follower's clock was an hour ahead")
 	return err
-}
-
-// runAway sets the clocks of all nodes ahead, and right again, and has the queue's
-// clock set back. After that nothing may be early.
-func runAway(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		if err := e.ensureClock(ctx, n); err != nil {
-			return err
-		}
-	}
-	far := []time.Duration{time.Minute, time.Hour, 365 * 24 * time.Hour}[e.Rand.IntN(3)]
-	e.Skew(far)
-	e.Log.Info("the queue's clock runs away", "by", far)
-	for _, n := range nodes {
-		err = errors.Join(err, setClock(clockFile(n), far))
-	}
-	Wait(ctx, max(e.Hold(), 5*time.Second))
-	for _, n := range nodes {
-		err = errors.Join(err, setClock(clockFile(n), 0))
-	}
-	if err != nil {
-		return err
-	}
-	patience, cancel := Healing(ctx)
-	defer cancel()
-	var last error
-	if !until(patience, healing, func() bool {
-		leader, err := e.currentLeader(patience)
-		if err == nil {
-			err = e.Cluster.Call(patience, http.MethodPost, leader, "/v1/cluster/clock/reset", nil)
-		}
-		last = err
-		return err == nil
-	}) {
-		e.Violate("clock", "the queue's clock, %v ahead, could not be set back: %v", far, last)
-	}
-	e.judgeClock(ctx, "it was set back")
-	// Jobs are gone through for a moment more.
-	Wait(patience, 3*time.Second)
-	return e.Return(ctx, nodes...)
 }
 
 // ensureClock starts a node anew unless its clock can be set already.
