@@ -14,6 +14,7 @@ import (
 
 	"tarry/cluster/logstore"
 	"tarry/cluster/noderpc"
+	"tarry/dispatch"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -316,6 +317,27 @@ func TestWhatPassesTheLimitsFitsAnEntry(t *testing.T) {
 		{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: topics}}},
 	} {
 		require.LessOrEqual(t, job.OpSize(op), maxEntryBytes, "%T", op.Kind)
+	}
+
+	// What the leader proposes in one piece.
+	var back []*jobpb.Reserved
+	for range job.MaxReserve {
+		back = append(back, &jobpb.Reserved{Id: name, Seq: 1 << 63, Generation: 1 << 31, ReservedUntilMs: job.NeverMS})
+	}
+	var fires []*jobpb.Op
+	for range dueSchedules {
+		fire := &jobpb.FireSchedule{Name: name, Trouble: name, NextMs: job.NeverMS, ExpectNextMs: job.NeverMS, Missed: 1 << 63, LastMissedMs: job.NeverMS}
+		for range dueRuns {
+			fire.Runs = append(fire.Runs, &jobpb.ScheduledRun{PlannedMs: job.NeverMS, OffsetS: -1})
+		}
+		fires = append(fires, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: fire}})
+	}
+	for what, ops := range map[string][]*jobpb.Op{"jobs that go back": dispatch.GiveBack(back), "runs of schedules": fires} {
+		size := 0
+		for _, op := range ops {
+			size += job.OpSize(op)
+		}
+		require.LessOrEqual(t, size, maxEntryBytes, what)
 	}
 	require.Less(t, maxEntryBytes, logstore.MaxEntryBytes)
 }
