@@ -209,8 +209,12 @@ func (d *Dispatcher) Stop() {
 			w.Poll = true
 		}
 	}
+	// Nobody is served any more, so no queue needs to be kept in order.
+	for _, t := range d.topics {
+		t.queue, t.dueIndex = nil, absent
+	}
+	d.due = nil
 	for _, w := range idle {
-		d.dequeue(w)
 		d.end(w)
 	}
 	d.mu.Unlock()
