@@ -170,7 +170,7 @@ func put(ctx context.Context, addr string) error {
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(c, "use honest\r\nput 0 86400 60 1\r\nx\r\n"); err != nil {
+	if _, err := io.WriteString(c, "use honest\r\nput 0 86400 60 23\r\nthe body of a usual job\r\n"); err != nil {
 		return err
 	}
 	for answers := bufio.NewScanner(c); answers.Scan(); {
