@@ -25,8 +25,10 @@ type request struct {
 	method string
 	path   string // escaped
 	in     any    // nil: no request body
-	// wait is how long the server may take because it was asked to.
-	wait time.Duration
+	// wait is how long the server may take because it was asked to, and work how
+	// long because there is much to do. Only the first prolongs for how long the call
+	// is tried again.
+	wait, work time.Duration
 	// repeat says that sending it twice does no harm, so that an unknown outcome
 	// may be answered by another attempt.
 	repeat bool
@@ -46,21 +48,41 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 	n := uint32(len(c.nodes))
 	first := c.current.Load()
 	end := time.Now().Add(c.patience + q.wait)
+	var answered *Error // the last failure that a node has told of
+	// What a node has answered says more than that another was not heard.
+	telling := func(failure *Error) *Error {
+		if failure.Status == 0 && answered != nil && (failure.notDone() || q.repeat) {
+			return answered
+		}
+		return failure
+	}
+	told := false
 	for attempt := uint32(0); ; attempt++ {
 		node := (first + attempt) % n
-		failure := c.attempt(ctx, c.nodes[node], q, body, out)
+		limit := c.timeout + q.wait + q.work
+		if attempt > 0 && q.wait > 0 { // the node would wait anew
+			limit = min(limit, max(time.Until(end), time.Second))
+		}
+		failure := c.attempt(ctx, c.nodes[node], limit, q, body, out)
 		if failure == nil {
 			c.current.Store(node)
 			return earlier, nil
 		}
+		if failure.Status != 0 {
+			answered = failure
+		}
 		again := failure.notDone() || (failure.Unknown && q.repeat)
 		roundOver := attempt%n == n-1
 		if !again || ctx.Err() != nil || (roundOver && !time.Now().Before(end)) {
-			return earlier, c.giveUp(failure, earlier, attempt+1)
+			return earlier, c.giveUp(telling(failure), earlier, attempt+1)
 		}
-		earlier = earlier || failure.Unknown
+		earlier = earlier || failure.Unknown && q.method != http.MethodGet
+		if left := time.Until(end); !told && left > 0 && (answered != nil || roundOver) {
+			told = true
+			c.retrying(c.giveUp(telling(failure), earlier, attempt+1), left)
+		}
 		if roundOver && !pause(ctx, min(max(failure.RetryAfter, backoff(attempt/n)), time.Until(end))) {
-			return earlier, c.giveUp(failure, earlier, attempt+1)
+			return earlier, c.giveUp(telling(failure), earlier, attempt+1)
 		}
 	}
 }
@@ -103,8 +125,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // attempt sends the request to one node.
-func (c *Client) attempt(ctx context.Context, node string, q request, body []byte, out any) *Error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout+q.wait)
+func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, q request, body []byte, out any) *Error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var content io.Reader
 	if q.in != nil {

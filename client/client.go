@@ -18,6 +18,7 @@ type Client struct {
 	current  atomic.Uint32
 	timeout  time.Duration
 	patience time.Duration
+	retrying func(err error, left time.Duration)
 }
 
 // Option changes a Client that New makes.
@@ -36,11 +37,18 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = 
 // it earlier. The default is 30 s; 0 means one round over the nodes.
 func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
+// WithRetrying has f called, once a call at most, when the call is about to be tried
+// again after a node refused it or none answered: with the reason, and with the time
+// for which it will be tried. f must not block.
+func WithRetrying(f func(err error, left time.Duration)) Option {
+	return func(c *Client) { c.retrying = f }
+}
+
 // New makes a client of the nodes at addrs: host:port, or a URL with http or
 // https. It does not connect. Calls start at a random node and stay with one
 // that answers.
 func New(addrs []string, options ...Option) (*Client, error) {
-	c := &Client{timeout: 10 * time.Second, patience: 30 * time.Second}
+	c := &Client{timeout: 10 * time.Second, patience: 30 * time.Second, retrying: func(error, time.Duration) {}}
 	for _, a := range addrs {
 		url, err := baseURL(a)
 		if err != nil {

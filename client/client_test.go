@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -493,4 +494,38 @@ func TestAForeignAnswerIsNamed(t *testing.T) {
 	defer s.Close()
 	_, err := connect(t, s.Listener.Addr().String()).Get(t.Context(), "x")
 	require.ErrorContains(t, err, "not Tarry's: 404")
+}
+
+// TestACallSaysWhatANodeAnswered asks one node that has no leader and one that is
+// not there, in either order.
+func TestACallSaysWhatANodeAnswered(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`)
+	}))
+	defer node.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, nodes := range [][]string{{node.URL, gone.URL}, {gone.URL, node.URL}} {
+		var said []string
+		var left time.Duration
+		c, err := client.New(nodes, client.WithPatience(300*time.Millisecond), client.WithRetrying(func(err error, l time.Duration) {
+			said, left = append(said, err.Error()), l
+		}))
+		require.NoError(t, err)
+		defer c.Close()
+		for range 3 { // it starts anywhere
+			for name, call := range map[string]func() error{
+				"add":     func() error { _, err := c.Add(t.Context(), client.Add{Topic: "t"}); return err },
+				"remove":  func() error { return c.RemoveMember(t.Context(), "n1") },
+				"members": func() error { _, err := c.Members(t.Context()); return err },
+			} {
+				said = nil
+				require.EqualError(t, call(), "there is no leader", name)
+				require.Equal(t, []string{"there is no leader"}, said, "once, at once")
+				require.Positive(t, left)
+				require.LessOrEqual(t, left, 300*time.Millisecond)
+			}
+		}
+	}
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// operatorTime is how long a node may take over an operator's call.
-const operatorTime = 2 * time.Minute
+// OperatorTime is how long a node may take over an operator's call that changes the
+// cluster or compares its nodes.
+const OperatorTime = 2 * time.Minute
 
 // Members lists the nodes of the cluster.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
@@ -29,7 +30,7 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 // until all have answered, or up to two minutes.
 func (c *Client) Verify(ctx context.Context) (Verification, error) {
 	var out Verification
-	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/verify", wait: operatorTime, repeat: true}, &out)
+	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true}, &out)
 	return out, err
 }
 
@@ -65,6 +66,6 @@ func (c *Client) Leave(ctx context.Context) error {
 
 func (c *Client) operate(ctx context.Context, method, path string, in any) error {
 	var out struct{}
-	_, err := c.call(ctx, request{method: method, path: path, in: in, wait: operatorTime}, &out)
+	_, err := c.call(ctx, request{method: method, path: path, in: in, work: OperatorTime}, &out)
 	return err
 }

@@ -96,10 +96,11 @@ func (r *streamReader) run(ctx context.Context) error {
 	c := r.client
 	n := uint32(len(c.nodes))
 	end := time.Now().Add(c.patience)
+	told := false
 	for node, failed := c.current.Load(), uint32(0); ; node++ {
 		failure := r.connect(ctx, c.nodes[node%n])
 		if r.opened {
-			r.opened, failed, end = false, 0, time.Now().Add(c.patience)
+			r.opened, failed, told, end = false, 0, false, time.Now().Add(c.patience)
 		} else {
 			failed++
 		}
@@ -112,6 +113,10 @@ func (r *streamReader) run(ctx context.Context) error {
 		case failure != nil && roundOver && !time.Now().Before(end):
 			return c.giveUp(failure, false, failed)
 		case failed == 0 || roundOver: // also a node that takes streams and ends them
+			if left := time.Until(end); failure != nil && !told && left > 0 {
+				told = true
+				c.retrying(c.giveUp(failure, false, max(failed, 1)), left)
+			}
 			pause(ctx, backoff(failed/n))
 		}
 	}

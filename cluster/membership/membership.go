@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -347,7 +348,7 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 		return job.Errorf(job.CodeConflict, "%s belongs to cluster %s, node %s there to cluster %s; clusters cannot be merged: to move this node, "+
 			"remove it from its cluster, stop it, move its data directory away and start it with --join", m.cfg.NodeID, f.ours, f.nodeID, f.theirs)
 	}
-	return job.NotApplied("no node answered: %w", err)
+	return job.NotApplied("the node could not join: %s; do nodes run there, and are these their gossip addresses?", strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // beginChange waits for the right to change the configuration. The caller calls

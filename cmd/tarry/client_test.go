@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -273,5 +275,26 @@ func TestBodiesInTables(t *testing.T) {
 		"x" + strings.Repeat("ü", 30): "x" + strings.Repeat("ü", 29) + "... (61 bytes)",
 	} {
 		require.Equal(t, shown, show([]byte(body)))
+	}
+}
+
+func TestWithoutALeaderTheReasonIsSaidAtOnce(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		if r.URL.Path == "/readyz" {
+			io.WriteString(w, `{"ready":false,"reasons":["there is no leader"]}`)
+			return
+		}
+		io.WriteString(w, `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`)
+	}))
+	defer node.Close()
+	s := newShell(t)
+	t.Setenv(addrEnv, "127.0.0.1:1,"+node.Listener.Addr().String())
+	for _, line := range []string{"cluster remove n2", "reserve --topic t --wait 100ms", "add --topic t x", "get x"} {
+		code, _, errs := s.run(append(strings.Fields(line), "--patience", "100ms")...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, errs, "there is no leader; trying again for up to ", line)
+		require.NotContains(t, errs, "is the server running", line)
+		require.Equal(t, strings.HasPrefix(line, "reserve"), strings.Contains(errs, "no node can serve now: there is no leader; waiting"), errs)
 	}
 }

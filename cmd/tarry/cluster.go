@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"tarry/client"
 )
@@ -151,6 +152,9 @@ func (t *terminal) printVerification(v client.Verification) error {
 	return t.out.line("equal at index %d: %s", v.Index, yes(v.Equal))
 }
 
+// quietTime is how long an operator is left without a word.
+const quietTime = 2 * time.Second
+
 // operate makes a command that answers with nothing but success. oneNode says
 // that it is about the very node that is asked.
 func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) func(context.Context, []string, streams) int {
@@ -159,6 +163,12 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 			if oneNode && len(t.nodes) != 1 {
 				return usagef("is about one node; --addr names %d", len(t.nodes))
 			}
+			late := time.AfterFunc(quietTime, func() {
+				if !t.retries.Load() {
+					t.notes.line("tarry %s: no answer yet; waiting for up to %s", c.name, client.OperatorTime)
+				}
+			})
+			defer late.Stop()
 			if err := f(ctx, t.client, args); err != nil {
 				return err
 			}

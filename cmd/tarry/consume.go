@@ -30,6 +30,9 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 		if most < 1 {
 			return usagef("--max is %d; it takes 1 to 1000", most)
 		}
+		if wait.d > 0 {
+			defer t.noteUnready(ctx, c.name, wait.d)()
+		}
 		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d, Consumer: consumer})
 		if err != nil {
 			return err

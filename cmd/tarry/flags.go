@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tarry/client"
@@ -43,6 +44,8 @@ type terminal struct {
 	out    printer
 	notes  printer // for people, beside the output
 	json   bool
+	// retries is set when a note has said that a call is tried again.
+	retries *atomic.Bool
 }
 
 // usageError is a command line that makes no sense.
@@ -110,11 +113,16 @@ func (c *clientCommand) takes() string {
 
 func (c *clientCommand) terminal(std streams) (*terminal, error) {
 	nodes := strings.FieldsFunc(c.addr, func(r rune) bool { return r == ',' || r == ' ' })
-	cl, err := client.New(nodes, client.WithPatience(c.patience.d))
+	notes := printer{std.err}
+	retries := new(atomic.Bool)
+	cl, err := client.New(nodes, client.WithPatience(c.patience.d), client.WithRetrying(func(err error, left time.Duration) {
+		retries.Store(true)
+		notes.line("tarry %s: %s; trying again for up to %s", c.name, explain(err), left.Round(time.Second))
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("--addr: %w", err)
 	}
-	return &terminal{client: cl, nodes: nodes, in: std.in, out: printer{std.out}, notes: printer{std.err}, json: c.json}, nil
+	return &terminal{client: cl, nodes: nodes, in: std.in, out: printer{std.out}, notes: notes, retries: retries, json: c.json}, nil
 }
 
 // parse reads flags before, between and behind the positional arguments, which

@@ -114,7 +114,7 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout
 
 // run finds the command and gives it the rest of the command line.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stdout, stderr = harmlessWriter{stdout}, harmlessWriter{stderr}
+	stdout, stderr = &harmlessWriter{to: stdout}, &harmlessWriter{to: stderr}
 	if len(args) == 0 {
 		usage(stderr)
 		return exitUsage

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 	"unicode"
@@ -39,9 +40,14 @@ func harmful(r rune, keep string) bool {
 
 // harmlessWriter stands before the standard streams of all commands. A character
 // that comes in two writes is shown as two that are no UTF-8.
-type harmlessWriter struct{ to io.Writer }
+type harmlessWriter struct {
+	mu sync.Mutex // a note may come while a command prints
+	to io.Writer
+}
 
-func (w harmlessWriter) Write(p []byte) (int, error) {
+func (w *harmlessWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, err := io.WriteString(w.to, harmless(string(p), "\n\t")); err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -24,6 +25,35 @@ func runReady(ctx context.Context, args []string, std streams) int {
 		}
 		return askReady(ctx, t.nodes[0])
 	})
+}
+
+// noteUnready asks the nodes, beside a wait that begins, whether one can serve, and
+// prints a note with the reason if none can: a node lets a reserve wait for a leader,
+// too. It does not block; the function that it returns ends the look.
+func (t *terminal) noteUnready(ctx context.Context, name string, wait time.Duration) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var why error
+		for _, node := range t.nodes {
+			err := askReady(ctx, node)
+			if err == nil || ctx.Err() != nil {
+				return
+			}
+			if unreachable := (*url.Error)(nil); !errors.As(err, &unreachable) { // else the call itself tells
+				why = err
+			}
+		}
+		if why == nil {
+			return
+		}
+		t.notes.line("tarry %s: no node can serve now: %v; waiting for up to %s", name, why, wait)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 func askReady(ctx context.Context, node string) error {

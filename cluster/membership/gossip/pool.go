@@ -192,7 +192,10 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 			}
 			n, err := p.list.Join([]string{t})
 			if err != nil {
-				errs = append(errs, fmt.Errorf("join %s: %w", a, err))
+				// Why is for this node's operator alone: whoever asked for the join could
+				// look with it which ports of other machines are open.
+				p.o.Logger.Debug("no node answers at an address to join", "address", a, "error", err)
+				errs = append(errs, fmt.Errorf("no node answers at %s", a))
 			}
 			joined += n
 		}
