@@ -260,6 +260,8 @@ type Member struct {
 	Alive        bool   `json:"alive"`
 	AppliedIndex uint64 `json:"applied_index"`
 	Lag          uint64 `json:"lag"`
+
+	ClusterVersion uint32 `json:"cluster_version"` // as the node's state has it; 0 while it does not answer
 }
 
 // Members asks node n who is in the cluster.

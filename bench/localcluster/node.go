@@ -15,12 +15,12 @@ import (
 )
 
 // Node is one process of the cluster, running or not. Its command line is the
-// same at every start; its environment is what Setenv made it. Methods may be called from several goroutines.
+// same at every start; its environment is what Setenv made it, its binary what
+// SetBinary did. Methods may be called from several goroutines.
 type Node struct {
 	ID                               string
 	HTTP, Beanstalk, Cluster, Gossip string // host:port
 
-	binary  string
 	prefix  []string // runs the binary
 	args    []string
 	common  []string // environment that all nodes share
@@ -31,7 +31,9 @@ type Node struct {
 
 	mu  sync.Mutex
 	env map[string]string
-	run *run // nil before the first start
+	// binary is what the next start runs.
+	binary string
+	run    *run // nil before the first start
 }
 
 // run is one life of a node's process.
@@ -62,6 +64,13 @@ func (n *Node) Setenv(key, value string) {
 	if value == "" {
 		delete(n.env, key)
 	}
+}
+
+// SetBinary makes the next starts run another binary.
+func (n *Node) SetBinary(path string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.binary = path
 }
 
 // Start starts the process and does not wait for it to be ready.
