@@ -24,11 +24,15 @@ type ground struct {
 	have    fault.Needs
 	network *network.Network // nil on loopback
 	disks   *disk.Disks      // nil where there can be none
+	next    string           // a server of the next release; empty: none
 }
 
 // newGround looks at the machine and prepares what the configuration asks for.
 func newGround(ctx context.Context, c config, log *slog.Logger) (*ground, error) {
-	g := &ground{}
+	g := &ground{next: c.next}
+	if c.next != "" {
+		g.have |= fault.NextRelease
+	}
 	if os.Geteuid() == 0 {
 		g.have |= fault.Root
 	}
@@ -145,7 +149,7 @@ func (g *ground) listen() (net.Listener, error) {
 }
 
 // prepare gives a fault what the ground offers.
-func (g *ground) prepare(e *fault.Env) { e.Network, e.Disks = g.network, g.disks }
+func (g *ground) prepare(e *fault.Env) { e.Network, e.Disks, e.Next = g.network, g.disks, g.next }
 
 // close takes everything down that newGround built. The nodes have ended.
 func (g *ground) close() error {

@@ -26,6 +26,7 @@ type config struct {
 	trailing int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
 	mutant   string // a defect of the server to switch on, which the judge must find
 	binary   string // empty: build one
+	next     string // of the next release; built with the other
 	dir      string // empty: a temporary one
 	keep     bool   // the history also when nothing was found
 	nodes    int
@@ -73,18 +74,21 @@ func execute(ctx context.Context, c config, log *slog.Logger) (*report, error) {
 	return r.report, errors.Join(err, r.ground.close())
 }
 
-// build makes a binary with the hooks that faults and mutants use.
+// build makes a binary with the hooks that faults and mutants use, and one that stands
+// for the next release.
 func (r *run) build(ctx context.Context) error {
 	if r.binary != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, buildLimit)
 	defer cancel()
-	r.binary = filepath.Join(r.dir, "tarry")
-	cmd := exec.CommandContext(ctx, "go", "build", "-race=false", "-tags", "chaos", "-o", r.binary, "tarry/cmd/tarry")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the server: %w\n%s", err, out)
+	r.binary, r.next = filepath.Join(r.dir, "tarry"), filepath.Join(r.dir, "tarry-next")
+	for path, tags := range map[string]string{r.binary: "chaos", r.next: "chaos,next"} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-race=false", "-tags", tags, "-o", path, "tarry/cmd/tarry")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build the server: %w\n%s", err, out)
+		}
 	}
 	return nil
 }

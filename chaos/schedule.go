@@ -18,7 +18,7 @@ func catalogue() []fault.Fault {
 		fault.Network(), fault.Address(), fault.Load(), fault.Hostile(),
 		fault.Disk(),
 		fault.Corrupt(),
-		fault.Hooks(),
+		fault.Hooks(), fault.Upgrade(),
 	)
 }
 

@@ -66,6 +66,13 @@ func (n *Node) Setenv(key, value string) {
 	}
 }
 
+// Binary is what the next start runs.
+func (n *Node) Binary() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.binary
+}
+
 // SetBinary makes the next starts run another binary.
 func (n *Node) SetBinary(path string) {
 	n.mu.Lock()

@@ -33,16 +33,17 @@ type Needs uint
 
 // What a fault may need.
 const (
-	Namespaces Needs = 1 << iota // the nodes live in network namespaces; Env.Network is there
-	FaultyDisk                   // the nodes' data lies on a faulty file system; Env.Disks is there
-	HookBinary                   // the binary was built with -tags chaos
-	Root                         // the harness runs as root
-	Strace                       // strace is installed and may trace
-	Cgroup                       // cgroups of the CPU can be made
-	FiveNodes                    // the cluster has five nodes or more
+	Namespaces  Needs = 1 << iota // the nodes live in network namespaces; Env.Network is there
+	FaultyDisk                    // the nodes' data lies on a faulty file system; Env.Disks is there
+	HookBinary                    // the binary was built with -tags chaos
+	Root                          // the harness runs as root
+	Strace                        // strace is installed and may trace
+	Cgroup                        // cgroups of the CPU can be made
+	FiveNodes                     // the cluster has five nodes or more
+	NextRelease                   // Env.Next is there
 )
 
-var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup", "five-nodes"}
+var needNames = []string{"namespaces", "faulty-disk", "hook-binary", "root", "strace", "cgroup", "five-nodes", "next-release"}
 
 // Has reports whether n holds all of what.
 func (n Needs) Has(what Needs) bool { return n&what == what }
@@ -70,7 +71,7 @@ type Env struct {
 	// Hold draws how long the fault should last, from tenths of a second to some
 	// ten seconds.
 	Hold func() time.Duration
-	// Violate records that the server broke a promise, named "I1" to "I11", or
+	// Violate records that the server broke a promise, named "I1" to "I13", or
 	// "fault" when it did not do what this fault demands. The run then ends.
 	Violate func(invariant, format string, args ...any)
 	// Healed notes the instant at which the fault was lifted, so that the time
@@ -84,6 +85,7 @@ type Env struct {
 	Count func(figure string, n int)
 	Taken *Taken // the nodes that injections work on
 
+	Next    string           // a server that stands for the release after the nodes' own (job/next.go)
 	Network *network.Network // the lines between the nodes; nil on loopback
 	Disks   *disk.Disks      // under the nodes' data; nil without FaultyDisk
 }

@@ -1,0 +1,78 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tarry/bench/localcluster"
+)
+
+// Upgrade are the faults of releases that differ.
+func Upgrade() []Fault {
+	return []Fault{{Name: "upgrade-and-back", Needs: NextRelease | HookBinary, Weight: 3, Run: upgradeAndBack}}
+}
+
+// holdVersion keeps the cluster version from being raised, so that there is a way back.
+const holdVersion = "TARRY_HOLD_VERSION"
+
+// upgradeAndBack restarts nodes with the next release, some or all, one after the
+// other, lets the releases work side by side, and takes all of them back.
+func upgradeAndBack(ctx context.Context, e *Env) error {
+	nodes, err := e.All()
+	if err != nil {
+		return err
+	}
+	upgraded := nodes[:1+e.Rand.IntN(len(nodes))]
+	before := make(map[*localcluster.Node]string)
+	for _, n := range upgraded {
+		if ctx.Err() != nil {
+			break
+		}
+		before[n] = n.Binary()
+		if err := e.replace(ctx, n, e.Next, "true"); err != nil {
+			return err
+		}
+		e.stillVersion(ctx, n, 1)
+		Wait(ctx, e.Between(0, time.Second))
+	}
+	if len(before) == len(nodes) {
+		Wait(ctx, e.Between(0, 5*time.Second)) // a raise would come now
+	}
+	e.Rand.Shuffle(len(upgraded), func(i, j int) { upgraded[i], upgraded[j] = upgraded[j], upgraded[i] })
+	for _, n := range upgraded {
+		if before[n] == "" {
+			continue
+		}
+		e.stillVersion(ctx, n, 1)
+		if err := e.replace(ctx, n, before[n], ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace ends a node, gently or not, and starts it with another binary.
+func (e *Env) replace(ctx context.Context, n *localcluster.Node, binary, hold string) error {
+	n.SetBinary(binary)
+	n.Setenv(holdVersion, hold)
+	if e.Rand.IntN(2) == 0 {
+		return e.restart(ctx, n)
+	}
+	e.Log.Info("kill -9", "node", n.ID)
+	return errors.Join(n.Kill(), e.Return(ctx, n))
+}
+
+// stillVersion sees to it that the cluster version of a node is the one that all
+// releases run.
+func (e *Env) stillVersion(ctx context.Context, n *localcluster.Node, want uint32) {
+	members, err := e.Cluster.Members(ctx, n)
+	if err != nil {
+		return // there may be no leader now; the next look tells
+	}
+	for _, m := range members {
+		if m.ClusterVersion > want {
+			e.Violate("I13", "node %s has cluster version %d while members run only %d", m.ID, m.ClusterVersion, want)
+		}
+	}
+}
