@@ -63,7 +63,7 @@ func (x *tx) addTo(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	}
 }
 
-func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.m.options.maxTopics }
+func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.limits().MaxTopics }
 
 func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
 	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", name, len(x.m.topics))
@@ -97,27 +97,27 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, jobpb.State) {
 // checkAdd refuses what the borders should not have let through.
 func (x *tx) checkAdd(op *jobpb.Add) error {
 	if op.Id != "" {
-		if err := job.CheckID("id", op.Id); err != nil {
+		if err := x.limits().CheckID("id", op.Id); err != nil {
 			return err
 		}
 	}
 	// A topic that exists has a good name.
 	if x.m.topics[op.Topic] == nil {
-		if err := job.CheckTopic("topic", op.Topic); err != nil {
+		if err := x.limits().CheckTopic("topic", op.Topic); err != nil {
 			return err
 		}
 	}
 	switch {
 	case op.DueMs < 0:
 		return job.Errorf(job.CodeInvalid, "due_ms is %d; it must not be negative", op.DueMs)
-	case op.DueMs > x.clock()+maxDelayMS:
-		return job.Errorf(job.CodeInvalid, "due_ms is %d ms ahead; the limit is %d", op.DueMs-x.clock(), maxDelayMS)
-	case op.DueMs == 0 && (op.DelayMs < 0 || op.DelayMs > maxDelayMS):
-		return job.Errorf(job.CodeInvalid, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, maxDelayMS)
-	case op.TtrMs < 1 || op.TtrMs > maxTTRMS:
-		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 1 and %d", op.TtrMs, maxTTRMS)
-	case len(op.Body) > job.HardMaxBodyBytes:
-		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), job.HardMaxBodyBytes)
+	case op.DueMs > x.clock()+x.limits().MaxDelay.Milliseconds():
+		return job.Errorf(job.CodeInvalid, "due_ms is %d ms ahead; the limit is %d", op.DueMs-x.clock(), x.limits().MaxDelay.Milliseconds())
+	case op.DueMs == 0 && (op.DelayMs < 0 || op.DelayMs > x.limits().MaxDelay.Milliseconds()):
+		return job.Errorf(job.CodeInvalid, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, x.limits().MaxDelay.Milliseconds())
+	case op.TtrMs < 1 || op.TtrMs > x.limits().MaxTTR.Milliseconds():
+		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 1 and %d", op.TtrMs, x.limits().MaxTTR.Milliseconds())
+	case len(op.Body) > x.limits().HardMaxBodyBytes:
+		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), x.limits().HardMaxBodyBytes)
 	case op.BodyKind != jobpb.BodyKind_BODY_BYTES && op.BodyKind != jobpb.BodyKind_BODY_JSON:
 		return job.Errorf(job.CodeInvalid, "body_kind is %d; this release knows only 0 and 1", op.BodyKind)
 	case op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE:
@@ -126,13 +126,8 @@ func (x *tx) checkAdd(op *jobpb.Add) error {
 	if op.Extras == nil {
 		return nil
 	}
-	return job.CheckExtras(op.Extras)
+	return x.limits().CheckExtras(op.Extras)
 }
-
-const (
-	maxTTRMS   = int64(job.MaxTTR / 1e6)
-	maxDelayMS = int64(job.MaxDelay / 1e6)
-)
 
 // addAgain answers an add whose id is taken: by the same job, which makes adds
 // safe to repeat, or by another.

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"fmt"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -20,8 +19,8 @@ const overrun = "time to run exceeded"
 // due jobs does not hold up the others. When more topics are due than max, the
 // ones with the earliest instants are served.
 func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
-	if op.Max < 1 || op.Max > job.MaxKick {
-		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	if op.Max < 1 || op.Max > x.limits().MaxKick {
+		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, x.limits().MaxKick)
 	}
 	if err := x.setJobsBack(op.Max); err != nil {
 		return err

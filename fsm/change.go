@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -166,10 +165,10 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 // release gives a reserved job back: ready, delayed, or dead when its attempts
 // are used up.
 func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
-	if op.DelayMs < 0 || op.DelayMs > maxDelayMS {
-		return x.refuse(r, jobpb.Code_INVALID, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, maxDelayMS)
+	if op.DelayMs < 0 || op.DelayMs > x.limits().MaxDelay.Milliseconds() {
+		return x.refuse(r, jobpb.Code_INVALID, "delay_ms is %d; it must be between 0 and %d", op.DelayMs, x.limits().MaxDelay.Milliseconds())
 	}
-	if err := job.CheckReason("reason", op.Reason); err != nil {
+	if err := x.limits().CheckReason("reason", op.Reason); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	rec, t, err := x.findReserved(op.Ref, r)
@@ -258,8 +257,8 @@ func (rec *record) exhausted() bool {
 
 // touchJob starts a reservation's time to run again.
 func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
-	if op.TtrMs < 0 || op.TtrMs > maxTTRMS {
-		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	if op.TtrMs < 0 || op.TtrMs > x.limits().MaxTTR.Milliseconds() {
+		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, x.limits().MaxTTR.Milliseconds())
 	}
 	rec, t, err := x.findReserved(op.Ref, r)
 	if rec == nil || err != nil {
@@ -278,7 +277,7 @@ func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
 
 // bury sets a reserved job aside.
 func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
-	if err := job.CheckReason("reason", op.Reason); err != nil {
+	if err := x.limits().CheckReason("reason", op.Reason); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	rec, t, err := x.findReserved(op.Ref, r)

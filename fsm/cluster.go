@@ -3,13 +3,12 @@ package fsm
 import (
 	"strings"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // setCluster names the cluster. The first name stays.
 func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
-	if err := job.CheckRefID("cluster_id", op.ClusterId); err != nil {
+	if err := x.limits().CheckRefID("cluster_id", op.ClusterId); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	meta := &x.m.meta
@@ -29,7 +28,7 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 // forgetMember records that a Raft server was removed for good. Doing it again
 // changes nothing.
 func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {
-	if err := job.CheckRefID("server_id", op.ServerId); err != nil {
+	if err := x.limits().CheckRefID("server_id", op.ServerId); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	id := strings.Clone(op.ServerId)

@@ -3,7 +3,6 @@ package fsm
 import (
 	"slices"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -53,8 +52,8 @@ func (x *tx) compose(op *jobpb.Compose, r *jobpb.Result) error {
 // composable says whether all the adds would succeed after done, if not nil, is
 // gone, which leaves room, if not nil, with one waiting job less. If not, r says why.
 func (x *tx) composable(adds []*jobpb.Add, done *record, room *topic, r *jobpb.Result) (bool, error) {
-	if len(adds) == 0 || len(adds) > job.MaxBatch {
-		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), job.MaxBatch)
+	if len(adds) == 0 || len(adds) > x.limits().MaxBatch {
+		return false, x.refuse(r, jobpb.Code_INVALID, "there are %d jobs to add; it takes 1 to %d", len(adds), x.limits().MaxBatch)
 	}
 	field := "jobs" // as the client knows the list
 	if done != nil {
@@ -66,8 +65,8 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, room *topic, r *jobpb.R
 		if err := x.checkAdd(add); err != nil {
 			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: %s", field, i, err)
 		}
-		if bodies += len(add.Body); bodies > job.MaxComposeBytes {
-			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: the bodies have more than %d bytes together, which is the limit", field, i, job.MaxComposeBytes)
+		if bodies += len(add.Body); bodies > x.limits().MaxComposeBytes {
+			return false, x.refuse(r, jobpb.Code_INVALID, "%s[%d]: the bodies have more than %d bytes together, which is the limit", field, i, x.limits().MaxComposeBytes)
 		}
 		if add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP {
 			return false, x.refuse(r, jobpb.Code_INVALID, "jobs[%d]: if_exists must be conflict or keep in a request that is done as a whole", i)
@@ -101,7 +100,7 @@ func (x *tx) composable(adds []*jobpb.Add, done *record, room *topic, r *jobpb.R
 			}
 		}
 		if t == nil && added[add.Topic] == 0 {
-			if made++; len(x.m.topics)+made > x.m.options.maxTopics {
+			if made++; len(x.m.topics)+made > x.limits().MaxTopics {
 				return false, x.refuseTopic(add.Topic, r)
 			}
 		}

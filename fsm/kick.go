@@ -1,14 +1,13 @@
 package fsm
 
 import (
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // kick makes a dead or delayed job ready, in its topic or in another.
 func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	if op.ToTopic != "" {
-		if err := job.CheckTopic("to_topic", op.ToTopic); err != nil {
+		if err := x.limits().CheckTopic("to_topic", op.ToTopic); err != nil {
 			return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 		}
 	}
@@ -65,8 +64,8 @@ func (x *tx) hasten(t, target *topic, rec *record) error {
 // kickTopic makes dead jobs of a topic ready, the longest dead first; with
 // or_delayed, and when there is none, delayed ones, the earliest due first.
 func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
-	if op.Max < 1 || op.Max > job.MaxKick {
-		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	if op.Max < 1 || op.Max > x.limits().MaxKick {
+		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, x.limits().MaxKick)
 	}
 	r.Count = 0
 	t := x.m.topics[op.Topic]
@@ -106,7 +105,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	if op.ToTopic != "" {
-		if err := job.CheckTopic("to_topic", op.ToTopic); err != nil {
+		if err := x.limits().CheckTopic("to_topic", op.ToTopic); err != nil {
 			return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 		}
 	}
@@ -127,7 +126,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 		if op.RateMilli == 0 {
 			return x.revive(t, target, rec)
 		}
-		return x.reviveAt(t, target, rec, startMS+int64(min(k*1_000_000/uint64(op.RateMilli), uint64(maxDelayMS))))
+		return x.reviveAt(t, target, rec, startMS+int64(min(k*1_000_000/uint64(op.RateMilli), uint64(x.limits().MaxDelay.Milliseconds()))))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 // store too, or follows from it, so it makes no difference to any result.
 type memory struct {
 	meta     meta
+	limits   *job.Limits // of the cluster version
 	topics   map[string]*topic
 	byNumber map[uint32]*topic
 	settings map[string]*jobpb.TopicSettings // by topic, which need not be in topics
@@ -37,6 +38,7 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if mem.meta, err = readMeta(db); err != nil {
 		return mem, pub, err
 	}
+	mem.limits = o.limits(mem.meta.version)
 	mem.meta.state.nextSeq = max(mem.meta.state.nextSeq, 1)
 	err = scan(db, []byte{spaceForgotten}, []byte{spaceForgotten + 1}, func(key, _ []byte) error {
 		pub.forgotten[string(key[1:])] = struct{}{}

@@ -3,7 +3,6 @@ package fsm
 import (
 	"bytes"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -31,8 +30,8 @@ type migration struct {
 
 // migrate does a step of the migration to the present version, if one is under way.
 func (x *tx) migrate(op *jobpb.Migrate, r *jobpb.Result) error {
-	if op.Max < 1 || op.Max > job.MaxMigrate {
-		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxMigrate)
+	if op.Max < 1 || op.Max > x.limits().MaxMigrate {
+		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, x.limits().MaxMigrate)
 	}
 	meta := &x.m.meta
 	if meta.migrating == nil {

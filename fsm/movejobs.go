@@ -10,7 +10,7 @@ import (
 // moveJobs puts jobs of one topic, or one job, into another topic. Jobs that the
 // topic only retains stay.
 func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
-	if err := checkMoveJobs(op); err != nil {
+	if err := x.checkMoveJobs(op); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	if op.Ref != nil {
@@ -63,8 +63,8 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	return nil
 }
 
-func checkMoveJobs(op *jobpb.MoveJobs) error {
-	if err := job.CheckTopic("to", op.To); err != nil {
+func (x *tx) checkMoveJobs(op *jobpb.MoveJobs) error {
+	if err := x.limits().CheckTopic("to", op.To); err != nil {
 		return err
 	}
 	if op.Ref != nil {
@@ -73,8 +73,8 @@ func checkMoveJobs(op *jobpb.MoveJobs) error {
 	switch {
 	case op.Topic == op.To:
 		return job.Errorf(job.CodeInvalid, "to is %.40q, the topic itself", op.To)
-	case op.Max < 1 || op.Max > job.MaxKick:
-		return job.Errorf(job.CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	case op.Max < 1 || op.Max > x.limits().MaxKick:
+		return job.Errorf(job.CodeInvalid, "max is %d; it must be between 1 and %d", op.Max, x.limits().MaxKick)
 	}
 	for _, s := range op.States {
 		if s <= jobpb.State_STATE_NONE || s > jobpb.State_STATE_DEAD {

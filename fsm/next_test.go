@@ -4,6 +4,7 @@ package fsm
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,6 +111,21 @@ func TestWhatIsNewIsNotProposedBeforeTheRaise(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLimitsAreThoseOfTheVersion(t *testing.T) {
+	r := newRig(t, Options{})
+	bury := func() jobpb.Code {
+		seq := r.one(opAdd(&jobpb.Add{Topic: "t"})).Seq
+		r.one(opReserve(1, "t"))
+		defer r.one(opFinish(bySeq(seq)))
+		return r.one(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: strings.Repeat("r", job.MaxReasonBytes+1)})).Code
+	}
+	require.Equal(t, jobpb.Code_INVALID, bury())
+	r.one(opRaise(2))
+	require.Equal(t, jobpb.Code_OK, bury())
+	r.reopen()
+	require.Equal(t, jobpb.Code_OK, bury())
 }
 
 func BenchmarkMigrate(b *testing.B) {

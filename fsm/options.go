@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -67,15 +68,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MemTableBytes == 0 {
 		o.MemTableBytes = defaultMemTableBytes
-	}
-	if o.maxTopics == 0 {
-		o.maxTopics = job.MaxTopics
-	}
-	if o.maxTargets == 0 {
-		o.maxTargets = job.MaxPushTargets
-	}
-	if o.maxRetained == 0 {
-		o.maxRetained = job.MaxRetained
 	}
 	if o.windowCap == 0 {
 		o.windowCap = defaultWindowCap
@@ -163,4 +155,13 @@ func (l storeLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("store: "+format, args...)
 	l.fatal(err)
 	panic(err)
+}
+
+// limits are those of a cluster version, but for what tests lower.
+func (o Options) limits(version uint32) *job.Limits {
+	l := *job.LimitsAt(version)
+	l.MaxTopics = cmp.Or(o.maxTopics, l.MaxTopics)
+	l.MaxPushTargets = cmp.Or(o.maxTargets, l.MaxPushTargets)
+	l.MaxRetained = cmp.Or(o.maxRetained, l.MaxRetained)
+	return &l
 }

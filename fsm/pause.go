@@ -5,8 +5,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-const maxPauseMS = int64(job.MaxPause / 1e6)
-
 // pauseTopic hides a topic's ready jobs from Reserve until an Advance ends the
 // pause, if it has an end, or at once shows them again.
 func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
@@ -18,7 +16,7 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_NOT_FOUND, "topic %.40q does not exist; a topic begins with its first job", op.Topic)
 	}
 	if t == nil {
-		if err := job.CheckTopic("topic", op.Topic); err != nil {
+		if err := x.limits().CheckTopic("topic", op.Topic); err != nil {
 			return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 		}
 		if x.topicsAtLimit() {
@@ -42,10 +40,10 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 
 func (x *tx) checkPause(op *jobpb.PauseTopic) error {
 	switch {
-	case op.PauseMs < 0 || op.PauseMs > maxPauseMS:
-		return job.Errorf(job.CodeInvalid, "pause_ms is %d; it must be between 0 (resume) and %d", op.PauseMs, maxPauseMS)
-	case op.UntilMs < 0 || op.UntilMs > x.clock()+maxPauseMS:
-		return job.Errorf(job.CodeInvalid, "until_ms is %d; it must be at most %d ms ahead", op.UntilMs, maxPauseMS)
+	case op.PauseMs < 0 || op.PauseMs > x.limits().MaxPause.Milliseconds():
+		return job.Errorf(job.CodeInvalid, "pause_ms is %d; it must be between 0 (resume) and %d", op.PauseMs, x.limits().MaxPause.Milliseconds())
+	case op.UntilMs < 0 || op.UntilMs > x.clock()+x.limits().MaxPause.Milliseconds():
+		return job.Errorf(job.CodeInvalid, "until_ms is %d; it must be at most %d ms ahead", op.UntilMs, x.limits().MaxPause.Milliseconds())
 	case op.PauseMs != 0 && op.UntilMs != 0 || op.Endless && op.PauseMs+op.UntilMs != 0:
 		return job.Errorf(job.CodeInvalid, "a pause has one end: give pause_ms, until_ms or endless")
 	}

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -13,8 +12,8 @@ func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
 	default:
 		return x.refuse(r, jobpb.Code_INVALID, "state is %s; it must be delayed, ready or dead", op.State)
 	}
-	if op.Max < 1 || op.Max > job.MaxKick {
-		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, job.MaxKick)
+	if op.Max < 1 || op.Max > x.limits().MaxKick {
+		return x.refuse(r, jobpb.Code_INVALID, "max is %d; it must be between 1 and %d", op.Max, x.limits().MaxKick)
 	}
 	if err := x.checkSweep(op.Sweep); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)

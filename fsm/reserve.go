@@ -6,13 +6,12 @@ import (
 	"container/heap"
 	"errors"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // reserve hands out ready jobs, best first over all the topics named.
 func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
-	if err := job.CheckReserve(op); err != nil {
+	if err := x.limits().CheckReserve(op); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	heads, err := x.readyHeads(op.Topics)
@@ -128,10 +127,10 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 // reserveJob hands out one job that nobody holds, also from a paused topic. The
 // topic's limits hold for it too: they are exact.
 func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
-	if op.TtrMs < 0 || op.TtrMs > maxTTRMS {
-		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, maxTTRMS)
+	if op.TtrMs < 0 || op.TtrMs > x.limits().MaxTTR.Milliseconds() {
+		return x.refuse(r, jobpb.Code_INVALID, "ttr_ms is %d; it must be between 0 (the job's own) and %d", op.TtrMs, x.limits().MaxTTR.Milliseconds())
 	}
-	if err := job.CheckConsumer("consumer", op.Consumer); err != nil {
+	if err := x.limits().CheckConsumer("consumer", op.Consumer); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	rec, t, err := x.find(op.Ref, r)

@@ -32,7 +32,7 @@ func (x *tx) end(t *topic, rec *record, from jobpb.State, as jobpb.Event_Kind, r
 		f.reservedUntil = until - until%retentionStepMS
 		x.note(t, rec, as, to, f.attempts, reason)
 	})
-	if err != nil || t.counts[stateEnded] <= x.m.options.maxRetained {
+	if err != nil || t.counts[stateEnded] <= x.limits().MaxRetained {
 		return err
 	}
 	return x.forgetFirst(t)

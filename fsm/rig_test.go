@@ -22,6 +22,13 @@ type rig struct {
 	now   int64
 }
 
+// Limits in milliseconds.
+const (
+	maxTTRMS   = int64(job.MaxTTR / 1e6)
+	maxDelayMS = int64(job.MaxDelay / 1e6)
+	maxPauseMS = int64(job.MaxPause / 1e6)
+)
+
 const rigDir = "state"
 
 // rigStart is the clock at which tests start.

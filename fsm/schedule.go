@@ -27,7 +27,7 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	switch {
 	case s == nil && (op.Schedule == nil || op.IfRevision != 0):
 		return x.refuseSchedule(op.Name, r)
-	case s == nil && x.m.scheduleCount >= job.MaxSchedules:
+	case s == nil && x.m.scheduleCount >= x.limits().MaxSchedules:
 		return x.refuse(r, jobpb.Code_TOO_MANY_SCHEDULES, "there are %d schedules already, which is the limit", x.m.scheduleCount)
 	case s == nil:
 		s = &schedule{name: op.Name, state: &jobpb.ScheduleState{CreatedMs: x.clock()}}
@@ -50,13 +50,13 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 }
 
 func (x *tx) checkPutSchedule(op *jobpb.PutSchedule) error {
-	if err := job.CheckScheduleName("name", op.Name); err != nil {
+	if err := x.limits().CheckScheduleName("name", op.Name); err != nil {
 		return err
 	}
 	if op.Schedule == nil {
 		return nil
 	}
-	if err := job.CheckSchedule(op.Schedule); err != nil {
+	if err := x.limits().CheckSchedule(op.Schedule); err != nil {
 		return err
 	}
 	return x.checkAdd(op.Schedule.Job)
@@ -144,7 +144,7 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 	}
 	if op.Missed > 0 {
 		st.Missed += op.Missed
-		s.remember(&jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: x.clock(), Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
+		x.remember(s, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: x.clock(), Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
 	}
 	for _, run := range op.Runs {
 		past, _, err := x.startRun(s, op, run)
@@ -162,15 +162,15 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 // nothing. Instants grow, none is ahead of the clock, and the next is behind them.
 func (x *tx) misfire(op *jobpb.FireSchedule) string {
 	switch {
-	case len(op.Runs) > job.MaxScheduleRuns:
+	case len(op.Runs) > int(x.limits().MaxScheduleRuns):
 		return "there are too many runs"
 	case slices.ContainsFunc(op.Runs, func(run *jobpb.ScheduledRun) bool { return run.OffsetS < -maxOffsetS || run.OffsetS > maxOffsetS }):
 		return "a zone is never a day away from UTC"
 	case op.Now && (len(op.Runs) != 1 || op.Missed != 0 || op.Trouble != ""):
 		return "a run out of turn stands alone"
-	case op.Key != "" && (!op.Now || job.CheckRunKey("key", op.Key) != nil):
+	case op.Key != "" && (!op.Now || x.limits().CheckRunKey("key", op.Key) != nil):
 		return "key goes with a run out of turn and is part of an id"
-	case op.Trouble != "" && (len(op.Runs) > 0 || op.Missed > 0 || len(op.Trouble) > job.MaxReasonBytes):
+	case op.Trouble != "" && (len(op.Runs) > 0 || op.Missed > 0 || len(op.Trouble) > x.limits().MaxReasonBytes):
 		return "trouble goes with no run and is short"
 	case op.ExpectNextMs == 0 && !op.Now && (len(op.Runs) > 0 || op.Missed > 0):
 		return "there is no run before the first instant is worked out"
@@ -244,7 +244,7 @@ func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
 func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledRun) (*jobpb.PastRun, *jobpb.Result, error) {
 	st := s.state
 	past := &jobpb.PastRun{PlannedMs: run.PlannedMs, AtMs: x.clock(), Now: op.Now}
-	defer s.remember(past)
+	defer x.remember(s, past)
 	if s.def.Overlap == jobpb.Overlap_OVERLAP_SKIP && !op.Now && st.LastSeq != 0 {
 		last, err := x.job(st.LastSeq, false)
 		if err != nil {
@@ -292,10 +292,10 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 }
 
 // remember keeps the last runs.
-func (s *schedule) remember(past *jobpb.PastRun) {
+func (x *tx) remember(s *schedule, past *jobpb.PastRun) {
 	st := s.state
 	st.Past = append(st.Past, past)
-	if n := len(st.Past); n > job.PastRuns {
-		st.Past = append([]*jobpb.PastRun(nil), st.Past[n-job.PastRuns:]...)
+	if n := len(st.Past); n > x.limits().PastRuns {
+		st.Past = append([]*jobpb.PastRun(nil), st.Past[n-x.limits().PastRuns:]...)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -18,10 +17,10 @@ const settingsVersion = 1
 // which comes and goes with its jobs. Setting them to what they are changes
 // nothing, so that a repeated request is one change.
 func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
-	if err := job.CheckTopic("topic", op.Topic); err != nil {
+	if err := x.limits().CheckTopic("topic", op.Topic); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
-	if err := job.CheckSettings(op.Settings); err != nil {
+	if err := x.limits().CheckSettings(op.Settings); err != nil {
 		return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 	}
 	old := x.m.settings[op.Topic]
@@ -39,10 +38,10 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 		}
 		return nil
 	}
-	if old == nil && len(x.m.settings) >= x.m.options.maxTopics {
+	if old == nil && len(x.m.settings) >= x.limits().MaxTopics {
 		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have settings already, which is the limit", len(x.m.settings))
 	}
-	if made.Push != nil && old.GetPush() == nil && x.m.targets >= x.m.options.maxTargets {
+	if made.Push != nil && old.GetPush() == nil && x.m.targets >= x.limits().MaxPushTargets {
 		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have a target for push already, which is the limit", x.m.targets)
 	}
 	return x.changeSettings(strings.Clone(op.Topic), old, made, r)

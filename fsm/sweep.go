@@ -80,14 +80,14 @@ func (x *tx) checkSweep(op *jobpb.Sweep) error {
 	switch {
 	case op == nil:
 		return job.Errorf(job.CodeInvalid, "sweep is missing")
-	case op.Scan < 1 || op.Scan > job.MaxKick:
-		return job.Errorf(job.CodeInvalid, "scan is %d; it must be between 1 and %d", op.Scan, job.MaxKick)
+	case op.Scan < 1 || op.Scan > x.limits().MaxKick:
+		return job.Errorf(job.CodeInvalid, "scan is %d; it must be between 1 and %d", op.Scan, x.limits().MaxKick)
 	case from != nil && (from.StartMs < 0 || from.StartMs > x.clock() || from.GetAfter().GetInstant() < 0):
 		return job.Errorf(job.CodeInvalid, "the place to go on from is not one that this sweep gave")
 	case from.GetDone() > maxSweep:
 		return job.Errorf(job.CodeInvalid, "the sweep has done %d jobs; the limit is %d", from.GetDone(), uint64(maxSweep))
 	}
-	return job.CheckFilter(op.Filter)
+	return x.limits().CheckFilter(op.Filter)
 }
 
 // maxSweep bounds the jobs of one sweep so that no product of theirs overflows.

@@ -330,6 +330,9 @@ func (x *tx) settle() error {
 	return nil
 }
 
+// limits are those of the cluster version. Operations are judged by no others.
+func (x *tx) limits() *job.Limits { return x.m.limits }
+
 func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
 
 // name is the id by which clients know a job.

@@ -111,14 +111,14 @@ func (x *tx) checkUpdate(op *jobpb.Update) error {
 	switch {
 	case op.DueMs != nil && op.DelayMs != nil:
 		return job.Errorf(job.CodeInvalid, "delay_ms and due_ms are both given; give one")
-	case op.DueMs != nil && (due < 1 || due > x.clock()+maxDelayMS):
-		return job.Errorf(job.CodeInvalid, "due_ms is %d; it must be at least 1 and at most %d ms ahead", due, maxDelayMS)
-	case delay < 0 || delay > maxDelayMS:
-		return job.Errorf(job.CodeInvalid, "delay_ms is %d; it must be between 0 and %d", delay, maxDelayMS)
-	case ttr != nil && (*ttr < 1 || *ttr > maxTTRMS):
-		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 1 and %d", *ttr, maxTTRMS)
-	case len(op.Body) > job.HardMaxBodyBytes:
-		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), job.HardMaxBodyBytes)
+	case op.DueMs != nil && (due < 1 || due > x.clock()+x.limits().MaxDelay.Milliseconds()):
+		return job.Errorf(job.CodeInvalid, "due_ms is %d; it must be at least 1 and at most %d ms ahead", due, x.limits().MaxDelay.Milliseconds())
+	case delay < 0 || delay > x.limits().MaxDelay.Milliseconds():
+		return job.Errorf(job.CodeInvalid, "delay_ms is %d; it must be between 0 and %d", delay, x.limits().MaxDelay.Milliseconds())
+	case ttr != nil && (*ttr < 1 || *ttr > x.limits().MaxTTR.Milliseconds()):
+		return job.Errorf(job.CodeInvalid, "ttr_ms is %d; it must be between 1 and %d", *ttr, x.limits().MaxTTR.Milliseconds())
+	case len(op.Body) > x.limits().HardMaxBodyBytes:
+		return job.Errorf(job.CodeInvalid, "body has %d bytes; the limit is %d", len(op.Body), x.limits().HardMaxBodyBytes)
 	case op.BodyKind != jobpb.BodyKind_BODY_BYTES && op.BodyKind != jobpb.BodyKind_BODY_JSON:
 		return job.Errorf(job.CodeInvalid, "body_kind is %d; this release knows only 0 and 1", op.BodyKind)
 	}
@@ -126,7 +126,7 @@ func (x *tx) checkUpdate(op *jobpb.Update) error {
 	if op.Backoff != nil && !noBackoff(op.Backoff) {
 		e.Backoff = op.Backoff
 	}
-	return job.CheckExtras(e)
+	return x.limits().CheckExtras(e)
 }
 
 // waitUntil is the state of a job that is to wait, and its due instant: dueMS, or

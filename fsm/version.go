@@ -64,6 +64,7 @@ func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the cluster version is %d (its records are complete: %t); it is raised by one, when they are", meta.version, meta.migrating == nil)
 	}
 	meta.version = op.To
+	x.m.limits = x.m.options.limits(op.To)
 	if m := migrationTo(op.To); m != nil {
 		meta.migrating = m.from
 	}

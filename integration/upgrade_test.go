@@ -98,7 +98,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	c := startCluster(t, 3)
 	probes := []string{"p0", "p1", "p2"}
 	for _, id := range probes {
-		post(t, c.leader().HTTP, "/v1/jobs", object{"topic": "probes", "id": id, "delay": 3600})
+		post(t, c.leader().HTTP, "/v1/jobs", object{"topic": "probes", "id": id, "delay": 3600, "body": id})
 	}
 	l := startLoad(t, c.addrs())
 	hold := func(value string) {

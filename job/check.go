@@ -11,25 +11,25 @@ import (
 
 // CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
 // control characters and without invisible ones. field is how the client knows the value.
-func CheckTopic(field, topic string) error { return checkName(field, topic) }
+func (l *Limits) CheckTopic(field, topic string) error { return l.checkName(field, topic) }
 
 // CheckID checks a producer's id: like a topic, and outside the server's names.
-func CheckID(field, id string) error {
+func (l *Limits) CheckID(field, id string) error {
 	if IsServerID(id) {
 		return Invalid(field, "%.40q starts with %q, which is kept for ids made by the server", id, serverPrefix)
 	}
-	return checkName(field, id)
+	return l.checkName(field, id)
 }
 
 // CheckRefID checks an id that is used to find a job: a producer's or a server's.
-func CheckRefID(field, id string) error { return checkName(field, id) }
+func (l *Limits) CheckRefID(field, id string) error { return l.checkName(field, id) }
 
-func checkName(field, s string) error {
+func (l *Limits) checkName(field, s string) error {
 	switch {
 	case s == "":
-		return Invalid(field, "is missing or empty; it takes 1 to %d bytes", MaxNameBytes)
-	case len(s) > MaxNameBytes:
-		return Invalid(field, "has %d bytes; the limit is %d", len(s), MaxNameBytes)
+		return Invalid(field, "is missing or empty; it takes 1 to %d bytes", l.MaxNameBytes)
+	case len(s) > l.MaxNameBytes:
+		return Invalid(field, "has %d bytes; the limit is %d", len(s), l.MaxNameBytes)
 	case !utf8.ValidString(s):
 		return Invalid(field, "is not valid UTF-8")
 	}
@@ -73,9 +73,9 @@ func plainSeconds(d time.Duration) string { return fmt.Sprintf("%d", int64(d.Sec
 func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // CheckReason checks the reason of a release or bury.
-func CheckReason(field, reason string) error {
-	if len(reason) > MaxReasonBytes {
-		return Invalid(field, "has %d bytes; the limit is %d", len(reason), MaxReasonBytes)
+func (l *Limits) CheckReason(field, reason string) error {
+	if len(reason) > l.MaxReasonBytes {
+		return Invalid(field, "has %d bytes; the limit is %d", len(reason), l.MaxReasonBytes)
 	}
 	if !utf8.ValidString(reason) {
 		return Invalid(field, "is not valid UTF-8")
@@ -85,27 +85,27 @@ func CheckReason(field, reason string) error {
 
 // CheckReserve checks what a Reserve may ask for. The state machine refuses any
 // other, so one must not be let in to wait: it would be tried again for ever.
-func CheckReserve(op *jobpb.Reserve) error {
+func (l *Limits) CheckReserve(op *jobpb.Reserve) error {
 	switch {
-	case len(op.Topics) == 0 || len(op.Topics) > MaxReserveTopics:
-		return Invalid("topics", "has %d names; it takes 1 to %d", len(op.Topics), MaxReserveTopics)
-	case op.Max < 1 || op.Max > MaxReserve:
-		return Invalid("max", "is %d; it must be between 1 and %d", op.Max, MaxReserve)
-	case op.TtrMs < 0 || op.TtrMs > MaxTTR.Milliseconds():
-		return Invalid("ttr_ms", "is %d; it must be between 0 (the job's own) and %d", op.TtrMs, MaxTTR.Milliseconds())
+	case len(op.Topics) == 0 || len(op.Topics) > l.MaxReserveTopics:
+		return Invalid("topics", "has %d names; it takes 1 to %d", len(op.Topics), l.MaxReserveTopics)
+	case op.Max < 1 || op.Max > l.MaxReserve:
+		return Invalid("max", "is %d; it must be between 1 and %d", op.Max, l.MaxReserve)
+	case op.TtrMs < 0 || op.TtrMs > l.MaxTTR.Milliseconds():
+		return Invalid("ttr_ms", "is %d; it must be between 0 (the job's own) and %d", op.TtrMs, l.MaxTTR.Milliseconds())
 	case op.MaxBytes < 0:
 		return Invalid("max_bytes", "is %d; it must not be negative", op.MaxBytes)
 	}
-	return CheckConsumer("consumer", op.Consumer)
+	return l.CheckConsumer("consumer", op.Consumer)
 }
 
 // CheckConsumer checks the name that a consumer gives of itself; it may be empty.
-func CheckConsumer(field, name string) error {
-	if len(name) > MaxConsumerBytes {
-		return Invalid(field, "has %d bytes; the limit is %d", len(name), MaxConsumerBytes)
+func (l *Limits) CheckConsumer(field, name string) error {
+	if len(name) > l.MaxConsumerBytes {
+		return Invalid(field, "has %d bytes; the limit is %d", len(name), l.MaxConsumerBytes)
 	}
 	if name == "" {
 		return nil
 	}
-	return checkName(field, name)
+	return l.checkName(field, name)
 }

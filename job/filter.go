@@ -8,18 +8,18 @@ import (
 
 // CheckFilter checks a filter; nil fits every job. The fields in errors are those
 // of the HTTP API.
-func CheckFilter(f *jobpb.Filter) error {
+func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 	if f == nil {
 		return nil
 	}
 	if f.IdPrefix != "" {
-		if err := CheckID("id_prefix", f.IdPrefix); err != nil {
+		if err := l.CheckID("id_prefix", f.IdPrefix); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(f.Reason) > MaxReasonBytes:
-		return Invalid("reason", "has %d bytes; the limit is %d", len(f.Reason), MaxReasonBytes)
+	case len(f.Reason) > l.MaxReasonBytes:
+		return Invalid("reason", "has %d bytes; the limit is %d", len(f.Reason), l.MaxReasonBytes)
 	case !utf8.ValidString(f.Reason):
 		return Invalid("reason", "is not valid UTF-8")
 	}
@@ -34,7 +34,7 @@ func CheckFilter(f *jobpb.Filter) error {
 			return Invalid(r.field+"_to", "is not after %s_from; the range has nothing in it", r.field)
 		}
 	}
-	return checkHeaders(f.Headers)
+	return l.checkHeaders(f.Headers)
 }
 
 // CheckJobQuery checks what a page of jobs may be asked for.

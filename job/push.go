@@ -23,17 +23,17 @@ const (
 
 // checkPush checks a target as far as the state machine is concerned; the border
 // parses the URL and knows what may be reached.
-func checkPush(p *jobpb.PushTarget) error {
+func (l *Limits) checkPush(p *jobpb.PushTarget) error {
 	switch {
 	case p == nil:
-	case p.Url == "" || len(p.Url) > MaxPushURLBytes || !utf8.ValidString(p.Url):
-		return Invalid("push.url", "has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), MaxPushURLBytes)
-	case len(p.Secret) < MinPushSecretBytes || len(p.Secret) > MaxPushSecretBytes || !utf8.ValidString(p.Secret):
-		return Invalid("push.secret", "has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), MinPushSecretBytes, MaxPushSecretBytes)
-	case p.TimeoutMs != 0 && (p.TimeoutMs < int64(MinPushTimeout/1e6) || p.TimeoutMs > int64(MaxPushTimeout/1e6)):
-		return Invalid("push.timeout", "is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, MinPushTimeout.Seconds(), MaxPushTimeout.Seconds())
-	case p.Concurrency > MaxPushConcurrency:
-		return Invalid("push.concurrency", "is %d; it must be between 1 and %d", p.Concurrency, MaxPushConcurrency)
+	case p.Url == "" || len(p.Url) > l.MaxPushURLBytes || !utf8.ValidString(p.Url):
+		return Invalid("push.url", "has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), l.MaxPushURLBytes)
+	case len(p.Secret) < l.MinPushSecretBytes || len(p.Secret) > l.MaxPushSecretBytes || !utf8.ValidString(p.Secret):
+		return Invalid("push.secret", "has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), l.MinPushSecretBytes, l.MaxPushSecretBytes)
+	case p.TimeoutMs != 0 && (p.TimeoutMs < int64(l.MinPushTimeout/1e6) || p.TimeoutMs > int64(l.MaxPushTimeout/1e6)):
+		return Invalid("push.timeout", "is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, l.MinPushTimeout.Seconds(), l.MaxPushTimeout.Seconds())
+	case p.Concurrency > l.MaxPushConcurrency:
+		return Invalid("push.concurrency", "is %d; it must be between 1 and %d", p.Concurrency, l.MaxPushConcurrency)
 	}
 	return nil
 }

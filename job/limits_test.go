@@ -1,0 +1,38 @@
+package job
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a version allows is part of what the version is: two releases that run it must
+// judge alike. A limit that changes here makes nodes of two releases differ as soon as
+// one of them was released; give the new one to the next version instead.
+func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
+	require.Equal(t, Limits{
+		MaxNameBytes: 200, MaxReasonBytes: 1000, MaxConsumerBytes: 64,
+		HardMaxBodyBytes: 4 << 20, MaxComposeBytes: 4 << 20, MaxBatch: 1000,
+		MaxHeaders: 64, MaxHeaderBytes: 8 << 10, MaxBackoffDelays: 100, MaxBackoffFactor: 100_000,
+		MaxBurst: 1_000_000, MaxRateMilli: 1_000_000_000,
+		MaxReserve: 1000, MaxKick: 10_000, MaxMigrate: 10_000, MaxReserveTopics: 1000,
+		MaxDelay: 1_000_000_000 * time.Second, MaxTTR: 87_600 * time.Hour, MaxPause: (1<<32 - 1) * time.Second,
+		MaxSpread: 7 * 24 * time.Hour, MaxRetention: 365 * 24 * time.Hour,
+		MaxTopics: 100_000, MaxSchedules: 10_000, PastRuns: 20, MaxRetained: 1_000_000,
+		MaxScheduleNameBytes: 150, MaxRunKeyBytes: 40, MaxSpecBytes: 200, MaxScheduleBodyBytes: 64 << 10, MaxScheduleRuns: 1000,
+		MaxJitter: 24 * time.Hour, MaxMissedAfter: 24 * time.Hour,
+		MaxPushTargets: 1000, MaxPushURLBytes: 2000, MinPushSecretBytes: 16, MaxPushSecretBytes: 256,
+		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
+	}, *LimitsAt(FirstVersion))
+}
+
+func TestEveryVersionHasAllLimits(t *testing.T) {
+	for version := uint32(MinVersion); version <= MaxVersion; version++ {
+		l := reflect.ValueOf(*LimitsAt(version))
+		for i := range l.NumField() {
+			require.NotZero(t, l.Field(i).Interface(), "%s at version %d", l.Type().Field(i).Name, version)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package job
+
+import "time"
+
+// Limits are those by which the state machine judges operations. They belong to the
+// cluster version and not to the release: two releases that judged the same entry by
+// different limits would come to different states. So the limits of a version never
+// change; a release that wants others gives them to its next version (LimitsAt).
+// limits.go says what each bounds.
+type Limits struct {
+	MaxNameBytes, MaxReasonBytes, MaxConsumerBytes      int
+	HardMaxBodyBytes, MaxComposeBytes, MaxBatch         int
+	MaxHeaders, MaxHeaderBytes, MaxBackoffDelays        int
+	MaxBackoffFactor, MaxBurst                          uint32
+	MaxRateMilli                                        uint64
+	MaxReserve, MaxKick, MaxMigrate                     uint32
+	MaxReserveTopics                                    int
+	MaxDelay, MaxTTR, MaxPause, MaxSpread, MaxRetention time.Duration
+	MaxTopics, MaxSchedules, PastRuns                   int
+	MaxRetained                                         uint64
+	MaxScheduleNameBytes, MaxRunKeyBytes, MaxSpecBytes  int
+	MaxScheduleBodyBytes                                int
+	MaxScheduleRuns                                     uint32
+	MaxJitter, MaxMissedAfter                           time.Duration
+	MaxPushTargets, MaxPushURLBytes                     int
+	MinPushSecretBytes, MaxPushSecretBytes              int
+	MinPushTimeout, MaxPushTimeout                      time.Duration
+	MaxPushConcurrency                                  uint32
+}
+
+// limitsOf has the limits of every version that this release runs.
+var limitsOf = map[uint32]*Limits{FirstVersion: {
+	MaxNameBytes: MaxNameBytes, MaxReasonBytes: MaxReasonBytes, MaxConsumerBytes: MaxConsumerBytes,
+	HardMaxBodyBytes: HardMaxBodyBytes, MaxComposeBytes: MaxComposeBytes, MaxBatch: MaxBatch,
+	MaxHeaders: MaxHeaders, MaxHeaderBytes: MaxHeaderBytes, MaxBackoffDelays: MaxBackoffDelays,
+	MaxBackoffFactor: MaxBackoffFactor, MaxBurst: MaxBurst, MaxRateMilli: MaxRateMilli,
+	MaxReserve: MaxReserve, MaxKick: MaxKick, MaxMigrate: MaxMigrate, MaxReserveTopics: MaxReserveTopics,
+	MaxDelay: MaxDelay, MaxTTR: MaxTTR, MaxPause: MaxPause, MaxSpread: MaxSpread, MaxRetention: MaxRetention,
+	MaxTopics: MaxTopics, MaxSchedules: MaxSchedules, PastRuns: PastRuns, MaxRetained: MaxRetained,
+	MaxScheduleNameBytes: MaxScheduleNameBytes, MaxRunKeyBytes: MaxRunKeyBytes, MaxSpecBytes: MaxSpecBytes,
+	MaxScheduleBodyBytes: MaxScheduleBodyBytes, MaxScheduleRuns: MaxScheduleRuns,
+	MaxJitter: MaxJitter, MaxMissedAfter: MaxMissedAfter,
+	MaxPushTargets: MaxPushTargets, MaxPushURLBytes: MaxPushURLBytes,
+	MinPushSecretBytes: MinPushSecretBytes, MaxPushSecretBytes: MaxPushSecretBytes,
+	MinPushTimeout: MinPushTimeout, MaxPushTimeout: MaxPushTimeout, MaxPushConcurrency: MaxPushConcurrency,
+}}
+
+// LimitsAt returns the limits at a cluster version that this release runs.
+func LimitsAt(version uint32) *Limits { return limitsOf[version] }
