@@ -19,7 +19,7 @@ func TestAFollowerThatStandsForElectionLeads(t *testing.T) {
 	require.Eventually(t, func() bool {
 		n := c.nodes[next]
 		if n.dispatcher() == nil && n.raft.State() != raft.Leader {
-			require.NoError(t, n.standForElection(n.trans))
+			require.NoError(t, n.standForElection(n.members.Witness(n.trans)))
 		}
 		return n.dispatcher() != nil
 	}, 30*time.Second, 300*time.Millisecond, "it leads")
