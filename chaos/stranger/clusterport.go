@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -91,28 +92,45 @@ func greet(c net.Conn, kind byte, who identity) (reply, error) {
 // itsName is at the end of what a node says to one who calls it by another's name.
 var itsName = regexp.MustCompile(`this is server "([^"]+)"`)
 
+// learning bounds how long the stranger asks: a node that has just started may not
+// know its cluster yet.
+const learning = 5 * time.Second
+
 // learn finds out by asking who a node is and to which cluster it belongs.
-func (s *Stranger) learn(ctx context.Context) (identity, error) {
-	var own identity
-	for range 2 { // first for the cluster, then, as one of it, for the name
-		c, err := s.dial(ctx, s.Target.Cluster)
-		if err != nil {
-			return own, fmt.Errorf("ask a node who it is: %w", err)
+func (s *Stranger) learn(ctx context.Context) (own identity, err error) {
+	ctx, cancel := context.WithTimeout(ctx, learning)
+	defer cancel()
+	tick := time.NewTicker(learning / 50)
+	defer tick.Stop()
+	for {
+		err := s.ask(ctx, &own)
+		if err == nil && own.cluster != "" && own.to != "" {
+			return own, nil
 		}
-		r, err := greet(c, forRPC, identity{cluster: own.cluster, to: "nobody"})
-		c.Close()
-		if err != nil {
-			return own, fmt.Errorf("ask a node who it is: %w", err)
-		}
-		own.cluster = r.cluster
-		if name := itsName.FindStringSubmatch(r.reason); name != nil {
-			own.to = name[1]
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return own, errors.Join(fmt.Errorf("a node does not say who it is, but %+v", own), err)
 		}
 	}
-	if own.cluster == "" || own.to == "" {
-		return own, fmt.Errorf("a node does not say who it is, but %+v", own)
+}
+
+// ask takes from one answer what it tells of the node.
+func (s *Stranger) ask(ctx context.Context, own *identity) error {
+	c, err := s.dial(ctx, s.Target.Cluster)
+	if err != nil {
+		return err
 	}
-	return own, nil
+	defer c.Close()
+	r, err := greet(c, forRPC, identity{cluster: own.cluster, to: "nobody"})
+	if err != nil {
+		return err
+	}
+	own.cluster = r.cluster
+	if name := itsName.FindStringSubmatch(r.reason); name != nil {
+		own.to = name[1]
+	}
+	return nil
 }
 
 func clusterGarbage(ctx context.Context, s *Stranger) error {
