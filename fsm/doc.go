@@ -6,9 +6,9 @@
 //
 // It imports no other room but the job types. It reads no clock, no network and
 // no random source: time comes in with the entries, as the leader's clock, and
-// the FSM clock is the largest seen. The same entries, cut into whatever
-// batches, with whatever restarts between them, give the same results and the
-// same Digest on every node.
+// the FSM clock is the largest seen, until ResetClock sets it back (clockreset.go).
+// The same entries, cut into whatever batches, with whatever restarts between them,
+// give the same results and the same Digest on every node.
 //
 // # What is on disk
 //
