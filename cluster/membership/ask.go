@@ -75,7 +75,7 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp := &memberpb.StatusResponse{
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
-		HasState: m.hasState(), LastContactMs: -1, NowUs: m.wall().UnixMicro(),
+		ClusterAddr: m.cfg.ClusterAddr, HasState: m.hasState(), LastContactMs: -1, NowUs: m.wall().UnixMicro(),
 		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.ClusterVersion(), HoldVersion: m.cfg.HoldVersion,
 	}
 	c := m.cfg.Condition()

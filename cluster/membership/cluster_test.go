@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/membership/gossip"
 	"tarry/job"
 )
 
@@ -283,6 +284,37 @@ func TestRunTimeJoin(t *testing.T) {
 	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}))
 	w.voters("n1", "n2")
 	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}), "joining one's own cluster changes nothing")
+}
+
+// One record in gossip, made up by a stranger, gives a voter another address. The voter
+// is asked, and nothing changes.
+func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	w.oneClusterID(nodes...)
+	leader := w.leader()
+	victim := other(nodes, leader)
+	meta := victim.meta()
+	meta.ClusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
+	meta.Epoch++ // newer than what the voter says of itself
+	forger, err := gossip.Open(context.Background(), gossip.Options{
+		Bind: "127.0.0.1:0", AdvertiseHost: "localhost", Meta: func() gossip.Meta { return meta },
+		Admit: func(gossip.Meta) error { return nil }, Changed: func() {}, Logger: testLogger(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { forger.Close() })
+	_, err = forger.Join(context.Background(), []string{leader.gossipAddr()})
+	require.NoError(t, err)
+	eventually(t, "the leader has heard it, and says why it does not believe it", func() bool {
+		h, err := w.leader().Health(context.Background())
+		return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), "gossip says that it moved from "+victim.clusterAddr)
+	})
+	for _, s := range w.leader().configuration().Servers {
+		if string(s.ID) == victim.serverID() {
+			require.Equal(t, victim.clusterAddr, string(s.Address))
+		}
+	}
+	require.NoError(t, w.leader().propose("cluster x"), "a majority answers")
 }
 
 func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {

@@ -48,8 +48,8 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		}
 	}
 	if problems := g.problems.Load(); problems != nil {
-		for node, why := range *problems {
-			h.Reasons = append(h.Reasons, fmt.Sprintf("%s is alive but cannot be taken in: %s", node, why))
+		for _, why := range *problems {
+			h.Reasons = append(h.Reasons, why)
 		}
 	}
 	h.Reasons = append(h.Reasons, m.diskReasons(g)...)

@@ -20,7 +20,7 @@ const changeTimeout = 10 * time.Second
 // reign is what exists only while this node leads.
 type reign struct {
 	pilot    *autopilot.Autopilot
-	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in; from the last pass
+	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in, or removed; from the last pass
 	reports  reports
 	clocks   atomic.Pointer[clockVerdict] // of the last look; nil: none yet
 	noRoom   atomic.Pointer[string]       // why adds are refused; nil or empty: they are not

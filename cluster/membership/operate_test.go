@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,32 @@ func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
 	require.False(t, h.Healthy)
 	require.Contains(t, h.Reasons, "no leader is known to n1")
 	require.Equal(t, job.CodeNotApplied, code(n.Remove(ctx, "n2")))
+}
+
+// A removal got as far as forgetting, and the rest of it would leave too few that are
+// alive. That is said, and joins go on: they may be the way out.
+func TestAHalfDoneRemovalDoesNotHoldUpJoins(t *testing.T) {
+	w := newTown(t)
+	nodes := w.startTrio()
+	leader := w.leader()
+	gone := other(nodes, leader)
+	var away *node
+	for _, n := range nodes {
+		if n != leader && n != gone {
+			away = n
+		}
+	}
+	away.stop()
+	require.NoError(t, w.leader().propose("forget "+gone.serverID()))
+	joiner := w.node("n4", 0, leader.gossipAddr(), gone.gossipAddr())
+	joiner.start()
+	eventually(t, "the joiner is taken in", func() bool { return w.leader().Configured(joiner.serverID()) })
+	if w.leader().Configured(gone.serverID()) {
+		eventually(t, "health names the cause, or it is over", func() bool {
+			h, err := w.leader().Health(context.Background())
+			return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), "the removal of "+gone.id) || !w.leader().Configured(gone.serverID())
+		})
+	}
 }
 
 func TestInterruptedRemovalIsCompleted(t *testing.T) {

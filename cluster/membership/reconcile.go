@@ -20,17 +20,20 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if err := m.finishRemovals(ctx); err != nil {
-		return err
-	}
 	var errs []error
 	problems := make(map[string]string)
+	if id, err := m.finishRemoval(ctx); err != nil {
+		// The others go on: a joiner may be what the rest of it waits for.
+		node := nodeIDOf(string(id))
+		problems[node] = fmt.Sprintf("the removal of %s (server %s) is half done: %v", node, id, err)
+		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
+	}
 	for _, n := range m.others() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err := m.settle(ctx, n); err != nil {
-			problems[n.NodeID] = err.Error()
+			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
 	}
@@ -40,23 +43,23 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// finishRemovals completes removals of which only the first half, forgetting,
-// was done: the leader before this one did not get further.
-func (m *Membership) finishRemovals(ctx context.Context) error {
+// finishRemoval completes a removal of which only the first half, forgetting, was
+// done: the leader before this one did not get further. It returns whose.
+func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 	c, index := m.configurationAt()
 	for _, s := range c.Servers {
 		if !m.cfg.Forgotten(string(s.ID)) {
 			continue
 		}
 		if string(s.ID) == m.cfg.ServerID {
-			return m.handOver("")
+			return s.ID, m.handOver("")
 		}
 		if err := checkRemoval(c, m.aliveServers(ctx, c), s.ID); err != nil {
-			return err
+			return s.ID, err
 		}
-		return m.removeServer(s.ID, index)
+		return s.ID, m.removeServer(s.ID, index)
 	}
-	return nil
+	return "", nil
 }
 
 // settle brings one live node's place in the configuration up to date.
@@ -71,6 +74,9 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 		case string(s.ID) == n.ServerID && string(s.Address) == n.ClusterAddr:
 			return nil
 		case string(s.ID) == n.ServerID:
+			if err := m.checkMove(ctx, s, n); err != nil {
+				return err
+			}
 			m.cfg.Logger.Info("member has a new address", "node", n.NodeID, "old", s.Address, "new", n.ClusterAddr)
 			return m.addServer(n, index) // keeps a voter a voter
 		case nodeIDOf(string(s.ID)) == n.NodeID:
@@ -94,6 +100,25 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 		return err
 	}
 	m.cfg.Logger.Info("node joined; it votes once it has caught up", "node", n.NodeID, "address", n.ClusterAddr)
+	return nil
+}
+
+// checkMove is an error unless a member itself confirms the address that gossip gives
+// for it, where anybody can say anything: at its present address when it answers
+// there, else at the new one.
+func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Member) error {
+	a, err := m.ask(ctx, n.ServerID, string(s.Address))
+	if err != nil {
+		if a, err = m.ask(ctx, n.ServerID, n.ClusterAddr); err != nil {
+			return fmt.Errorf("gossip says that it moved from %s to %s: %w", s.Address, n.ClusterAddr, err)
+		}
+	}
+	if a.ClusterAddr != n.ClusterAddr {
+		return fmt.Errorf("gossip says that it moved from %s to %s, but it says that it is at %.255q", s.Address, n.ClusterAddr, a.ClusterAddr)
+	}
+	if ours := m.cfg.ClusterID(); a.ClusterId != "" && a.ClusterId != ours {
+		return fmt.Errorf("at %s it says that it belongs to cluster %.64q", n.ClusterAddr, a.ClusterId)
+	}
 	return nil
 }
 

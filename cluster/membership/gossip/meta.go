@@ -63,13 +63,15 @@ func (m Meta) Encode() ([]byte, error) {
 // maxClusterID is the room kept for a cluster id, which is learned later.
 const maxClusterID = 32
 
-// Check is an error when the record could outgrow MaxMeta.
+// Check is an error when the record could outgrow MaxMeta, or others would refuse it.
 func (m Meta) Check() error {
 	if len(m.ClusterID) < maxClusterID {
 		m.ClusterID = strings.Repeat("x", maxClusterID)
 	}
-	_, err := m.Encode()
-	return err
+	if _, err := m.Encode(); err != nil {
+		return err
+	}
+	return m.wellFormed(incarnationOf(m.NodeID, m.ServerID))
 }
 
 // incarnationOf is what has to be added to a node id to get its server id.
@@ -124,6 +126,9 @@ func DecodeMeta(b []byte) (Meta, error) {
 			return Meta{}, fmt.Errorf("node record has a malformed cluster address: %w", err)
 		}
 		m.HTTPAddr = net.JoinHostPort(host, m.HTTPAddr[1:])
+	}
+	if err := m.wellFormed(strs[1]); err != nil {
+		return Meta{}, fmt.Errorf("node record: %w", err)
 	}
 	return m, nil
 }

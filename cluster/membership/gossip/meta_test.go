@@ -45,6 +45,15 @@ func TestMetaComesBackAsItWas(t *testing.T) {
 	}
 }
 
+// encoded is a record that a node would not make.
+func encoded(t *testing.T, change func(*Meta)) []byte {
+	m := full()
+	change(&m)
+	b, err := m.Encode()
+	require.NoError(t, err)
+	return b
+}
+
 func TestMetaIsRefused(t *testing.T) {
 	valid, err := full().Encode()
 	require.NoError(t, err)
@@ -55,10 +64,19 @@ func TestMetaIsRefused(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"of a node that is not ours": {nil, "not a Tarry node"},
-		"of a newer release":         {newer, "version 2"},
-		"longer than gossip carries": {append(valid, make([]byte, MaxMeta)...), "the limit is 512"},
-		"without a node id":          {nameless, "lacks a node id"},
+		"of a node that is not ours":       {nil, "not a Tarry node"},
+		"of a newer release":               {newer, "version 2"},
+		"longer than gossip carries":       {append(valid, make([]byte, MaxMeta)...), "the limit is 512"},
+		"without a node id":                {nameless, "lacks a node id"},
+		"a terminal's escape in a version": {encoded(t, func(m *Meta) { m.Version = "v1\x1b]0;gone\a" }), "version"},
+		"a line break in a node id":        {encoded(t, func(m *Meta) { m.NodeID, m.ServerID = "n\n1", "n\n1.a" }), "node id"},
+		"a long node id":                   {encoded(t, func(m *Meta) { m.NodeID = strings.Repeat("n", 65); m.ServerID = m.NodeID + ".a" }), "node id"},
+		"an incarnation that is a path":    {encoded(t, func(m *Meta) { m.ServerID = "n1./etc" }), "incarnation"},
+		"an address without a port":        {encoded(t, func(m *Meta) { m.ClusterAddr = "n1" }), "cluster address"},
+		"port 0":                           {encoded(t, func(m *Meta) { m.ClusterAddr = "n1:0" }), "port"},
+		"a port past the last":             {encoded(t, func(m *Meta) { m.HTTPAddr = "n1:65536" }), "port"},
+		"a host with a slash":              {encoded(t, func(m *Meta) { m.HTTPAddr = "n1/x:80" }), "host"},
+		"a cluster id with a space":        {encoded(t, func(m *Meta) { m.ClusterID = "a b" }), "cluster id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := DecodeMeta(c.data)

@@ -26,6 +26,10 @@ const joinTimeout = 3 * time.Second
 // until one other node has taken it; gossip carries it further.
 const updateTimeout = 2 * time.Second
 
+// maxLive bounds the runs of nodes that are taken for alive, far above what a cluster
+// has: anybody can make some up.
+const maxLive = 256
+
 // maxKnown bounds the addresses remembered of nodes that are not alive.
 const maxKnown = 256
 
@@ -254,6 +258,13 @@ func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	m, err := DecodeMeta(n.Meta)
 	if err != nil {
 		return err
+	}
+	d.mu.Lock()
+	_, known := d.live[n.Name]
+	full := !known && len(d.live) >= maxLive
+	d.mu.Unlock()
+	if full {
+		return fmt.Errorf("over %d nodes are alive", maxLive)
 	}
 	return d.o.Admit(m)
 }

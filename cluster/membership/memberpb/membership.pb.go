@@ -176,6 +176,7 @@ type StatusResponse struct {
 	MaxVersion      uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
 	ClusterVersion  uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it
 	HoldVersion     bool                   `protobuf:"varint,23,opt,name=hold_version,json=holdVersion,proto3" json:"hold_version,omitempty"`          // its operator does not want the cluster version raised
+	ClusterAddr     string                 `protobuf:"bytes,30,opt,name=cluster_addr,json=clusterAddr,proto3" json:"cluster_addr,omitempty"`           // where the answering node says that others reach it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -341,6 +342,13 @@ func (x *StatusResponse) GetHoldVersion() bool {
 		return x.HoldVersion
 	}
 	return false
+}
+
+func (x *StatusResponse) GetClusterAddr() string {
+	if x != nil {
+		return x.ClusterAddr
+	}
+	return ""
 }
 
 type PromiseRequest struct {
@@ -1410,7 +1418,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aReceipt\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\x9f\x05\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xc2\x05\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1436,7 +1444,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +
 	"maxVersion\x12'\n" +
 	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\x12!\n" +
-	"\fhold_version\x18\x17 \x01(\bR\vholdVersion\"_\n" +
+	"\fhold_version\x18\x17 \x01(\bR\vholdVersion\x12!\n" +
+	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +
