@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"tarry/job"
@@ -72,7 +73,28 @@ func (s *server) transferLeadership(x *exchange) error {
 			return err
 		}
 	}
-	return s.operate(x, func(ctx context.Context) error { return s.Operator.TransferLeadership(ctx, q.ID.v) })
+	ctx, cancel := x.timeout(s.OperatorTimeout)
+	defer cancel()
+	leads, err := s.leads(ctx, q.ID.v)
+	if err == nil && !leads {
+		err = s.Operator.TransferLeadership(ctx, q.ID.v)
+	}
+	if err != nil {
+		return err
+	}
+	x.json.success()
+	x.json.boolean("moved", !leads)
+	x.json.shut()
+	return nil
+}
+
+// leads reports whether the node of that name leads already.
+func (s *server) leads(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	members, err := s.Operator.Members(ctx)
+	return slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == id && m.Role == "leader" }), err
 }
 
 func (s *server) removeMember(x *exchange) error {

@@ -1,10 +1,13 @@
 package api
 
 import (
+	"bytes"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -21,11 +24,49 @@ type commandRequest struct {
 	Count   opt[int64]   `json:"count"`
 }
 
-var anyCase = json.MatchCaseInsensitiveNames(true)
+// lenient is how commands are read: names in any case, numbers as text and text that
+// is a whole number, for its clients are written in PHP and send such types.
+var lenient = json.JoinOptions(json.MatchCaseInsensitiveNames(true), json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(numberOrText[float64]), json.UnmarshalFromFunc(numberOrText[int64]), json.UnmarshalFromFunc(textOrNumber))))
+
+// numberOrText reads a number, also in quotes.
+func numberOrText[T float64 | int64](dec *jsontext.Decoder, o *opt[T]) error {
+	if dec.PeekKind() != '"' {
+		return o.UnmarshalJSONFrom(dec)
+	}
+	quoted, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil || json.Unmarshal(text, &o.v) != nil {
+		return &json.SemanticError{JSONKind: '"', GoType: reflect.TypeFor[T]()}
+	}
+	o.set = true
+	return nil
+}
+
+// textOrNumber reads text, also a whole number without quotes.
+func textOrNumber(dec *jsontext.Decoder, o *opt[string]) error {
+	if dec.PeekKind() != '0' {
+		return o.UnmarshalJSONFrom(dec)
+	}
+	number, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if bytes.ContainsAny(number, ".eE") {
+		return &json.SemanticError{JSONKind: '0', JSONValue: number, GoType: reflect.TypeFor[string]()}
+	}
+	o.set, o.v = true, string(number)
+	return nil
+}
 
 func (s *server) command(x *exchange) error {
 	var q commandRequest
-	if err := x.decode(s.maxJobRequest(), &q, anyCase); err != nil {
+	err := x.decode(s.maxJobRequest(), &q, lenient)
+	x.commandID = q.ID.v
+	if err != nil {
 		return err
 	}
 	// Such clients also send "" for an id that they do not give.
@@ -135,10 +176,10 @@ func (w *writer) commandDone(id string) {
 
 // commandFailure writes the answer of a command that failed: the members of the
 // protocol, and those of every other failure.
-func (w *writer) commandFailure(e *job.Error) {
+func (w *writer) commandFailure(e *job.Error, id string) {
 	w.open()
 	w.failure(e)
-	w.text("id", "")
+	w.text("id", brief(id))
 	w.null("value")
 	w.shut()
 }

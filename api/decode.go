@@ -59,6 +59,20 @@ func (x *exchange) decodeOptional(limit int64, v any) error {
 	return x.decodeInTurn(data, v)
 }
 
+// refuseBody refuses a request body that says something to a call that takes none, but
+// for these query parameters.
+func (x *exchange) refuseBody(query []string) error {
+	err := x.decodeOptional(maxSmallRequest, &struct{}{})
+	switch e := asError(err); {
+	case err == nil || e.Code != job.CodeBadJSON:
+		return err
+	case e.Field == "":
+		return job.Errorf(job.CodeInvalid, "the request has a body, but this call takes none; its query parameters: %s", orNone(query))
+	default:
+		return job.Invalid(e.Field, "is not a field of this call, which takes no request body; its query parameters: %s", orNone(query))
+	}
+}
+
 // decodeInTurn waits for its turn when the request is large.
 func (x *exchange) decodeInTurn(data []byte, v any, options ...json.Options) error {
 	if len(data) > largeRequest {

@@ -15,12 +15,14 @@ import (
 
 // exchange is one request and its answer while a call works on it.
 type exchange struct {
-	s       *server
-	w       http.ResponseWriter
-	r       *http.Request
-	in      *buffer // holds the request once it was read
-	share   Share   // of the budget; none before the first claim
-	claimed int64   // bytes of it
+	s  *server
+	w  http.ResponseWriter
+	r  *http.Request
+	in *buffer // holds the request once it was read
+	// commandID is the id in a command at POST /, which its answer carries.
+	commandID string
+	share     Share // of the budget; none before the first claim
+	claimed   int64 // bytes of it
 
 	out    *buffer
 	json   writer // the answer; its bytes belong to out
@@ -69,7 +71,7 @@ func (x *exchange) fail(err error) {
 		x.s.Logger.Error("request failed", "method", x.r.Method, "path", x.r.URL.Path, "error", err)
 	}
 	if x.r.URL.Path == "/" {
-		x.json.commandFailure(e)
+		x.json.commandFailure(e, x.commandID)
 		return
 	}
 	x.json.open()

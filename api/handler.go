@@ -176,6 +176,11 @@ func (s *server) run(rt route, x *exchange) (err error) {
 	if err := checkQuery(x.r, h.query); err != nil {
 		return err
 	}
+	if !h.body {
+		if err := x.refuseBody(h.query); err != nil {
+			return err
+		}
+	}
 	return h.call(x)
 }
 

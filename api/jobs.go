@@ -112,6 +112,10 @@ func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // instantText has a name so that an error can say what else an instant may be.
 type instantText string
 
+// leastNumber is the least number that is taken for an instant, in milliseconds. As
+// seconds, in which other systems count, it is the year 5138.
+const leastNumber = 100_000_000_000
+
 // millis reads the instant. Fractions of a millisecond round up, so that no job
 // is early. An instant in the past is kept as one: it means now.
 func (i instant) millis(field string, now time.Time) (int64, error) {
@@ -120,6 +124,9 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 		var err error
 		if ms, err = strconv.ParseInt(i.text, 10, 64); err != nil {
 			return 0, job.Invalid(field, "is %.60s; a number must be a whole one, of milliseconds since 1970", i.text)
+		}
+		if ms < leastNumber {
+			return 0, job.Invalid(field, "is %d; a number is of milliseconds since 1970 and at least %d, in 1973: is this one of seconds?", ms, leastNumber)
 		}
 	} else {
 		t, err := time.Parse(time.RFC3339, i.text)

@@ -93,12 +93,12 @@ func TestMemoryOfHostileLists(t *testing.T) {
 	measured := map[string]bool{}
 	members := append(listMembers(t), "body")
 	for _, rt := range s.routes() {
-		for method := range rt.methods {
-			path := strings.NewReplacer("{id:batch}", "batch", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
-			limit := requestLimit(t, h, method, path)
-			if limit == 0 {
+		for method, endpoint := range rt.methods {
+			if !endpoint.body {
 				continue
 			}
+			path := strings.NewReplacer("{id:batch}", "batch", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
+			limit := requestLimit(t, h, method, path)
 			for _, around := range []string{
 				`{%s}`, `{"jobs":[{%s}]}`, `{"then":[{%s}]}`, `{"filter":{%s}}`, `{"job":{%s}}`, `{"backoff":{%s}}`, `{"jobs":[{"backoff":{%s}}]}`,
 				`{"command":"add",%s}`, `{"spec":"@every 1h","job":{"topic":"t",%s}}`,
@@ -128,17 +128,14 @@ func TestMemoryOfHostileLists(t *testing.T) {
 	}
 }
 
-// requestLimit is the most bytes that a call takes, as it says itself; 0 when it takes
-// no request.
+// requestLimit is the most bytes that a call takes, as it says itself.
 func requestLimit(t *testing.T, h http.Handler, method, path string) int {
 	r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 	r.ContentLength = 1 << 40
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	said := regexp.MustCompile(`more than (\d+) bytes`).FindStringSubmatch(w.Body.String())
-	if w.Code != http.StatusRequestEntityTooLarge || said == nil {
-		return 0
-	}
+	require.NotNil(t, said, "%s %s: %s", method, path, w.Body)
 	limit, err := strconv.Atoi(said[1])
 	require.NoError(t, err)
 	return limit

@@ -20,12 +20,14 @@ func (s *server) pauseTopic(x *exchange) error {
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	op := &jobpb.PauseTopic{Topic: topic, Create: true}
+	op, now := &jobpb.PauseTopic{Topic: topic, Create: true}, time.Now()
 	switch {
 	case q.For.set && q.Until.set:
 		return job.Invalid("for", "and until are both given; give one")
 	case q.Until.set:
-		op.UntilMs, err = q.Until.millis("until", time.Now())
+		if op.UntilMs, err = q.Until.millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
+			err = job.Invalid("until", "is %.60s, which is over; it must be ahead, and a pause is ended by resume", q.Until.text)
+		}
 	case q.For.set:
 		if op.PauseMs, err = job.Millis("for", q.For.v, job.MaxDelay); err == nil && op.PauseMs == 0 {
 			err = job.Invalid("for", "is %v s; it must be at least 0.001 s; a pause is ended by resume", q.For.v)
@@ -43,9 +45,6 @@ func (s *server) pauseTopic(x *exchange) error {
 func (s *server) resumeTopic(x *exchange) error {
 	topic, err := x.pathTopic()
 	if err != nil {
-		return err
-	}
-	if err := x.decodeOptional(maxSmallRequest, &struct{}{}); err != nil {
 		return err
 	}
 	return s.paused(x, &jobpb.PauseTopic{Topic: topic})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +69,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":"2030-01-01"}`, job.CodeInvalid, "due_at"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":1.5}`, job.CodeInvalid, "due_at is 1.5; a number must be a whole one"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":99999999999999}`, job.CodeInvalid, "must be at most 1000000000 s ahead"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":1924992000}`, job.CodeInvalid, "due_at is 1924992000; a number is of milliseconds since 1970 and at least 100000000000, in 1973: is this one of seconds?"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":-1}`, job.CodeInvalid, "due_at is -1"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":[]}`, job.CodeBadJSON, "due_at must be an RFC 3339 instant or"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_exists":"maybe"}`, job.CodeInvalid, "conflict, keep, replace and postpone"},
 		{"/v1/jobs", `{"topic":"t","body":1,"if_exists":"keep"}`, job.CodeInvalid, "without an id"},
@@ -142,7 +145,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/topics/t/kick", `{"all":true,"to_topic":""}`, job.CodeInvalid, "to_topic"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"reson":"x"}}`, job.CodeBadJSON, "filter.reson is not a field"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":"x"}}`, job.CodeInvalid, "died_from"},
-		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":5,"died_to":5}}`, job.CodeInvalid, "died_to is not after died_from"},
+		{"/v1/topics/t/kick", `{"all":true,"filter":{"died_from":100000000005,"died_to":100000000005}}`, job.CodeInvalid, "died_to is not after died_from"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"id_prefix":"$0"}}`, job.CodeInvalid, "id_prefix"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"reason":"` + strings.Repeat("r", 1001) + `"}}`, job.CodeInvalid, "reason has 1001 bytes"},
 		{"/v1/topics/t/kick", `{"all":true,"filter":{"headers":{"":"x"}}}`, job.CodeInvalid, "headers"},
@@ -163,6 +166,10 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/", `{"command":"add","topic":"t"}`, job.CodeInvalid, "body is missing"},
 		{"/", `{"command":"add","topic":"t","body":1,"body2":1}`, job.CodeBadJSON, "body2 is not a field"},
 		{"/", `{"command":"add","COMMAND":"pop"}`, job.CodeBadJSON, "COMMAND is given twice"},
+		{"/", `{"command":"add","topic":"t","body":1,"delay":"soon"}`, job.CodeBadJSON, "delay must be a number, not a string"},
+		{"/", `{"command":"add","topic":"t","body":1,"delay":""}`, job.CodeBadJSON, "delay must be a number, not a string"},
+		{"/", `{"command":"add","topic":"t","body":1,"priority":"1.5"}`, job.CodeBadJSON, "priority must be a whole number, not a string"},
+		{"/", `{"command":"add","topic":"t","body":1,"id":1.5}`, job.CodeBadJSON, "id must be a string, not 1.5"},
 		{"/", `{"command":"pop"}`, job.CodeInvalid, "topic"},
 		{"/", `{"command":"pop","topic":"t","count":0}`, job.CodeInvalid, "count"},
 		{"/", `{"command":"pop","topic":"t","timeout":301}`, job.CodeInvalid, "timeout"},
@@ -176,10 +183,49 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			require.Empty(t, r.queue.Ops(), "nothing is written")
 			if c.path == "/" {
 				a := decoded(t, w)
-				require.Equal(t, []any{"", nil}, []any{a["id"], a["value"]}, "the protocol's members are there")
+				asked := regexp.MustCompile(`"id":"(\w*)"`).FindStringSubmatch(c.body + `"id":""`)[1]
+				require.Equal(t, []any{asked, nil}, []any{a["id"], a["value"]}, "the protocol's members are there")
 			}
 		})
 	}
+}
+
+// Clients of the commands send numbers as text, and ids as numbers; in /v1 both are
+// refused (above).
+func TestCommandsTakeNumbersAsText(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, "42", r.ok("/", `{"command":"add","topic":"t","id":42,"delay":"0","ttr":"30.5","priority":"7","max_attempts":3,"body":"x"}`)["id"])
+	add := r.queue.Ops()[0].GetAdd()
+	require.Equal(t, []any{"42", int64(30_500), uint32(7), uint32(3)}, []any{add.Id, add.TtrMs, add.Priority, add.MaxAttempts})
+	require.Equal(t, "42", r.ok("/", `{"command":"pop","topic":"t","timeout":"0","count":"1"}`)["id"])
+	require.Equal(t, "42", r.ok("/", `{"command":"finish","id":42}`)["id"])
+	a := decoded(t, r.post("/", `{"command":"finish","id":42}`))
+	require.Equal(t, []any{"not_found", "42"}, []any{a["code"], a["id"]}, "a failure carries the id that was asked for")
+	refused(t, r.post("/v1/jobs", `{"topic":"t","id":42,"body":1}`), 400, job.CodeBadJSON, "id must be a string, not a number")
+}
+
+// A call that takes no request body refuses one that says something.
+func TestBodiesThatNoCallTakes(t *testing.T) {
+	routes := (&server{}).routes()
+	for _, rt := range routes {
+		for method, e := range rt.methods {
+			if e.body {
+				continue
+			}
+			path := strings.NewReplacer("{id:batch}", "batch", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
+			t.Run(method+" "+path, func(t *testing.T) {
+				r := newRig(t)
+				refused(t, r.do(method, path, `{"if_revision":99}`), 400, job.CodeInvalid, "if_revision is not a field of this call, which takes no request body")
+				refused(t, r.do(method, path, `x=1`), 400, job.CodeInvalid, "the request has a body, but this call takes none")
+				require.Empty(t, r.queue.Ops())
+				require.Empty(t, r.operator.Calls())
+			})
+		}
+	}
+	r := newRig(t)
+	refused(t, r.do("DELETE", "/v1/jobs/a", `{"if_revision":99}`), 400, job.CodeInvalid, "its query parameters: token, if_revision, if_state")
+	r.ok("/v1/cluster/leave", `{}`) // it says nothing
+	require.Equal(t, []string{"leave"}, r.operator.Calls())
 }
 
 func TestAddFillsInWhatIsLeftOut(t *testing.T) {

@@ -13,11 +13,13 @@ type route struct {
 	refuse  call // instead of all calls
 }
 
-// endpoint is a call with the query parameters that it knows. Any other is
-// refused, for it would be without effect.
+// endpoint is a call with the query parameters that it knows, and whether it takes a
+// request body. Any other parameter, and a body that says something to a call that
+// takes none, is refused, for it would be without effect.
 type endpoint struct {
 	call  call
 	query []string
+	body  bool
 }
 
 // allow is the value of the Allow header.
@@ -30,9 +32,11 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func on(h call, query ...string) endpoint { return endpoint{h, query} }
-func get(h call, query ...string) methods { return methods{http.MethodGet: on(h, query...)} }
-func post(h call) methods                 { return methods{http.MethodPost: on(h)} }
+func on(h call, query ...string) endpoint   { return endpoint{h, query, false} }
+func with(h call, query ...string) endpoint { return endpoint{h, query, true} } // a body
+func get(h call, query ...string) methods   { return methods{http.MethodGet: on(h, query...)} }
+func do(h call) methods                     { return methods{http.MethodPost: on(h)} }
+func post(h call) methods                   { return methods{http.MethodPost: with(h)} }
 
 // deleteQuery are the parameters of a delete, which has no body for them.
 var deleteQuery = []string{"token", "if_revision", "if_state"}
@@ -41,20 +45,20 @@ var deleteQuery = []string{"token", "if_revision", "if_state"}
 // order, so the busy ones come first.
 func (s *server) routes() []route {
 	return append(s.nextRoutes(), []route{
-		{path: "/v1/jobs", methods: methods{http.MethodPost: on(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},
+		{path: "/v1/jobs", methods: methods{http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},
 		{path: "/v1/reserve", methods: post(s.reserve)},
-		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: on(s.stream, streamQuery...)}},
+		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: with(s.stream, streamQuery...)}},
 		{path: "/v1/jobs/{id}/finish", methods: post(s.finish)},
 		// "batch" is also a job's id like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{
-			http.MethodPost: on(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
-			http.MethodPatch: on(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodPost: with(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
+			http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
 		{path: "/", methods: post(s.command)},
 
 		{path: "/v1/jobs/{id}", methods: methods{
-			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: on(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/jobs/{id}/release", methods: post(s.changeOne(verbRelease))},
 		{path: "/v1/jobs/{id}/touch", methods: post(s.changeOne(verbTouch))},
@@ -72,10 +76,10 @@ func (s *server) routes() []route {
 		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
 		{path: "/v1/topics/{topic}/kick", methods: post(s.kickTopic)},
 		{path: "/v1/topics/{topic}/pause", methods: post(s.pauseTopic)},
-		{path: "/v1/topics/{topic}/resume", methods: post(s.resumeTopic)},
+		{path: "/v1/topics/{topic}/resume", methods: do(s.resumeTopic)},
 		{path: "/v1/topics/{topic}/settings", methods: methods{
-			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: on(s.putSettings, "if_revision"),
-			http.MethodPatch: on(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
+			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: with(s.putSettings, "if_revision"),
+			http.MethodPatch: with(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
 		}},
 		{path: "/v1/topic-settings", methods: get(s.topicSettings, "after", "max", "consistency")},
 		{path: "/v1/topics/{topic}/purge", methods: post(s.purge)},
@@ -84,23 +88,23 @@ func (s *server) routes() []route {
 		{path: "/v1/schedules", methods: get(s.schedules, "after", "max", "consistency")},
 		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: methods{
-			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: on(s.putSchedule), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
+			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: with(s.putSchedule), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
 		}},
 		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "count")},
 		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},
 		{path: "/v1/schedules/{name}/run", methods: post(s.runSchedule)},
-		{path: "/v1/schedules/{name}/pause", methods: post(s.pauseSchedule(true))},
-		{path: "/v1/schedules/{name}/resume", methods: post(s.pauseSchedule(false))},
+		{path: "/v1/schedules/{name}/pause", methods: do(s.pauseSchedule(true))},
+		{path: "/v1/schedules/{name}/resume", methods: do(s.pauseSchedule(false))},
 
 		{path: "/v1/cluster/members", methods: get(s.members)},
 		{path: "/v1/cluster/members/{id}", methods: methods{http.MethodDelete: on(s.removeMember)}},
 		{path: "/v1/cluster/health", methods: get(s.health)},
 		{path: "/v1/cluster/clock", methods: get(s.clock)},
-		{path: "/v1/cluster/clock/reset", methods: post(s.resetClock)},
+		{path: "/v1/cluster/clock/reset", methods: do(s.resetClock)},
 		{path: "/v1/cluster/transfer-leadership", methods: post(s.transferLeadership)},
-		{path: "/v1/cluster/verify", methods: post(s.verify)},
+		{path: "/v1/cluster/verify", methods: do(s.verify)},
 		{path: "/v1/cluster/join", methods: post(s.join)},
-		{path: "/v1/cluster/leave", methods: post(s.leave)},
+		{path: "/v1/cluster/leave", methods: do(s.leave)},
 
 		{path: "/livez", methods: get(s.livez)},
 		{path: "/readyz", methods: get(s.readyz)},

@@ -219,10 +219,6 @@ func (s *server) pauseSchedule(paused bool) call {
 		if err != nil {
 			return err
 		}
-		var q struct{}
-		if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
-			return err
-		}
 		r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}})
 		if err != nil {
 			return err

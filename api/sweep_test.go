@@ -21,11 +21,11 @@ func TestKicksOfATopic(t *testing.T) {
 		`{"max":9}`:                              {3, nil, [][]string{{"a1", "b1", "a2"}}},
 		`{"all":true}`:                           {3, nil, [][]string{{"a1", "b1", "a2"}}},
 		`{"all":true,"filter":{"reason":"big"}}`: {1, nil, [][]string{{"a2"}}},
-		`{"all":true,"filter":{"headers":{"tenant":"a"}}}`:                      {2, nil, [][]string{{"a1", "a2"}}},
-		`{"max":1,"filter":{"id_prefix":"b"}}`:                                  {1, true, [][]string{{"b1"}}},
-		`{"all":true,"filter":{"died_to":1}}`:                                   {0, nil, [][]string{{}}},
-		`{"all":true,"filter":{"died_from":1,"due_from":1}}`:                    {3, nil, [][]string{{"a1", "b1", "a2"}}},
-		`{"all":true,"filter":{"due_from":"2050-01-01T00:00:00Z"},"rate":null}`: {0, nil, [][]string{{}}},
+		`{"all":true,"filter":{"headers":{"tenant":"a"}}}`:                                   {2, nil, [][]string{{"a1", "a2"}}},
+		`{"max":1,"filter":{"id_prefix":"b"}}`:                                               {1, true, [][]string{{"b1"}}},
+		`{"all":true,"filter":{"died_to":"1970-01-01T00:00:01Z"}}`:                           {0, nil, [][]string{{}}},
+		`{"all":true,"filter":{"died_from":"1970-01-01T00:00:01Z","due_from":100000000000}}`: {3, nil, [][]string{{"a1", "b1", "a2"}}},
+		`{"all":true,"filter":{"due_from":"2050-01-01T00:00:00Z"},"rate":null}`:              {0, nil, [][]string{{}}},
 	} {
 		t.Run(body, func(t *testing.T) {
 			r := newRig(t)

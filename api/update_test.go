@@ -42,7 +42,7 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 func TestAnUpdateChangesWhatItNames(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","delay":60,"priority":7,"body":"old"}`)
-	made := decoded(t, r.do("PATCH", "/v1/jobs/a", `{"due_at":1,"ttr":5,"max_attempts":2,"body":{"n":1}}`))
+	made := decoded(t, r.do("PATCH", "/v1/jobs/a", `{"due_at":100000000000,"ttr":5,"max_attempts":2,"body":{"n":1}}`))
 	require.Equal(t, []any{"ready", 2.0}, []any{made["state"], made["revision"]})
 	j := decoded(t, r.do("GET", "/v1/jobs/a", ""))
 	require.Equal(t, []any{7.0, 5.0, 2.0, map[string]any{"n": 1.0}}, []any{j["priority"], j["ttr"], j["max_attempts"], j["body"]})

@@ -454,8 +454,11 @@ func TestOperators(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, client.NodeDigest{ID: "n3", Error: "no answer in time"}, v.Digests[2])
 
-	require.NoError(t, c.TransferLeadership(ctx, ""))
-	require.NoError(t, c.TransferLeadership(ctx, "n2"))
+	for _, id := range []string{"", "n2", "n1"} {
+		moved, err := c.TransferLeadership(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, id != "n1", moved, "n1 leads")
+	}
 	require.NoError(t, c.RemoveMember(ctx, "n3"))
 	require.NoError(t, c.Join(ctx, []string{"host1:7302"}))
 	require.NoError(t, c.Leave(ctx))

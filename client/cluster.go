@@ -35,12 +35,17 @@ func (c *Client) Verify(ctx context.Context) (Verification, error) {
 }
 
 // TransferLeadership hands leadership to the node id, or to the best follower
-// when it is empty. It blocks until the move is done.
-func (c *Client) TransferLeadership(ctx context.Context, id string) error {
+// when it is empty. It blocks until the move is done. moved is false when the node
+// leads already.
+func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool, err error) {
 	in := struct {
 		ID string `json:"id,omitzero"`
 	}{id}
-	return c.operate(ctx, http.MethodPost, "/v1/cluster/transfer-leadership", in)
+	var out struct {
+		Moved bool `json:"moved"`
+	}
+	_, err = c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/transfer-leadership", in: in, work: OperatorTime}, &out)
+	return out.Moved, err
 }
 
 // RemoveMember removes a node from the cluster for good. It is refused when the

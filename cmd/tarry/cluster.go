@@ -208,7 +208,20 @@ func runRemove(ctx context.Context, args []string, std streams) int {
 func runTransfer(ctx context.Context, args []string, std streams) int {
 	c := newCommand("cluster transfer-leadership", "[ID]", "Hands leadership to the node named, or to the best follower.",
 		"tarry cluster transfer-leadership n2", 0, 1)
-	return operate(c, false, "leadership has moved", func(ctx context.Context, cl *client.Client, args []string) error {
-		return cl.TransferLeadership(ctx, strings.Join(args, ""))
-	})(ctx, args, std)
+	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+		id := strings.Join(args, "")
+		moved, err := t.client.TransferLeadership(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case t.json:
+			return t.printJSON(struct {
+				Success bool `json:"success"`
+				Moved   bool `json:"moved"`
+			}{true, moved})
+		case !moved:
+			return t.out.line("%s leads already", id)
+		}
+		return t.out.line("leadership has moved")
+	})
 }
