@@ -31,8 +31,20 @@ var meanings = map[string]struct{ is, was any }{
 	"retentionStepMS":     {retentionStepMS, 1000},
 	"topicKeepMS":         {topicKeepMS, 3_600_000},
 	"token":               {token, 1_000_000},
-	"overrun":             {overrun, "time to run exceeded"},
-	"expiredReason":       {expiredReason, "expired"},
+	// Formats of a state that nodes of two releases read.
+	"formatVersion":   {formatVersion, 2},
+	"originVersion":   {originVersion, 3},
+	"fateVersion":     {fateVersion, 3},
+	"topicVersion":    {topicVersion, 2},
+	"settingsVersion": {settingsVersion, 1},
+	"scheduleVersion": {scheduleVersion, 1},
+	"ledgerVersion":   {ledgerVersion, 3},
+	"archiveVersion":  {archiveVersion, 2},
+	"storeFormat":     {int(storeFormat), 20},
+	"digestVersion":   {digestVersion, 4},
+
+	"overrun":       {overrun, "time to run exceeded"},
+	"expiredReason": {expiredReason, "expired"},
 }
 
 func TestWhatApplyDependsOnNeverChanges(t *testing.T) {

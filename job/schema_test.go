@@ -1,6 +1,12 @@
 package job
 
 import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,4 +129,38 @@ func BenchmarkSchemaOfAnAdd(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Whatever came after FirstVersion must be named in the table, or it is proposed to
+// nodes that do not know it. The list is that of FirstVersion; as long as no release
+// has run it, -update takes in what is new.
+func TestWhatIsNotOfTheFirstVersionIsNamedInTheTable(t *testing.T) {
+	const golden = "testdata/version-1.txt"
+	names := map[protoreflect.FullName]bool{}
+	eachMessage(operation(), func(b []byte) []byte { return b }, func(d protoreflect.MessageDescriptor, _ func([]byte) []byte) {
+		for i := range d.Fields().Len() {
+			f := d.Fields().Get(i)
+			names[f.FullName()] = true
+			for k := 0; f.Enum() != nil && k < f.Enum().Values().Len(); k++ {
+				names[f.Enum().Values().Get(k).FullName()] = true
+			}
+		}
+	})
+	for name := range names {
+		if sinceOf(name) > FirstVersion {
+			delete(names, name)
+		}
+	}
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		fmt.Fprintln(&list, name)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(list.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), list.String(), "name what is new in the table since of schema.go; what is gone stays reserved")
 }
