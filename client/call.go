@@ -152,7 +152,7 @@ func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, 
 		return answerError(answer, data)
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return errorf(CodeUnknown, "the answer of %s is not understood: %w", node, err)
+		return &Error{Code: CodeUnknown, Unknown: true, cause: err, Message: fmt.Sprintf("the answer of %s is not understood: no node of Tarry answered, or one of another release", node)}
 	}
 	return nil
 }

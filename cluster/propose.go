@@ -210,9 +210,9 @@ func (s *Shard) forward(ctx context.Context, l leader, req *noderpc.ProposeReque
 		}
 		switch status.Code(err) {
 		case codes.ResourceExhausted, codes.Unimplemented, codes.InvalidArgument, codes.NotFound, codes.PermissionDenied:
-			return nil, job.NotApplied("the leader refused the message: %w", err)
+			return nil, job.NotApplied("the leader refused the message: %s", status.Convert(err).Message())
 		}
-		return nil, job.Unknown("the outcome is unknown: the connection to the leader failed after the request was sent: %w", err)
+		return nil, job.Unknown("the outcome is unknown: the connection to the leader failed after the request was sent: %s", status.Convert(err).Message())
 	}
 	switch resp.Refusal {
 	case noderpc.Refusal_NONE:

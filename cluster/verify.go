@@ -132,11 +132,11 @@ func (s *Shard) Verify(ctx context.Context) (job.Verification, error) {
 	}
 	client, err := s.cfg.Peer(ctx, l.id, l.addr)
 	if err != nil {
-		return job.Verification{}, job.NotApplied("the leader cannot be reached: %w", err)
+		return job.Verification{}, job.NotApplied("the leader cannot be reached: %s", status.Convert(err).Message())
 	}
 	resp, err := client.Verify(ctx, &noderpc.VerifyRequest{Shard: s.cfg.Number})
 	if err != nil {
-		return job.Verification{}, job.NotApplied("the leader cannot be reached: %w", err)
+		return job.Verification{}, job.NotApplied("the leader cannot be reached: %s", status.Convert(err).Message())
 	}
 	if resp.Refusal != noderpc.Refusal_NONE {
 		return job.Verification{}, errNoLeader()
@@ -167,7 +167,7 @@ func (s *Shard) verifyAsLeader(ctx context.Context) (job.Verification, error) {
 			d.ID = nodeID(string(server.ID))
 			var err error
 			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name); err != nil {
-				d.Error = err.Error()
+				d.Error = status.Convert(err).Message()
 			}
 		})
 	}

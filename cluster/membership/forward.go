@@ -100,11 +100,11 @@ func failureOf(err error, write bool) error {
 	case st.Code() == codes.PermissionDenied: // it does not know this node yet, or not any more
 		return errNotLeader
 	case write:
-		return job.Unknown("the leader was asked, but its answer did not come: %w", err)
+		return job.Unknown("the leader was asked, but its answer did not come: %s", st.Message())
 	case st.Code() == codes.Unavailable:
 		return errNotLeader
 	}
-	return job.NotApplied("the leader did not answer: %w", err)
+	return job.NotApplied("the leader did not answer: %s", st.Message())
 }
 
 // statusOf is the inverse, on the leader.

@@ -300,3 +300,23 @@ func TestWithoutALeaderTheReasonIsSaidAtOnce(t *testing.T) {
 		require.Equal(t, strings.HasPrefix(line, "reserve"), strings.Contains(errs, "no node can serve now: there is no leader; waiting"), errs)
 	}
 }
+
+func TestAnEmptyValueIsNoWiderCall(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "--topic", "t", "--id", "a", "x")
+	for line, says := range map[string][]string{
+		"--id is empty":        {"add", "--topic", "t", "--id", "", "x"},
+		"--state is empty":     {"list", "t", "--state", ""},
+		"--id-prefix is empty": {"purge", "t", "--state", "ready", "--all", "--id-prefix", ""},
+		"--reason is empty":    {"kick", "--topic", "t", "--reason="},
+		"--states is empty":    {"move", "--topic", "t", "--to", "u", "--states", ""},
+		"one of them is empty": {"cluster", "transfer-leadership", ""},
+	} {
+		code, _, errs := s.run(says...)
+		require.Equal(t, exitUsage, code, says)
+		require.Contains(t, errs, line)
+	}
+	require.Contains(t, s.ok("list", "t"), "ready", "nothing was purged or moved")
+	s.ok("add", "--topic", "t", "") // a body may be empty
+	require.Empty(t, s.operator.Calls())
+}

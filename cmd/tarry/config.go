@@ -78,8 +78,15 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.HTTPHosts, "http-hosts", "", "other `names` by which clients call this node over HTTP, such as a load balancer's, in a list; *.name is any below it, * any at all. IP addresses, localhost and --advertise-host need not be listed")
 	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, because there is no authentication yet")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
-	fs.IntVar(&c.BootstrapExpect, "bootstrap-expect", -1, "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one")
-	fs.Lookup("bootstrap-expect").DefValue = "" // it depends
+	c.BootstrapExpect = -1 // it depends
+	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one", func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return errors.New("it must be a whole number from 0 to 65535")
+		}
+		c.BootstrapExpect = int(n)
+		return nil
+	})
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
 	fs.Func("push-allow", "destinations that topics may push their jobs to, a `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
@@ -228,9 +235,6 @@ func (c *serverConfig) check() error {
 		if strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*") {
 			return fmt.Errorf("--http-hosts has %q; it takes names without a port, and * in front only", name)
 		}
-	}
-	if c.BootstrapExpect < -1 {
-		return fmt.Errorf("--bootstrap-expect is %d; it must be 0 or more", c.BootstrapExpect)
 	}
 	if c.MaxBodyBytes < 1 || c.MaxBodyBytes > job.HardMaxBodyBytes {
 		return fmt.Errorf("--max-body-bytes is %d; it must be between 1 and %d", c.MaxBodyBytes, job.HardMaxBodyBytes)

@@ -70,7 +70,8 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 	}{
 		{args: []string{"--http-addr", "7300"}, says: "--http-addr"},
 		{args: []string{"--node-id", ""}, says: "--node-id"},
-		{args: []string{"--bootstrap-expect", "-5"}, says: "--bootstrap-expect"},
+		{args: []string{"--bootstrap-expect", "-5"}, says: "-bootstrap-expect: it must be"},
+		{args: []string{"--bootstrap-expect", "-1"}, says: "-bootstrap-expect: it must be"},
 		{args: []string{"--max-body-bytes", "99999999"}, says: "--max-body-bytes"},
 		{args: []string{"--beanstalk-addr", "11300"}, says: "--beanstalk-addr"},
 		{args: []string{"--beanstalk-max-job-size", "1048577"}, says: "--beanstalk-max-job-size"},

@@ -110,7 +110,7 @@ func step(name, text, example string, takes string, f func(context.Context, *cli
 			case "priority":
 				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: as before")
 			case "reason":
-				c.flags.StringVar(&s.reason, "reason", "", "`text` that is kept with the job")
+				c.flags.Func("reason", "`text` that is kept with the job", func(text string) error { s.reason = text; return nil })
 			case "due":
 				c.flags.Var(&s.delay, "delay", "`time` until the job is due, from now; 0 is now")
 				c.flags.Var(&s.due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")

@@ -80,6 +80,8 @@ func (c *clientCommand) run(ctx context.Context, args []string, std streams, f f
 		return exitOK
 	case err == nil && (len(positional) < c.least || len(positional) > c.most):
 		err = usagef("takes %s; %d given", c.takes(), len(positional))
+	case err == nil && slices.Contains(positional, "") && !strings.HasSuffix(c.args, "BODY"):
+		err = usagef("takes %s; one of them is empty", c.takes())
 	}
 	var t *terminal
 	if err == nil {
@@ -132,6 +134,9 @@ func (c *clientCommand) parse(args []string) (positional []string, err error) {
 		if err := c.flags.Parse(args); err != nil {
 			return nil, err
 		}
+		if name := c.emptyText(); name != "" {
+			return nil, usagef("--%s is empty; leave it out", name)
+		}
 		rest := c.flags.Args()
 		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" {
 			return append(positional, rest...), nil
@@ -143,6 +148,19 @@ func (c *clientCommand) parse(args []string) (positional []string, err error) {
 		args = rest[1:]
 	}
 	return positional, nil
+}
+
+// emptyText is the first flag whose value is an empty text, as that of a script's
+// variable is which is not set. It would mean the same as no flag: any state, all
+// topics. Flags that may be empty are made with Func.
+func (c *clientCommand) emptyText() (first string) {
+	c.flags.Visit(func(f *flag.Flag) {
+		value, known := f.Value.(flag.Getter)
+		if known && value.Get() == "" && first == "" {
+			first = f.Name
+		}
+	})
+	return first
 }
 
 // given is the first of the flags named that the command line has; empty: none.

@@ -178,7 +178,7 @@ func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 		var out, errs bytes.Buffer
 		run(ctx, append(args[:len(args):len(args)], "--addr", node.Listener.Addr().String(), "--patience", "0"), strings.NewReader("body"), &out, &errs)
 		requireHarmless(t, out.String(), 40)
-		requireHarmless(t, errs.String(), 2)
+		requireHarmless(t, errs.String(), 3)
 		if strings.Contains(out.String()+errs.String(), "u202e") {
 			shown++
 		}
