@@ -19,7 +19,7 @@ func TestStrangersHarmNobody(t *testing.T) {
 	var e *Env
 	list := os.Getenv("CHAOS_ATTACKS")
 	if list == "" {
-		list = "raft-far-term,gossip-counts,http-wrong-host,http-huge-lists,http-deep-json,beanstalkd-http"
+		list = "raft-far-term,rpc-read,rpc-propose,gossip-counts,gossip-forged-addresses,http-wrong-host,http-huge-lists,http-deep-json,beanstalkd-http"
 	}
 	known, harmed := 0, false
 	for _, a := range slices.Concat(stranger.ClusterPort(), stranger.GossipPort(), stranger.HTTPPort(), stranger.BeanstalkdPort()) {
