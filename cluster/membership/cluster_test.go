@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -315,6 +316,29 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 		}
 	}
 	require.NoError(t, w.leader().propose("cluster x"), "a majority answers")
+}
+
+// A join tells nobody whether an address that is no node's is open.
+func TestAJoinIsNoPortScanner(t *testing.T) {
+	w := newTown(t)
+	n := w.node("n1", 1)
+	n.start()
+	w.voters("n1")
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer open.Close()
+	answers := map[string]bool{}
+	for _, addr := range []string{open.Addr().String(), fmt.Sprintf("127.0.0.1:%d", freePort(t)), "169.254.169.254:7302", "0.0.0.0:7302"} {
+		var err error
+		eventually(t, "the cluster has an id", func() bool { // before that no join is tried
+			err = n.Join(context.Background(), []string{addr})
+			return n.fsm.clusterID() != ""
+		})
+		require.Equal(t, job.CodeNotApplied, code(err))
+		answers[err.Error()] = true
+	}
+	require.Len(t, answers, 1, "one answer to all")
+	require.Equal(t, job.CodeInvalid, code(n.Join(context.Background(), []string{"127.0.0.1:22"})))
 }
 
 func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {

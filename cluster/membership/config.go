@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,8 +95,10 @@ type Timing struct {
 	Rejoin    time.Duration // missing members are sought again; default 10 s
 	Reconcile time.Duration // the leader compares everything; default 15 s
 	Health    time.Duration // the leader asks every member how it is; default 2 s
-	Stabilize time.Duration // a joiner is healthy this long before it votes; default 10 s
-	Settle    time.Duration // a leader leads this long before it gives way to a better disk; default 30 s
+	// JoinAnswer is when an operator's join that failed is answered, whatever failed.
+	JoinAnswer time.Duration // default 9 s
+	Stabilize  time.Duration // a joiner is healthy this long before it votes; default 10 s
+	Settle     time.Duration // a leader leads this long before it gives way to a better disk; default 30 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -108,6 +111,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Rejoin, 10*time.Second)
 	set(&t.Reconcile, 15*time.Second)
 	set(&t.Health, 2*time.Second)
+	set(&t.JoinAnswer, 9*time.Second)
 	set(&t.Stabilize, 10*time.Second)
 	set(&t.Settle, 30*time.Second)
 	return t
@@ -146,6 +150,8 @@ func (c *Config) check() error {
 func checkSeed(addr string) error {
 	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
 		return fmt.Errorf("join address %q is not host:port", addr)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n < 1024 {
+		return fmt.Errorf("join address %q: the port must be a number from 1024 to 65535, that of another node's --gossip-addr", addr)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +58,7 @@ type Membership struct {
 	// changing holds a token while the leader decides on a change of the
 	// configuration and makes it; a channel, so that waiting ends with a context.
 	changing chan struct{}
+	joins    chan struct{} // holds a token while an operator's join is under way
 	reign    atomic.Pointer[reign]
 
 	toLeader  chan struct{} // gossip changed; one pending wake-up says it all
@@ -96,6 +96,7 @@ func New(cfg Config) (*Membership, error) {
 		cfg:       cfg,
 		seeds:     append([]string(nil), cfg.Join...),
 		changing:  make(chan struct{}, 1),
+		joins:     make(chan struct{}, 1),
 		toLeader:  make(chan struct{}, 1),
 		toStarter: make(chan struct{}, 1),
 		toWatcher: make(chan struct{}, 1),
@@ -320,7 +321,8 @@ func (m *Membership) configurationAt() (raft.Configuration, uint64) {
 
 // Join makes this node gossip with the nodes at addrs (host:port of their gossip)
 // and remember them. It blocks for some seconds an address at most. A node that
-// belongs to another cluster than they do gets CodeConflict.
+// belongs to another cluster than they do gets CodeConflict. Why nobody answered is
+// logged and not returned; see Timing.
 func (m *Membership) Join(ctx context.Context, addrs []string) error {
 	if len(addrs) == 0 || len(addrs) > maxSeeds {
 		return job.Errorf(job.CodeInvalid, "join takes 1 to %d addresses; %d were given", maxSeeds, len(addrs)).In("addresses")
@@ -338,8 +340,18 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 		// Without an id of its own it could not tell a foreign cluster.
 		return job.NotApplied("this node's cluster has no id yet; its leader is about to give it one")
 	}
+	select {
+	case m.joins <- struct{}{}:
+		defer func() { <-m.joins }()
+	default:
+		return job.NotApplied("another join of this node is under way; it takes %v at most", m.cfg.Timing.JoinAnswer)
+	}
+	answer := time.NewTimer(m.cfg.Timing.JoinAnswer)
+	defer answer.Stop()
 	m.foreign.Store(nil)
-	n, err := p.Join(ctx, addrs)
+	joining, cancel := context.WithTimeout(ctx, m.cfg.Timing.JoinAnswer/2) // the last address has its own time
+	defer cancel()
+	n, err := p.Join(joining, addrs)
 	if n > 0 {
 		m.addSeeds(addrs)
 		return nil
@@ -348,7 +360,14 @@ func (m *Membership) Join(ctx context.Context, addrs []string) error {
 		return job.Errorf(job.CodeConflict, "%s belongs to cluster %s, node %s there to cluster %s; clusters cannot be merged: to move this node, "+
 			"remove it from its cluster, stop it, move its data directory away and start it with --join", m.cfg.NodeID, f.ours, f.nodeID, f.theirs)
 	}
-	return job.NotApplied("the node could not join: %s; do nodes run there, and are these their gossip addresses?", strings.ReplaceAll(err.Error(), "\n", "; "))
+	m.cfg.Logger.Warn("no node answered a join", "addresses", addrs, "error", err)
+	// What was dialed is the caller's choice. Neither the answer nor its time tells
+	// whether a port there is open, and there is one such question at a time.
+	select {
+	case <-answer.C:
+	case <-ctx.Done():
+	}
+	return job.NotApplied("the node could not join: no node answered there; do nodes run there, and are these their gossip addresses? This node's log says more")
 }
 
 // beginChange waits for the right to change the configuration. The caller calls

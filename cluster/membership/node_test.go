@@ -144,7 +144,7 @@ func (n *node) config() Config {
 		},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: 200 * time.Millisecond, Reconcile: 500 * time.Millisecond,
-			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, Settle: time.Second,
+			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, Settle: time.Second, JoinAnswer: time.Second,
 		},
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond

@@ -191,6 +191,10 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 			continue
 		}
 		for _, t := range targets {
+			if !joinable(t) {
+				errs = append(errs, fmt.Errorf("join %s: no node can be at %s", a, t))
+				continue
+			}
 			if ctx.Err() != nil {
 				return joined, errors.Join(append(errs, ctx.Err())...)
 			}
@@ -205,6 +209,15 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 		}
 	}
 	return joined, errors.Join(errs...)
+}
+
+// joinable reports whether a node can be at an IP:port: not at those that mean many
+// machines or none, nor at link-local ones, where clouds keep what must not be asked.
+func joinable(target string) bool {
+	a, err := netip.ParseAddrPort(target)
+	ip := a.Addr().Unmap()
+	return err == nil && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() &&
+		ip != netip.AddrFrom4([4]byte{255, 255, 255, 255}) && ip != netip.AddrFrom4([4]byte{168, 63, 129, 16})
 }
 
 // Update spreads this node's record anew. It blocks until another node has
