@@ -234,10 +234,10 @@ func raftFarTerm(ctx context.Context, s *Stranger) error {
 	}
 	for _, term := range []uint64{math.MaxUint64, math.MaxUint64 - 1, math.MaxInt64, 1 << 40} {
 		s.raft(ctx, ids,
-			raftMessage(appendEntries, &raft.AppendEntriesRequest{RPCHeader: claim(), Term: term, Leader: []byte("stranger")}),
+			raftMessage(appendEntries, &raft.AppendEntriesRequest{RPCHeader: claim(), Term: term}),
 			raftMessage(appendEntries, &raft.AppendEntriesRequest{RPCHeader: claim(), Term: term, PrevLogEntry: 1, PrevLogTerm: 1, LeaderCommitIndex: math.MaxUint64}),
 			raftMessage(requestPreVote, &raft.RequestPreVoteRequest{RPCHeader: claim(), Term: term, LastLogIndex: math.MaxUint64, LastLogTerm: term}),
-			raftMessage(requestVote, &raft.RequestVoteRequest{RPCHeader: claim(), Term: term, Candidate: []byte("stranger"), LastLogIndex: math.MaxUint64, LastLogTerm: term, LeadershipTransfer: true}),
+			raftMessage(requestVote, &raft.RequestVoteRequest{RPCHeader: claim(), Term: term, LastLogIndex: math.MaxUint64, LastLogTerm: term, LeadershipTransfer: true}),
 			raftMessage(installSnapshot, &raft.InstallSnapshotRequest{RPCHeader: claim(), SnapshotVersion: raft.SnapshotVersionMax, Term: term, LastLogIndex: math.MaxUint64, LastLogTerm: term, Size: 100}),
 		)
 	}
