@@ -86,7 +86,7 @@ func CheckOps(run []byte, version uint32) (int, error) {
 func LeaderOnly(op *jobpb.Op) bool {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Advance, *jobpb.Op_Reserve, *jobpb.Op_Mark, *jobpb.Op_SetCluster, *jobpb.Op_ForgetMember,
-		*jobpb.Op_RaiseVersion, *jobpb.Op_ResetClock:
+		*jobpb.Op_RaiseVersion, *jobpb.Op_Migrate, *jobpb.Op_ResetClock:
 		return true
 	case *jobpb.Op_FireSchedule:
 		return !k.FireSchedule.GetNow() // a run out of turn is a client's

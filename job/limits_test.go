@@ -1,6 +1,8 @@
 package job
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -26,6 +28,11 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxPushTargets: 1000, MaxPushURLBytes: 2000, MinPushSecretBytes: 16, MaxPushSecretBytes: 256,
 		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
 	}, *LimitsAt(FirstVersion))
+}
+
+// Names are judged by this list too.
+func TestTheInvisibleCharactersNeverChange(t *testing.T) {
+	require.Equal(t, "22c3d2afcadb15825d986a24247975bab9fd184f926a49b220aa5ae4590c432b", fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, invisible))))
 }
 
 func TestEveryVersionHasAllLimits(t *testing.T) {
