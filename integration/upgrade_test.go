@@ -81,14 +81,21 @@ func (c *cluster) versions(n *localcluster.Node) (all []uint32) {
 }
 
 // stampRefused proves that what the next release has more is not proposed yet.
-func stampRefused(t *testing.T, n *localcluster.Node, id string) {
-	t.Helper()
+func (c *cluster) stampRefused(n *localcluster.Node, id string) {
+	c.t.Helper()
 	for _, query := range []string{"", "?stamps=1"} {
-		status, answer := try(t, n.HTTP, "/v1/jobs/"+id+"/stamp"+query, nil)
-		require.Equal(t, http.StatusServiceUnavailable, status, "%v", answer)
-		require.Contains(t, fmt.Sprint(answer), "not_applied")
-		require.Contains(t, fmt.Sprint(answer), "needs cluster version 2, and the cluster has version 1 until all of its nodes are upgraded")
+		_, err := c.stamp(n, id, query)
+		require.ErrorContains(c.t, err, "503 Service Unavailable")
+		require.ErrorContains(c.t, err, "not_applied")
+		require.ErrorContains(c.t, err, "needs cluster version 2, and the cluster has version 1 until all of its nodes are upgraded")
 	}
+}
+
+// stamp makes the call that the next release has more and returns the job's stamps.
+func (c *cluster) stamp(n *localcluster.Node, id, query string) (int, error) {
+	var answer struct{ Stamps int }
+	err := c.Call(c.t.Context(), http.MethodPost, n, "/v1/jobs/"+id+"/stamp"+query, &answer)
+	return answer.Stamps, err
 }
 
 // A release runs beside the one before, opens its data, and can be taken back until
@@ -110,7 +117,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	// All the way up, held, and back.
 	hold("true")
 	c.roll(next, func(n *localcluster.Node) {
-		stampRefused(t, n, probes[0])
+		c.stampRefused(n, probes[0])
 		require.Equal(t, []uint32{1, 1, 1}, c.versions(n))
 	})
 	require.Contains(t, c.tarry("cluster", "health"), "--hold-version")
@@ -125,7 +132,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	upgraded := 0
 	c.roll(next, func(n *localcluster.Node) {
 		if upgraded++; upgraded < 3 {
-			stampRefused(t, n, probes[0])
+			c.stampRefused(n, probes[0])
 		}
 	})
 	c.until(func() error {
@@ -138,8 +145,11 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	})
 	for i, id := range probes {
 		for k, n := range c.Nodes() {
-			post(t, n.HTTP, "/v1/jobs/"+id+"/stamp?stamps=10", nil)
-			require.EqualValues(t, 11*(k+1), post(t, n.HTTP, "/v1/jobs/"+id+"/stamp", nil)["stamps"], "probe %d on %s", i, n.ID)
+			_, err := c.stamp(n, id, "?stamps=10")
+			require.NoError(t, err)
+			stamps, err := c.stamp(n, id, "")
+			require.NoError(t, err)
+			require.Equal(t, 11*(k+1), stamps, "probe %d on %s", i, n.ID)
 		}
 	}
 
