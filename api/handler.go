@@ -143,6 +143,9 @@ func (s *server) handler(rt route) http.Handler {
 		if err != nil {
 			x.fail(err)
 		}
+		if rt.methods[r.Method].manages {
+			s.Logger.Info("a client manages", "call", r.Method+" "+r.URL.EscapedPath(), "from", r.RemoteAddr, "status", x.status)
+		}
 		// The client may be gone; there is nobody to tell.
 		_ = x.send()
 	})

@@ -271,3 +271,27 @@ func TestRequestsAreCounted(t *testing.T) {
 	require.Equal(t, map[string]float64{"/v1/jobs 201 ": 2, "/v1/jobs 400 ": 1, "/v1/jobs/{id} 404 ": 1}, counts)
 	require.Equal(t, map[string]uint64{"/v1/jobs ": 3, "/v1/jobs/{id} ": 1}, timed)
 }
+
+func TestCallsThatManageLeaveALineWithWhoAndWhat(t *testing.T) {
+	var log strings.Builder
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for line, logged := range map[string]bool{
+		"POST /v1/topics/mail/purge":     true,
+		"PUT /v1/topics/mail/settings":   true,
+		"GET /v1/topics/mail/settings":   false,
+		"POST /v1/topics/mail/pause":     true,
+		"DELETE /v1/cluster/members/n3":  true,
+		"DELETE /v1/schedules/nightly":   true,
+		"GET /v1/cluster/members":        false,
+		"POST /v1/jobs":                  false,
+		"POST /v1/topics/m%0Aail/resume": true,
+	} {
+		log.Reset()
+		method, path, _ := strings.Cut(line, " ")
+		r := httptest.NewRequest(method, path, nil)
+		r.Host, r.RemoteAddr = "localhost", "192.0.2.7:99"
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		require.Equal(t, logged, strings.Contains(log.String(), "from=192.0.2.7:99"), line)
+		require.Equal(t, logged, strings.Contains(log.String(), `call="`+line), line)
+	}
+}

@@ -20,6 +20,18 @@ type endpoint struct {
 	call  call
 	query []string
 	body  bool
+	// manages says that the call changes topics, schedules or the cluster rather than
+	// a job: it leaves a line in the log with who asked for what.
+	manages bool
+}
+
+// managing marks all calls of a path that are not reads.
+func managing(of methods) methods {
+	for method, e := range of {
+		e.manages = method != http.MethodGet
+		of[method] = e
+	}
+	return of
 }
 
 // allow is the value of the Allow header.
@@ -32,8 +44,8 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func on(h call, query ...string) endpoint   { return endpoint{h, query, false} }
-func with(h call, query ...string) endpoint { return endpoint{h, query, true} } // a body
+func on(h call, query ...string) endpoint   { return endpoint{call: h, query: query} }
+func with(h call, query ...string) endpoint { return endpoint{call: h, query: query, body: true} } // a body
 func get(h call, query ...string) methods   { return methods{http.MethodGet: on(h, query...)} }
 func do(h call) methods                     { return methods{http.MethodPost: on(h)} }
 func post(h call) methods                   { return methods{http.MethodPost: with(h)} }
@@ -74,37 +86,37 @@ func (s *server) routes() []route {
 		{path: "/v1/topics", methods: get(s.topics, "after", "max", "consistency")},
 		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
 		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
-		{path: "/v1/topics/{topic}/kick", methods: post(s.kickTopic)},
-		{path: "/v1/topics/{topic}/pause", methods: post(s.pauseTopic)},
-		{path: "/v1/topics/{topic}/resume", methods: do(s.resumeTopic)},
-		{path: "/v1/topics/{topic}/settings", methods: methods{
+		{path: "/v1/topics/{topic}/kick", methods: managing(post(s.kickTopic))},
+		{path: "/v1/topics/{topic}/pause", methods: managing(post(s.pauseTopic))},
+		{path: "/v1/topics/{topic}/resume", methods: managing(do(s.resumeTopic))},
+		{path: "/v1/topics/{topic}/settings", methods: managing(methods{
 			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: with(s.putSettings, "if_revision"),
 			http.MethodPatch: with(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
-		}},
+		})},
 		{path: "/v1/topic-settings", methods: get(s.topicSettings, "after", "max", "consistency")},
-		{path: "/v1/topics/{topic}/purge", methods: post(s.purge)},
-		{path: "/v1/topics/{topic}/move", methods: post(s.moveTopic)},
+		{path: "/v1/topics/{topic}/purge", methods: managing(post(s.purge))},
+		{path: "/v1/topics/{topic}/move", methods: managing(post(s.moveTopic))},
 
 		{path: "/v1/schedules", methods: get(s.schedules, "after", "max", "consistency")},
 		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
-		{path: "/v1/schedules/{name}", methods: methods{
+		{path: "/v1/schedules/{name}", methods: managing(methods{
 			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: with(s.putSchedule), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
-		}},
+		})},
 		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "count")},
 		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},
-		{path: "/v1/schedules/{name}/run", methods: post(s.runSchedule)},
-		{path: "/v1/schedules/{name}/pause", methods: do(s.pauseSchedule(true))},
-		{path: "/v1/schedules/{name}/resume", methods: do(s.pauseSchedule(false))},
+		{path: "/v1/schedules/{name}/run", methods: managing(post(s.runSchedule))},
+		{path: "/v1/schedules/{name}/pause", methods: managing(do(s.pauseSchedule(true)))},
+		{path: "/v1/schedules/{name}/resume", methods: managing(do(s.pauseSchedule(false)))},
 
 		{path: "/v1/cluster/members", methods: get(s.members)},
-		{path: "/v1/cluster/members/{id}", methods: methods{http.MethodDelete: on(s.removeMember)}},
+		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(s.removeMember)})},
 		{path: "/v1/cluster/health", methods: get(s.health)},
 		{path: "/v1/cluster/clock", methods: get(s.clock)},
-		{path: "/v1/cluster/clock/reset", methods: do(s.resetClock)},
-		{path: "/v1/cluster/transfer-leadership", methods: post(s.transferLeadership)},
+		{path: "/v1/cluster/clock/reset", methods: managing(do(s.resetClock))},
+		{path: "/v1/cluster/transfer-leadership", methods: managing(post(s.transferLeadership))},
 		{path: "/v1/cluster/verify", methods: do(s.verify)},
-		{path: "/v1/cluster/join", methods: post(s.join)},
-		{path: "/v1/cluster/leave", methods: do(s.leave)},
+		{path: "/v1/cluster/join", methods: managing(post(s.join))},
+		{path: "/v1/cluster/leave", methods: managing(do(s.leave))},
 
 		{path: "/livez", methods: get(s.livez)},
 		{path: "/readyz", methods: get(s.readyz)},

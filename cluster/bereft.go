@@ -107,7 +107,7 @@ func (s *Shard) lookAfterLeader(w *lostLeader) time.Duration {
 	if silent = time.Since(s.raft.LastContact()); silent < at {
 		return min(at-silent, knockAgain)
 	}
-	s.log.Info("the leader is gone; looking for another now", "leader", id, "silent", silent.Round(time.Millisecond))
+	s.log.Info("the leader is gone; looking for another now", "leader", nodeID(string(id)), "silent", silent.Round(time.Millisecond))
 	s.lookNow(id)
 	return silenceBefore
 }

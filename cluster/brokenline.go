@@ -84,7 +84,7 @@ func (s *Shard) watchForBrokenLines(t raft.Transport) {
 			continue
 		}
 		stood = time.Now()
-		s.log.Info("the leader's process has ended; standing for election", "leader", id)
+		s.log.Info("the leader's process has ended; standing for election", "leader", nodeID(string(id)))
 		if err := s.standForElection(t); err != nil {
 			s.log.Warn("could not stand for election; the leader's silence will be noticed", "error", err)
 		}

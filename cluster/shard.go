@@ -348,7 +348,7 @@ func (s *Shard) watchLeader() {
 		now := leader{id: string(id), addr: string(addr)}
 		if old, _ := s.leaders.get(); old != now {
 			s.leaders.set(now, time.Now())
-			s.log.Info("leader changed", "leader", now.id)
+			s.log.Info("leader changed", "leader", nodeID(now.id))
 			s.leaveStream(now)
 		}
 		select {

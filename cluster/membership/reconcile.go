@@ -185,7 +185,7 @@ func (m *Membership) removeServer(id raft.ServerID, prevIndex uint64) error {
 	if err := m.raft.Load().RemoveServer(id, prevIndex, changeTimeout).Error(); err != nil {
 		return fmt.Errorf("remove %s: %w", id, err)
 	}
-	m.cfg.Logger.Info("server removed", "server", id)
+	m.cfg.Logger.Info("server removed", "member", nodeIDOf(string(id)), "server", id)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"tarry/cluster/membership/gossip"
 )
 
@@ -15,7 +17,9 @@ func (m *Membership) watch(ctx context.Context) {
 	// A first try at once, then at intervals that differ between nodes.
 	next := time.Now()
 	spread := m.recordState()
+	heard := map[raft.ServerID]bool{}
 	for {
+		m.tellHeard(heard)
 		if s := m.recordState(); s != spread {
 			if m.updateRecord() {
 				spread = s
@@ -36,6 +40,33 @@ func (m *Membership) watch(ctx context.Context) {
 		case <-t.C:
 		}
 		t.Stop()
+	}
+}
+
+// tellHeard logs which members of the cluster are heard now and were not, and the
+// other way round. Only members in Raft's configuration count: gossip may be forged.
+// heard is what was told before.
+func (m *Membership) tellHeard(heard map[raft.ServerID]bool) {
+	member := map[raft.ServerID]bool{}
+	for _, s := range m.configuration().Servers {
+		member[s.ID] = true
+		_, now := m.PeerByServerID(string(s.ID))
+		before, known := heard[s.ID]
+		heard[s.ID] = now
+		switch node := nodeIDOf(string(s.ID)); {
+		case now && !known:
+			m.cfg.Logger.Info("member is alive", "member", node, "address", s.Address)
+		case now && !before:
+			m.cfg.Logger.Info("member is back", "member", node, "address", s.Address)
+		case !now && before:
+			m.cfg.Logger.Warn("member has stopped or is not heard any more", "member", node, "peer", s.ID, "address", s.Address)
+		}
+	}
+	for id := range heard {
+		if !member[id] {
+			delete(heard, id)
+			m.cfg.Logger.Info("member has left the cluster", "member", nodeIDOf(string(id)))
+		}
 	}
 }
 
