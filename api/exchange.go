@@ -63,6 +63,9 @@ func (x *exchange) close() {
 func (x *exchange) fail(err error) {
 	x.json.b = x.json.b[:0]
 	e := asError(err)
+	if x.reads() && e.Code == job.CodeUnknown {
+		e = withRetry(job.NotApplied("the answer could not be read in time, or the leader was lost meanwhile"))
+	}
 	x.status = statusOf(e)
 	if e.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
@@ -77,6 +80,12 @@ func (x *exchange) fail(err error) {
 	x.json.open()
 	x.json.failure(e)
 	x.json.shut()
+}
+
+// reads reports whether the call changes nothing, so that nothing of it can have been
+// done.
+func (x *exchange) reads() bool {
+	return (x.r.Method == http.MethodGet || x.r.Method == http.MethodHead) && x.r.URL.Path != "/v1/stream"
 }
 
 // send writes the answer. An error means that the client did not get all of it.

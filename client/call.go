@@ -42,7 +42,7 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 	var body []byte
 	if q.in != nil {
 		if body, err = json.Marshal(q.in, jsontext.PreserveRawStrings(true)); err != nil {
-			return false, errorf("bad_json", "the request cannot be encoded as JSON: %w", err)
+			return false, encodeError(err)
 		}
 	}
 	n := uint32(len(c.nodes))
@@ -64,6 +64,9 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 			limit = min(limit, max(time.Until(end), time.Second))
 		}
 		failure := c.attempt(ctx, c.nodes[node], limit, q, body, out)
+		if failure != nil && failure.Code == CodeUnknown && q.method == http.MethodGet {
+			failure.Code, failure.Unknown = CodeNotApplied, false // a read does nothing
+		}
 		if failure == nil {
 			c.current.Store(node)
 			return earlier, nil
@@ -105,6 +108,15 @@ func (c *Client) addresses() string {
 		_, names[i], _ = strings.Cut(n, "://")
 	}
 	return strings.Join(names, ", ")
+}
+
+// encodeError says what in a request is no JSON; a body, most likely.
+func encodeError(err error) *Error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return errorf("bad_json", "a body is not valid JSON: %v", syntax.Err)
+	}
+	return errorf("bad_json", "the request cannot be encoded as JSON: %w", err)
 }
 
 // backoff is the pause after a round of attempts: 50 ms, doubling up to 1 s.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -67,6 +68,7 @@ func (p *peers) get(_ context.Context, serverID, addr string) (*grpc.ClientConn,
 		// The cluster port has no TLS yet; it belongs on a private network.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(sentTracker{}),
+		grpc.WithUnaryInterceptor(plainErrors),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -89,6 +91,23 @@ func (p *peers) get(_ context.Context, serverID, addr string) (*grpc.ClientConn,
 	p.order = append(p.order, to)
 	return c, nil
 }
+
+// plainErrors takes gRPC's own words ("rpc error: code = ...") out of the errors of
+// calls, which reach users.
+func plainErrors(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if st, ok := status.FromError(err); ok && err != nil {
+		return &callError{st}
+	}
+	return err
+}
+
+// callError is the failure of a call between nodes. status.FromError finds its code
+// and details.
+type callError struct{ status *status.Status }
+
+func (e *callError) Error() string              { return e.status.Message() }
+func (e *callError) GRPCStatus() *status.Status { return e.status }
 
 func (p *peers) close() {
 	p.mu.Lock()
