@@ -62,9 +62,9 @@ func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 
 // CheckOps proves that a run of operations from a peer may enter the log of a cluster
 // with this version, and counts them: every one decodes, is none that the leader alone
-// proposes, and neither it nor anything in it is unknown here or newer than the version. One that is unknown would end the
-// process of each node that reads the entry. Of what is newer the error wraps a
-// NewerError.
+// proposes, and neither it nor anything in it is unknown here or newer than the
+// version. One that is unknown would end the process of each node that reads the
+// entry. Of what is unknown or newer the error wraps a NewerError.
 func CheckOps(run []byte, version uint32) (int, error) {
 	r := OpReader{rest: run, version: version}
 	for {
