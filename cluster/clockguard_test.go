@@ -118,7 +118,7 @@ func TestATimeThatAllClocksTellIsTakenAtOnce(t *testing.T) {
 		s := newSkewedCluster(t, n)
 		s.write(s.nodes[0], "before", 0)
 		s.all.Store(int64(month))
-		s.eventually(func() bool { return s.nodes[s.leader()].Now().Sub(time.Now()) > month-time.Minute }, "the leader follows")
+		s.eventually(func() bool { return time.Until(s.nodes[s.leader()].Now()) > month-time.Minute }, "the leader follows")
 		s.write(s.nodes[0], "a month later", month)
 		for i := range n {
 			s.stop(i)
@@ -196,7 +196,7 @@ func TestAClockThatRanAwayIsSetBack(t *testing.T) {
 	require.Equal(t, job.CodeConflict, job.CodeOf(refused), "%v", refused)
 
 	s.all.Store(int64(day))
-	s.eventually(func() bool { return s.nodes[s.leader()].Now().Sub(time.Now()) > day-time.Minute }, "the queue's clock runs away")
+	s.eventually(func() bool { return time.Until(s.nodes[s.leader()].Now()) > day-time.Minute }, "the queue's clock runs away")
 	do(t, n, add("meanwhile", "t", time.Hour), add("held", "u", 0))
 	require.Len(t, reserveOne(t, n, 10*time.Second, "u"), 1)
 	due := reserveOne(t, n, 10*time.Second, "t")
