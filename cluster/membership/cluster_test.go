@@ -388,6 +388,11 @@ func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
 		h, err := n1.Health(context.Background())
 		return err == nil && slices.ContainsFunc(h.Reasons, func(s string) bool { return strings.Contains(s, "another node with the id n2 is still alive") })
 	})
+	for n, duplicates := range map[*node]int{n1: 0, n2: 1, twin: 1} {
+		eventually(t, n.serverID()+" knows its duplicates", func() bool {
+			return n.tellDuplicates(context.Background(), 0) == duplicates
+		})
+	}
 	require.True(t, n1.Configured(n2.serverID()))
 	require.False(t, n1.Configured(twin.serverID()))
 }
