@@ -49,5 +49,5 @@ func (s *server) checkHost(h http.Handler) http.Handler {
 }
 
 func (s *server) wrongHost(x *exchange) error {
-	return job.Errorf(codeWrongHost, "this node does not know itself as %.100q; call it by its address, or list the name in --http-hosts", x.r.Host)
+	return job.Errorf(codeWrongHost, "Host is %.100q, a name that this node does not go by; call it by its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
 }

@@ -59,7 +59,7 @@ func (n *Node) Readiness() job.Readiness {
 	case n.members.Removed():
 		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to join again as a new member, stop it and move its data directory away")
 	case l.id == "":
-		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader is known since %s: the cluster is forming, electing, or a majority is out of reach", r.Waited.Round(time.Millisecond)))
+		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond)))
 	}
 	r.Ready = len(r.Reasons) == 0
 	r.Warnings = n.warnings()

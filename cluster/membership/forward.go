@@ -26,7 +26,7 @@ const callFor = 45 * time.Second
 var errNotLeader = errors.New("this node is not the leader")
 
 // errNoLeader ends a call for which no leader appeared in time.
-var errNoLeader = errors.New("no leader is known")
+var errNoLeader = errors.New("there is no leader: fewer than a majority of the nodes can reach each other, or an election is under way")
 
 // A read may be asked again after any failure, a write only when the last
 // attempt is known to have done nothing.
@@ -54,7 +54,7 @@ func viaLeader[T any](ctx context.Context, m *Membership, write bool,
 			return out, err
 		}
 		if time.Since(began) > hold || pause(ctx, 50*time.Millisecond) != nil {
-			return out, job.NotApplied("%w: nothing was done; try again", errNoLeader)
+			return out, job.NotApplied("%w; nothing was done", errNoLeader)
 		}
 	}
 }

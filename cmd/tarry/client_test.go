@@ -137,7 +137,7 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Regexp(t, `(?m)^n2 +follower +yes +yes +1 +host2:7300 +host2:7301 +v0.1.0 +1 +1-2$`, s.ok("cluster", "members"))
 	require.Len(t, strings.Split(strings.TrimSpace(s.ok("cluster", "members", "--json")), "\n"), 3)
 	s.ok("cluster", "transfer-leadership")
-	require.Equal(t, "leadership has moved\n", s.ok("cluster", "transfer-leadership", "n2"))
+	require.Equal(t, "leadership has moved to n2\n", s.ok("cluster", "transfer-leadership", "n2"))
 	require.Equal(t, "n1 leads already\n", s.ok("cluster", "transfer-leadership", "n1"))
 	require.JSONEq(t, `{"success":true,"moved":false}`, s.ok("cluster", "transfer-leadership", "n1", "--json"))
 	s.ok("cluster", "remove", "n3")
@@ -157,7 +157,7 @@ func TestOperatorsCommands(t *testing.T) {
 		require.Equal(t, says, errs)
 	}
 	_, clocks, _ := s.run("cluster", "clock")
-	require.Regexp(t, `(?m)^n1 +yes +\+3600.000 +0.002 +no$`, clocks)
+	require.Regexp(t, `(?m)^n1 +yes +\+3600.000 s +±0.002 s +no$`, clocks)
 	require.Regexp(t, `(?m)^n3 +yes +- +- +yes$`, clocks)
 	s.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 3 voters would be left alive, 2 are needed")
 	code, _, errs := s.run("cluster", "remove", "n2")
@@ -199,7 +199,7 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"topics --addr ,":                                         "no address",
 		"cluster":                                                 "Usage: tarry cluster",
 		"cluster fly":                                             `no command "fly"`,
-		"cluster leave --addr a:1,b:2":                            "--addr names 2",
+		"cluster leave --addr a:1,b:2":                            "names 2",
 		"version x":                                               "no arguments",
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"tarry/client"
@@ -13,7 +14,7 @@ func runClock(ctx context.Context, args []string, std streams) int {
 	if len(args) > 0 && args[0] == "reset" {
 		return runClockReset(ctx, args[1:], std)
 	}
-	c := newCommand("cluster clock", "[reset]", "Shows how far each node's clock is ahead of the majority's, in seconds. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
+	c := newCommand("cluster clock", "[reset]", "Shows how far each node's clock is ahead of (+) or behind (-) the majority's. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
 		"tarry cluster clock", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		v, err := t.client.Clocks(ctx)
@@ -45,17 +46,37 @@ func (t *terminal) printClocks(v client.Clocks) error {
 	for _, n := range v.Clocks {
 		offset, within := "-", "-"
 		if n.Answered {
-			offset, within = fmt.Sprintf("%+.3f", n.Offset), fmt.Sprintf("%.3f", n.Within)
+			offset, within = signedSeconds(n.Offset), fmt.Sprintf("±%.3f s", n.Within)
 		}
 		rows = append(rows, []string{n.ID, yes(n.Voter), offset, within, yes(!n.Off)})
 	}
-	if err := t.table([]string{"ID", "VOTER", "OFFSET", "WITHIN", "MAY LEAD"}, rows); err != nil {
+	if err := t.table([]string{"ID", "VOTER", "OFFSET", "ACCURACY", "MAY LEAD"}, rows); err != nil {
 		return err
 	}
 	if v.Majority == nil {
 		return nil
 	}
-	return t.out.line("the queue's clock is ahead by %+.3f s", v.ClusterAhead)
+	return t.out.line("the queue's clock is %s the majority's", aheadOf(v.ClusterAhead))
+}
+
+// aheadOf writes a difference of two clocks, to the millisecond.
+func aheadOf(seconds float64) string {
+	switch ms := math.Round(seconds * 1000); {
+	case ms > 0:
+		return fmt.Sprintf("%.3f s ahead of", ms/1000)
+	case ms < 0:
+		return fmt.Sprintf("%.3f s behind", -ms/1000)
+	}
+	return "equal to"
+}
+
+// signedSeconds writes an offset to the millisecond; none has no sign.
+func signedSeconds(seconds float64) string {
+	ms := math.Round(seconds * 1000)
+	if ms == 0 {
+		return "0.000 s"
+	}
+	return fmt.Sprintf("%+.3f s", ms/1000)
 }
 
 // clockTrouble is an error when something is to be done.

@@ -52,13 +52,16 @@ func subcommand(ctx context.Context, name string, commands []clientEntry, args [
 }
 
 func runMembers(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster members", "", "Lists the nodes of the cluster and how they keep up with the leader.", "tarry cluster members", 0, 0)
+	c := newCommand("cluster members", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade).", "tarry cluster members", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		members, err := t.client.Members(ctx)
 		if err != nil {
 			return err
 		}
-		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP", "CLUSTER", "VERSION", "STATE", "RUNS"}, func(m client.Member) []string {
+		if len(members) == 0 {
+			t.notes.line("tarry %s: the node is in no cluster yet; its log says what it waits for", c.name)
+		}
+		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
 			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
 	})
@@ -161,7 +164,7 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 	return func(ctx context.Context, args []string, std streams) int {
 		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 			if oneNode && len(t.nodes) != 1 {
-				return usagef("is about one node; --addr names %d", len(t.nodes))
+				return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 			}
 			late := time.AfterFunc(quietTime, func() {
 				if !t.retries.Load() {
@@ -221,6 +224,9 @@ func runTransfer(ctx context.Context, args []string, std streams) int {
 			}{true, moved})
 		case !moved:
 			return t.out.line("%s leads already", id)
+		}
+		if id != "" {
+			return t.out.line("leadership has moved to %s", id)
 		}
 		return t.out.line("leadership has moved")
 	})

@@ -100,7 +100,7 @@ func sections(in io.Reader) []section {
 			clientEntry{"topic", "get, set, unset: the settings of a topic", runTopic},
 		)},
 		{"Operators", reading(in,
-			clientEntry{"cluster", "members, health, verify, join, leave, remove, transfer-leadership", runCluster},
+			clientEntry{"cluster", "members, health, clock, verify, join, leave, remove, transfer-leadership", runCluster},
 			clientEntry{"ready", "say whether a node can serve now", runReady},
 		)},
 		{"Others", []command{

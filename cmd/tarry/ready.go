@@ -21,7 +21,7 @@ func runReady(ctx context.Context, args []string, std streams) int {
 		"tarry ready --addr 127.0.0.1:7300", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		if len(t.nodes) != 1 {
-			return usagef("asks exactly one node; --addr names %d", len(t.nodes))
+			return usagef("asks one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
 		return askReady(ctx, t.nodes[0])
 	})
