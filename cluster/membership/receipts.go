@@ -169,10 +169,18 @@ func (m *Membership) hear(list []*memberpb.Receipt) {
 	if r == nil || m.cfg.Doubt == nil {
 		return
 	}
-	now, _ := m.standOf(r)
-	if err := now.rolledBack(m.receipts.of(m.cfg.ServerID)); err != nil {
+	stand := func() Stand { s, _ := m.standOf(r); return s }
+	if err := m.receipts.check(m.cfg.ServerID, stand); err != nil {
 		m.cfg.Doubt(err)
 	}
+}
+
+// check is an error when a running server's receipt is for more than it has. The
+// receipt is read first: one for what the server acknowledges while its stand is
+// read may come in at any time.
+func (r *receipts) check(serverID string, stand func() Stand) error {
+	has := r.of(serverID)
+	return stand().rolledBack(has)
 }
 
 // CheckReceipts asks the other servers of a configuration, before Raft starts,

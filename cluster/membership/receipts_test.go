@@ -52,3 +52,19 @@ func TestReceiptsOnlyGrow(t *testing.T) {
 	}
 	require.Len(t, r.known, maxReceipts)
 }
+
+// Several questions are answered at a time, and each brings receipts.
+func TestAReceiptThatComesInMeanwhileBlamesNobody(t *testing.T) {
+	var r receipts
+	r.acknowledged("n1.a", receipt{term: 2, index: 2})
+	last := uint64(2)
+	stand := func() Stand {
+		before := Stand{Term: 2, LastIndex: last}
+		last = 3 // stored, acknowledged, and heard of before the answer is looked at
+		r.acknowledged("n1.a", receipt{term: 2, index: 3})
+		return before
+	}
+	require.NoError(t, r.check("n1.a", stand))
+	last = 2
+	require.Error(t, r.check("n1.a", func() Stand { return Stand{Term: 2, LastIndex: last} }), "it has lost entry 3")
+}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode"
@@ -164,15 +165,20 @@ func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 	failure, err := json.Marshal(map[string]string{"code": evil, "error": evil, "outcome": evil})
 	require.NoError(t, err)
 	failures := map[int][]byte{http.StatusConflict: failure, http.StatusInternalServerError: []byte(evil)}
-	var answer []byte
-	status := http.StatusOK
+	type reply struct {
+		status int
+		body   []byte
+	}
+	var next atomic.Pointer[reply] // a call that was given up may still come in
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(status)
-		w.Write(append(answer[:len(answer):len(answer)], '\n'))
+		says := next.Load()
+		w.WriteHeader(says.status)
+		w.Write(append(says.body[:len(says.body):len(says.body)], '\n'))
 	}))
 	defer node.Close()
 	shown := 0
-	try := func(args []string, patience time.Duration) {
+	try := func(args []string, patience time.Duration, says reply) {
+		next.Store(&says)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		var out, errs bytes.Buffer
@@ -188,13 +194,12 @@ func TestWhatNodesSayIsPrintedHarmless(t *testing.T) {
 		if args[0] == "stream" || slices.Contains(args, "--wait") || slices.Contains(args, "--all") {
 			patience = time.Millisecond // they would go on
 		}
-		for status, answer = range failures {
-			try(args, patience)
+		for status, answer := range failures {
+			try(args, patience, reply{status, answer})
 		}
-		status = http.StatusOK
-		for _, answer = range answers {
-			try(args, patience)
-			try(append(args[:len(args):len(args)], "--json"), patience)
+		for _, answer := range answers {
+			try(args, patience, reply{http.StatusOK, answer})
+			try(append(args[:len(args):len(args)], "--json"), patience, reply{http.StatusOK, answer})
 		}
 	}
 	require.Greater(t, shown, 100, "the commands have shown what the node said")
