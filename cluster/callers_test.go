@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -71,4 +72,22 @@ func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
 	}
 	_, err := leader.Job(context.Background(), "secret", false)
 	require.NoError(t, err)
+}
+
+// What a stranger sends is not read: a message is up to 256 MiB, and more in memory.
+func TestAStrangerIsRefusedBeforeItsMessage(t *testing.T) {
+	c := newTestCluster(t, 1)
+	leader := c.nodes[c.leader()]
+	stranger, err := transport.Listen(transport.Options{Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x"})
+	require.NoError(t, err)
+	defer stranger.Close()
+	p := newPeers(stranger.DialRPC)
+	defer p.close()
+	cc, err := p.get(context.Background(), leader.data.id.serverID(), leader.mux.Addr().String())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, noderpc.Node_Propose_FullMethodName)
+	require.NoError(t, err)
+	require.Equal(t, codes.PermissionDenied, status.Code(s.RecvMsg(new(noderpc.ProposeResponse))), "though nothing was sent but the head")
 }

@@ -121,6 +121,7 @@ func (p *peers) close() {
 
 func newRPCServer(a admission) *grpc.Server {
 	return grpc.NewServer(
+		grpc.InTapHandle(a.tap),
 		grpc.UnaryInterceptor(a.unary),
 		grpc.StreamInterceptor(a.stream),
 		grpc.MaxRecvMsgSize(maxMessageBytes),

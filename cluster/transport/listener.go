@@ -17,13 +17,11 @@ type listener struct {
 	queue chan *conn
 	done  chan struct{}
 	once  sync.Once
-
-	mu    sync.Mutex
-	count int // connections that are accepted and not closed
+	open  *places // of the connections that are accepted and not closed
 }
 
 func newListener(m *Mux) *listener {
-	return &listener{mux: m, queue: make(chan *conn, acceptQueue), done: make(chan struct{})}
+	return &listener{mux: m, queue: make(chan *conn, acceptQueue), done: make(chan struct{}), open: newPlaces(m.o.MaxConns)}
 }
 
 // Accept blocks until there is a connection or the listener is closed.
@@ -77,23 +75,6 @@ func (l *listener) deliver(c *conn, wait time.Duration) {
 	case <-late.C:
 		c.Close()
 	}
-}
-
-// enter counts one more connection, if the limit allows it; leave takes it back.
-func (l *listener) enter(limit int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.count >= limit {
-		return false
-	}
-	l.count++
-	return true
-}
-
-func (l *listener) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.count--
 }
 
 // raftLayer is the stream layer of one Raft group.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +44,8 @@ type Options struct {
 	// for every connection, from any goroutine. nil: never one.
 	ClusterID func() string
 	Logger    *slog.Logger // nil: silent
-	// MaxConns bounds the accepted connections of each kind; 0: 1024.
+	// MaxConns bounds the accepted connections of each kind; 0: 1024. Those of one
+	// address may be half of them.
 	MaxConns int
 }
 
@@ -53,7 +55,7 @@ type Mux struct {
 	o         Options
 	listener  net.Listener
 	advertise addr
-	slots     chan struct{} // one per handshake under way
+	greeting  *places       // of the connections whose handshake is under way
 	done      chan struct{} // closed by Close
 	running   sync.WaitGroup
 
@@ -100,7 +102,7 @@ func Listen(o Options) (*Mux, error) {
 	}
 	m := &Mux{
 		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
-		slots: make(chan struct{}, min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
+		greeting: newPlaces(min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
 		conns: make(map[net.Conn]struct{}), raft: make(map[uint32]*listener),
 	}
 	m.rpc = newListener(m)
@@ -178,10 +180,8 @@ func (m *Mux) accept() {
 			}
 		}
 		pause = 0
-		select {
-		case m.slots <- struct{}{}:
-		default:
-			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", cap(m.slots), "closed", c.RemoteAddr())
+		if !m.greeting.enter(addressOf(c)) {
+			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", m.greeting.limit, "of_one_address", m.greeting.each, "closed", c.RemoteAddr())
 			c.Close()
 			continue
 		}
@@ -195,21 +195,22 @@ func (m *Mux) accept() {
 
 // handshake reads a connection's header, answers it and hands it on.
 func (m *Mux) handshake(c *conn) {
+	from := addressOf(c)
 	deadline := time.Now().Add(handshakeTimeout)
 	c.SetDeadline(deadline)
 	h, err := readHeader(c)
 	var to *listener
 	verdict := answer{clusterID: m.o.ClusterID()}
 	if err == nil {
-		to, verdict.status, verdict.reason = m.judge(h, verdict.clusterID)
+		to, verdict.status, verdict.reason = m.judge(h, from, verdict.clusterID)
 	} else if unknown, ok := errors.AsType[versionError](err); ok {
 		verdict.status, verdict.reason = statusVersion, unknown.Error()
 	} else if errors.Is(err, io.EOF) {
-		<-m.slots
+		m.greeting.leave(from)
 		c.Close() // somebody looked whether the port is open
 		return
 	} else {
-		<-m.slots
+		m.greeting.leave(from)
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", err)
 		c.Close()
 		return
@@ -221,16 +222,16 @@ func (m *Mux) handshake(c *conn) {
 	if verdict.status != statusOK {
 		linger(c)
 	}
-	<-m.slots
+	m.greeting.leave(from)
 	switch {
 	case verdict.status != statusOK:
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", verdict.reason)
 		c.Close()
 	case err != nil || c.SetDeadline(time.Time{}) != nil:
-		to.leave()
+		to.open.leave(from)
 		c.Close() // the dialer is gone
 	default:
-		c.left = to.leave
+		c.left = func() { to.open.leave(from) }
 		c.caller = &CallerAddr{c.Conn.RemoteAddr(), h.from, h.clusterID}
 		to.deliver(c, time.Until(deadline))
 	}
@@ -238,7 +239,7 @@ func (m *Mux) handshake(c *conn) {
 
 // judge finds the listener that a header asks for. With statusOK the connection
 // counts as one of the listener's.
-func (m *Mux) judge(h header, own string) (*listener, status, string) {
+func (m *Mux) judge(h header, from netip.Addr, own string) (*listener, status, string) {
 	if h.clusterID != "" && own != "" && h.clusterID != own {
 		return nil, statusOtherCluster, fmt.Sprintf("a node of cluster %s dialed a node of cluster %s", h.clusterID, own)
 	}
@@ -259,8 +260,8 @@ func (m *Mux) judge(h header, own string) (*listener, status, string) {
 	if to == nil || to.isClosed() {
 		return nil, statusUnknownShard, fmt.Sprintf("%s of shard %d is not running here", h.kind, h.shard)
 	}
-	if !to.enter(m.o.MaxConns) {
-		return nil, statusBusy, fmt.Sprintf("over %d %s connections", m.o.MaxConns, h.kind)
+	if !to.open.enter(from) {
+		return nil, statusBusy, fmt.Sprintf("over %d %s connections, or %d of one address", to.open.limit, h.kind, to.open.each)
 	}
 	return to, statusOK, ""
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -264,7 +265,7 @@ func TestSlowHandshakesAndFullQueuesBlockNobodyElse(t *testing.T) {
 }
 
 func TestConnectionsOfEachKindAreBounded(t *testing.T) {
-	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0", MaxConns: 2})
+	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0", MaxConns: 4})
 	b.Raft(0)
 	address := b.Addr().String()
 	var open []net.Conn
@@ -347,4 +348,40 @@ func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
 	echo(t, b.Raft(0), "raft ")
 	c, err := a.Raft(0).Dial(target(b.Addr().String()), patience)
 	require.Equal(t, "raft ping", ask(t, c, err))
+}
+
+// One address that opens all the connections it can, and says no more than the
+// beginning of a header in each, leaves room for other nodes.
+func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
+	p := newPlaces(4)
+	greedy, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for range 2 {
+		require.True(t, p.enter(greedy))
+	}
+	require.False(t, p.enter(greedy))
+	require.True(t, p.enter(other))
+	require.True(t, p.enter(other))
+	require.False(t, p.enter(netip.MustParseAddr("192.0.2.3")), "all are taken")
+	p.leave(greedy)
+	require.True(t, p.enter(greedy), "it has its place again")
+	for range 2 {
+		p.leave(greedy)
+		p.leave(other)
+	}
+	require.Empty(t, p.byIP, "nothing is remembered of who is gone")
+}
+
+func TestSilentConnectionsOfOneAddressKeepNoNodeOut(t *testing.T) {
+	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0"})
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+	for range maxHandshakes { // the last have been judged when the dialed node answers
+		c, err := from.Dial("tcp4", b.listener.Addr().String())
+		if err != nil {
+			t.Skipf("no second address on this machine: %v", err)
+		}
+		defer c.Close()
+	}
+	c, err := a.DialRPC(patient(t), "n1", b.Addr().String())
+	require.NoError(t, err)
+	c.Close()
 }
