@@ -191,7 +191,7 @@ func (c *conn) watch(tube string) {
 			c.say(outOfMemory)
 			return
 		}
-		c.watched = append(slices.Clip(c.watched), tube)
+		c.watched = append(c.watched, tube) // beyond what a reserve that is over may still read
 		c.server.tubes.watch(tube, 1)
 	}
 	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
