@@ -36,6 +36,19 @@ func (names hostNames) allow(host string) bool {
 	})
 }
 
+// ForHosts lets through what calls the node by one of the names of Options.Hosts, an
+// address or as localhost, and no page of another site: for handlers beside New's.
+func ForHosts(hosts []string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if !hostNames(hosts).allow(r.Host) || site != "" && site != "same-origin" && site != "none" {
+			http.Error(w, "call this port by the node's address or a name in --http-hosts, and from no page of another site", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // checkHost lets requests through that call the node by a name of its own.
 func (s *server) checkHost(h http.Handler) http.Handler {
 	wrong := s.refusing(s.wrongHost)

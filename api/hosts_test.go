@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -38,4 +39,22 @@ func TestAForeignNameIsMisdirected(t *testing.T) {
 		refused(t, w, 421, codeWrongHost, `"rebound.example:7300"; call it by its address, or list the name in --http-hosts`)
 	}
 	require.Empty(t, r.queue.Ops())
+}
+
+func TestHandlersForHosts(t *testing.T) {
+	h := ForHosts([]string{"n1"}, http.NotFoundHandler())
+	for _, q := range []struct {
+		host, site string
+		status     int
+	}{
+		{"127.0.0.1:6060", "", 404}, {"localhost:6060", "none", 404}, {"n1:6060", "", 404}, {"[::1]:6060", "same-origin", 404},
+		{"rebound.example:6060", "", 421}, {"rebound.example:6060", "same-origin", 421},
+		{"127.0.0.1:6060", "cross-site", 421}, {"127.0.0.1:6060", "same-site", 421},
+	} {
+		r, w := httptest.NewRequest("GET", "/debug/pprof/profile", nil), httptest.NewRecorder()
+		r.Host = q.host
+		r.Header.Set("Sec-Fetch-Site", q.site)
+		h.ServeHTTP(w, r)
+		require.Equal(t, q.status, w.Code, "%+v", q)
+	}
 }

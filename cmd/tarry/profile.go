@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"time"
+
+	"tarry/api"
 )
 
 // serveProfiles serves Go's profiles on an address of their own, so that they
 // are never within reach of the clients' port. An empty address serves nothing.
-func serveProfiles(addr string) (stop func(), err error) {
+// They are for requests to the hosts alone, as the clients' port is.
+func serveProfiles(addr string, hosts []string) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -22,7 +25,7 @@ func serveProfiles(addr string) (stop func(), err error) {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: api.ForHosts(hosts, mux), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -76,7 +76,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return err
 	}
 	defer tubes.close()
-	closeProfiles, err := serveProfiles(cfg.PprofAddr)
+	closeProfiles, err := serveProfiles(cfg.PprofAddr, cfg.hosts())
 	if err != nil {
 		return err
 	}
