@@ -32,6 +32,7 @@ const (
 // memberlist's net.go.
 const (
 	streamPing     = 0
+	streamAck      = 2 // what answers a ping
 	streamPushPull = 6
 	streamError    = 13
 )
@@ -176,7 +177,7 @@ func checkStream(r io.Reader) (io.Reader, error) {
 	}
 	read := bytes.NewBuffer(kind[:])
 	switch kind[0] {
-	case streamPing, streamError:
+	case streamPing, streamAck, streamError:
 	case streamPushPull:
 		var header struct {
 			Nodes, UserStateLen int

@@ -25,6 +25,7 @@ var streamBeginnings = map[string]struct {
 	"an exchange of no records": {pushPull("\x00", "\x00"), ""},
 	"an exchange of many":       {pushPull("\xcd\x04\x00", "\x00") + "records", ""},
 	"a ping":                    {"\x00\x82", ""},
+	"an answer to a ping":       {"\x02\x82", ""},
 	"an error":                  {"\x0d\x81", ""},
 	"a negative count":          {pushPull("\xff", "\x00"), "announces -1 nodes"},
 	"a count that is too large": {pushPull("\xcd\x04\x01", "\x00"), "announces 1025 nodes; the most is 1024"},
@@ -109,6 +110,20 @@ func TestConnectionsThatSayNothingAreBounded(t *testing.T) {
 		_, err := b.list.Join([]string{"127.0.0.1:" + portOf(p.addr())})
 		return err == nil
 	})
+}
+
+// Where UDP is lost a ping over a connection keeps a member alive, so its answer
+// must get through.
+func TestTheAnswerToAPingIsRead(t *testing.T) {
+	p := open(t, named("a", 1))
+	conn := dialGossip(t, p, "127.0.0.1")
+	_, err := io.WriteString(conn, "\x00\x81\xa5SeqNo\x07")
+	require.NoError(t, err)
+	r, err := checkStream(conn)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(r)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "SeqNo\x07")
 }
 
 func dialGossip(t *testing.T, p *Pool, from string) net.Conn {
