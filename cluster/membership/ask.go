@@ -49,7 +49,9 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
 	}
 	m.clocks.heard(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
-	m.hear(resp.Receipts)
+	if m.Configured(serverID) { // as in Status: a stranger's could end this process
+		m.hear(resp.Receipts)
+	}
 	return resp, nil
 }
 

@@ -80,11 +80,13 @@ func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 		return true
 	}
 	if err := m.reconcile(ctx); err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && err.Error() != m.reconcileSaid {
+			m.reconcileSaid = err.Error()
 			m.cfg.Logger.Warn("the configuration does not follow the members yet; trying again", "error", err)
 		}
 		return true
 	}
+	m.reconcileSaid = ""
 	if err := m.raiseVersion(ctx); err != nil {
 		if ctx.Err() == nil {
 			m.cfg.Logger.Warn("trying again", "error", err)

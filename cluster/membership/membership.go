@@ -36,21 +36,22 @@ type Membership struct {
 	pool   atomic.Pointer[gossip.Pool]
 	epoch  atomic.Uint64
 
-	receipts    receipts
-	clocks      clockReadings
-	clocksMu    sync.Mutex
-	clocksSaid  string // what was logged of the clocks last
-	keptBecause string // why leadership was not given away, as it was logged last
-	clockTold   atomic.Pointer[clockTold]
-	leaderAcks  leaderAcks
-	affiliation affiliation
-	promise     promise
-	foreign     atomic.Pointer[foreignError] // the last refusal, for Join to report
-	foreignSaid foreignError                 // the last refusal that was logged; of the watch goroutine
-	joining     atomic.Bool                  // set once: a cluster exists, so never bootstrap
-	admitted    atomic.Bool                  // set once: a cluster asked for this server id
-	gaveWay     atomic.Uint64
-	removed     atomic.Bool // set once: this server id was removed for good
+	receipts      receipts
+	clocks        clockReadings
+	clocksMu      sync.Mutex
+	clocksSaid    string // what was logged of the clocks last
+	reconcileSaid string // the last pass's error as it was logged; of Lead
+	keptBecause   string // why leadership was not given away, as it was logged last
+	clockTold     atomic.Pointer[clockTold]
+	leaderAcks    leaderAcks
+	affiliation   affiliation
+	promise       promise
+	foreign       atomic.Pointer[foreignError] // the last refusal, for Join to report
+	foreignSaid   foreignError                 // the last refusal that was logged; of the watch goroutine
+	joining       atomic.Bool                  // set once: a cluster exists, so never bootstrap
+	admitted      atomic.Bool                  // set once: a cluster asked for this server id
+	gaveWay       atomic.Uint64
+	removed       atomic.Bool // set once: this server id was removed for good
 
 	seedsMu sync.Mutex
 	seeds   []string

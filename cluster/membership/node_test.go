@@ -91,6 +91,7 @@ type node struct {
 	holds                   bool
 
 	condition atomic.Pointer[Condition] // of its disk; nil: well
+	log       logLines
 
 	*Membership
 	raft   *raft.Raft
@@ -129,7 +130,7 @@ func (n *node) config() Config {
 	return Config{
 		NodeID: n.id, ServerID: n.serverID(), ClusterAddr: n.clusterAddr, HTTPAddr: "localhost:7300",
 		GossipBind: n.gossipBind, Join: n.join, Expect: n.expect, Version: "test",
-		HasState: n.seenState, Logger: testLogger().With("on", n.serverID()),
+		HasState: n.seenState, Logger: slog.New(slog.NewMultiHandler(testLogger().Handler(), n.log.handler())).With("on", n.serverID()),
 		ClusterID: n.fsm.clusterID, Forgotten: n.fsm.forgotten,
 		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },

@@ -68,3 +68,17 @@ func TestAReceiptThatComesInMeanwhileBlamesNobody(t *testing.T) {
 	last = 2
 	require.Error(t, r.check("n1.a", func() Stand { return Stand{Term: 2, LastIndex: last} }), "it has lost entry 3")
 }
+
+// A receipt for more than a node has would end it.
+func TestAStrangersReceiptsAreNotBelieved(t *testing.T) {
+	w := newTown(t)
+	n1, stranger := w.node("n1", 1), w.node("n2", 2)
+	n1.start()
+	stranger.start()
+	w.leader()
+	stranger.receipts.merge([]*memberpb.Receipt{{ServerId: n1.serverID(), Term: 1000, Index: 1}})
+	_, err := n1.ask(t.Context(), stranger.serverID(), stranger.clusterAddr)
+	require.NoError(t, err)
+	term, _ := n1.ReceiptOf(n1.serverID())
+	require.Less(t, term, uint64(1000))
+}

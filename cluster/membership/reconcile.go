@@ -126,7 +126,8 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 // newcomer is added in the same pass.
 func (m *Membership) replace(ctx context.Context, c raft.Configuration, index uint64, old raft.Server, n gossip.Member) error {
 	if m.bothLive(ctx, old.ID, n) {
-		return fmt.Errorf("another node with the id %s is still alive (servers %s and %s); start one of the two with a --node-id of its own, on a new data directory", n.NodeID, old.ID, n.ServerID)
+		return fmt.Errorf("another node with the id %s is still alive at %s, or was moments ago (servers %s and %s); if both run, %s",
+			n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
 	}
 	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
 		return err

@@ -17,9 +17,11 @@ func (m *Membership) watch(ctx context.Context) {
 	// A first try at once, then at intervals that differ between nodes.
 	next := time.Now()
 	spread := m.recordState()
-	heard, duplicates := map[raft.ServerID]bool{}, 0
+	heard := map[raft.ServerID]bool{}
+	duplicates := map[string]string{}
 	for {
 		m.tellHeard(heard)
+		m.warnOfDuplicates(ctx, duplicates)
 		if s := m.recordState(); s != spread {
 			if m.updateRecord() {
 				spread = s
@@ -29,7 +31,6 @@ func (m *Membership) watch(ctx context.Context) {
 			m.followAdvertisedIP(ctx)
 			m.rejoin(ctx)
 			m.checkRemoved(ctx)
-			duplicates = m.tellDuplicates(ctx, duplicates)
 			next = time.Now().Add(m.cfg.Timing.Rejoin*3/4 + rand.N(m.cfg.Timing.Rejoin/2))
 		}
 		t := time.NewTimer(m.cfg.Timing.Poll)
@@ -69,30 +70,6 @@ func (m *Membership) tellHeard(heard map[raft.ServerID]bool) {
 			m.cfg.Logger.Info("member has left the cluster", "member", nodeIDOf(string(id)))
 		}
 	}
-}
-
-// tellDuplicates logs that other nodes have this node's id, once while they run: it
-// returns how many there are, and before is how many there were. Gossip may be forged
-// or remember an earlier run of this node, so each of them is asked.
-func (m *Membership) tellDuplicates(ctx context.Context, before int) int {
-	var same []gossip.Member
-	for _, n := range m.others() {
-		if n.NodeID == m.cfg.NodeID && n.ClusterAddr != m.meta().ClusterAddr {
-			same = append(same, n)
-		}
-	}
-	running := 0
-	for i, a := range m.askAll(ctx, same) {
-		if a == nil {
-			continue
-		}
-		running++
-		if before == 0 && running == 1 {
-			m.cfg.Logger.Warn("another node runs with this node's id, and only one of the two can be a member; stop one and start it with a --node-id of its own, on a new data directory",
-				"other", same[i].ClusterAddr)
-		}
-	}
-	return running
 }
 
 // recordState is the part of the gossip record that changes.

@@ -1,0 +1,50 @@
+package membership
+
+import (
+	"context"
+	"maps"
+
+	"tarry/cluster/membership/gossip"
+)
+
+// warnOfDuplicates logs each other node that was started with this node's id: once,
+// and again only when it was gone in between or has another address. Gossip alone does
+// not prove one: after this node lost its data, gossip believes in its earlier
+// incarnation for a while. A server that answers under its own id is another process.
+// warned holds the addresses that were logged, by server id.
+func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]string) {
+	live := make(map[string]bool)
+	var ask []gossip.Member
+	for _, n := range m.others() {
+		if n.NodeID != m.cfg.NodeID {
+			continue
+		}
+		live[n.ServerID] = true
+		if warned[n.ServerID] != n.ClusterAddr {
+			ask = append(ask, n)
+		}
+	}
+	maps.DeleteFunc(warned, func(serverID, _ string) bool { return !live[serverID] })
+	for i, status := range m.askAll(ctx, ask) {
+		if status == nil {
+			continue
+		}
+		other := ask[i]
+		warned[other.ServerID] = other.ClusterAddr
+		m.cfg.Logger.Warn("another node has this node's id; "+wayOut(m.hasState(), status.HasState),
+			"other_address", other.ClusterAddr, "other_server", other.ServerID)
+	}
+}
+
+// wayOut says what to do about two nodes with one id. Whichever has no Raft state yet
+// has nothing to lose.
+func wayOut(thisHasState, otherHasState bool) string {
+	which := "one of the two"
+	switch {
+	case thisHasState && !otherHasState:
+		which = "the other"
+	case otherHasState && !thisHasState:
+		which = "this one"
+	}
+	return "stop " + which + ", remove its data directory and start it with another --node-id"
+}
