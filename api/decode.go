@@ -81,7 +81,11 @@ func (x *exchange) decodeInTurn(data []byte, v any, options ...json.Options) err
 		}
 		defer x.s.decoding.end()
 	}
-	return decode(data, v, options...)
+	if err := decode(data, v, options...); err != nil {
+		return err
+	}
+	x.decoded = data
+	return nil
 }
 
 // strict is why this is not encoding/json: that takes members given twice, names

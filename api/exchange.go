@@ -19,6 +19,9 @@ type exchange struct {
 	w  http.ResponseWriter
 	r  *http.Request
 	in *buffer // holds the request once it was read
+	// decoded is the request's JSON, part of in, once it was decoded: a single object
+	// whose members are all known.
+	decoded []byte
 	// commandID is the id in a command at POST /, which its answer carries.
 	commandID string
 	share     Share // of the budget; none before the first claim

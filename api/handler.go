@@ -144,7 +144,7 @@ func (s *server) handler(rt route) http.Handler {
 			x.fail(err)
 		}
 		if rt.methods[r.Method].manages {
-			s.Logger.Info("management call", "call", r.Method+" "+r.URL.EscapedPath(), "from", r.RemoteAddr, "status", x.status)
+			x.logManagement()
 		}
 		// The client may be gone; there is nobody to tell.
 		_ = x.send()

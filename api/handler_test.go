@@ -295,3 +295,26 @@ func TestCallsThatManageLeaveALineWithWhoAndWhat(t *testing.T) {
 		require.Equal(t, logged, strings.Contains(log.String(), `call="`+line), line)
 	}
 }
+
+func TestTheFieldsThatACallSetsAreLoggedWithoutTheirValues(t *testing.T) {
+	var log strings.Builder
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, c := range []struct{ call, body, fields string }{
+		{"PUT /v1/topics/mail/settings", `{"ttr":30,"push":{"url":"https://example.com/hook","secret":"whsec_secretsecretsecret"}}`, `fields="[ttr push]"`},
+		{"PATCH /v1/topics/mail/settings?if_revision=77", `{"max_pending":5}`, "fields=[max_pending]"},
+		{"POST /v1/topics/mail/pause", `{"for":60}`, "fields=[for]"},
+		{"POST /v1/topics/mail/pause", ``, ""},
+		{"PATCH /v1/topics/mail/settings", `{"secret_in_a_wrong_name":1}`, ""},
+	} {
+		log.Reset()
+		method, path, _ := strings.Cut(c.call, " ")
+		r := httptest.NewRequest(method, path, strings.NewReader(c.body))
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		require.Contains(t, log.String(), "management call")
+		require.Equal(t, c.fields != "", strings.Contains(log.String(), "fields="), log.String())
+		require.Contains(t, log.String(), c.fields)
+		require.NotContains(t, log.String(), "secret")
+	}
+}

@@ -1,6 +1,7 @@
 package beanstalk
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -169,6 +170,8 @@ func (c *conn) pauseTube(tube string, seconds uint32) {
 	r := c.do(&jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{
 		Topic: tube, PauseMs: (time.Duration(seconds) * time.Second).Milliseconds(), Create: named,
 	}}})
+	c.server.Logger.Info("management call", "call", fmt.Sprintf("pause-tube %s %d", tube, seconds),
+		"from", c.net.RemoteAddr().String(), "paused", r != nil && job.ResultError(r) == nil)
 	if r == nil {
 		return
 	}

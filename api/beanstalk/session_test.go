@@ -115,3 +115,19 @@ func FuzzSession(f *testing.F) {
 		}
 	})
 }
+
+func TestAPausedTubeLeavesALineWithWhoAndWhat(t *testing.T) {
+	for name, c := range map[string]struct {
+		code jobpb.Code
+		done string
+	}{"done": {done: "paused=true"}, "refused": {code: jobpb.Code_INVALID, done: "paused=false"}} {
+		t.Run(name, func(t *testing.T) {
+			q := &scripted{code: c.code}
+			var log strings.Builder
+			addr := serve(t, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			talk(t, addr, "use mail\r\npause-tube mail 60\r\n") // to the end of the connection
+			require.Contains(t, log.String(), `msg="management call" call="pause-tube mail 60" from=127.0.0.1:`)
+			require.Contains(t, log.String(), c.done)
+		})
+	}
+}
