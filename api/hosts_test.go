@@ -36,7 +36,7 @@ func TestAForeignNameIsMisdirected(t *testing.T) {
 		q.Header.Set("Sec-Fetch-Site", "same-origin")
 		w := httptest.NewRecorder()
 		r.handler.ServeHTTP(w, q)
-		refused(t, w, 421, codeWrongHost, `"rebound.example:7300"; call it by its address, or list the name in --http-hosts`)
+		refused(t, w, 421, codeWrongHost, `"rebound.example:7300", a name that this node does not go by; call it by its IP address, or list the name in --http-hosts`)
 	}
 	require.Empty(t, r.queue.Ops())
 }
