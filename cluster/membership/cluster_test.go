@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
@@ -63,6 +64,16 @@ func (w *town) oneClusterID(nodes ...*node) string {
 		return true
 	})
 	return id
+}
+
+func TestANodeInNoClusterSeeksOthersUntilTheyAreUp(t *testing.T) {
+	w := newTown(t)
+	w.rejoin = time.Hour
+	later := w.node("n2", 2)
+	first := w.node("n1", 2, later.gossipBind)
+	first.start()
+	later.start()
+	w.voters("n1", "n2")
 }
 
 func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {

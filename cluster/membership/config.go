@@ -92,7 +92,7 @@ type Config struct {
 // Timing is how often things are looked at. Zero values take the defaults.
 type Timing struct {
 	Poll      time.Duration // a node in no cluster looks for one; default 1 s
-	Rejoin    time.Duration // missing members are sought again; default 10 s
+	Rejoin    time.Duration // a member seeks missing ones again; default 10 s
 	Reconcile time.Duration // the leader compares everything; default 15 s
 	Health    time.Duration // the leader asks every member how it is; default 2 s
 	// JoinAnswer is when an operator's join that failed is answered, whatever failed.

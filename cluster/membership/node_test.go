@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ type town struct {
 	conns map[string]*grpc.ClientConn
 	nodes []*node
 
-	gossipBelieves bool // in every node that it has met, for an hour
+	gossipBelieves bool          // in every node that it has met, for an hour
+	rejoin         time.Duration // 0: a fifth of a second
 }
 
 func newTown(t *testing.T) *town {
@@ -144,7 +146,7 @@ func (n *node) config() Config {
 			return Condition{LogWrite: time.Millisecond}
 		},
 		Timing: Timing{
-			Poll: 50 * time.Millisecond, Rejoin: 200 * time.Millisecond, Reconcile: 500 * time.Millisecond,
+			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.town.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
 			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, Settle: time.Second, JoinAnswer: time.Second,
 		},
 		tuneGossip: func(c *memberlist.Config) {

@@ -31,7 +31,11 @@ func (m *Membership) watch(ctx context.Context) {
 			m.followAdvertisedIP(ctx)
 			m.rejoin(ctx)
 			m.checkRemoved(ctx)
-			next = time.Now().Add(m.cfg.Timing.Rejoin*3/4 + rand.N(m.cfg.Timing.Rejoin/2))
+			again := m.cfg.Timing.Rejoin
+			if !m.hasState() {
+				again = m.cfg.Timing.Poll // nodes that start together miss each other at first
+			}
+			next = time.Now().Add(again*3/4 + rand.N(again/2))
 		}
 		t := time.NewTimer(m.cfg.Timing.Poll)
 		select {
