@@ -18,7 +18,8 @@ import (
 	"tarry/job"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A connection that net/http has refused is kept for half a second, so that its client reads why.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait")) }
 
 // rig is a handler on a queue in memory.
 type rig struct {
@@ -316,5 +317,20 @@ func TestTheFieldsThatACallSetsAreLoggedWithoutTheirValues(t *testing.T) {
 		require.Equal(t, c.fields != "", strings.Contains(log.String(), "fields="), log.String())
 		require.Contains(t, log.String(), c.fields)
 		require.NotContains(t, log.String(), "secret")
+	}
+}
+
+// Whoever may call may be refused without end, and each refusal is a warning, of
+// which the process passes on one in a while.
+func TestRefusedManagementCallsAreWarnings(t *testing.T) {
+	var log strings.Builder
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for body, level := range map[string]string{`{"nonsense":1}`: "WARN", `{"for":60}`: "INFO"} {
+		log.Reset()
+		r := httptest.NewRequest("POST", "/v1/topics/mail/pause", strings.NewReader(body))
+		r.Host = "localhost"
+		r.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		require.Contains(t, log.String(), "level="+level, body)
 	}
 }
