@@ -19,7 +19,9 @@ import (
 )
 
 // A connection that net/http has refused is kept for half a second, so that its client reads why.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait")) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
 
 // rig is a handler on a queue in memory.
 type rig struct {
