@@ -8,8 +8,10 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 // raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
@@ -30,12 +32,26 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
 	case level < hclog.Warn || harmless(msg, args):
-	case level == hclog.Warn:
+	case level == hclog.Warn || valueOf(args, "peer") != nil || valueOf(args, "target") != nil: // another node's trouble passes
 		to = slog.LevelWarn
 	default:
 		to = slog.LevelError
 	}
-	l.to.Log(context.Background(), to, msg, args...)
+	l.to.Log(context.Background(), to, msg, nodeNames(args)...)
+}
+
+// nodeNames is args with the names of nodes in place of Raft's ids of them.
+func nodeNames(args []any) []any {
+	named := slices.Clone(args)
+	for i, arg := range named {
+		switch v := arg.(type) {
+		case raft.Server:
+			named[i] = nodeID(string(v.ID))
+		case raft.ServerID:
+			named[i] = nodeID(string(v))
+		}
+	}
+	return named
 }
 
 // harmless says that a complaint is about the beginning or the end of a node that
@@ -43,7 +59,9 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 func harmless(msg string, args []any) bool {
 	switch msg {
 	case "no known peers, aborting election", // it is in no cluster yet
-		"peer has newer term, stopping replication": // it has handed leadership over
+		"skipping application of old log",                   // its state is ahead of the log that it reads again
+		"rejecting pre-vote request since we have a leader", // a node that came back asks before it has heard of the leader
+		"peer has newer term, stopping replication":         // it has handed leadership over
 		return true
 	case "heartbeat timeout reached, starting election": // it has known no leader yet
 		return fmt.Sprint(valueOf(args, "last-leader-id")) == ""

@@ -34,6 +34,8 @@ func TestWhatANodeThatIsWellGoesThroughIsNoComplaint(t *testing.T) {
 		"a line that says nothing":        {election, nil, "WARN"},
 		"a node without configuration":    {"no known peers, aborting election", nil, "DEBUG"},
 		"a leader that handed over":       {"peer has newer term, stopping replication", []any{"peer", "n2"}, "DEBUG"},
+		"a state ahead of its log":        {"skipping application of old log", []any{"index", 5}, "DEBUG"},
+		"a node that came back":           {"rejecting pre-vote request since we have a leader", []any{"from", "n2:7301"}, "DEBUG"},
 		"another line":                    {"Election timeout reached, restarting election", leader(""), "WARN"},
 		"a node without a log":            {previous, last(0), "DEBUG"},
 		"a log that lacks its end":        {previous, last(7), "WARN"},
@@ -49,4 +51,14 @@ func TestWhatANodeThatIsWellGoesThroughIsNoComplaint(t *testing.T) {
 			require.Contains(t, out.String(), "level="+c.want)
 		})
 	}
+}
+
+func TestLinesOfRaftNameNodes(t *testing.T) {
+	var out bytes.Buffer
+	peer := raft.Server{Suffrage: raft.Voter, ID: "n2.a9319347d8c2bdd5", Address: "n2:7301"}
+	log := newRaftLogger(slog.New(slog.NewTextHandler(&out, nil)))
+	log.Error("failed to appendEntries to", "peer", peer, "error", io.ErrUnexpectedEOF)
+	log.Error("failed to make requestVote RPC", "target", peer, "voter", peer.ID)
+	require.Contains(t, out.String(), `level=WARN msg="failed to appendEntries to" part=raft peer=n2 error=`)
+	require.Contains(t, out.String(), `level=WARN msg="failed to make requestVote RPC" part=raft target=n2 voter=n2`)
 }

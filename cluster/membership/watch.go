@@ -65,7 +65,7 @@ func (m *Membership) tellHeard(heard map[raft.ServerID]bool) {
 		case now && !before:
 			m.cfg.Logger.Info("member is back", "member", node, "address", s.Address)
 		case !now && before:
-			m.cfg.Logger.Warn("member has stopped or is not heard any more", "member", node, "peer", s.ID, "address", s.Address)
+			m.cfg.Logger.Warn("member has stopped or is not heard any more", "member", node, "address", s.Address)
 		}
 	}
 	for id := range heard {

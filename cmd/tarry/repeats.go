@@ -83,19 +83,20 @@ func (c *complaints) repeat(key string) {
 	}
 	r, by := made.last, made.by
 	r.AddAttrs(slog.Int("repeated", made.kept))
+	r.Time = time.Now() // a log's times do not go back
 	c.made[key] = &complaint{}
 	c.mu.Unlock()
 	_ = by.Handle(context.Background(), r) // there is nowhere to tell that the log cannot be written
 	time.AfterFunc(repeatAfter, func() { c.repeat(key) })
 }
 
-// keyOf is what makes two complaints the same: the message, and the peer or the
+// keyOf is what makes two complaints the same: the message, and the node or the
 // topic that it is about. Neither is a stranger's to choose.
 func keyOf(r slog.Record) string {
 	key := r.Level.String() + " " + r.Message
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
-		case "peer", "server-id", "id", "topic":
+		case "peer", "target", "member", "server-id", "id", "topic":
 			key += " " + a.Value.String()
 		}
 		return true

@@ -30,6 +30,8 @@ func TestTheSameComplaintIsMadeOnceInAWhile(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 6, lines())
 		require.Contains(t, out.String(), "msg=refused node=n1 from=49 repeated=49")
+		last := out.String()[strings.LastIndexByte(strings.TrimSpace(out.String()), '\n')+1:]
+		require.True(t, strings.HasPrefix(last, "time="+time.Now().Format("2006-01-02T15:04:05")), "the time of the line, not of the event: %s", last)
 		time.Sleep(10 * repeatAfter)
 		synctest.Wait()
 		require.Equal(t, 6, lines(), "nothing more was kept back")
