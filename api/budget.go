@@ -8,9 +8,9 @@ import (
 
 // Budget bounds what the clients of a port hold together, in bytes say, and what those
 // of one address hold of it: half, so that one machine cannot shut out all others. It
-// is safe for concurrent use, and its methods do not block: who gets nothing is told
-// so, rather than queued. That is why it is not golang.org/x/sync/semaphore, which
-// queues, and knows one limit only.
+// is safe for concurrent use, and its methods do not block: a claim that does
+// not fit fails at once. golang.org/x/sync/semaphore would queue it, and has one
+// limit only.
 type Budget struct {
 	limit int64
 	held  atomic.Int64

@@ -75,7 +75,7 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 			s.eventually(func() bool {
 				err := s.nodes[l].TransferLeadership(context.Background(), s.nodes[bad].cfg.NodeID)
 				return job.CodeOf(err) == job.CodeConflict
-			}, "an operator is told so")
+			}, "the operator gets the reason")
 			s.eventually(func() bool {
 				return strings.Contains(strings.Join(s.nodes[bad].Readiness().Warnings, ""), name+" the majority's")
 			}, "the node says so of itself")

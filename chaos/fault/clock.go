@@ -114,8 +114,8 @@ func (e *Env) ensureClock(ctx context.Context, n *localcluster.Node) error {
 	return e.giveClock(ctx, n, clockFile(n))
 }
 
-// clocked takes a node whose clock can be set, and says whether it leads: a node
-// whose clock was never touched is started anew for it, and loses leadership then.
+// clocked takes a node whose clock can be set, and reports whether it leads: a node
+// whose clock was never set is restarted for it, and loses leadership by that.
 func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node, leads bool, err error) {
 	if n, err = choose(e, ctx); err != nil {
 		return nil, false, err

@@ -110,7 +110,7 @@ func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster
 }
 
 // attackOne makes an attack on one node. Its error means that it could not be made;
-// why a node has ended is told by allLive.
+// allLive returns why a node has ended.
 func (e *Env) attackOne(ctx context.Context, a stranger.Attack, s *stranger.Stranger, n *localcluster.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()

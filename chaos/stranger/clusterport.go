@@ -244,7 +244,7 @@ func raftFarTerm(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// disturbances is how often a follower is told to stand for election: more often
+// disturbances is how often a follower is asked to stand for election: more often
 // than elections come by themselves.
 const disturbances = 20
 

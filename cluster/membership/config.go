@@ -74,7 +74,7 @@ type Config struct {
 	MaxClockOffset time.Duration
 	// Now is this node's clock, ClusterClock the leader's of the queue; ClockConfirmed
 	// tells a leader what the voters' clocks say (majority) at an instant of the
-	// monotonic clock, at least. None may block. nil: time.Now; Now; nobody is told.
+	// monotonic clock, at least. None may block. nil: time.Now; Now; not called.
 	Now, ClusterClock func() time.Time
 	ClockConfirmed    func(at, majority time.Time)
 	// Doubt ends the process: this node has acknowledged more than it has. nil:
