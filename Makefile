@@ -9,11 +9,14 @@ COMPOSE ?= $(shell docker compose version >/dev/null 2>&1 && echo docker compose
 
 GOBUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
+# The three modules of go.work; ./... is the product alone.
+ALL = ./... ./chaos/... ./integration/...
+
 # Packages that goroutines share; the rest has nothing to race.
 RACE = ./api/... ./bench/... ./chaos/... ./client/... ./cluster/... ./cmd/... ./dispatch/... ./fsm/... ./push/... \
   ./schedule/... ./timer/...
 
-.PHONY: help build image test fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean
+.PHONY: help build image test test-all fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,10 +29,24 @@ image: ## build the container image tarry:local from the static binary
 	$(GOBUILD) -o .bin/image/tarry ./cmd/tarry
 	docker build -q -t $(IMAGE) .
 
-test: ## run all tests, the integration tests with real processes last
-	go test $$(go list ./... | grep -v '^tarry/integration$$')
-	go test -tags chaos,next ./job ./fsm # a build that stands for the next release
-	go test -v -count=1 -timeout 20m ./integration
+# What make test runs with real processes: the README's promises, on one and three nodes.
+CORE = TestHelloExampleShowsOneJobsLife|TestReadmeNamesOnlyTargetsThatExist|TestSingleNodeKeepsJobsOverKill|$\
+TestJobAddedOnOneNodeIsReservedOnAnother|TestCommandsSpeakToTheCluster|TestNothingIsLostWhileLeadersAreKilled|$\
+TestNothingIsLostWhenAllNodesAreKilledAtOnce|TestTerminatedLeaderHandsOver|TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad|$\
+TestWipedNodeComesBackByItself|TestRemovalThatWouldBreakTheQuorumIsRefused|TestLifeOfABeanstalkdNode|TestBeanstalkdAndHTTPSeeOneQueue
+
+# Most tests wait for clusters more than they compute, so three packages, or four
+# tests of integration, run beside each other.
+test: ## run the product's tests, then three real nodes through kill -9; under five minutes on two cores
+	go test -p 3 -parallel 4 ./...
+	TARRY_FAULT_SECONDS=15 go test -v -count=1 -parallel 4 -run '^($(CORE))$$' ./integration
+
+test-all: test ## run the rest too: all tests with real processes and containers, the fault harness's own, a build of the next release
+	go test ./chaos/...
+	go test -tags chaos,next ./job ./fsm
+	go test -tags chaos ./cluster/statemachine
+	go test ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
+	go test -v -count=1 -timeout 20m -parallel 4 ./integration
 
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -37,9 +54,9 @@ fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vulncheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not formatted by gofmt:"; echo "$$unformatted"; exit 1; fi
-	go vet ./...
-	go vet -tags chaos,next ./...
-	go tool staticcheck ./...
+	go vet $(ALL)
+	go vet -tags chaos,next $(ALL)
+	go tool staticcheck $(ALL)
 	CGO_ENABLED=1 go test -race -short -timeout 15m $(RACE)
 	.ci/vulncheck
 
@@ -78,10 +95,9 @@ pair: ## compare the speed of two revisions in turns (OLD=, NEW=HEAD); 20 minute
 proto: ## regenerate the Protocol Buffers code (needs protoc; the result is committed)
 	go build -o .bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
-	  --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size \
-	  job/jobpb/command.proto
-	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
-	  --go-grpc_out=. --go-grpc_opt=paths=source_relative $(wildcard cluster/*/*.proto cluster/*/*/*.proto)
+	  --go-grpc_out=. --go-grpc_opt=paths=source_relative job/jobpb/command.proto $(wildcard cluster/*/*.proto cluster/*/*/*.proto)
+	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal_unsafe+size \
+	  job/jobpb/command.proto cluster/noderpc/node.proto
 
 clean: ## remove what the targets above built
 	rm -rf tarry .bin

@@ -30,15 +30,67 @@ func TestEveryTargetOfTheMakefileIsPhony(t *testing.T) {
 	}
 }
 
+// A name that is gone would leave make test with less than it says.
+func TestMakeTestNamesTestsThatExist(t *testing.T) {
+	_, rest, found := strings.Cut(read(t, "Makefile"), "\nCORE = ")
+	require.True(t, found)
+	list, _, _ := strings.Cut(rest, "\n\n")
+	files, err := filepath.Glob("integration/*_test.go")
+	require.NoError(t, err)
+	var source strings.Builder
+	for _, f := range files {
+		source.WriteString(read(t, f))
+	}
+	names := strings.Split(strings.ReplaceAll(list, "$\\\n", ""), "|")
+	require.Greater(t, len(names), 10)
+	for _, name := range names {
+		require.Contains(t, source.String(), "\nfunc "+name+"(t *testing.T) {")
+	}
+}
+
+// go test says nothing of a test that is not there.
+func TestDocsNameTestsThatExist(t *testing.T) {
+	docs, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	named := 0
+	for _, doc := range docs {
+		for _, command := range regexp.MustCompile(`go test ([^\x60|]*?)-run ('[^']+'|[^\s\x60]+)`).FindAllStringSubmatch(read(t, doc), -1) {
+			var source strings.Builder
+			for _, dir := range regexp.MustCompile(`\./[a-z/]+`).FindAllString(command[1], -1) {
+				files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+				require.NoError(t, err)
+				for _, f := range files {
+					source.WriteString(read(t, f))
+				}
+			}
+			for pattern := range strings.SplitSeq(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(command[2]), "|") {
+				name, _, _ := strings.Cut(pattern, "/")
+				if name == "xxx" || name == "^$" || source.Len() == 0 {
+					continue // benchmarks alone, or the tests below several folders
+				}
+				if !regexp.MustCompile(`\nfunc \w*` + strings.TrimPrefix(name, "^")).MatchString(source.String()) {
+					t.Errorf("%s: %s: there is no %s", doc, command[0], name)
+				}
+				named++
+			}
+		}
+	}
+	require.Greater(t, named, 100)
+}
+
 func TestTheArchitectureSaysWhyEachDependencyIsThere(t *testing.T) {
 	text := read(t, "docs/architecture.md")
-	direct, _, _ := strings.Cut(read(t, "go.mod"), "\n)")
-	modules := regexp.MustCompile(`(?m)^\t(\S+) v`).FindAllStringSubmatch(direct, -1)
-	require.NotEmpty(t, modules)
-	for _, m := range modules {
-		name := regexp.QuoteMeta(strings.TrimPrefix(m[1], "github.com/"))
-		row := regexp.MustCompile(`(?m)^\| ([^|]*, )?` + name + `(,[^|]*)? \|`)
-		require.True(t, row.MatchString(text), "the table of dependencies has no row for %s", m[1])
+	for _, module := range []string{"go.mod", "chaos/go.mod", "integration/go.mod"} {
+		required := regexp.MustCompile(`(?m)^(?:\t|require )(\S+) v\S+( // indirect)?`).FindAllStringSubmatch(read(t, module), -1)
+		require.NotEmpty(t, required)
+		for _, m := range required {
+			if m[2] != "" || m[1] == "tarry" || strings.HasPrefix(m[1], "tarry/") {
+				continue
+			}
+			name := regexp.QuoteMeta(strings.TrimPrefix(m[1], "github.com/"))
+			row := regexp.MustCompile(`(?m)^\| ([^|]*, )?` + name + `(,[^|]*)? \|`)
+			require.True(t, row.MatchString(text), "the table of dependencies has no row for %s of %s", m[1], module)
+		}
 	}
 }
 

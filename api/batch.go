@@ -1,15 +1,14 @@
 package api
 
 import (
-	"fmt"
 	"time"
 
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// batch is a request of many items. A request that is not the JSON asked for is
-// refused as a whole; an item that breaks a limit fails alone.
+// batch is a request of many items. A malformed request fails as a whole; an item that
+// breaks a limit fails alone.
 type batch[T any] struct {
 	Jobs list[T, batchLimit] `json:"jobs"`
 }
@@ -25,7 +24,7 @@ func checkItems(field string, n int) error {
 	return nil
 }
 
-func (s *server) addBatch(x *exchange) error {
+func (s *server) addBatch(x *call) error {
 	var q struct {
 		batch[addRequest]
 		Atomic opt[bool] `json:"atomic"`
@@ -39,7 +38,7 @@ func (s *server) addBatch(x *exchange) error {
 	now := time.Now()
 	items := q.Jobs.v
 	if q.Atomic.v {
-		return s.compose(x, nil, items)
+		return s.atomicAdd(x, nil, items)
 	}
 	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
 		return items[i].op(s.MaxBodyBytes, now)
@@ -47,8 +46,8 @@ func (s *server) addBatch(x *exchange) error {
 }
 
 // changeMany handles POST /v1/<verb>.
-func (s *server) changeMany(v verb) call {
-	return func(x *exchange) error {
+func (s *server) changeMany(v verb) handlerFunc {
+	return func(x *call) error {
 		var q batch[changeRequest]
 		if err := x.decode(maxBatchRequest, &q); err != nil {
 			return err
@@ -63,15 +62,18 @@ func (s *server) changeMany(v verb) call {
 	}
 }
 
-// each makes n operations, applies those that could be made, and answers with
-// one result an item, in order.
-func (s *server) each(x *exchange, n int, op func(int) (*jobpb.Op, error), write func(*writer, *jobpb.Result)) error {
+// each makes n operations, applies the valid ones, and responds with one result per item,
+// in order.
+func (s *server) each(x *call, n int, op func(int) (*jobpb.Op, error), write func(*writer, *jobpb.Result)) error {
 	ops := make([]*jobpb.Op, 0, n)
 	refused := make(map[int]error)
 	for i := range n {
 		o, err := op(i)
+		if err == nil {
+			err = check(o)
+		}
 		if err != nil {
-			refused[i] = inItem("jobs", i, err)
+			refused[i] = job.InItem("jobs", i, err)
 			continue
 		}
 		ops = append(ops, o)
@@ -87,17 +89,17 @@ func (s *server) each(x *exchange, n int, op func(int) (*jobpb.Op, error), write
 	return nil
 }
 
-// writeResults writes one result an item: its refusal, or the next of results.
-func (s *server) writeResults(x *exchange, n int, refused map[int]error, results []*jobpb.Result, write func(*writer, *jobpb.Result)) {
+// writeResults writes one result per item: its error, or the next of results.
+func (s *server) writeResults(x *call, n int, refused map[int]error, results []*jobpb.Result, write func(*writer, *jobpb.Result)) {
 	all := len(refused) == 0
 	for _, r := range results {
 		all = all && r.Code == jobpb.Code_OK
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.boolean("success", all)
-	x.json.openList("results")
+	x.json.beginList("results")
 	for i := range n {
-		x.json.open()
+		x.json.beginObject()
 		err, bad := refused[i]
 		if !bad {
 			r := results[0]
@@ -109,31 +111,8 @@ func (s *server) writeResults(x *exchange, n int, refused map[int]error, results
 		if err != nil {
 			x.json.failure(asError(err))
 		}
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
-	x.json.shut()
-}
-
-// inItem says which item an error is about.
-func inItem(field string, i int, err error) error {
-	e := *asError(err)
-	item := fmt.Sprintf("%s[%d]", field, i)
-	e.Message = item + ": " + e.Message
-	if e.Field != "" {
-		item += "." + e.Field
-	}
-	e.Field = item
-	return &e
-}
-
-// under puts the name of a member, with a dot, in front of an error about what is in
-// it.
-func under(prefix string, err error) error {
-	e := *asError(err)
-	e.Message = prefix + e.Message
-	if e.Field != "" {
-		e.Field = prefix + e.Field
-	}
-	return &e
+	x.json.endList()
+	x.json.endObject()
 }

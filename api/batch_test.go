@@ -35,7 +35,7 @@ func TestABadItemDoesNotStopTheOthers(t *testing.T) {
 	]}`)
 	require.Equal(t, []string{"", "invalid_argument", "id_conflict", "invalid_argument", "", "invalid_argument", ""}, outcomesOf(t, a))
 	require.Equal(t, false, a["success"])
-	require.Equal(t, "jobs[5]: ttr is 0 s; it must be at least 0.001 s", a["results"].([]any)[5].(map[string]any)["error"])
+	require.Equal(t, "jobs[5]: ttr is 0 s; it must be between 0.001 and 315360000 s", a["results"].([]any)[5].(map[string]any)["error"])
 	require.Equal(t, true, a["results"].([]any)[4].(map[string]any)["existing"])
 	require.Equal(t, 404, r.do("GET", "/v1/jobs/b", "").Code, "nothing of a bad item is written")
 	require.Equal(t, 200, r.do("GET", "/v1/jobs/c", "").Code)

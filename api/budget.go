@@ -9,29 +9,29 @@ import (
 // Budget bounds what the clients of a port hold together, in bytes say, and what those
 // of one address hold of it: half, so that one machine cannot shut out all others. It
 // is safe for concurrent use, and its methods do not block: a claim that does
-// not fit fails at once. golang.org/x/sync/semaphore would queue it, and has one
-// limit only.
+// not fit fails at once. golang.org/x/sync/semaphore has neither a limit for each
+// address nor a count that a metric could show.
 type Budget struct {
 	limit int64
 	held  atomic.Int64
 
 	// byAddress counts what addresses hold, under a hash that nobody outside knows.
-	// Two that meet in a place share a share. So there is nothing to make room for and
-	// nothing to forget.
+	// Addresses with the same hash share a limit. So its size is fixed and entries need
+	// no removal.
 	byAddress [4096]atomic.Int64
 	seed      maphash.Seed
 }
 
-// NewBudget makes a budget of limit.
+// NewBudget returns a budget of limit.
 func NewBudget(limit int64) *Budget { return &Budget{limit: limit, seed: maphash.MakeSeed()} }
 
-// Held is how much is claimed.
+// Held returns how much is claimed.
 func (b *Budget) Held() int64 { return b.held.Load() }
 
 // Share is what one client may claim of a budget.
 type Share struct {
 	all *Budget
-	own *atomic.Int64 // nil: as much as there is
+	own *atomic.Int64 // nil: no limit of its own
 }
 
 // Of is the share of the client at an address. Those whose address is not known, as
@@ -49,7 +49,7 @@ func (b *Budget) Of(client netip.Addr) Share {
 	return Share{b, &b.byAddress[maphash.Comparable(b.seed, client)%uint64(len(b.byAddress))]}
 }
 
-// AddressOf is the address in host:port, the zero one if there is none.
+// AddressOf returns the address in host:port, or the zero address.
 func AddressOf(hostPort string) netip.Addr {
 	a, _ := netip.ParseAddrPort(hostPort)
 	return a.Addr()

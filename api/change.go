@@ -8,8 +8,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// changeRequest is one step of a job that is there. Each verb takes some of the
-// members. ID is for batches; alone, a call has the id in its path.
+// changeRequest is one change of an existing job. Each verb takes some of the fields. ID
+// is for batches; a single call has the id in its path.
 type changeRequest struct {
 	ID       opt[string]  `json:"id"`
 	Token    opt[string]  `json:"token"`
@@ -24,7 +24,7 @@ type changeRequest struct {
 // verb is one kind of change.
 type verb struct {
 	name string
-	// takes names the members that have a meaning, besides id.
+	// takes names the fields that the verb takes, besides id.
 	takes []string
 	op    func(*changeRequest, *jobpb.Ref) (*jobpb.Op, error)
 }
@@ -38,7 +38,7 @@ var (
 	verbMove    = verb{"move", []string{"token", "to"}, moveOp}
 )
 
-// given lists the members that the request has, besides id.
+// given lists the fields that the request has, besides id.
 func (q *changeRequest) given() []string {
 	var names []string
 	for _, m := range []struct {
@@ -55,7 +55,7 @@ func (q *changeRequest) given() []string {
 	return names
 }
 
-// make checks the request and makes the operation.
+// make returns the operation.
 func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 	for _, name := range q.given() {
 		if !slices.Contains(v.takes, name) {
@@ -67,8 +67,6 @@ func (v verb) make(q *changeRequest) (*jobpb.Op, error) {
 		if err := job.CheckRefID("id", q.ID.v); err != nil {
 			return nil, err
 		}
-	} else if !q.Token.set {
-		return nil, job.Invalid("id", "is missing; a job is named by its id, its token or both")
 	}
 	if q.Token.set {
 		if err := fence(ref, q.Token.v); err != nil {
@@ -87,21 +85,21 @@ func (v verb) inPath(q *changeRequest, id string) (*jobpb.Op, error) {
 	return v.make(q)
 }
 
-// theShard is the number of the one Raft group that a cluster has now.
-const theShard = 0
+// shardNumber is the number of the one Raft group that a cluster has now.
+const shardNumber = 0
 
-// tokenOf is the name of the reservation that r describes.
+// tokenOf returns the token of the reservation r.
 func tokenOf(r *jobpb.Reserved) string {
-	return job.Token{Shard: theShard, Seq: r.Seq, Generation: r.Generation}.String()
+	return job.Token{Shard: shardNumber, Seq: r.Seq, Generation: r.Generation}.String()
 }
 
-// fence narrows ref to the one reservation that the token names.
+// fence restricts ref to the reservation that the token names.
 func fence(ref *jobpb.Ref, token string) error {
 	t, err := job.ParseToken(token)
 	if err != nil {
 		return job.Errorf(job.CodeInvalid, "%w", err).In("token")
 	}
-	if t.Shard != theShard {
+	if t.Shard != shardNumber {
 		return job.Errorf(job.CodeStaleToken, "token names shard %d, which this cluster does not have", t.Shard)
 	}
 	ref.Seq, ref.Generation = t.Seq, t.Generation
@@ -113,21 +111,11 @@ func finishOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 }
 
 func releaseOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	delay, err := job.Millis("delay", q.Delay.v, job.MaxDelay)
-	if err != nil {
-		return nil, err
-	}
 	priority, err := uint32Of("priority", q.Priority.v)
-	if err != nil {
-		return nil, err
-	}
-	if err := job.CheckReason("reason", q.Reason.v); err != nil {
-		return nil, err
-	}
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
-		Ref: ref, DelayMs: delay, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
+		Ref: ref, DelayMs: job.MillisOf(q.Delay.v), SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
 		Backoff: !q.Delay.set, Entropy: rand.Uint64(),
-	}}}, nil
+	}}}, err
 }
 
 func touchOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
@@ -143,19 +131,13 @@ func touchOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 
 func buryOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 	priority, err := uint32Of("priority", q.Priority.v)
-	if err != nil {
-		return nil, err
-	}
-	if err := job.CheckReason("reason", q.Reason.v); err != nil {
-		return nil, err
-	}
 	return &jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{
 		Ref: ref, SetPriority: q.Priority.set, Priority: priority, Reason: q.Reason.v,
-	}}}, nil
+	}}}, err
 }
 
 func kickOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	if q.ToTopic.set {
+	if q.ToTopic.set { // an empty one would be the job's own
 		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
 			return nil, err
 		}
@@ -164,15 +146,12 @@ func kickOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 }
 
 func moveOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
-	if err := job.CheckTopic("to", q.To.v); err != nil {
-		return nil, err
-	}
 	return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: ref, To: q.To.v}}}, nil
 }
 
 // changeOne handles POST /v1/jobs/{id}/<verb>.
-func (s *server) changeOne(v verb) call {
-	return func(x *exchange) error {
+func (s *server) changeOne(v verb) handlerFunc {
+	return func(x *call) error {
 		id, err := x.pathID()
 		if err != nil {
 			return err
@@ -189,19 +168,19 @@ func (s *server) changeOne(v verb) call {
 	}
 }
 
-// changed applies one operation on a job and answers with what became of it.
-func (s *server) changed(x *exchange, op *jobpb.Op) error {
+// changed applies one operation on a job and responds with the result.
+func (s *server) changed(x *call, op *jobpb.Op) error {
 	r, err := s.doOne(x, op)
 	if err != nil {
 		return err
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.changed(r)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-// changed adds the members of a successful change.
+// changed adds the fields of a successful change.
 func (w *writer) changed(r *jobpb.Result) {
 	w.boolean("success", true)
 	w.text("id", r.Id)
@@ -211,6 +190,6 @@ func (w *writer) changed(r *jobpb.Result) {
 		return
 	}
 	w.number("revision", uint64(r.Revision))
-	w.instant("due_at", r.DueMs)
-	w.instant("reserved_until", r.ReservedUntilMs)
+	w.timestamp("due_at", r.DueMs)
+	w.timestamp("reserved_until", r.ReservedUntilMs)
 }

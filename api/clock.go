@@ -1,7 +1,7 @@
 package api
 
 // clock answers how the clocks of the members stand.
-func (s *server) clock(x *exchange) error {
+func (s *server) clock(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	c, err := s.Operator.Clocks(ctx)
@@ -12,12 +12,12 @@ func (s *server) clock(x *exchange) error {
 	x.json.float("max_offset", c.MaxOffset.Seconds())
 	x.json.boolean("agreed", c.Agreed)
 	if !c.Majority.IsZero() {
-		x.json.instant("majority", c.Majority.UnixMilli())
+		x.json.timestamp("majority", c.Majority.UnixMilli())
 		x.json.float("cluster_ahead", c.ClusterAhead.Seconds())
 	}
-	x.json.openList("clocks")
+	x.json.beginList("clocks")
 	for _, n := range c.Nodes {
-		x.json.open()
+		x.json.beginObject()
 		x.json.text("id", n.ID)
 		x.json.boolean("voter", n.Voter)
 		x.json.boolean("answered", n.Known)
@@ -26,12 +26,12 @@ func (s *server) clock(x *exchange) error {
 			x.json.float("within", n.Within.Seconds())
 		}
 		x.json.boolean("off", n.Off)
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
-	x.json.shut()
+	x.json.endList()
+	x.json.endObject()
 	return nil
 }
 
 // resetClock sets the queue's clock back.
-func (s *server) resetClock(x *exchange) error { return s.operate(x, s.Operator.ResetClock) }
+func (s *server) resetClock(x *call) error { return s.operate(x, s.Operator.ResetClock) }

@@ -13,7 +13,7 @@ import (
 // maxJoinAddresses bounds the addresses of one join.
 const maxJoinAddresses = 100
 
-func (s *server) members(x *exchange) error {
+func (s *server) members(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	list, err := s.Operator.Members(ctx)
@@ -21,9 +21,9 @@ func (s *server) members(x *exchange) error {
 		return err
 	}
 	x.json.success()
-	x.json.openList("members")
+	x.json.beginList("members")
 	for _, m := range list {
-		x.json.open()
+		x.json.beginObject()
 		x.json.text("id", m.ID)
 		x.json.text("address", m.Address)
 		x.json.text("http_address", m.HTTPAddress)
@@ -36,14 +36,14 @@ func (s *server) members(x *exchange) error {
 		x.json.number("cluster_version", uint64(m.ClusterVersion))
 		x.json.number("min_cluster_version", uint64(m.Runs.Min))
 		x.json.number("max_cluster_version", uint64(m.Runs.Max))
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
-	x.json.shut()
+	x.json.endList()
+	x.json.endObject()
 	return nil
 }
 
-func (s *server) health(x *exchange) error {
+func (s *server) health(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	h, err := s.Operator.Health(ctx)
@@ -57,11 +57,11 @@ func (s *server) health(x *exchange) error {
 	x.json.texts("reasons", h.Reasons)
 	x.json.number("cluster_version", uint64(h.ClusterVersion))
 	x.json.text("upgrade", h.Upgrade)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-func (s *server) transferLeadership(x *exchange) error {
+func (s *server) transferLeadership(x *call) error {
 	var q struct {
 		ID opt[string] `json:"id"`
 	}
@@ -84,7 +84,7 @@ func (s *server) transferLeadership(x *exchange) error {
 	}
 	x.json.success()
 	x.json.boolean("moved", !leads)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (s *server) leads(ctx context.Context, id string) (bool, error) {
 	return slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == id && m.Role == "leader" }), err
 }
 
-func (s *server) removeMember(x *exchange) error {
+func (s *server) removeMember(x *call) error {
 	id, err := x.pathID()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *server) removeMember(x *exchange) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
 }
 
-func (s *server) join(x *exchange) error {
+func (s *server) join(x *call) error {
 	var q struct {
 		Addresses list[string, addressLimit] `json:"addresses"`
 	}
@@ -132,23 +132,23 @@ func checkHostPort(field, v string) error {
 	return nil
 }
 
-func (s *server) leave(x *exchange) error {
+func (s *server) leave(x *call) error {
 	return s.operate(x, s.Operator.Leave)
 }
 
-// operate runs one operator's call and answers with nothing but success.
-func (s *server) operate(x *exchange, f func(context.Context) error) error {
+// operate runs one operator's call and responds only with success.
+func (s *server) operate(x *call, f func(context.Context) error) error {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		return err
 	}
 	x.json.success()
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-func (s *server) verify(x *exchange) error {
+func (s *server) verify(x *call) error {
 	ctx, cancel := x.timeout(s.OperatorTimeout)
 	defer cancel()
 	v, err := s.Operator.Verify(ctx)
@@ -158,17 +158,17 @@ func (s *server) verify(x *exchange) error {
 	x.json.success()
 	x.json.boolean("equal", v.Equal)
 	x.json.number("index", v.Index)
-	x.json.openList("digests")
+	x.json.beginList("digests")
 	for _, d := range v.Digests {
-		x.json.open()
+		x.json.beginObject()
 		x.json.text("id", d.ID)
 		x.json.text("digest", d.Digest)
 		if d.Error != "" {
 			x.json.text("error", d.Error)
 		}
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
-	x.json.shut()
+	x.json.endList()
+	x.json.endObject()
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// commandRequest is a command of the protocol on POST /. Names of members may
-// be in any case. A client that sends one structure for all commands may leave
-// members that the command does not use in it; they have no effect.
+// commandRequest is a command of the protocol on POST /. Field names may be in any case.
+// A client that sends one structure for all commands may include fields that the command
+// does not use; they have no effect.
 type commandRequest struct {
 	Command opt[string] `json:"command"`
 	addRequest
@@ -24,8 +24,8 @@ type commandRequest struct {
 	Count   opt[int64]   `json:"count"`
 }
 
-// lenient is how commands are read: names in any case, numbers as text and text that
-// is a whole number, for its clients are written in PHP and send such types.
+// lenient are the options to decode commands: names in any case, quoted numbers, and
+// whole numbers as text, because the clients are written in PHP and send such types.
 var lenient = json.JoinOptions(json.MatchCaseInsensitiveNames(true), json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(numberOrText[float64]), json.UnmarshalFromFunc(numberOrText[int64]), json.UnmarshalFromFunc(textOrNumber))))
 
@@ -62,7 +62,7 @@ func textOrNumber(dec *jsontext.Decoder, o *opt[string]) error {
 	return nil
 }
 
-func (s *server) command(x *exchange) error {
+func (s *server) command(x *call) error {
 	var q commandRequest
 	err := x.decode(s.maxJobRequest(), &q, lenient)
 	x.commandID = q.ID.v
@@ -86,7 +86,7 @@ func (s *server) command(x *exchange) error {
 	}
 }
 
-func (s *server) commandAdd(x *exchange, q *commandRequest) error {
+func (s *server) commandAdd(x *call, q *commandRequest) error {
 	op, err := q.op(s.MaxBodyBytes, time.Now())
 	if err != nil {
 		return err
@@ -99,10 +99,10 @@ func (s *server) commandAdd(x *exchange, q *commandRequest) error {
 	return nil
 }
 
-// commandPop reserves. Without count the one job is the answer itself; with
-// count the jobs are listed as well. No job is a success with an empty id.
-func (s *server) commandPop(x *exchange, q *commandRequest) error {
-	if err := job.CheckTopic("topic", q.Topic.v); err != nil {
+// commandPop reserves. Without count the response is the one job; with count it also
+// lists the jobs. No job is a success with an empty id.
+func (s *server) commandPop(x *call, q *commandRequest) error {
+	if err := job.CheckTopic("topic", q.Topic.v); err != nil { // the one of topics
 		return err
 	}
 	count, err := within("count", q.Count.or(1), job.MaxReserve)
@@ -124,19 +124,19 @@ func (s *server) commandPop(x *exchange, q *commandRequest) error {
 			x.json.null("value")
 		}
 		if q.Count.set {
-			x.json.openList("jobs")
+			x.json.beginList("jobs")
 			for _, j := range jobs {
-				x.json.open()
+				x.json.beginObject()
 				x.json.popped(j)
-				x.json.shut()
+				x.json.endObject()
 			}
-			x.json.shutList()
+			x.json.endList()
 		}
-		x.json.shut()
+		x.json.endObject()
 	})
 }
 
-// popped adds the members by which a job is handed out.
+// popped adds the fields of a reserved job.
 func (w *writer) popped(j *jobpb.Reserved) {
 	w.text("id", j.Id)
 	w.body("value", j.BodyKind, j.Body)
@@ -144,7 +144,7 @@ func (w *writer) popped(j *jobpb.Reserved) {
 }
 
 // commandEnd finishes or deletes a job.
-func (s *server) commandEnd(x *exchange, q *commandRequest) error {
+func (s *server) commandEnd(x *call, q *commandRequest) error {
 	if err := job.CheckRefID("id", q.ID.v); err != nil {
 		return err
 	}
@@ -165,21 +165,21 @@ func (s *server) commandEnd(x *exchange, q *commandRequest) error {
 	return nil
 }
 
-// commandDone writes the answer of a command that has no value.
+// commandDone writes the response of a command that has no value.
 func (w *writer) commandDone(id string) {
 	w.success()
 	w.text("error", "")
 	w.text("id", id)
 	w.null("value")
-	w.shut()
+	w.endObject()
 }
 
-// commandFailure writes the answer of a command that failed: the members of the
-// protocol, and those of every other failure.
+// commandFailure writes the response of a command that failed: the fields of the
+// protocol, and those of every other error.
 func (w *writer) commandFailure(e *job.Error, id string) {
-	w.open()
+	w.beginObject()
 	w.failure(e)
 	w.text("id", brief(id))
 	w.null("value")
-	w.shut()
+	w.endObject()
 }

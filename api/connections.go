@@ -4,38 +4,19 @@ import (
 	"math"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
-
-// ConnectionLimit counts the connections that are open at one time, of one
-// listener or of several.
-type ConnectionLimit struct {
-	limit int64
-	open  atomic.Int64
-}
-
-// NewConnectionLimit allows so many connections.
-func NewConnectionLimit(n int) *ConnectionLimit { return &ConnectionLimit{limit: int64(n)} }
-
-func (l *ConnectionLimit) enter() bool {
-	if l.open.Add(1) <= l.limit {
-		return true
-	}
-	l.open.Add(-1)
-	return false
-}
-
-func (l *ConnectionLimit) leave() { l.open.Add(-1) }
 
 // LimitConnections bounds the connections that l has open at one time, and with
 // shared, unless it is nil, those that all listeners have that share it. One too
 // many is sent the refusal, as far as it takes it at once, and closed.
-func LimitConnections(l net.Listener, limit int, shared *ConnectionLimit, refusal string) net.Listener {
+func LimitConnections(l net.Listener, limit int, shared *semaphore.Weighted, refusal string) net.Listener {
 	if shared == nil {
-		shared = NewConnectionLimit(math.MaxInt)
+		shared = semaphore.NewWeighted(math.MaxInt64)
 	}
-	return &limitedListener{Listener: l, own: NewConnectionLimit(limit), shared: shared, refusal: []byte(refusal)}
+	return &limitedListener{Listener: l, own: semaphore.NewWeighted(int64(limit)), shared: shared, refusal: []byte(refusal)}
 }
 
 // RefusedConnection is the HTTP answer to a connection too many.
@@ -44,8 +25,8 @@ const RefusedConnection = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: appli
 
 type limitedListener struct {
 	net.Listener
-	own     *ConnectionLimit
-	shared  *ConnectionLimit
+	own     *semaphore.Weighted
+	shared  *semaphore.Weighted
 	refusal []byte
 }
 
@@ -59,11 +40,11 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.own.enter() {
-			if l.shared.enter() {
+		if l.own.TryAcquire(1) {
+			if l.shared.TryAcquire(1) {
 				return &countedConn{Conn: c, of: l}, nil
 			}
-			l.own.leave()
+			l.own.Release(1)
 		}
 		// A client that misses the refusal sees its connection closed, which
 		// also means that nothing was done.
@@ -86,8 +67,8 @@ func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 func (c *countedConn) Close() error {
 	err := c.Conn.Close() // first: the place stands for a file descriptor
 	c.closed.Do(func() {
-		c.of.own.leave()
-		c.of.shared.leave()
+		c.of.own.Release(1)
+		c.of.shared.Release(1)
 	})
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 )
 
 func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
@@ -56,7 +57,7 @@ func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
 }
 
 func TestListenersShareALimit(t *testing.T) {
-	shared := NewConnectionLimit(1)
+	shared := semaphore.NewWeighted(1)
 	open := func() (net.Listener, net.Conn) {
 		real, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -1,12 +1,29 @@
-// Package api is what clients speak to a node: HTTP with JSON.
+// Package api serves the HTTP API of a node, in JSON.
 //
-// It turns a request into operations on jobs (package job), hands them to a
-// Queue, and turns the results into an answer. Bad input ends here: everything
-// that passes has been checked against the limits of package job, so that the
-// rooms below need not know of JSON, HTTP or defaults. It knows the Queue and
-// Operator interfaces that it declares (queue.go) and nothing of what is behind
-// them. It starts no goroutine of its own.
+// It turns a request into operations on jobs (package job), passes them to a Queue, and
+// turns the results into a response. The package validates all input. Decoding rejects
+// malformed JSON, wrong types, unknown field names, bad query strings and fields that
+// exclude each other. job.CheckOp validates every operation (check in jobs.go) before it
+// goes to the Queue. So the packages below need not know JSON, HTTP or defaults. The
+// package depends on the Queue and Operator interfaces that it declares (queue.go), and
+// not on what implements them. It starts no goroutine of its own.
 //
-// Start at New and the table in routes.go; one file holds one group of calls.
-// docs/http-api.md describes every call; a test holds the two together.
+// Start at the table in routes.go, then read the file of a call:
+//
+//   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
+//     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
+//     reserve.go, stream.go, list.go, history.go; their parts are bodies.go,
+//     backoff.go, headers.go, filter.go
+//   - topics: topics.go, pause.go, sweep.go (kick, purge, move), settings.go, push.go
+//   - schedules: schedules.go, schedule_show.go
+//   - the cluster and the node: cluster.go, clock.go, health.go, metrics.go
+//   - POST /, for clients of an older protocol: command.go
+//
+// How a call runs: handler.go routes it, call.go holds one request and its response,
+// request.go reads and decode.go decodes the body, query.go reads the query string,
+// encode.go writes JSON, and errors.go writes errors. budget.go, connections.go and
+// deadlines.go limit what a client may use. hosts.go rejects requests for other hosts,
+// and http_errors.go gives the errors of net/http the form of all others.
+//
+// docs/http-api.md describes every call; a test compares it with the routes.
 package api

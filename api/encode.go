@@ -11,21 +11,21 @@ import (
 	"tarry/job/jobpb"
 )
 
-// writer puts an answer together, member by member. Answers are few in kind and
-// hold bodies that must come out byte for byte as they came in, which a general
-// encoder would reformat. Names are constants that need no escaping.
+// writer builds a response, field by field. There are few kinds of responses, and they
+// contain bodies that must be returned byte for byte, which a general encoder would
+// reformat. Names are constants that need no escaping.
 type writer struct{ b []byte }
 
-func (w *writer) open() { w.comma(); w.b = append(w.b, '{') }
-func (w *writer) shut() { w.b = append(w.b, '}') }
+func (w *writer) beginObject() { w.comma(); w.b = append(w.b, '{') }
+func (w *writer) endObject()   { w.b = append(w.b, '}') }
 
-// success begins the answer to a call that was done.
-func (w *writer) success() { w.open(); w.boolean("success", true) }
+// success begins the response of a successful call.
+func (w *writer) success() { w.beginObject(); w.boolean("success", true) }
 
-func (w *writer) openObject(name string) { w.name(name); w.b = append(w.b, '{') }
+func (w *writer) beginNamedObject(name string) { w.name(name); w.b = append(w.b, '{') }
 
-func (w *writer) openList(name string) { w.name(name); w.b = append(w.b, '[') }
-func (w *writer) shutList()            { w.b = append(w.b, ']') }
+func (w *writer) beginList(name string) { w.name(name); w.b = append(w.b, '[') }
+func (w *writer) endList()              { w.b = append(w.b, ']') }
 
 // comma separates a value from the one before it, if there is one.
 func (w *writer) comma() {
@@ -56,12 +56,12 @@ func (w *writer) quote(v string) {
 }
 
 func (w *writer) texts(name string, vs []string) {
-	w.openList(name)
+	w.beginList(name)
 	for _, v := range vs {
 		w.comma()
 		w.quote(v)
 	}
-	w.shutList()
+	w.endList()
 }
 
 func (w *writer) number(name string, v uint64) {
@@ -94,22 +94,22 @@ func (w *writer) float(name string, v float64) {
 	w.b = strconv.AppendFloat(w.b, v, 'f', -1, 64)
 }
 
-// instantFormat is RFC 3339 in UTC with milliseconds.
-const instantFormat = "2006-01-02T15:04:05.000Z"
+// timestampFormat is RFC 3339 in UTC with milliseconds.
+const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-// instant writes Unix milliseconds; 0, which means none, is left out.
-func (w *writer) instant(name string, ms int64) {
+// timestamp writes Unix milliseconds as a timestamp. It omits 0, which means none.
+func (w *writer) timestamp(name string, ms int64) {
 	if ms == 0 {
 		return
 	}
 	w.name(name)
 	w.b = append(w.b, '"')
-	w.b = time.UnixMilli(ms).UTC().AppendFormat(w.b, instantFormat)
+	w.b = time.UnixMilli(ms).UTC().AppendFormat(w.b, timestampFormat)
 	w.b = append(w.b, '"')
 }
 
-// body writes a job's body under name, as the client that added it gave it.
-// Bytes that no JSON string can hold go under name with "_base64" behind it.
+// body writes a job's body under name, as the client sent it. Bytes that are not UTF-8 go
+// under name with the suffix "_base64".
 func (w *writer) body(name string, kind jobpb.BodyKind, body []byte) {
 	switch {
 	case kind == jobpb.BodyKind_BODY_JSON:

@@ -55,8 +55,7 @@ var statuses = map[job.Code]int{
 	codeWrongHost:            http.StatusMisdirectedRequest,
 }
 
-// outcomes tells a client what became of a request that failed through no fault
-// of its own.
+// outcomes are the outcomes of requests that failed on the server's side.
 var outcomes = map[job.Code]string{
 	job.CodeNotApplied:   "not_applied",
 	job.CodeOverloaded:   "not_applied",
@@ -66,7 +65,7 @@ var outcomes = map[job.Code]string{
 	job.CodeUnknown:      "unknown",
 }
 
-// asError gives err the form that a client sees.
+// asError converts err to the error that a client sees.
 func asError(err error) *job.Error {
 	var e *job.Error
 	switch {
@@ -75,12 +74,12 @@ func asError(err error) *job.Error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return job.Unknown("the call did not end in time; whether it was done is not known")
 	default:
-		// The cause is logged, not shown: it speaks of the inside.
+		// The cause is logged, not shown: it is internal.
 		return job.Errorf(job.CodeInternal, "the server failed to handle the request; whether it was done is not known")
 	}
 }
 
-// withRetry sees to it that whoever may retry is told when.
+// withRetry sets when to retry on every error that allows it.
 func withRetry(e *job.Error) *job.Error {
 	if e.RetryAfter == 0 && outcomes[e.Code] == "not_applied" {
 		c := *e
@@ -114,7 +113,7 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
-// failure adds the members of a failed call or item.
+// failure adds the fields of a failed call or item.
 func (w *writer) failure(e *job.Error) {
 	w.boolean("success", false)
 	w.text("code", string(e.Code))

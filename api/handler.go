@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"tarry/job"
 )
@@ -82,7 +83,7 @@ func (o *Options) setDefaults() {
 type server struct {
 	Options
 	buffered *Budget
-	decoding turns
+	decoding *semaphore.Weighted
 	streams  streamRoom
 	metrics  *metrics
 }
@@ -91,7 +92,7 @@ type server struct {
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, buffered: NewBudget(o.MaxBufferedBytes), decoding: newTurns(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
+	s := &server{Options: o, buffered: NewBudget(o.MaxBufferedBytes), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
 
 	// Ids may hold any character, so paths are matched as they were sent: an
@@ -105,20 +106,20 @@ func New(o Options) http.Handler {
 	}
 	router.NotFoundHandler = s.refusing(s.noSuchPath)
 
-	// A browser must not be talked into writing to a node on localhost.
+	// A web page must not make a browser write to a node on localhost.
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(s.refusing(s.crossOrigin))
 	return s.checkHost(guard.Handler(router))
 }
 
 // refusing answers every request with the error of f, whatever it asks for.
-func (s *server) refusing(f call) http.Handler {
+func (s *server) refusing(f handlerFunc) http.Handler {
 	return s.handler(route{path: "none", refuse: f})
 }
 
-// call handles one kind of request: it fills x's answer or returns the error
-// to answer with.
-type call func(x *exchange) error
+// handlerFunc handles one kind of call: it writes x's response or returns the error to
+// respond with.
+type handlerFunc func(x *call) error
 
 type methods map[string]endpoint
 
@@ -128,7 +129,7 @@ func (s *server) handler(rt route) http.Handler {
 	counts := s.metrics.path(rt.path)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
-		x := newExchange(s, w, r)
+		x := newCall(s, w, r)
 		defer func() {
 			counts.observe(x.status, time.Since(started))
 			x.close()
@@ -153,7 +154,7 @@ func (s *server) handler(rt route) http.Handler {
 
 // run calls the method's handler and turns a panic into an error, so that one
 // defect costs one request.
-func (s *server) run(rt route, x *exchange) (err error) {
+func (s *server) run(rt route, x *call) (err error) {
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -184,19 +185,19 @@ func (s *server) run(rt route, x *exchange) (err error) {
 			return err
 		}
 	}
-	return h.call(x)
+	return h.handle(x)
 }
 
-func (s *server) wrongMethod(rt route, x *exchange) error {
+func (s *server) wrongMethod(rt route, x *call) error {
 	allowed := rt.allow()
 	x.w.Header().Set("Allow", allowed)
 	return job.Errorf(codeMethod, "%.300s does not take %s; it takes %s", x.r.URL.EscapedPath(), x.r.Method, strings.ReplaceAll(allowed, ", ", " or "))
 }
 
-func (s *server) noSuchPath(x *exchange) error {
+func (s *server) noSuchPath(x *call) error {
 	return job.Errorf(job.CodeNotFound, "there is nothing at %.300q; see docs/http-api.md for the paths", x.r.URL.Path)
 }
 
-func (s *server) crossOrigin(x *exchange) error {
+func (s *server) crossOrigin(x *call) error {
 	return job.Errorf(codeCrossOrigin, "a browser sent this from a page of another origin, or does not say from where; such requests may not change anything")
 }

@@ -2,22 +2,22 @@ package api
 
 import "net/http"
 
-// livez answers while the process serves at all. It asks nobody: a node without
-// a leader is alive, and restarting it would not help.
-func (s *server) livez(x *exchange) error {
+// livez succeeds while the process serves requests. It does not depend on a leader:
+// restarting a node without one would not help.
+func (s *server) livez(x *call) error {
 	x.json.success()
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-// readyz says whether clients should be sent to this node.
-func (s *server) readyz(x *exchange) error {
+// readyz reports whether this node should get requests.
+func (s *server) readyz(x *call) error {
 	r := s.Operator.Readiness()
 	if s.Draining() {
 		r.Ready = false
 		r.Reasons = append([]string{"the node is draining before it stops"}, r.Reasons...)
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.boolean("success", r.Ready)
 	if !r.Ready {
 		x.status = http.StatusServiceUnavailable
@@ -29,7 +29,7 @@ func (s *server) readyz(x *exchange) error {
 	x.json.texts("reasons", r.Reasons)
 	x.json.texts("warnings", r.Warnings)
 	x.json.text("leader", r.Leader)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 

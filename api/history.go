@@ -18,7 +18,7 @@ var eventNames = map[jobpb.Event_Kind]string{
 }
 
 // jobHistory handles GET /v1/jobs/{id}/history.
-func (s *server) jobHistory(x *exchange) error {
+func (s *server) jobHistory(x *call) error {
 	j, err := find(x, x.pathID, s.Queue.Job)
 	if err == nil {
 		err = x.claim(int64(len(j.History)+1) * answerOverhead)
@@ -31,31 +31,31 @@ func (s *server) jobHistory(x *exchange) error {
 	x.json.number("seq", j.Seq)
 	x.json.text("topic", j.Topic)
 	x.json.text("state", stateNames[j.State])
-	x.json.openList("events")
+	x.json.beginList("events")
 	for _, e := range j.History {
 		x.json.event(e)
 	}
-	x.json.shutList()
+	x.json.endList()
 	x.json.number("dropped", uint64(j.HistoryDropped))
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
 // event adds one event of a job's history.
 func (w *writer) event(e *jobpb.Event) {
-	w.open()
-	w.instant("at", e.AtMs)
+	w.beginObject()
+	w.timestamp("at", e.AtMs)
 	w.text("event", eventNames[e.Kind])
 	w.text("state", stateNames[e.State])
 	if e.Kind != jobpb.Event_ADDED {
 		w.number("attempt", uint64(e.Attempt))
 	}
-	w.instant("due_at", e.DueMs)
+	w.timestamp("due_at", e.DueMs)
 	if e.Consumer != "" {
 		w.text("consumer", e.Consumer)
 	}
 	if e.Reason != "" {
 		w.text("reason", e.Reason)
 	}
-	w.shut()
+	w.endObject()
 }

@@ -15,10 +15,10 @@ type hostNames []string
 
 // allow reports whether a request may name the node by host, with or without a port.
 //
-// A page in a browser can have its own name resolve to this node's address and so be
-// of the same origin (DNS rebinding): then its requests carry that name. An address
-// cannot be bent so, nor can localhost. Without a host, as HTTP/1.0 allows it, it is no
-// browser.
+// A page in a browser can have its own name resolve to this node's address and so be of
+// the same origin (DNS rebinding): then its requests carry that name. Addresses and
+// localhost cannot be redirected so. A request without a host, as in HTTP/1.0, does not
+// come from a browser.
 func (names hostNames) allow(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -61,6 +61,6 @@ func (s *server) checkHost(h http.Handler) http.Handler {
 	})
 }
 
-func (s *server) wrongHost(x *exchange) error {
+func (s *server) wrongHost(x *call) error {
 	return job.Errorf(codeWrongHost, "Host is %.100q, a name that this node does not go by; call it by its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
 }

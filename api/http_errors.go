@@ -10,12 +10,11 @@ import (
 	"tarry/job"
 )
 
-// JSONErrors gives the answers of Go's HTTP server itself the form of all others.
-// net/http writes them to the connection as text, before there is a request for a
-// handler, and has no other place to change them: when the head is too large or not
-// HTTP, the Host is missing, the path is escaped wrongly, or something is expected or
-// encoded that it does not know. What remains without an answer is a connection on
-// which no head arrives in time.
+// JSONErrors turns the errors of Go's HTTP server itself into JSON. net/http writes them
+// to the connection as text, before it calls a handler, and has no hook to change them:
+// the head is too large or not HTTP, the Host is missing, the path is escaped wrongly, or
+// an expectation or encoding is unknown. A connection on which no head arrives in time
+// still gets no response.
 func JSONErrors(l net.Listener) net.Listener { return jsonErrors{l} }
 
 type jsonErrors struct{ net.Listener }
@@ -41,7 +40,7 @@ func (c *jsonErrorConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// CloseWrite lets net/http close a connection so that its client reads the answer.
+// CloseWrite lets net/http close a connection so that its client reads the response.
 func (c *jsonErrorConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // closeWrite closes the sending half of a connection, if it has one.
@@ -52,16 +51,16 @@ func closeWrite(c net.Conn) error {
 	return nil
 }
 
-// serverErrors are the statuses of such answers. No handler here gives one of them
-// with a text or without a body.
+// serverErrors are the statuses of such responses. No handler here sends one of them with
+// a text or without a body.
 var serverErrors = []int{
 	http.StatusBadRequest, http.StatusExpectationFailed, http.StatusRequestHeaderFieldsTooLarge,
 	http.StatusNotImplemented, http.StatusHTTPVersionNotSupported,
 }
 
-// serverError gives what the server writes another form if it is an error of its own.
-// It comes in one piece. What handlers write is JSON, or text without CR: it cannot
-// look so.
+// serverError converts what the server writes if it is an error of net/http itself. Such
+// an error comes in one write. Handlers write JSON, or text without CR, so their output
+// cannot look like one.
 func serverError(b []byte) ([]byte, bool) {
 	const protocol = "HTTP/1.1 "
 	if len(b) <= len(protocol) || b[len(protocol)] < '4' || !bytes.HasPrefix(b, []byte(protocol)) {
@@ -80,7 +79,7 @@ func serverError(b []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// jsonAnswer is a whole answer; why may be empty.
+// jsonAnswer returns a whole response; why may be empty.
 func jsonAnswer(status int, why string) []byte {
 	switch {
 	case status == http.StatusExpectationFailed:
@@ -93,9 +92,9 @@ func jsonAnswer(status int, why string) []byte {
 		why = "its head is malformed, or its path is not escaped (a % itself is %25)"
 	}
 	var w writer
-	w.open()
+	w.beginObject()
 	w.failure(job.Errorf(codeBadHTTP, "the request is not HTTP as this server takes it: %s", why))
-	w.shut()
+	w.endObject()
 	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(w.b)+1) + "\r\n\r\n" + string(w.b) + "\n")
 }

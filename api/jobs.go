@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -31,13 +30,10 @@ type addRequest struct {
 	condition
 }
 
-// op checks the request and fills in what it leaves out.
+// op makes the operation, and fills in what the request leaves out.
 func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
-	if err := job.CheckTopic("topic", add.Topic); err != nil {
-		return nil, err
-	}
-	if q.ID.set {
+	if q.ID.set { // an empty one would be the server's to choose
 		if err := job.CheckID("id", add.Id); err != nil {
 			return nil, err
 		}
@@ -47,16 +43,11 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 		if q.Delay.set {
 			return nil, job.Invalid("delay", "and due_at are both given; give one")
 		}
-		add.DueMs, err = q.DueAt.millis("due_at", now)
-	} else {
-		add.DelayMs, err = job.Millis("delay", q.Delay.v, job.MaxDelay)
+		if add.DueMs, err = q.DueAt.millis("due_at", now); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if add.TtrMs, err = job.TTRMillis("ttr", q.TTR.or(job.DefaultTTR.Seconds())); err != nil {
-		return nil, err
-	}
+	add.DelayMs, add.TtrMs = job.MillisOf(q.Delay.v), job.MillisOf(q.TTR.or(job.DefaultTTR.Seconds()))
 	if add.Priority, err = uint32Of("priority", q.Priority.or(job.DefaultPriority)); err != nil {
 		return nil, err
 	}
@@ -73,18 +64,11 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 		return nil, err
 	}
 	if q.Backoff.set || q.Headers.set {
-		if add.Extras, err = extrasOf(&q.Backoff, q.Headers); err != nil {
+		if add.Options, err = optionsOf(&q.Backoff, q.Headers); err != nil {
 			return nil, err
 		}
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
-}
-
-func uint32Of(field string, v int64) (uint32, error) {
-	if v < 0 || v > math.MaxUint32 {
-		return 0, job.Invalid(field, "is %d; it must be between 0 and %d", v, uint32(math.MaxUint32))
-	}
-	return uint32(v), nil
 }
 
 // instant is a member that holds an instant: RFC 3339 text, or a number of
@@ -138,14 +122,11 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 			ms++
 		}
 	}
-	if ms > now.Add(job.MaxDelay).UnixMilli() {
-		return 0, job.Invalid(field, "is %.60s; it must be at most %d s ahead", i.text, int64(job.MaxDelay.Seconds()))
-	}
 	// 0 would mean that no instant is given.
-	return max(ms, 1), nil
+	return max(ms, 1), job.Newest().CheckDue(field, ms, now.UnixMilli())
 }
 
-func (s *server) add(x *exchange) error {
+func (s *server) add(x *call) error {
 	var q addRequest
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
@@ -161,9 +142,9 @@ func (s *server) add(x *exchange) error {
 	if !r.Existing {
 		x.status = http.StatusCreated
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.added(r)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
@@ -173,7 +154,7 @@ func (w *writer) added(r *jobpb.Result) {
 	w.text("id", r.Id)
 	w.number("seq", r.Seq)
 	w.text("state", stateNames[r.State])
-	w.instant("due_at", r.DueMs)
+	w.timestamp("due_at", r.DueMs)
 	w.number("revision", uint64(r.Revision))
 	w.boolean("existing", r.Existing)
 	if r.Replaced {
@@ -184,8 +165,11 @@ func (w *writer) added(r *jobpb.Result) {
 	}
 }
 
-// do applies ops and sees to it that each has its result.
-func (s *server) do(x *exchange, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+// check refuses an operation that breaks a rule.
+func check(op *jobpb.Op) error { return job.CheckOp(op, job.Newest()) }
+
+// do applies ops, which were checked, and sees to it that each has its result.
+func (s *server) do(x *call, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	return doOps(ctx, s.Queue, ops)
@@ -199,8 +183,11 @@ func doOps(ctx context.Context, q Queue, ops []*jobpb.Op) ([]*jobpb.Result, erro
 	return results, err
 }
 
-// doOne applies one operation; a refusal is an error.
-func (s *server) doOne(x *exchange, op *jobpb.Op) (*jobpb.Result, error) {
+// doOne checks and applies one operation; a refusal is an error.
+func (s *server) doOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
+	if err := check(op); err != nil {
+		return nil, err
+	}
 	results, err := s.do(x, []*jobpb.Op{op})
 	if err != nil {
 		return nil, err
@@ -208,7 +195,7 @@ func (s *server) doOne(x *exchange, op *jobpb.Op) (*jobpb.Result, error) {
 	return results[0], job.ResultError(results[0])
 }
 
-func (s *server) getJob(x *exchange) error {
+func (s *server) getJob(x *call) error {
 	j, err := find(x, x.pathID, s.Queue.Job)
 	if err == nil {
 		err = x.claim(jobRoom(j))
@@ -219,54 +206,44 @@ func (s *server) getJob(x *exchange) error {
 	x.json.success()
 	x.json.job(j)
 	x.json.body("body", j.BodyKind, j.Body)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
 // jobRoom is about what an answer says of a job.
 func jobRoom(j *jobpb.Job) int64 {
-	return int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Extras.SizeVT()) + answerOverhead
+	return int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Options.SizeVT()) + answerOverhead
 }
 
 // job adds everything known of a job but its body.
 func (w *writer) job(j *jobpb.Job) {
-	w.text("id", j.Id)
-	w.number("seq", j.Seq)
-	w.text("topic", j.Topic)
-	w.text("state", stateNames[j.State])
-	w.number("revision", uint64(j.Revision))
-	w.number("priority", uint64(j.Priority))
-	w.instant("due_at", j.DueMs)
-	w.seconds("delay", j.DelayMs)
-	w.seconds("ttr", j.TtrMs)
-	w.number("attempts", uint64(j.Attempts))
-	w.number("max_attempts", uint64(j.MaxAttempts))
-	w.instant("created_at", j.CreatedMs)
-	if j.State == jobpb.State_STATE_RESERVED {
-		w.instant("reserved_until", j.ReservedUntilMs)
+	for _, f := range job.Fields {
+		if f.Shown(j) {
+			w.field(f, j)
+		}
 	}
-	if j.State == jobpb.State_STATE_DEAD {
-		w.instant("died_at", j.DiedMs)
-	}
-	if j.EndedMs != 0 {
-		w.instant(stateNames[j.State]+"_at", j.EndedMs)
-		w.instant("retained_until", j.RetainedUntilMs)
-	}
-	w.instant("expires_at", j.ExpiresMs)
-	w.text("reason", j.Reason)
-	if j.LastError != "" {
-		w.text("last_error", j.LastError)
-	}
-	w.number("reserves", uint64(j.Reserves))
-	w.number("timeouts", uint64(j.Timeouts))
-	w.number("releases", uint64(j.Releases))
-	w.number("buries", uint64(j.Buries))
-	w.number("kicks", uint64(j.Kicks))
-	w.backoff(j.Extras.GetBackoff())
-	w.headers(j.Extras)
 }
 
-func (s *server) deleteJob(x *exchange) error {
+func (w *writer) field(f *job.Field, j *jobpb.Job) {
+	switch f.Type {
+	case job.FieldText:
+		w.text(f.Name, f.Text(j))
+	case job.FieldNumber:
+		w.number(f.Name, uint64(f.Number(j)))
+	case job.FieldInstant:
+		w.timestamp(f.Name, f.Number(j))
+	case job.FieldDuration:
+		w.seconds(f.Name, f.Number(j))
+	case job.FieldState:
+		w.text(f.Name, stateNames[j.State])
+	case job.FieldBackoff:
+		w.backoff(j.Options.GetBackoff())
+	case job.FieldHeaders:
+		w.headers(j.Options)
+	}
+}
+
+func (s *server) deleteJob(x *call) error {
 	id, err := x.pathID()
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// defaultList is the size of a page of jobs that is not asked for.
+// defaultList is the default size of a page of jobs.
 const defaultList = 100
 
 // listQuery are the parameters of the listings of jobs.
@@ -19,7 +19,7 @@ var listQuery = []string{
 }
 
 // listTopic handles GET /v1/topics/{topic}/jobs.
-func (s *server) listTopic(x *exchange) error {
+func (s *server) listTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *server) listTopic(x *exchange) error {
 }
 
 // listJobs handles GET /v1/jobs: over all topics, by id.
-func (s *server) listJobs(x *exchange) error {
+func (s *server) listJobs(x *call) error {
 	query := x.r.URL.Query()
 	if query.Get("id_prefix") == "" {
 		return job.Invalid("id_prefix", "is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
@@ -42,7 +42,7 @@ func (s *server) listJobs(x *exchange) error {
 	return s.list(x, topic)
 }
 
-func (s *server) list(x *exchange, topic string) error {
+func (s *server) list(x *call, topic string) error {
 	q, err := jobQueryOf(x.r.URL.Query(), topic, time.Now())
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *server) list(x *exchange, topic string) error {
 	return nil
 }
 
-// jobQueryOf reads what a listing asks for.
+// jobQueryOf parses the query of a listing.
 func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery, error) {
 	q := &jobpb.JobQuery{Topic: topic}
 	if v := query.Get("state"); v != "" {
@@ -117,8 +117,8 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 // cursorVersion begins every cursor.
 const cursorVersion = 1
 
-// cursorOf writes where a page ended, as text that a client hands back; empty when
-// it was the last.
+// cursorOf encodes where a page ended, as text that a client sends back; empty for the
+// last page.
 func cursorOf(m *jobpb.JobMark) (string, error) {
 	if m == nil {
 		return "", nil
@@ -140,7 +140,7 @@ func parseCursor(text string) (*jobpb.JobMark, error) {
 		return nil, bad
 	}
 	m := new(jobpb.JobMark)
-	if err := m.UnmarshalVT(b[1:]); err != nil {
+	if err := m.UnmarshalVTUnsafe(b[1:]); err != nil {
 		return nil, bad
 	}
 	return m, nil

@@ -27,9 +27,8 @@ func (addressLimit) most() int  { return maxJoinAddresses }
 func (statesLimit) most() int   { return len(statesByName) }
 func (backoffsLimit) most() int { return job.MaxBackoffDelays }
 
-// list is a member that holds a list and may be missing. null counts as missing.
-// Decoding stops at the item past the limit: three bytes of JSON can become an item
-// of hundreds.
+// list is an optional list field. null counts as missing. Decoding stops at the item past
+// the limit: three bytes of JSON can become an item of hundreds.
 type list[T any, L itemLimit] struct {
 	set bool
 	v   []T
@@ -52,37 +51,8 @@ func (l *list[T, L]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	})
 }
 
-// headers is a member that holds the headers of a job and may be missing. null counts
-// as missing.
-type headers struct {
-	set bool
-	v   map[string]string
-}
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (h *headers) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	switch dec.PeekKind() {
-	case 'n':
-		return dec.SkipValue()
-	case '{':
-	default:
-		return json.UnmarshalDecode(dec, &h.v) // which says that it is no object
-	}
-	h.set, h.v = true, map[string]string{}
-	return eachIn(dec, '}', job.MaxHeaders, func() error {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		var name, value = token.String(), ""
-		err = json.UnmarshalDecode(dec, &value)
-		h.v[name] = value
-		return err
-	})
-}
-
-// eachIn reads a list or an object up to its end; read is called at each item, of
-// which there may be as many as limit.
+// eachIn reads a list or an object to its end and calls read at each item. There may be
+// at most limit items.
 func eachIn(dec *jsontext.Decoder, end jsontext.Kind, limit int, read func() error) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
@@ -100,7 +70,7 @@ func eachIn(dec *jsontext.Decoder, end jsontext.Kind, limit int, read func() err
 	return err
 }
 
-// pastLimit ends the decoding of a member that is longer than it may be.
+// pastLimit ends the decoding of a field that has too many items.
 type pastLimit struct {
 	code  job.Code
 	in    jsontext.Pointer

@@ -7,11 +7,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// logManagement leaves a line about a call that manages topics, schedules or the
-// cluster: who asked for what, and which fields the request set. Their values may be
-// secrets. Refusals cost a client nothing, so they are warnings: those that repeat
-// share a line (see cmd/tarry/repeats.go).
-func (x *exchange) logManagement() {
+// logManagement logs a call that manages topics, schedules or the cluster: the client,
+// the call, and which fields the request set, without their values, which may be secrets.
+// Failed calls are warnings, so that repeated ones share a line (see
+// cmd/tarry/repeats.go).
+func (x *call) logManagement() {
 	about := []any{"call", x.r.Method + " " + x.r.URL.EscapedPath(), "from", x.r.RemoteAddr, "status", x.status}
 	if names := memberNames(x.decoded); len(names) > 0 {
 		about = append(about, "fields", names)
@@ -23,10 +23,9 @@ func (x *exchange) logManagement() {
 	x.s.Logger.Info("management call", about...)
 }
 
-// memberNames lists the names of the members of a JSON object, in its order, but not
-// of those inside them.
+// memberNames returns the names of the top-level fields of a JSON object, in order.
 func memberNames(object []byte) (names []string) {
-	// Duplicates were looked for when it was decoded; it takes memory for each name.
+	// Decoding has rejected duplicates already; that check takes memory for each name.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return nil

@@ -15,7 +15,7 @@ func (s *server) nextRoutes() []route {
 	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(s.stamp, "stamps")}}}
 }
 
-func (s *server) stamp(x *exchange) error {
+func (s *server) stamp(x *call) error {
 	id, err := x.pathID()
 	if err != nil {
 		return err
@@ -37,6 +37,6 @@ func (s *server) stamp(x *exchange) error {
 	}
 	x.json.success()
 	x.json.number("stamps", uint64(r.Count))
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // pauseTopic handles POST /v1/topics/{topic}/pause.
-func (s *server) pauseTopic(x *exchange) error {
+func (s *server) pauseTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -21,28 +21,28 @@ func (s *server) pauseTopic(x *exchange) error {
 		return err
 	}
 	op, now := &jobpb.PauseTopic{Topic: topic, Create: true}, time.Now()
-	switch {
-	case q.For.set && q.Until.set:
+	if q.For.set && q.Until.set {
 		return job.Invalid("for", "and until are both given; give one")
-	case q.Until.set:
+	}
+	if q.Until.set {
 		if op.UntilMs, err = q.Until.millis("until", now); err == nil && op.UntilMs <= now.UnixMilli() {
 			err = job.Invalid("until", "is %.60s, which is over; it must be ahead, and a pause is ended by resume", q.Until.text)
 		}
-	case q.For.set:
+	}
+	if q.For.set && err == nil {
 		if op.PauseMs, err = job.Millis("for", q.For.v, job.MaxDelay); err == nil && op.PauseMs == 0 {
-			err = job.Invalid("for", "is %v s; it must be at least 0.001 s; a pause is ended by resume", q.For.v)
+			err = job.Invalid("for", "is 0 s; it must be at least 0.001 s; a pause is ended by resume")
 		}
-	default:
-		op.Endless = true
 	}
 	if err != nil {
 		return err
 	}
+	op.Endless = !q.Until.set && !q.For.set
 	return s.paused(x, op)
 }
 
 // resumeTopic handles POST /v1/topics/{topic}/resume.
-func (s *server) resumeTopic(x *exchange) error {
+func (s *server) resumeTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *server) resumeTopic(x *exchange) error {
 	return s.paused(x, &jobpb.PauseTopic{Topic: topic})
 }
 
-func (s *server) paused(x *exchange, op *jobpb.PauseTopic) error {
+func (s *server) paused(x *call, op *jobpb.PauseTopic) error {
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}})
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (s *server) paused(x *exchange, op *jobpb.PauseTopic) error {
 	x.json.success()
 	x.json.text("topic", op.Topic)
 	x.json.pause(r.DueMs)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
@@ -66,6 +66,6 @@ func (s *server) paused(x *exchange, op *jobpb.PauseTopic) error {
 func (w *writer) pause(untilMS int64) {
 	w.boolean("paused", untilMS != 0)
 	if untilMS != job.NeverMS {
-		w.instant("paused_until", untilMS)
+		w.timestamp("paused_until", untilMS)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// pushRequest is where the jobs of a topic are posted to.
+// pushRequest is the push target of a topic in a request.
 type pushRequest struct {
 	URL         opt[string]  `json:"url"`
 	Secret      opt[string]  `json:"secret"`
@@ -13,16 +13,12 @@ type pushRequest struct {
 	Concurrency opt[int64]   `json:"concurrency"`
 }
 
-type pushMember struct {
-	Push member[pushRequest] `json:"push"`
-}
-
-// applyPush changes the target in settings as a request says. The secret is never
-// shown, nor are the values in the query of the URL. So a target that is changed may
-// leave the secret out, and name its URL as it is shown, and keeps those it has. But
-// the secret of one server is not kept for another: whoever may change a setting
-// could learn from its own server what signs the posts to the other.
-func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error {
+// applyPush changes the target in settings. Responses never show the secret, nor the
+// values in the query of the URL. So a change may omit the secret and repeat the URL as
+// shown, and both keep their values. A change to another server must set the secret:
+// otherwise anybody who may change settings could direct posts with the old signature to
+// their own server.
+func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) error {
 	if !m.set {
 		if m.given {
 			to.Push = nil
@@ -66,15 +62,15 @@ func (s *server) applyPush(m member[pushRequest], to *jobpb.TopicSettings) error
 		}
 	}
 	to.Push = p
-	return job.CheckSettings(to)
+	return nil
 }
 
-// push adds a target without its secrets.
+// push adds a target to the response, without its secrets.
 func (w *writer) push(p *jobpb.PushTarget) {
 	if p == nil {
 		return
 	}
-	w.openObject("push")
+	w.beginNamedObject("push")
 	w.text("url", shownURL(p.Url))
 	w.boolean("has_secret", p.Secret != "")
 	if p.TimeoutMs != 0 {
@@ -83,5 +79,5 @@ func (w *writer) push(p *jobpb.PushTarget) {
 	if p.Concurrency != 0 {
 		w.number("concurrency", uint64(p.Concurrency))
 	}
-	w.shut()
+	w.endObject()
 }

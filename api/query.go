@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,10 +11,10 @@ import (
 	"tarry/job"
 )
 
-// checkQuery refuses query parameters that a call does not know, that are given
-// twice or that are empty: none must be silently without effect, least of all a
-// condition. A known name that ends with a dot stands for all that begin so, whose
-// values may be empty; empty places to start at are the beginning.
+// checkQuery rejects query parameters that are unknown, duplicate or empty: none may be
+// ignored silently, least of all a condition. A known name that ends with a dot stands
+// for all that begin so, whose values may be empty; empty places to start at are the
+// beginning.
 func checkQuery(r *http.Request, known []string) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -43,9 +44,9 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// stale reads the query parameter consistency: true when the client is content
-// with this node's own state.
-func (x *exchange) stale() (bool, error) {
+// stale parses the query parameter consistency. It reports whether the client accepts
+// this node's own state, which may be behind.
+func (x *call) stale() (bool, error) {
 	switch c := x.r.URL.Query().Get("consistency"); c {
 	case "", "consistent":
 		return false, nil
@@ -75,7 +76,7 @@ func secondsIn(query url.Values, name string, to *opt[float64]) error {
 		return nil
 	}
 	v, err := strconv.ParseFloat(query.Get(name), 64)
-	if err != nil {
+	if err != nil || math.IsNaN(v) {
 		return job.Invalid(name, "is %.40q; it takes a number of seconds", query.Get(name))
 	}
 	*to = opt[float64]{true, v}

@@ -10,7 +10,7 @@ import (
 const maxPage = 1000
 
 // find reads the one thing that the path names, as fresh as the query asks for.
-func find[T any](x *exchange, name func() (string, error), read func(context.Context, string, bool) (T, error)) (found T, err error) {
+func find[T any](x *call, name func() (string, error), read func(context.Context, string, bool) (T, error)) (found T, err error) {
 	n, err := name()
 	if err != nil {
 		return found, err
@@ -27,7 +27,7 @@ func find[T any](x *exchange, name func() (string, error), read func(context.Con
 // findPage reads a page of what is listed by name, and makes room for an answer with
 // it: after, max and consistency in the query say which. full says that it has as
 // many as it may have.
-func findPage[T interface{ SizeVT() int }](x *exchange, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
+func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
 	query := x.r.URL.Query()
 	after := query.Get("after")
 	if after != "" {
@@ -59,19 +59,19 @@ func findPage[T interface{ SizeVT() int }](x *exchange, list func(ctx context.Co
 	return page, len(page) == int(most.v), x.claim(room)
 }
 
-// answerPage answers with a page; next, unless it is empty, is where the following
-// one begins.
-func answerPage[T any](x *exchange, field string, page []T, write func(T), next string) {
+// answerPage responds with a page; next, unless it is empty, is where the following one
+// begins.
+func answerPage[T any](x *call, field string, page []T, write func(T), next string) {
 	x.json.success()
-	x.json.openList(field)
+	x.json.beginList(field)
 	for _, one := range page {
-		x.json.open()
+		x.json.beginObject()
 		write(one)
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
+	x.json.endList()
 	if next != "" {
 		x.json.text("next", next)
 	}
-	x.json.shut()
+	x.json.endObject()
 }

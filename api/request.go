@@ -1,13 +1,14 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"runtime"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"tarry/job"
 )
@@ -25,31 +26,18 @@ const (
 // largeRequest is when a request's text takes milliseconds to decode.
 const largeRequest = 64 << 10
 
-// turns bounds the large requests that are decoded at a time to what the
-// processors can do. With hundreds at it each of Raft's heartbeats would wait
-// behind all of them, and the leader would lose its office.
-type turns chan struct{}
-
-func newTurns() turns { return make(turns, runtime.GOMAXPROCS(0)) }
-
-// take waits for a turn, which end gives back. An error means that the client
-// went away before.
-func (t turns) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return job.NotApplied("the client went away before its request was worked on: %w", ctx.Err())
-	}
+// newDecodeSlots bounds the large requests that are decoded at a time to what the
+// processors can do. With hundreds at a time, each of Raft's heartbeats would wait
+// behind all of them, and the leader would lose its leadership.
+func newDecodeSlots() *semaphore.Weighted {
+	return semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 }
-
-func (t turns) end() { <-t }
 
 func (s *server) maxJobRequest() int64 { return jsonRoom*int64(s.MaxBodyBytes) + maxSmallRequest }
 
 // read reads the whole request, at most limit bytes. What it returns is valid
-// until the exchange is closed.
-func (x *exchange) read(limit int64) ([]byte, error) {
+// until the call is closed.
+func (x *call) read(limit int64) ([]byte, error) {
 	if enc := x.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, job.Errorf(codeEncoding, "Content-Encoding %.40q is not taken; send the JSON as it is", enc)
 	}
@@ -84,8 +72,8 @@ func (x *exchange) read(limit int64) ([]byte, error) {
 	}
 }
 
-// firstRoom is what a client gets for a request that it has only announced. Those of
-// as many connections as a node has by default fit the budget.
+// firstRoom is the first buffer of a request, in bytes. The default budget covers those
+// of as many connections as a node allows by default.
 const firstRoom = 4 << 10
 
 // NextRoom is how many bytes more to make room for when so many of a request have
@@ -99,7 +87,7 @@ func NextRoom(arrived, announced int64) int64 {
 	return min(max(3*arrived, firstRoom), announced-arrived+1)
 }
 
-// grown gives b room for n bytes more, and no more than that.
+// grown returns b with capacity for n more bytes. A new buffer has exactly that.
 func grown(b []byte, n int) []byte {
 	if cap(b)-len(b) >= n {
 		return b
@@ -107,7 +95,7 @@ func grown(b []byte, n int) []byte {
 	return append(make([]byte, 0, len(b)+n), b...)
 }
 
-func (x *exchange) claim(n int64) error {
+func (x *call) claim(n int64) error {
 	if x.share == (Share{}) {
 		x.share = x.s.buffered.Of(AddressOf(x.r.RemoteAddr))
 	}
@@ -118,12 +106,12 @@ func (x *exchange) claim(n int64) error {
 	return nil
 }
 
-func (x *exchange) unclaim(n int64) {
+func (x *call) unclaim(n int64) {
 	x.share.Release(n)
 	x.claimed -= n
 }
 
-func (x *exchange) readError(err error, limit int64) error {
+func (x *call) readError(err error, limit int64) error {
 	var tooMany *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMany):

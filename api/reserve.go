@@ -20,14 +20,8 @@ type reserveRequest struct {
 }
 
 func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
-	topics, err := checkTopics(q.Topics.v)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := job.CheckConsumer("consumer", q.Consumer.v); err != nil {
-		return nil, 0, err
-	}
-	r := &jobpb.Reserve{Topics: topics, MaxBytes: job.MaxReserveBytes, Consumer: q.Consumer.v}
+	r := &jobpb.Reserve{Topics: q.Topics.v, MaxBytes: job.MaxReserveBytes, Consumer: q.Consumer.v}
+	var err error
 	if r.Max, err = within("max", q.Max.or(1), job.MaxReserve); err != nil {
 		return nil, 0, err
 	}
@@ -37,30 +31,27 @@ func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
 		}
 	}
 	wait, err := job.Millis("wait", q.Wait.v, job.MaxWait)
-	return r, time.Duration(wait) * time.Millisecond, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return r, time.Duration(wait) * time.Millisecond, checkReserve(r)
 }
 
-// checkTopics checks the topics to reserve from.
-func checkTopics(topics []string) ([]string, error) {
-	if n := len(topics); n == 0 || n > job.MaxReserveTopics {
-		return nil, job.Invalid("topics", "has %d names; it takes 1 to %d", n, job.MaxReserveTopics)
+// checkReserve checks a Reserve, and the names of its topics: the queue takes any, but a
+// client should hear of one that no topic can have.
+func checkReserve(r *jobpb.Reserve) error {
+	if err := job.CheckReserve(r); err != nil {
+		return err
 	}
-	for i, topic := range topics {
+	for i, topic := range r.Topics {
 		if err := job.CheckTopic(fmt.Sprintf("topics[%d]", i), topic); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return topics, nil
+	return nil
 }
 
-func within(field string, v, limit int64) (uint32, error) {
-	if v < 1 || v > limit {
-		return 0, job.Invalid(field, "is %d; it must be between 1 and %d", v, limit)
-	}
-	return uint32(v), nil
-}
-
-func (s *server) reserve(x *exchange) error {
+func (s *server) reserve(x *call) error {
 	var q reserveRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
@@ -71,18 +62,18 @@ func (s *server) reserve(x *exchange) error {
 	}
 	return s.handOut(x, r, wait, func(jobs []*jobpb.Reserved) {
 		x.json.success()
-		x.json.openList("jobs")
+		x.json.beginList("jobs")
 		for _, j := range jobs {
-			x.json.open()
+			x.json.beginObject()
 			x.json.reserved(j)
-			x.json.shut()
+			x.json.endObject()
 		}
-		x.json.shutList()
-		x.json.shut()
+		x.json.endList()
+		x.json.endObject()
 	})
 }
 
-// reserved adds the members of a job that is handed out.
+// reserved adds the fields of a reserved job.
 func (w *writer) reserved(j *jobpb.Reserved) {
 	w.text("id", j.Id)
 	w.number("seq", j.Seq)
@@ -90,16 +81,16 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 	w.text("token", tokenOf(j))
 	w.number("attempts", uint64(j.Attempts))
 	w.number("priority", uint64(j.Priority))
-	w.instant("due_at", j.DueMs)
-	w.instant("reserved_until", j.ReservedUntilMs)
+	w.timestamp("due_at", j.DueMs)
+	w.timestamp("reserved_until", j.ReservedUntilMs)
 	w.seconds("ttr", j.TtrMs)
-	w.headers(j.Extras)
+	w.headers(j.Options)
 	w.body("body", j.BodyKind, j.Body)
 }
 
-// handOut reserves jobs, writes the answer and sends it. Jobs that the client
-// did not get, because it hung up first, go back at once.
-func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
+// handOut reserves jobs and sends the response. It gives back at once the jobs that the
+// client did not get because it hung up first.
+func (s *server) handOut(x *call, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
 	jobs, err := s.await(x, r, wait)
 	if err != nil {
 		return err
@@ -122,9 +113,9 @@ func (s *server) handOut(x *exchange, r *jobpb.Reserve, wait time.Duration, writ
 	return nil
 }
 
-// claimAnswer takes room for an answer: until a slow client has read it, it is
-// held beside the requests.
-func (x *exchange) claimAnswer(jobs []*jobpb.Reserved) error {
+// claimAnswer claims memory for a response, which stays in memory until a slow client has
+// read it.
+func (x *call) claimAnswer(jobs []*jobpb.Reserved) error {
 	return x.claim(answerBytes(jobs))
 }
 
@@ -135,13 +126,13 @@ func answerBytes(jobs []*jobpb.Reserved) (n int64) {
 	return n
 }
 
-// answerOverhead is about what an answer says of a job besides its body.
+// answerOverhead is roughly the size of a job in a response without its body, in bytes.
 const answerOverhead = 512
 
-// await reserves. A wait that began before the node drains, and is cut short by
-// it, found nothing. Later ones fail with not_applied, so that consumers go to
-// another node instead of asking here in a loop.
-func (s *server) await(x *exchange, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+// await reserves. A wait that began before the node drains, and is cut short by it, found
+// nothing. Later ones fail with not_applied, so that consumers go to another node instead
+// of retrying here in a loop.
+func (s *server) await(x *call, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	ctx, cancel := x.timeout(wait + s.Timeout)
 	defer cancel()
 	before := s.Draining()
@@ -152,9 +143,9 @@ func (s *server) await(x *exchange, r *jobpb.Reserve, wait time.Duration) ([]*jo
 	return jobs, err
 }
 
-// sendNow sends the answer and hands it to the network, so that the caller
-// learns of a broken connection.
-func (x *exchange) sendNow() error {
+// sendNow sends and flushes the response, so that the caller learns of a broken
+// connection.
+func (x *call) sendNow() error {
 	if err := x.send(); err != nil {
 		return err
 	}
@@ -169,9 +160,9 @@ func flush(w http.ResponseWriter) error {
 	return err
 }
 
-// giveBack returns jobs that no consumer saw, with the attempt taken back. When
-// that fails they come back by themselves at the end of their time to run.
-func (s *server) giveBack(x *exchange, jobs []*jobpb.Reserved) {
+// giveBack releases jobs that no consumer received, without counting the attempt. If that
+// fails, they become ready when their reservations expire.
+func (s *server) giveBack(x *call, jobs []*jobpb.Reserved) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), giveBackTimeout)
 	defer cancel()
 	ops := make([]*jobpb.Op, len(jobs))

@@ -10,18 +10,18 @@ import (
 type route struct {
 	path    string
 	methods methods
-	refuse  call // instead of all calls
+	refuse  handlerFunc // instead of all calls
 }
 
 // endpoint is a call with the query parameters that it knows, and whether it takes a
-// request body. Any other parameter, and a body that says something to a call that
-// takes none, is refused, for it would be without effect.
+// request body. Any other parameter, and a non-empty body to a call that takes none, is
+// rejected, because it would have no effect.
 type endpoint struct {
-	call  call
-	query []string
-	body  bool
-	// manages says that the call changes topics, schedules or the cluster rather than
-	// a job: it leaves a line in the log with who asked for what.
+	handle handlerFunc
+	query  []string
+	body   bool
+	// manages is set for calls that change topics, schedules or the cluster rather than a
+	// job: they are logged with the client.
 	manages bool
 }
 
@@ -34,7 +34,7 @@ func managing(of methods) methods {
 	return of
 }
 
-// allow is the value of the Allow header.
+// allow returns the value of the Allow header.
 func (rt route) allow() string {
 	var names []string
 	for name := range rt.methods {
@@ -44,17 +44,19 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func on(h call, query ...string) endpoint   { return endpoint{call: h, query: query} }
-func with(h call, query ...string) endpoint { return endpoint{call: h, query: query, body: true} } // a body
-func get(h call, query ...string) methods   { return methods{http.MethodGet: on(h, query...)} }
-func do(h call) methods                     { return methods{http.MethodPost: on(h)} }
-func post(h call) methods                   { return methods{http.MethodPost: with(h)} }
+func on(h handlerFunc, query ...string) endpoint { return endpoint{handle: h, query: query} }
+func with(h handlerFunc, query ...string) endpoint {
+	return endpoint{handle: h, query: query, body: true}
+}                                                // a body
+func get(h handlerFunc, query ...string) methods { return methods{http.MethodGet: on(h, query...)} }
+func do(h handlerFunc) methods                   { return methods{http.MethodPost: on(h)} }
+func post(h handlerFunc) methods                 { return methods{http.MethodPost: with(h)} }
 
 // deleteQuery are the parameters of a delete, which has no body for them.
 var deleteQuery = []string{"token", "if_revision", "if_state"}
 
-// routes is the whole HTTP surface but /metrics. The router tries paths in this
-// order, so the busy ones come first.
+// routes is the whole HTTP API except /metrics. The router tries paths in this order, so
+// the busy ones come first.
 func (s *server) routes() []route {
 	return append(s.nextRoutes(), []route{
 		{path: "/v1/jobs", methods: methods{http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},

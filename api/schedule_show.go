@@ -9,7 +9,7 @@ import (
 )
 
 // previewSchedule shows the next runs of a schedule, as this node works them out.
-func (s *server) previewSchedule(x *exchange) error {
+func (s *server) previewSchedule(x *call) error {
 	count := opt[int64]{v: defaultPreview}
 	if err := numberIn(x.r.URL.Query(), "count", &count); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (s *server) previewSchedule(x *exchange) error {
 }
 
 // previewSpec shows the runs of a schedule that is not kept.
-func (s *server) previewSpec(x *exchange) error {
+func (s *server) previewSpec(x *call) error {
 	var q struct {
 		timesRequest
 		After instant    `json:"after"`
@@ -49,7 +49,7 @@ func (s *server) previewSpec(x *exchange) error {
 	return s.preview(x, made, after, after, q.Count.or(defaultPreview))
 }
 
-func (s *server) preview(x *exchange, def *jobpb.Schedule, anchor, after, count int64) error {
+func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after, count int64) error {
 	n, err := within("count", count, maxPreview)
 	if err != nil {
 		return err
@@ -59,38 +59,38 @@ func (s *server) preview(x *exchange, def *jobpb.Schedule, anchor, after, count 
 		return err
 	}
 	x.json.success()
-	x.json.openList("runs")
+	x.json.beginList("runs")
 	for _, ms := range t.List(after, int(n)) {
-		x.json.open()
-		x.json.instant("planned_at", ms)
+		x.json.beginObject()
+		x.json.timestamp("planned_at", ms)
 		x.json.text("local", job.FormatInstant(ms, t.OffsetOf(ms)))
-		x.json.shut()
+		x.json.endObject()
 	}
-	x.json.shutList()
-	x.json.shut()
+	x.json.endList()
+	x.json.endObject()
 	return nil
 }
 
 // scheduleRuns shows what became of the last runs, the latest first.
-func (s *server) scheduleRuns(x *exchange) error {
+func (s *server) scheduleRuns(x *call) error {
 	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
 	x.json.success()
-	x.json.openList("runs")
+	x.json.beginList("runs")
 	for i := len(info.State.Past) - 1; i >= 0; i-- {
 		x.json.pastRun(info.State.Past[i])
 	}
-	x.json.shutList()
-	x.json.shut()
+	x.json.endList()
+	x.json.endObject()
 	return nil
 }
 
 func (w *writer) pastRun(p *jobpb.PastRun) {
-	w.open()
-	w.instant("planned_at", p.PlannedMs)
-	w.instant("at", p.AtMs)
+	w.beginObject()
+	w.timestamp("planned_at", p.PlannedMs)
+	w.timestamp("at", p.AtMs)
 	w.text("outcome", outcomeNames[p.Outcome])
 	if p.Now {
 		w.boolean("now", true)
@@ -107,7 +107,7 @@ func (w *writer) pastRun(p *jobpb.PastRun) {
 	if p.Code != jobpb.Code_OK {
 		w.text("code", string(job.CodeOfResult(p.Code)))
 	}
-	w.shut()
+	w.endObject()
 }
 
 // schedule adds everything known of a schedule but its last runs.
@@ -117,8 +117,8 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	w.number("revision", st.Revision)
 	w.text("spec", s.Spec)
 	w.text("zone", s.Zone)
-	w.instant("start", s.StartMs)
-	w.instant("end", s.EndMs)
+	w.timestamp("start", s.StartMs)
+	w.timestamp("end", s.EndMs)
 	w.seconds("jitter", s.JitterMs)
 	w.text("overlap", overlapNames[s.Overlap])
 	w.text("missed", missedNames[s.Missed])
@@ -130,18 +130,18 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	if st.Trouble != "" {
 		w.text("trouble", st.Trouble)
 	}
-	w.instant("next_at", st.NextMs)
-	w.instant("created_at", st.CreatedMs)
-	w.instant("changed_at", st.ChangedMs)
-	w.openObject("counts")
+	w.timestamp("next_at", st.NextMs)
+	w.timestamp("created_at", st.CreatedMs)
+	w.timestamp("changed_at", st.ChangedMs)
+	w.beginNamedObject("counts")
 	w.number("started", st.Runs)
 	w.number("skipped", st.Skipped)
 	w.number("missed", st.Missed)
 	w.number("refused", st.Refused)
-	w.shut()
-	w.openObject("job")
+	w.endObject()
+	w.beginNamedObject("job")
 	w.template(s.Job)
-	w.shut()
+	w.endObject()
 }
 
 // template adds the job of a schedule's runs; what the topic decides is left out.
@@ -154,7 +154,7 @@ func (w *writer) template(a *jobpb.Add) {
 	if !a.TopicAttempts {
 		w.number("max_attempts", uint64(a.MaxAttempts))
 	}
-	w.backoff(a.Extras.GetBackoff())
-	w.headers(a.Extras)
+	w.backoff(a.Options.GetBackoff())
+	w.headers(a.Options)
 	w.body("body", a.BodyKind, a.Body)
 }

@@ -10,7 +10,7 @@ import (
 	"tarry/schedule"
 )
 
-// timesRequest says when something runs.
+// timesRequest is the times of a schedule in a request.
 type timesRequest struct {
 	Spec  opt[string] `json:"spec"`
 	Zone  opt[string] `json:"zone"`
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// fill sets when the schedule runs.
+// fill sets the times of the schedule.
 func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
 	s.Spec, s.Zone = q.Spec.v, q.Zone.or(defaultZone)
 	if !q.Spec.set {
@@ -67,7 +67,7 @@ func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
 	return job.CheckTimes(s)
 }
 
-// op checks the request and fills in what it leaves out.
+// op returns the operation with defaults for missing fields, and checks it.
 func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op, error) {
 	s := &jobpb.Schedule{}
 	if err := q.fill(s, now); err != nil {
@@ -79,12 +79,6 @@ func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op
 	if err := q.fillJob(s, maxBody, now); err != nil {
 		return nil, err
 	}
-	if err := job.CheckSchedule(s); err != nil {
-		return nil, err
-	}
-	if err := schedule.Check(s, now.UnixMilli()); err != nil {
-		return nil, err
-	}
 	put := &jobpb.PutSchedule{Name: name, Schedule: s}
 	if q.Paused.set {
 		put.Paused = &q.Paused.v
@@ -93,10 +87,14 @@ func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op
 	if put.IfRevision, err = scheduleRevision(q.IfRevision); err != nil {
 		return nil, err
 	}
-	return &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: put}}, nil
+	op := &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: put}}
+	if err := check(op); err != nil {
+		return nil, err
+	}
+	return op, schedule.Check(s, now.UnixMilli())
 }
 
-// scheduleRevision reads the condition on a revision; 0 is none.
+// scheduleRevision parses the condition on a revision; 0 for none.
 func scheduleRevision(q opt[int64]) (uint64, error) {
 	if q.set && q.v < 1 {
 		return 0, job.Invalid("if_revision", "is %d; it must be at least 1", q.v)
@@ -105,12 +103,7 @@ func scheduleRevision(q opt[int64]) (uint64, error) {
 }
 
 func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
-	if s.JitterMs, err = job.Millis("jitter", q.Jitter.v, job.MaxJitter); err != nil {
-		return err
-	}
-	if s.MissedAfterMs, err = job.Millis("missed_after", q.MissedAfter.or(job.DefaultMissedAfter.Seconds()), job.MaxMissedAfter); err != nil {
-		return err
-	}
+	s.JitterMs, s.MissedAfterMs = job.MillisOf(q.Jitter.v), job.MillisOf(q.MissedAfter.or(job.DefaultMissedAfter.Seconds()))
 	overlap, err := wordOf("overlap", q.Overlap, overlapNames)
 	if err != nil {
 		return err
@@ -120,15 +113,17 @@ func (q *scheduleRequest) fillPolicies(s *jobpb.Schedule) (err error) {
 		return err
 	}
 	s.Overlap, s.Missed = jobpb.Overlap(overlap), jobpb.Missed(missed)
+	most := q.MissedMax
 	if s.Missed == jobpb.Missed_MISSED_ALL {
-		s.MissedMax, err = within("missed_max", q.MissedMax.or(defaultMissedMax), job.MaxScheduleRuns)
-	} else if q.MissedMax.set {
-		err = job.Invalid("missed_max", "goes with \"missed\":\"all\" only")
+		most.set, most.v = true, most.or(defaultMissedMax)
+	}
+	if most.set {
+		s.MissedMax, err = within("missed_max", most.v, job.MaxScheduleRuns)
 	}
 	return err
 }
 
-// wordOf finds a word in a list; the first of them stands for a missing one.
+// wordOf finds a word in a list; the first is the default.
 func wordOf(field string, v opt[string], names []string) (int, error) {
 	if !v.set {
 		return 0, nil
@@ -141,12 +136,12 @@ func wordOf(field string, v opt[string], names []string) (int, error) {
 	return 0, job.Invalid(field, "is %.40q; it takes one of: %s", v.v, orNone(names))
 }
 
-// fillJob sets what is added with each run.
+// fillJob sets the job that each run adds.
 func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time) error {
-	j := &q.Job.v
 	if !q.Job.set {
-		return job.Invalid("job", "is missing; it takes what POST /v1/jobs takes, but for the fields that say when, and id")
+		return nil
 	}
+	j := &q.Job.v
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -158,16 +153,16 @@ func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time)
 			return job.Invalid("job."+f.name, "is not a field of a schedule's job")
 		}
 	}
-	op, err := j.op(min(maxBody, job.MaxScheduleBodyBytes), now)
+	op, err := j.op(maxBody, now)
 	if err != nil {
-		return under("job.", err)
+		return job.Under("job", err)
 	}
 	s.Job = op.GetAdd()
 	return nil
 }
 
-// pathSchedule gives the name in the path.
-func (x *exchange) pathSchedule() (string, error) {
+// pathSchedule returns the schedule name in the path.
+func (x *call) pathSchedule() (string, error) {
 	name, err := x.pathValue("name")
 	if err != nil {
 		return "", err
@@ -175,7 +170,7 @@ func (x *exchange) pathSchedule() (string, error) {
 	return name, job.CheckScheduleName("name", name)
 }
 
-func (s *server) putSchedule(x *exchange) error {
+func (s *server) putSchedule(x *call) error {
 	name, err := x.pathSchedule()
 	if err != nil {
 		return err
@@ -195,13 +190,13 @@ func (s *server) putSchedule(x *exchange) error {
 	if !r.Existing && !r.Replaced {
 		x.status = http.StatusCreated
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.schedulePut(r)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-// schedulePut adds the members of a successful put.
+// schedulePut adds the fields of a successful put.
 func (w *writer) schedulePut(r *jobpb.Result) {
 	w.boolean("success", true)
 	w.text("schedule", r.Id)
@@ -213,8 +208,8 @@ func (w *writer) schedulePut(r *jobpb.Result) {
 }
 
 // pauseSchedule handles POST /v1/schedules/{name}/pause and resume.
-func (s *server) pauseSchedule(paused bool) call {
-	return func(x *exchange) error {
+func (s *server) pauseSchedule(paused bool) handlerFunc {
+	return func(x *call) error {
 		name, err := x.pathSchedule()
 		if err != nil {
 			return err
@@ -227,12 +222,12 @@ func (s *server) pauseSchedule(paused bool) call {
 		x.json.text("schedule", r.Id)
 		x.json.number("revision", r.GetDetails().GetScheduleRevision())
 		x.json.boolean("paused", paused)
-		x.json.shut()
+		x.json.endObject()
 		return nil
 	}
 }
 
-func (s *server) deleteSchedule(x *exchange) error {
+func (s *server) deleteSchedule(x *call) error {
 	name, err := x.pathSchedule()
 	if err != nil {
 		return err
@@ -251,12 +246,12 @@ func (s *server) deleteSchedule(x *exchange) error {
 	}
 	x.json.success()
 	x.json.text("schedule", r.Id)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-// findSchedule reads the schedule in the path, and makes room for an answer with it.
-func (s *server) findSchedule(x *exchange) (*jobpb.ScheduleInfo, error) {
+// findSchedule finds the schedule in the path, and claims memory for a response with it.
+func (s *server) findSchedule(x *call) (*jobpb.ScheduleInfo, error) {
 	info, err := find(x, x.pathSchedule, s.Queue.Schedule)
 	if err == nil {
 		err = x.claim(int64(len(info.Schedule.GetJob().GetBody())) + answerOverhead)
@@ -264,18 +259,18 @@ func (s *server) findSchedule(x *exchange) (*jobpb.ScheduleInfo, error) {
 	return info, err
 }
 
-func (s *server) getSchedule(x *exchange) error {
+func (s *server) getSchedule(x *call) error {
 	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
 	x.json.success()
 	x.json.schedule(info)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-func (s *server) schedules(x *exchange) error {
+func (s *server) schedules(x *call) error {
 	page, full, err := findPage(x, s.Queue.Schedules)
 	if err != nil {
 		return err
@@ -293,7 +288,7 @@ func (s *server) schedules(x *exchange) error {
 }
 
 // runSchedule handles POST /v1/schedules/{name}/run.
-func (s *server) runSchedule(x *exchange) error {
+func (s *server) runSchedule(x *call) error {
 	var q struct {
 		Key opt[string] `json:"key"`
 	}
@@ -323,8 +318,8 @@ func (s *server) runSchedule(x *exchange) error {
 	if !r.Existing {
 		x.status = http.StatusCreated
 	}
-	x.json.open()
+	x.json.beginObject()
 	x.json.added(r)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }

@@ -2,8 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,15 +13,15 @@ import (
 	"tarry/job/jobpb"
 )
 
-// member is a member of a request that changes settings: missing leaves a setting
-// as it is, null takes it away.
-type member[T any] struct {
+// patchField is a field of a request that changes settings: a missing field keeps the
+// setting, null removes it.
+type patchField[T any] struct {
 	given bool
 	opt[T]
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (m *member[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (m *patchField[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	m.given = true
 	if dec.PeekKind() == 'n' {
 		return dec.SkipValue()
@@ -29,169 +30,139 @@ func (m *member[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &m.v)
 }
 
-// settingsRequest has a member for each setting. A setting has three places here:
-// its member, apply, and the writer below.
-type settingsRequest struct {
-	TTR         member[float64] `json:"ttr"`
-	MaxAttempts member[int64]   `json:"max_attempts"`
-	Backoff     member[backoff] `json:"backoff"`
-	MaxPending  member[int64]   `json:"max_pending"`
-	Expire      member[float64] `json:"expire"`
-	Expiry      member[string]  `json:"expiry"`
-	Spread      member[float64] `json:"spread"`
-	Retain      member[float64] `json:"retain"`
-	limitsRequest
-	reservationsRequest
-	pushMember
-}
+// settingsType is the request that changes settings: a struct with a field for each row
+// of the table, so that the decoder treats it like any other request.
+var settingsType = func() reflect.Type {
+	types := map[job.SettingType]reflect.Type{
+		job.SettingDuration: reflect.TypeFor[patchField[float64]](),
+		job.SettingCount:    reflect.TypeFor[patchField[int64]](),
+		job.SettingRate:     reflect.TypeFor[patchField[float64]](),
+		job.SettingChoice:   reflect.TypeFor[patchField[string]](),
+		job.SettingSwitch:   reflect.TypeFor[patchField[bool]](),
+		job.SettingText:     reflect.TypeFor[patchField[string]](),
+		job.SettingBackoff:  reflect.TypeFor[patchField[backoff]](),
+		job.SettingPush:     reflect.TypeFor[patchField[pushRequest]](),
+	}
+	var fields []reflect.StructField
+	for i, s := range job.Settings {
+		tag := reflect.StructTag(fmt.Sprintf(`json:"%s"`, s.Name))
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Setting%d", i), Type: types[s.Type], Tag: tag})
+	}
+	return reflect.StructOf(fields)
+}()
 
-// apply changes s as the request says.
-func (q *settingsRequest) apply(s *jobpb.TopicSettings) (err error) {
-	if err := q.applyDefaults(s); err != nil {
-		return err
-	}
-	if q.MaxPending.given {
-		if s.MaxPending, err = count("max_pending", q.MaxPending); err != nil {
-			return err
-		}
-	}
-	if err := q.applyExpiry(s); err != nil {
-		return err
-	}
-	if q.Spread.given { // 0 is none, as null is
-		if s.SpreadMs, err = job.Millis("spread", q.Spread.v, job.MaxSpread); err != nil {
-			return err
-		}
-	}
-	if q.Retain.given {
-		if s.RetainMs, err = job.Millis("retain", q.Retain.v, job.MaxRetention); err != nil {
-			return err
-		}
-	}
-	if err := q.applyLimits(s); err != nil {
-		return err
-	}
-	if err := q.applyReservations(s); err != nil {
-		return err
-	}
-	return job.CheckSettings(s)
-}
+// settingsRequest is a decoded settingsType.
+type settingsRequest struct{ decoded reflect.Value }
 
-// applyDefaults changes what adds may leave to the topic.
-func (q *settingsRequest) applyDefaults(s *jobpb.TopicSettings) (err error) {
-	if q.TTR.given {
-		s.TtrMs = nil
-	}
-	if q.TTR.set {
-		ttr, err := job.TTRMillis("ttr", q.TTR.v)
+// applySettings applies the request to to.
+func (s *server) applySettings(q settingsRequest, to *jobpb.TopicSettings) error {
+	for i, setting := range job.Settings {
+		var err error
+		switch m := q.decoded.Field(i).Addr().Interface().(type) {
+		case *patchField[float64]:
+			err = m.apply(setting, to, numberOf(setting))
+		case *patchField[int64]:
+			err = m.apply(setting, to, func(n int64) (int64, error) { return n, nil })
+		case *patchField[string]:
+			if setting.Type == job.SettingChoice {
+				err = m.apply(setting, to, setting.Choice)
+			} else if m.given {
+				setting.SetText(to, m.v)
+			}
+		case *patchField[bool]:
+			if m.given {
+				setting.SetSwitch(to, m.v)
+			}
+		case *patchField[backoff]:
+			if m.given {
+				to.Backoff, err = m.v.proto()
+			}
+		case *patchField[pushRequest]:
+			err = s.applyPush(*m, to)
+		}
 		if err != nil {
 			return err
 		}
-		s.TtrMs = &ttr
 	}
-	if q.MaxAttempts.given {
-		s.MaxAttempts = nil
+	return job.CheckSettings(to)
+}
+
+// numberOf returns the function that converts seconds, or jobs per second, to the number
+// of a setting.
+func numberOf(s *job.Setting) func(float64) (int64, error) {
+	if s.Type == job.SettingDuration {
+		return s.Millis
 	}
-	if q.MaxAttempts.set {
-		n, err := uint32Of("max_attempts", q.MaxAttempts.v)
+	return func(rate float64) (int64, error) {
+		n, err := thousandths(rate)
+		return int64(n), err
+	}
+}
+
+// apply changes one setting as its field says.
+func (m *patchField[T]) apply(s *job.Setting, to *jobpb.TopicSettings, number func(T) (int64, error)) error {
+	if m.given {
+		s.Clear(to)
+	}
+	if m.set {
+		n, err := number(m.v)
+		if err == nil {
+			err = s.SetNumber(to, n)
+		}
 		if err != nil {
 			return err
 		}
-		s.MaxAttempts = &n
 	}
-	if q.Backoff.given {
-		s.Backoff, err = q.Backoff.v.proto()
+	if s.Of == "" || s.Shown(to) {
+		return nil
 	}
-	return err
-}
-
-// expiries are what may become of a job that nobody took in time.
-var expiries = map[string]jobpb.Expiry{"drop": jobpb.Expiry_EXPIRY_DROP, "dead": jobpb.Expiry_EXPIRY_DEAD}
-
-// applyExpiry changes when jobs expire, 0 for never, and what becomes of them.
-func (q *settingsRequest) applyExpiry(s *jobpb.TopicSettings) (err error) {
-	if q.Expire.given {
-		if s.ExpireMs, err = job.Millis("expire", q.Expire.v, job.MaxDelay); err != nil {
-			return err
-		}
+	if m.set {
+		return job.Invalid(s.Name, "is given without %s", s.Of)
 	}
-	if q.Expiry.given {
-		what, ok := expiries[q.Expiry.or("drop")]
-		if !ok {
-			return job.Invalid("expiry", "is %.40q; it takes drop and dead", q.Expiry.v)
-		}
-		s.Expiry = what
-	}
-	if s.ExpireMs == 0 && q.Expiry.set {
-		return job.Invalid("expiry", "is given without expire")
-	}
-	if s.ExpireMs == 0 {
-		s.Expiry = jobpb.Expiry_EXPIRY_DROP
-	}
+	s.Clear(to)
 	return nil
 }
 
-// count reads a number of jobs; nil: none is set.
-func count(field string, m member[int64]) (*uint64, error) {
-	if !m.set {
-		return nil, nil
-	}
-	if m.v < 0 {
-		return nil, job.Invalid(field, "is %d; it must be between 0 and %d", m.v, int64(math.MaxInt64))
-	}
-	return new(uint64(m.v)), nil
-}
-
-// settings adds the members of a topic's settings.
-func (w *writer) settings(s *jobpb.TopicSettings) {
-	w.number("revision", s.GetRevision())
-	w.openObject("settings")
-	if s != nil {
-		w.setting(s)
+// settings adds the fields of a topic's settings.
+func (w *writer) settings(of *jobpb.TopicSettings) {
+	w.number("revision", of.GetRevision())
+	w.beginNamedObject("settings")
+	for _, s := range job.Settings {
+		if s.Shown(of) {
+			w.setting(s, of)
+		}
 	}
 	w.b = append(w.b, '}')
 }
 
-// setting adds each setting that is set.
-func (w *writer) setting(s *jobpb.TopicSettings) {
-	if s.TtrMs != nil {
-		w.seconds("ttr", *s.TtrMs)
+func (w *writer) setting(s *job.Setting, of *jobpb.TopicSettings) {
+	switch s.Type {
+	case job.SettingDuration, job.SettingRate:
+		w.seconds(s.Name, s.Number(of))
+	case job.SettingCount:
+		w.number(s.Name, uint64(s.Number(of)))
+	case job.SettingChoice:
+		w.text(s.Name, s.Choices[s.Number(of)])
+	case job.SettingSwitch:
+		w.boolean(s.Name, true)
+	case job.SettingText:
+		w.text(s.Name, s.Text(of))
+	case job.SettingBackoff:
+		w.backoff(of.Backoff)
+	case job.SettingPush:
+		w.push(of.Push)
 	}
-	if s.MaxAttempts != nil {
-		w.number("max_attempts", uint64(*s.MaxAttempts))
-	}
-	w.backoff(s.Backoff)
-	if s.MaxPending != nil {
-		w.number("max_pending", *s.MaxPending)
-	}
-	w.limits(s)
-	if s.ExpireMs != 0 {
-		w.seconds("expire", s.ExpireMs)
-		what := "drop"
-		if s.Expiry == jobpb.Expiry_EXPIRY_DEAD {
-			what = "dead"
-		}
-		w.text("expiry", what)
-	}
-	if s.SpreadMs != 0 {
-		w.seconds("spread", s.SpreadMs)
-	}
-	if s.RetainMs != 0 {
-		w.seconds("retain", s.RetainMs)
-	}
-	w.reservations(s)
-	w.push(s.Push)
 }
 
-func (x *exchange) answerSettings(topic string, s *jobpb.TopicSettings) error {
+func (x *call) answerSettings(topic string, s *jobpb.TopicSettings) error {
 	x.json.success()
 	x.json.text("topic", topic)
 	x.json.settings(s)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
-func (s *server) getSettings(x *exchange) error {
+func (s *server) getSettings(x *call) error {
 	t, err := find(x, x.pathTopic, s.Queue.Topic)
 	if err != nil {
 		return err
@@ -199,27 +170,26 @@ func (s *server) getSettings(x *exchange) error {
 	return x.answerSettings(t.Name, t.Settings)
 }
 
-// putSettings handles PUT: what is not named is not set.
-func (s *server) putSettings(x *exchange) error {
-	var q settingsRequest
+// putSettings handles PUT: it unsets settings that the request does not name.
+func (s *server) putSettings(x *call) error {
+	q := settingsRequest{reflect.New(settingsType).Elem()}
 	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
 	}
 	made := &jobpb.TopicSettings{}
-	if err := errors.Join(q.apply(made), s.applyPush(q.Push, made)); err != nil {
+	if err := s.applySettings(q, made); err != nil {
 		return err
 	}
 	return s.setTopic(x, &jobpb.SetTopic{Topic: topic, Settings: made, IfRevision: revision})
 }
 
-// patchTries is how often a PATCH is tried again because others change the
-// settings meanwhile.
+// patchTries is how often a PATCH is retried after concurrent changes of the settings.
 const patchTries = 16
 
-// patchSettings handles PATCH: what is not named stays.
-func (s *server) patchSettings(x *exchange) error {
-	var q settingsRequest
+// patchSettings handles PATCH: it keeps settings that the request does not name.
+func (s *server) patchSettings(x *call) error {
+	q := settingsRequest{reflect.New(settingsType).Elem()}
 	topic, revision, err := x.readSettings(&q)
 	if err != nil {
 		return err
@@ -227,7 +197,7 @@ func (s *server) patchSettings(x *exchange) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	for range patchTries {
-		op, err := s.patched(ctx, topic, &q)
+		op, err := s.patched(ctx, topic, q)
 		if err != nil {
 			return err
 		}
@@ -242,8 +212,8 @@ func (s *server) patchSettings(x *exchange) error {
 	return job.NotApplied("the settings of topic %.40q were changed by others %d times meanwhile", topic, patchTries)
 }
 
-// patched makes the operation that changes the settings from what they are now.
-func (s *server) patched(ctx context.Context, topic string, q *settingsRequest) (*jobpb.SetTopic, error) {
+// patched returns the operation that changes the current settings.
+func (s *server) patched(ctx context.Context, topic string, q settingsRequest) (*jobpb.SetTopic, error) {
 	t, err := s.Queue.Topic(ctx, topic, false)
 	if err != nil {
 		return nil, err
@@ -252,10 +222,10 @@ func (s *server) patched(ctx context.Context, topic string, q *settingsRequest) 
 	if op.Settings == nil {
 		op.Settings = &jobpb.TopicSettings{}
 	}
-	return op, errors.Join(q.apply(op.Settings), s.applyPush(q.Push, op.Settings))
+	return op, s.applySettings(q, op.Settings)
 }
 
-func (s *server) deleteSettings(x *exchange) error {
+func (s *server) deleteSettings(x *call) error {
 	topic, revision, err := x.readSettings(nil)
 	if err != nil {
 		return err
@@ -263,9 +233,9 @@ func (s *server) deleteSettings(x *exchange) error {
 	return s.setTopic(x, &jobpb.SetTopic{Topic: topic, IfRevision: revision})
 }
 
-// readSettings reads what the calls that change settings share. A nil q is a call
-// without a request body; a nil revision is any.
-func (x *exchange) readSettings(q *settingsRequest) (topic string, revision *uint64, err error) {
+// readSettings reads the parts that calls on settings share. A nil q is a call without a
+// request body; a nil revision is any.
+func (x *call) readSettings(q *settingsRequest) (topic string, revision *uint64, err error) {
 	if topic, err = x.pathTopic(); err != nil {
 		return "", nil, err
 	}
@@ -280,13 +250,13 @@ func (x *exchange) readSettings(q *settingsRequest) (topic string, revision *uin
 		revision = new(uint64(given.v))
 	}
 	if q != nil {
-		err = x.decode(maxSmallRequest, q)
+		err = x.decode(maxSmallRequest, q.decoded.Addr().Interface())
 	}
 	return topic, revision, err
 }
 
-// setTopic applies the operation and answers with the settings.
-func (s *server) setTopic(x *exchange, op *jobpb.SetTopic) error {
+// setTopic applies the operation and responds with the settings.
+func (s *server) setTopic(x *call, op *jobpb.SetTopic) error {
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: op}})
 	if err != nil {
 		return err
@@ -295,9 +265,22 @@ func (s *server) setTopic(x *exchange, op *jobpb.SetTopic) error {
 }
 
 // topicSettings handles GET /v1/topic-settings.
-func (s *server) topicSettings(x *exchange) error {
+func (s *server) topicSettings(x *call) error {
 	return s.pageOfTopics(x, s.Queue.ConfiguredTopics, func(t *jobpb.Topic) {
 		x.json.text("topic", t.Name)
 		x.json.settings(t.Settings)
 	})
+}
+
+// thousandths converts a rate of a topic or a kick, in jobs per second, exactly.
+func thousandths(rate float64) (uint64, error) {
+	// The negated form also refuses NaN.
+	if !(rate >= 0.001 && rate <= job.MaxRateMilli/1000) {
+		return 0, job.Invalid("rate", "is %g jobs a second; it must be between 0.001 and %d", rate, job.MaxRateMilli/1000)
+	}
+	milli := math.Round(rate * 1000)
+	if milli/1000 != rate {
+		return 0, job.Invalid("rate", "is %g jobs a second; it can have at most three decimals", rate)
+	}
+	return uint64(milli), nil
 }

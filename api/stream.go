@@ -19,8 +19,8 @@ const (
 	maxStreams      = 10_000
 	maxStreamCredit = 100_000
 
-	// maxStreamBytes bounds the bodies of the jobs that a stream takes at once,
-	// short of a single one that is larger.
+	// maxStreamBytes bounds the bodies of the jobs that a stream reserves at once, except
+	// for a single larger one.
 	maxStreamBytes = 1 << 20
 
 	// streamChunk is about what a stream writes at once. Jobs before it were
@@ -31,7 +31,7 @@ const (
 	streamPause = time.Second
 )
 
-// streamRoom counts what the streams of a node take.
+// streamRoom counts the streams of a node and their credits.
 type streamRoom struct{ streams, credit *Budget }
 
 func newStreamRoom() streamRoom {
@@ -52,14 +52,14 @@ func (r *streamRoom) publish(registry prometheus.Registerer) {
 		}, func() float64 { return float64(r.credit.Held()) }))
 }
 
-// stream is one long answer: jobs as they become ready, as far as the credit goes.
-// One goroutine does all of it: it waits either for jobs or for credit.
+// stream is one long response: jobs as they become ready, within the credit. One
+// goroutine serves it: it waits either for jobs or for credit.
 type stream struct {
-	*exchange
+	*call
 	streamOptions
 	watch job.Watch
-	// held are the reservations that the client has been given and that last, as
-	// far as this node knows.
+	// held are the reservations that the client has got and that, as far as this node
+	// knows, have not ended.
 	held   map[job.Token]struct{}
 	buffer []byte    // the output before it is sent
 	given  int64     // jobs
@@ -67,7 +67,7 @@ type stream struct {
 	broken bool      // a write failed
 }
 
-func (s *server) stream(x *exchange) error {
+func (s *server) stream(x *call) error {
 	o, err := streamOptionsOf(x)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *server) stream(x *exchange) error {
 		return job.Errorf(job.CodeOverloaded, "the streams of this node have as much credit as they may (%d); use another node", maxStreamCredit)
 	}
 	defer credit.Release(o.credit)
-	t := &stream{exchange: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
+	t := &stream{call: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
 	defer t.watch.Close()
 	err = t.begin()
 	for err == nil {
@@ -94,7 +94,8 @@ func (s *server) stream(x *exchange) error {
 	return nil
 }
 
-// begin sends the head of the answer, which shows the client that it is served.
+// begin sends the head of the response, which shows the client that the stream is
+// accepted.
 func (t *stream) begin() error {
 	t.sent = true
 	h := t.w.Header()
@@ -108,12 +109,12 @@ func (t *stream) begin() error {
 	})
 }
 
-// goodbye ends a stream in good order, with the reason that the client is told.
-type goodbye string
+// streamEnd is the error that ends a stream normally, with the reason for the client.
+type streamEnd string
 
-func (g goodbye) Error() string { return string(g) }
+func (g streamEnd) Error() string { return string(g) }
 
-// step waits for one thing and deals with it. An error ends the stream.
+// step waits for one event and handles it. An error ends the stream.
 func (t *stream) step(ctx context.Context) error {
 	for _, ended := range t.watch.Take() {
 		delete(t.held, ended)
@@ -124,9 +125,9 @@ func (t *stream) step(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case t.s.Draining():
-		return goodbye("this node stops; use another")
+		return streamEnd("this node stops; use another")
 	case t.given == t.max:
-		return goodbye("these were as many jobs as max says")
+		return streamEnd("max reached")
 	case silent <= 0:
 		return t.beat()
 	case free == 0:
@@ -146,7 +147,7 @@ func (t *stream) step(ctx context.Context) error {
 	return err
 }
 
-// pause waits for d, but not once reservations end or the node drains.
+// pause waits for d, or until a reservation ends or the node drains.
 func (t *stream) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -159,21 +160,21 @@ func (t *stream) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// hand gives jobs to the client. Those that it did not get go back at once.
+// hand sends jobs to the client. It gives back at once those that the client did not get.
 func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 	if ctx.Err() != nil {
-		t.s.giveBack(t.exchange, jobs)
+		t.s.giveBack(t.call, jobs)
 		return ctx.Err()
 	}
 	room := answerBytes(jobs)
 	if t.claim(room) != nil {
-		t.s.giveBack(t.exchange, jobs)
+		t.s.giveBack(t.call, jobs)
 		return t.pause(ctx, streamPause)
 	}
 	defer t.unclaim(room)
 	tokens := make([]job.Token, len(jobs))
 	for i, j := range jobs {
-		tokens[i] = job.Token{Shard: theShard, Seq: j.Seq, Generation: j.Generation}
+		tokens[i] = job.Token{Shard: shardNumber, Seq: j.Seq, Generation: j.Generation}
 	}
 	err := t.watch.Add(tokens)
 	for len(jobs) > 0 && err == nil {
@@ -187,12 +188,12 @@ func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 		}
 	}
 	if len(jobs) > 0 {
-		t.s.giveBack(t.exchange, jobs)
+		t.s.giveBack(t.call, jobs)
 	}
 	return err
 }
 
-// encode puts jobs into the output until it is full, and says how many.
+// encode appends jobs to the output until it is full, and returns how many.
 func (t *stream) encode(jobs []*jobpb.Reserved) (n int) {
 	for n < len(jobs) && len(t.buffer) < streamChunk {
 		j := jobs[n]
@@ -202,10 +203,10 @@ func (t *stream) encode(jobs []*jobpb.Reserved) (n int) {
 	return n
 }
 
-// end says goodbye as far as anybody listens, and gives back what the client
-// held if it wanted that. A client that is sent away goes on with its jobs.
+// end sends the last event if the client is connected, and gives back the held jobs if
+// the client asked for that. After a normal end the client keeps its jobs.
 func (t *stream) end(err error) {
-	var bye goodbye
+	var bye streamEnd
 	switch e := asError(err); {
 	case t.broken || t.r.Context().Err() != nil:
 	case errors.As(err, &bye):
@@ -223,7 +224,7 @@ func (t *stream) end(err error) {
 	}
 }
 
-// giveUp releases what the client of an ended connection holds.
+// giveUp releases the jobs that the client of an ended connection holds.
 func (t *stream) giveUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.r.Context()), giveBackTimeout)
 	defer cancel()

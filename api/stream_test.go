@@ -181,6 +181,7 @@ func TestAStreamTellsTheHistoryWhoAsked(t *testing.T) {
 }
 
 func TestServerSentEvents(t *testing.T) {
+	t.Parallel()
 	r := newStreamRig(t)
 	r.add("a", "{\"n\":\n[1,\r\n2]}")
 	s := r.open("topics=t&heartbeat=1", "Accept", "text/html, text/event-stream;q=0.9")
@@ -195,6 +196,7 @@ func TestServerSentEvents(t *testing.T) {
 }
 
 func TestHeartbeatsOfAStreamThatWaitsForJobs(t *testing.T) {
+	t.Parallel()
 	r := newStreamRig(t)
 	s := r.open("topics=t&heartbeat=1").opened()
 	require.Equal(t, "{\"event\":\"heartbeat\"}\n", s.line())
@@ -203,6 +205,7 @@ func TestHeartbeatsOfAStreamThatWaitsForJobs(t *testing.T) {
 }
 
 func TestAStreamOutlastsALostLeader(t *testing.T) {
+	t.Parallel()
 	r := newStreamRig(t)
 	r.queue.FailNext(job.NotApplied("no leader"), &job.Error{Code: job.CodeOverloaded})
 	s := r.open("topics=t").opened()
@@ -266,6 +269,7 @@ func TestADrainingNodeSendsItsStreamsAway(t *testing.T) {
 }
 
 func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
+	t.Parallel()
 	r := newStreamRig(t, func(o *Options) { o.Timeout = 100 * time.Millisecond })
 	const jobs = 40
 	for i := range jobs {
@@ -309,7 +313,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"topics=t&ttr=1s":        `ttr is "1s"`,
 		"topics=t&heartbeat=0.5": "heartbeat is 0.5 s; it must be at least 1 s",
 		"topics=t&heartbeat=301": "heartbeat is 301 s; it must be between 0 and 300 s",
-		"topics=t&heartbeat=NaN": "heartbeat is NaN s",
+		"topics=t&heartbeat=NaN": "heartbeat is \"NaN\"; it takes a number of seconds",
 		"topics=t&on_close=lose": `on_close is "lose"`,
 		"topics=t&consumer=" + strings.Repeat("c", 65): "consumer has 65 bytes",
 		"topics=t&wait=1":   `"wait" is not known`,
@@ -358,7 +362,7 @@ func TestAForeignPageOpensNoStream(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	x := &server{Options: Options{Draining: func() bool { return false }}, streams: streamRoom{NewBudget(1), NewBudget(5)}}
 	ask := func(query string) error {
-		return x.stream(&exchange{s: x, r: httptest.NewRequest(http.MethodGet, "/v1/stream?"+query, nil)})
+		return x.stream(&call{s: x, r: httptest.NewRequest(http.MethodGet, "/v1/stream?"+query, nil)})
 	}
 	require.Equal(t, job.CodeOverloaded, job.CodeOf(ask("topics=t&credit=6")))
 	require.Zero(t, x.streams.streams.Held())

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
-// streamOptions is what a client asks of a stream.
+// streamOptions are the parameters of a stream.
 type streamOptions struct {
 	topics    []string
 	credit    int64
@@ -19,7 +20,7 @@ type streamOptions struct {
 	ttrMS     int64 // 0: each job's own
 	consumer  string
 	heartbeat time.Duration
-	release   bool // what is held when the connection ends
+	release   bool // held jobs when the connection ends
 	format    streamFormat
 }
 
@@ -41,7 +42,7 @@ const (
 	maxHeartbeat     = 5 * time.Minute
 )
 
-func streamOptionsOf(x *exchange) (streamOptions, error) {
+func streamOptionsOf(x *call) (streamOptions, error) {
 	var q streamRequest
 	var err error
 	if x.r.Method == http.MethodPost {
@@ -64,7 +65,7 @@ func streamOptionsOf(x *exchange) (streamOptions, error) {
 // queue, so a page of another origin may not make a browser send it. Browsers say
 // where a GET comes from to this machine and over TLS only, and an image needs no
 // Origin; so one that does not say it is refused.
-func (q *streamRequest) fromQuery(x *exchange) error {
+func (q *streamRequest) fromQuery(x *call) error {
 	if x.r.Method != http.MethodGet {
 		return job.Errorf(codeMethod, "a stream is a GET or a POST, not a %s", x.r.Method)
 	}
@@ -86,15 +87,12 @@ func (q *streamRequest) fromQuery(x *exchange) error {
 }
 
 func (q *streamRequest) check() (o streamOptions, err error) {
-	if o.topics, err = checkTopics(q.Topics.v); err != nil {
-		return o, err
-	}
-	o.consumer = q.Consumer.v
-	if err := job.CheckConsumer("consumer", o.consumer); err != nil {
-		return o, err
-	}
 	credit, err := within("credit", q.Credit.or(1), job.MaxReserve)
 	if err != nil {
+		return o, err
+	}
+	o.topics, o.consumer = q.Topics.v, q.Consumer.v
+	if err := checkReserve(&jobpb.Reserve{Topics: o.topics, Max: credit, Consumer: o.consumer}); err != nil {
 		return o, err
 	}
 	o.credit, o.max = int64(credit), q.Max.or(math.MaxInt64)
@@ -139,7 +137,7 @@ func (f streamFormat) contentType() string {
 	return "application/x-ndjson"
 }
 
-// formatOf gives server-sent events to those that name them.
+// formatOf returns server-sent events if the Accept header names them.
 func formatOf(accept []string) streamFormat {
 	for _, list := range accept {
 		for kind := range strings.SplitSeq(list, ",") {
@@ -156,10 +154,10 @@ func formatOf(accept []string) streamFormat {
 func (t *stream) line(name string, members func(*writer)) {
 	w := &t.json
 	w.b = w.b[:0]
-	w.open()
+	w.beginObject()
 	w.text("event", name)
 	members(w)
-	w.shut()
+	w.endObject()
 	for i, c := range w.b {
 		if c == '\n' || c == '\r' {
 			w.b[i] = ' '
@@ -179,13 +177,13 @@ func (t *stream) line(name string, members func(*writer)) {
 	t.buffer = b
 }
 
-// event sends one event.
+// event writes and flushes one event.
 func (t *stream) event(name string, members func(*writer)) error {
 	t.line(name, members)
 	return t.flush()
 }
 
-// beat shows the client that the line is alive, and the server whether it is.
+// beat sends a heartbeat, which shows both sides whether the connection is alive.
 func (t *stream) beat() error {
 	if t.format == serverEvents {
 		t.buffer = append(t.buffer, ": heartbeat\n\n"...)
@@ -194,8 +192,7 @@ func (t *stream) beat() error {
 	return t.event("heartbeat", func(*writer) {})
 }
 
-// flush sends the output to the network. A client that does not take it in time
-// is given up.
+// flush sends the output. If the client does not read it in time, flush returns an error.
 func (t *stream) flush() error {
 	allowWrite(t.w, t.s.Timeout)
 	_, err := t.w.Write(t.buffer)

@@ -9,28 +9,28 @@ import (
 	"tarry/job/jobpb"
 )
 
-// sweepStep is how many jobs one command of a sweep looks at and changes at most,
-// so that other commands are not held up for long.
+// sweepStep is how many jobs one command of a sweep examines and changes at most, so that
+// it does not delay other commands for long.
 const sweepStep = 1000
 
-// sweepRequest names the jobs of a topic that something is to be done to.
+// sweepRequest selects the jobs of a topic for a sweep.
 type sweepRequest struct {
 	Max    opt[int64]         `json:"max"`
 	All    opt[bool]          `json:"all"`
 	Filter opt[filterRequest] `json:"filter"`
 }
 
-// check gives how many jobs at most, and which; a nil filter means any.
+// check returns how many jobs at most, and the filter; nil means any job.
 func (q *sweepRequest) check() (most uint64, filter *jobpb.Filter, err error) {
 	if most, err = q.most(); err == nil && q.Filter.set {
 		if filter, err = q.Filter.v.proto(time.Now()); err != nil {
-			err = under("filter.", err)
+			err = job.Under("filter", err)
 		}
 	}
 	return most, filter, err
 }
 
-// most is how many jobs at most; all of them is a number that is never reached.
+// most returns the limit on jobs; for all of them, a number that is never reached.
 func (q *sweepRequest) most() (uint64, error) {
 	switch {
 	case q.Max.set && q.All.v:
@@ -44,11 +44,12 @@ func (q *sweepRequest) most() (uint64, error) {
 	return uint64(n), err
 }
 
-// repeat applies the commands that step makes, one after the other, until one
-// says that it was the last, most jobs are done, half of the call's time is over,
-// or one behind the first was certainly not done: then there is more. step is told
-// how many jobs are left and the result before, nil at first.
-func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
+// repeat applies the commands that step returns, one after the other. It ends when a
+// command was the last or most jobs are done. It also ends, and reports that there is
+// more, when half of the call's timeout has passed or when a command after the first was
+// certainly not applied. step gets the number of jobs left and the previous result, nil
+// at first.
+func (s *server) repeat(x *call, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	end := time.Now().Add(s.Timeout / 2)
@@ -60,7 +61,7 @@ func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *j
 		case done == 0:
 			return 0, false, err
 		case outcomes[job.CodeOf(err)] == "not_applied":
-			return done, true, nil // the next call hears why
+			return done, true, nil // the next call gets the error
 		default:
 			return 0, false, job.Unknown("the first %d jobs were done; then: %w", done, err)
 		}
@@ -75,6 +76,9 @@ func (s *server) repeat(x *exchange, most uint64, step func(left uint64, last *j
 }
 
 func oneOf(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
+	if err := check(op); err != nil {
+		return nil, err
+	}
 	results, err := doOps(ctx, q, []*jobpb.Op{op})
 	if err != nil {
 		return nil, err
@@ -82,18 +86,18 @@ func oneOf(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
 	return results[0], job.ResultError(results[0])
 }
 
-// swept answers with how many jobs there were, and whether there are more.
-func (x *exchange) swept(word string, done uint64, more bool) {
+// swept responds with how many jobs there were, and whether there are more.
+func (x *call) swept(word string, done uint64, more bool) {
 	x.json.success()
 	x.json.number(word, done)
 	if more {
 		x.json.boolean("more", true)
 	}
-	x.json.shut()
+	x.json.endObject()
 }
 
 // kickTopic handles POST /v1/topics/{topic}/kick.
-func (s *server) kickTopic(x *exchange) error {
+func (s *server) kickTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -134,7 +138,7 @@ func (s *server) kickTopic(x *exchange) error {
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
-func (s *server) purge(x *exchange) error {
+func (s *server) purge(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -167,7 +171,7 @@ func (s *server) purge(x *exchange) error {
 }
 
 // moveTopic handles POST /v1/topics/{topic}/move.
-func (s *server) moveTopic(x *exchange) error {
+func (s *server) moveTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
@@ -178,12 +182,6 @@ func (s *server) moveTopic(x *exchange) error {
 	}
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
-	}
-	if err := job.CheckTopic("to", q.To.v); err != nil {
-		return err
-	}
-	if q.To.v == topic {
-		return job.Invalid("to", "is %.40q, the topic itself", topic)
 	}
 	if q.States.set && len(q.States.v) == 0 {
 		return job.Invalid("states", "is empty; it takes a list of delayed, ready, reserved and dead")

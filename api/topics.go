@@ -6,13 +6,13 @@ import (
 	"tarry/job/jobpb"
 )
 
-func (s *server) topics(x *exchange) error {
+func (s *server) topics(x *call) error {
 	return s.pageOfTopics(x, s.Queue.Topics, x.json.topic)
 }
 
 // pageOfTopics answers with a page of what list gives; write adds the members of
 // one topic.
-func (s *server) pageOfTopics(x *exchange, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
+func (s *server) pageOfTopics(x *call, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
 	page, full, err := findPage(x, list)
 	if err != nil {
 		return err
@@ -35,9 +35,9 @@ func (w *writer) topic(t *jobpb.Topic) {
 	if t.Retained > 0 {
 		w.number("retained", t.Retained)
 	}
-	w.instant("oldest_due_at", t.OldestDueMs)
+	w.timestamp("oldest_due_at", t.OldestDueMs)
 	w.pause(t.PausedUntilMs)
-	w.instant("throttled_until", t.ThrottledUntilMs)
+	w.timestamp("throttled_until", t.ThrottledUntilMs)
 	w.number("added", t.Added)
 	w.number("finished", t.Finished)
 	w.number("deleted", t.Deleted)
@@ -51,19 +51,19 @@ func (w *writer) topic(t *jobpb.Topic) {
 	}
 }
 
-func (s *server) topic(x *exchange) error {
+func (s *server) topic(x *call) error {
 	t, err := find(x, x.pathTopic, s.Queue.Topic)
 	if err != nil {
 		return err
 	}
 	x.json.success()
 	x.json.topic(t)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }
 
 // stats answers with the counts of all topics together.
-func (s *server) stats(x *exchange) error {
+func (s *server) stats(x *call) error {
 	stale, err := x.stale()
 	if err != nil {
 		return err
@@ -81,6 +81,6 @@ func (s *server) stats(x *exchange) error {
 	x.json.number("reserved", t.Reserved)
 	x.json.number("dead", t.Dead)
 	x.json.number("retained", t.Retained)
-	x.json.shut()
+	x.json.endObject()
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// updateRequest names what is to change of a job.
+// updateRequest is the changes to a job.
 type updateRequest struct {
 	Delay       opt[float64] `json:"delay"`
 	DueAt       instant      `json:"due_at"`
@@ -24,7 +24,7 @@ type updateRequest struct {
 	condition
 }
 
-// op checks the request.
+// op returns the operation.
 func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
 	update := &jobpb.Update{Ref: ref}
 	var err error
@@ -35,11 +35,7 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 		return nil, err
 	}
 	if q.TTR.set {
-		ttr, err := job.TTRMillis("ttr", q.TTR.v)
-		if err != nil {
-			return nil, err
-		}
-		update.TtrMs = &ttr
+		update.TtrMs = new(job.MillisOf(q.TTR.v))
 	}
 	if q.Priority.set {
 		priority, err := uint32Of("priority", q.Priority.v)
@@ -62,7 +58,7 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 		}
 		update.Body, update.BodyKind = b.b, b.kind
 	}
-	if err := q.setExtras(update); err != nil {
+	if err := q.setOptions(update); err != nil {
 		return nil, err
 	}
 	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil &&
@@ -73,28 +69,27 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 }
 
 func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
-	switch {
-	case q.DueAt.set && q.Delay.set:
-		return job.Invalid("delay", "and due_at are both given; give one")
-	case q.DueAt.set:
-		due, err := q.DueAt.millis("due_at", now)
-		update.DueMs = &due
-		return err
-	case q.Delay.set:
-		delay, err := job.Millis("delay", q.Delay.v, job.MaxDelay)
-		update.DelayMs = &delay
-		return err
+	if q.Delay.set {
+		update.DelayMs = new(job.MillisOf(q.Delay.v))
 	}
-	return nil
+	if !q.DueAt.set {
+		return nil
+	}
+	due, err := q.DueAt.millis("due_at", now)
+	update.DueMs = &due
+	if q.Delay.set {
+		return nil // that both are given says more
+	}
+	return err
 }
 
-// setExtras reads the backoff, of which an empty list means none from now on, and
+// setOptions reads the backoff, of which an empty list means none from now on, and
 // the headers, which replace those that are there.
-func (q *updateRequest) setExtras(update *jobpb.Update) error {
+func (q *updateRequest) setOptions(update *jobpb.Update) error {
 	if q.Backoff.none() {
 		update.Backoff, q.Backoff.set = &jobpb.Backoff{}, false
 	}
-	e, err := extrasOf(&q.Backoff, q.Headers)
+	e, err := optionsOf(&q.Backoff, q.Headers)
 	if err != nil {
 		return err
 	}
@@ -108,7 +103,7 @@ func (q *updateRequest) setExtras(update *jobpb.Update) error {
 }
 
 // updateJob handles PATCH /v1/jobs/{id}.
-func (s *server) updateJob(x *exchange) error {
+func (s *server) updateJob(x *call) error {
 	id, err := x.pathID()
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"tarry/internal/sleep"
 )
 
 // dueDigits is the length of the due instant that the body of a delayed job
@@ -43,7 +45,7 @@ func produceTube(ctx context.Context, w *worker, pace *pacer) {
 		if err != nil && w.run.phase.Load() == measuring {
 			w.failures++
 			w.last = fmt.Errorf("put: %w", err)
-			rest(ctx, failurePause)
+			sleep.For(ctx, failurePause)
 		}
 	}
 }

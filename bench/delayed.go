@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"tarry/internal/sleep"
 )
 
 // runDelayed adds jobs at a rate while consumers wait for them by long polls. A
@@ -39,7 +41,7 @@ type pacer struct {
 // wait blocks until the next instant is there, or ctx ends.
 func (p *pacer) wait(ctx context.Context) bool {
 	at := p.begin.Add(time.Duration(p.next.Add(1)) * p.gap)
-	return rest(ctx, time.Until(at))
+	return sleep.For(ctx, time.Until(at))
 }
 
 func produce(ctx context.Context, c Config, w *worker, pace *pacer) {
@@ -52,7 +54,7 @@ func produce(ctx context.Context, c Config, w *worker, pace *pacer) {
 		if err != nil && w.run.phase.Load() == measuring {
 			w.failures++
 			w.last = fmt.Errorf("add: %w", err)
-			rest(ctx, failurePause)
+			sleep.For(ctx, failurePause)
 		}
 	}
 }

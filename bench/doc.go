@@ -1,15 +1,14 @@
-// Package bench is the load generator behind `tarry bench`: producers and
-// consumers over HTTP or the beanstalkd
-// protocol with a given number of connections, latency and lateness
-// percentiles, CPU, failover and restart times.
+// Package bench is the load generator of `tarry bench`: producers and consumers over
+// HTTP or the beanstalkd protocol with a given number of connections. It measures
+// latency and lateness percentiles, CPU time, failover and restart times.
 //
-// Its HTTP client is its own: one persistent connection a worker, requests
-// written by hand and a reader that understands just what Tarry's server sends.
-// On a small machine the generator shares the cores with the nodes, so what it
-// costs itself is taken away from what it measures. Memory is bounded whatever
-// the rate: latencies go into histograms of fixed size.
+// It has its own HTTP client: one persistent connection per worker, preformatted
+// requests, and a reader for exactly the replies of Tarry's server. On a small machine
+// the generator shares the cores with the nodes, so its own cost reduces the measured
+// throughput. Memory is bounded at any rate: latencies are stored in histograms of
+// fixed size.
 //
-// It knows the server only by its command line and the two protocols, and can put
-// a real beanstalkd in its place. Start with
-// Config in config.go and Run in run.go; each scenario has a file.
+// It uses the server only by its command line and the two protocols, and can run a real
+// beanstalkd instead. Start with Config in config.go and Run in run.go; each scenario
+// has a file.
 package bench

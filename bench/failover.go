@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
-// settle lets a cluster find its feet between two rounds.
-const settle = 2 * time.Second
+// betweenRounds is how long a cluster may recover between two rounds.
+const betweenRounds = 2 * time.Second
 
 // roundLimit bounds each wait of a round.
 const roundLimit = 60 * time.Second
@@ -36,7 +37,7 @@ func runRounds(ctx context.Context, c Config, once func(context.Context, Config,
 func killOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	if !rest(ctx, settle) {
+	if !sleep.For(ctx, betweenRounds) {
 		return 0, ctx.Err()
 	}
 	leader, err := c.Cluster.Leader(ctx)
@@ -77,7 +78,7 @@ func firstWrite(ctx context.Context, c Config, dead *localcluster.Node, round in
 					first <- time.Since(begin)
 					return
 				}
-				if !rest(ctx, failurePause) {
+				if !sleep.For(ctx, failurePause) {
 					return
 				}
 			}
@@ -100,7 +101,7 @@ func firstWrite(ctx context.Context, c Config, dead *localcluster.Node, round in
 func terminateOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
-	if !rest(ctx, settle) {
+	if !sleep.For(ctx, betweenRounds) {
 		return 0, ctx.Err()
 	}
 	leader, err := c.Cluster.Leader(ctx)
@@ -152,7 +153,7 @@ func startWriters(ctx context.Context, c Config, but *localcluster.Node, round i
 			for ctx.Err() == nil {
 				if _, err := conn.call("POST", "/v1/jobs", jobs.append(nil, farDelay), callLimit); err == nil {
 					w.acknowledged()
-				} else if !rest(ctx, failurePause) {
+				} else if !sleep.For(ctx, failurePause) {
 					return
 				}
 			}

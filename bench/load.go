@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tarry/internal/sleep"
 )
 
 // callLimit is how long one call may take before it counts as failed.
@@ -56,25 +58,13 @@ func (w *worker) loop(ctx context.Context, t turn) {
 		if err != nil {
 			w.failures++
 			w.last = err
-			rest(ctx, failurePause)
+			sleep.For(ctx, failurePause)
 			continue
 		}
 		if jobs > 0 {
 			w.latency.Record(time.Since(start))
 			w.jobs += int64(jobs)
 		}
-	}
-}
-
-// rest waits for d or the end of ctx and reports whether ctx goes on.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 
@@ -92,11 +82,11 @@ func measure(ctx context.Context, c Config, workers int, start func(ctx context.
 		all = append(all, w)
 		running.Go(func() { start(ctx, w) })
 	}
-	rest(ctx, c.Warmup)
+	sleep.For(ctx, c.Warmup)
 	cpu := startCPU(c.Cluster)
 	begin := time.Now()
 	r.phase.Store(measuring)
-	rest(ctx, c.Duration)
+	sleep.For(ctx, c.Duration)
 	r.phase.Store(over)
 	elapsed := time.Since(begin)
 	used, err := cpu.stop()

@@ -1,16 +1,16 @@
-// Command chaos starts a real cluster, puts it under recorded load, breaks it in
-// every way this machine can, heals it, drains it, and judges what the clients
-// saw.
+// Command chaos starts a real cluster, puts it under recorded load, injects all faults
+// that this machine supports, heals it, drains it, and checks what the clients saw.
 //
 //	go run ./chaos --duration 10m --seed 7
 //	go run ./chaos --duration 1m --faults kill-leader,pause-leader
+//	go run ./chaos --duration 3m --log-store raft-wal,raft-boltdb,raft-wal
 //	go run ./chaos check DIR/history.jsonl
 //
-// It knows the server as its users do: the binary, its HTTP and beanstalkd ports,
-// its logs. The seed repeats the schedule: which faults, in which order, on whom,
-// for how long, and the clients' choices. It cannot repeat how processes
-// interleave, so a violation may need several runs of its seed to show again.
+// It uses only what users see of the server: the binary, its HTTP and beanstalkd ports,
+// its logs. The seed determines the schedule (which faults, in which order, on which
+// nodes, for how long) and the clients' choices. It does not determine how processes
+// interleave, so it may take several runs with a seed to see a violation again.
 //
-// The rooms: workload makes and records the load, fault breaks things with network,
-// disk and stranger, history judges. Here is what ties them together. Start with run.go.
+// The packages: workload makes and records the load; fault injects faults by network,
+// disk and stranger; history checks. This package connects them. Start with run.go.
 package main

@@ -44,11 +44,16 @@ func matches(t *testing.T, patterns []string, name string) bool {
 func TestTheLinesOfTheGuaranteesNameTests(t *testing.T) {
 	text, err := os.ReadFile(guarantees)
 	require.NoError(t, err)
-	lines := regexp.MustCompile(`go test (\./[a-z/]+) -run ([A-Za-z]+)`).FindAllStringSubmatch(string(text), -1)
+	lines := regexp.MustCompile(`go test (\./[a-z/]+) -run '?([A-Za-z]+)(?:/([a-z_]+)/([a-z_]+))?`).FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(lines), 10)
 	for _, line := range lines {
 		if line[2] == "xxx" {
 			continue // no test: the line runs benchmarks
+		}
+		if line[3] != "" { // a story in a script
+			script, err := os.ReadFile(filepath.Join("..", line[1], "testdata/scripts", line[3]+".txt"))
+			require.NoError(t, err, line[0])
+			require.Contains(t, string(script), "\nsubtest "+line[4]+"\n", line[0])
 		}
 		files, err := filepath.Glob(filepath.Join("..", line[1], "*_test.go"))
 		require.NoError(t, err)

@@ -22,8 +22,8 @@ type injector struct {
 	recorder *history.Recorder
 	log      *slog.Logger
 	dir      string
-	prepare  func(*fault.Env) // fills in what the ground offers
-	taken    *fault.Taken
+	prepare  func(*fault.Env) // fills in what the environment offers
+	claimed  *fault.ClaimedNodes
 
 	mu         sync.Mutex
 	counts     map[string]int // injections by fault
@@ -93,7 +93,7 @@ func (in *injector) inject(ctx context.Context, st step) error {
 		}
 		running.Go(func() {
 			defer os.RemoveAll(e.Dir)
-			defer in.taken.GiveBack(e)
+			defer in.claimed.Release(e)
 			errs[i] = in.one(ctx, f, e)
 		})
 	}
@@ -169,7 +169,7 @@ func (in *injector) env(st step, n int, f fault.Fault) (*fault.Env, error) {
 		return nil, fmt.Errorf("make a directory for a fault: %w", err)
 	}
 	e := &fault.Env{
-		Cluster: in.cluster, Rand: in.schedule.random(st, n), Taken: in.taken, Dir: dir,
+		Cluster: in.cluster, Rand: in.schedule.random(st, n), Claimed: in.claimed, Dir: dir,
 		Log:     in.log.With("step", st.number, "fault", f.Name),
 		Violate: func(invariant, format string, args ...any) { in.violate(f, invariant, format, args...) },
 		Healed:  in.heal,

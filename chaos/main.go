@@ -92,6 +92,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 	f.DurationVar(&c.duration, "duration", time.Minute, "how long to inject faults under load")
 	f.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "repeats a schedule: faults, victims, times, the clients' choices")
 	f.StringVar(&c.faults, "faults", "", "`names` with commas; default: every fault that this machine can do; none: no faults. There are: "+list(catalogue()))
+	f.StringVar(&c.logStores, "log-store", "", "what the nodes keep their Raft logs in, `names` with commas that the nodes take in turn; default: the server's")
 	f.IntVar(&c.trailing, "trailing", 500, "`entries` of the Raft log that nodes keep, few enough for followers to need the whole state; 0: as many as the server likes")
 	f.StringVar(&c.mutant, "mutant", "", "switch a defect of the server on, to see it found: drop-add, deliver-early, hand-out-twice, forget-delete, half-batch, forget-postpone, ignore-condition, finish-unposted, stale-read, skip-fsync")
 	f.StringVar(&c.binary, "binary", "", "`path` of a server; default: build one with -tags chaos")
@@ -116,7 +117,7 @@ func parse(args []string, notes io.Writer) (config, error) {
 // again is the command that repeats the run.
 func (c config) again() string {
 	parts := []string{"go run ./chaos", "--duration", c.duration.String(), "--seed", fmt.Sprint(c.seed), "--nodes", fmt.Sprint(c.nodes), "--network", c.network, "--trailing", fmt.Sprint(c.trailing)}
-	for _, p := range [][2]string{{"--faults", c.faults}, {"--mutant", c.mutant}, {"--binary", c.binary}} {
+	for _, p := range [][2]string{{"--faults", c.faults}, {"--log-store", c.logStores}, {"--mutant", c.mutant}, {"--binary", c.binary}} {
 		if p[1] != "" {
 			parts = append(parts, p[0], p[1])
 		}

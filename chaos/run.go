@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,20 +21,21 @@ import (
 
 // config is what the command line says.
 type config struct {
-	duration time.Duration
-	seed     uint64
-	faults   string // names with commas; empty: the whole mix; none: no faults
-	trailing int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
-	mutant   string // a defect of the server to switch on, which the judge must find
-	binary   string // empty: build one
-	next     string // of the next release; built with the other
-	dir      string // empty: a temporary one
-	keep     bool   // the history also when nothing was found
-	nodes    int
-	network  string // auto, loopback or namespaces
-	json     bool
-	drain    time.Duration // longest time for the drain and the comparison of states
-	maxGap   time.Duration // longest accepted time without a write after a heal
+	duration  time.Duration
+	seed      uint64
+	faults    string // names with commas; empty: the whole mix; none: no faults
+	logStores string // names with commas, which the nodes take in turn; empty: the server's default
+	trailing  int    // entries of the Raft log kept behind a snapshot; 0: as many as the server likes
+	mutant    string // a defect of the server to switch on, which the judge must find
+	binary    string // empty: build one
+	next      string // of the next release; built with the other
+	dir       string // empty: a temporary one
+	keep      bool   // the history also when nothing was found
+	nodes     int
+	network   string // auto, loopback or namespaces
+	json      bool
+	drain     time.Duration // longest time for the drain and the comparison of states
+	maxGap    time.Duration // longest accepted time without a write after a heal
 }
 
 // clockBound is how far clocks may be apart: all are one machine's, so it covers
@@ -51,12 +53,12 @@ const (
 // run is one run from the build to the verdict.
 type run struct {
 	config
-	log     *slog.Logger
-	ground  *ground
-	cluster *localcluster.Cluster
-	inject  *injector
-	load    workload.Config
-	report  *report
+	log         *slog.Logger
+	environment *environment
+	cluster     *localcluster.Cluster
+	inject      *injector
+	load        workload.Config
+	report      *report
 }
 
 // execute makes a run and reports on it. An error means that the harness failed
@@ -67,11 +69,11 @@ func execute(ctx context.Context, c config, log *slog.Logger) (*report, error) {
 		return nil, err
 	}
 	var err error
-	if r.ground, err = newGround(ctx, r.config, log); err != nil {
+	if r.environment, err = newEnvironment(ctx, r.config, log); err != nil {
 		return nil, err
 	}
-	err = r.onGround(ctx)
-	return r.report, errors.Join(err, r.ground.close())
+	err = r.inEnvironment(ctx)
+	return r.report, errors.Join(err, r.environment.close())
 }
 
 // build makes a binary with the hooks that faults and mutants use, and one that stands
@@ -93,28 +95,34 @@ func (r *run) build(ctx context.Context) error {
 	return nil
 }
 
-// onGround runs where the nodes have their place.
-func (r *run) onGround(ctx context.Context) (err error) {
-	if r.mutant != "" && !r.ground.have.Has(fault.HookBinary) {
+// inEnvironment runs where the nodes have their place.
+func (r *run) inEnvironment(ctx context.Context) (err error) {
+	if r.mutant != "" && !r.environment.have.Has(fault.HookBinary) {
 		return errors.New("--mutant needs a server that was built with -tags chaos")
 	}
-	faults, lacking, err := pick(catalogue(), r.faults, r.ground.have)
+	faults, lacking, err := pick(catalogue(), r.faults, r.environment.have)
 	if err != nil {
 		return err
 	}
 	r.report.Lacking = lacking
-	posts, err := r.ground.listen()
+	posts, err := r.environment.listen()
 	if err != nil {
 		return err
 	}
 	defer posts.Close()
-	r.cluster, err = localcluster.New(r.ground.options(localcluster.Options{
+	r.cluster, err = localcluster.New(r.environment.options(localcluster.Options{
 		Binary: r.binary, Dir: r.dir, Nodes: r.nodes, Env: r.hooks(), Args: []string{"--push-allow", posts.Addr().String()},
 	}))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	if r.logStores != "" {
+		stores := strings.Split(r.logStores, ",")
+		for i, n := range r.cluster.Nodes() {
+			n.Setenv("TARRY_LOG_STORE", stores[i%len(stores)])
+		}
+	}
 	if err := r.start(ctx); err != nil {
 		return err
 	}
@@ -127,7 +135,7 @@ func (r *run) onGround(ctx context.Context) (err error) {
 	}
 	r.inject = &injector{
 		cluster: r.cluster, schedule: newSchedule(r.seed, faults), recorder: recorder, log: r.log, dir: r.dir,
-		prepare: r.ground.prepare, taken: fault.NewTaken(), counts: map[string]int{}, figures: map[string]int{},
+		prepare: r.environment.prepare, claimed: fault.NewClaimedNodes(), counts: map[string]int{}, figures: map[string]int{},
 	}
 	from := recorder.Now()
 	if err := r.loadAndInject(ctx); err != nil {
@@ -159,7 +167,7 @@ func (r *run) prepare(ctx context.Context) error {
 
 // hooks is what the run wants of a server that has hooks.
 func (r *run) hooks() []string {
-	if !r.ground.have.Has(fault.HookBinary) {
+	if !r.environment.have.Has(fault.HookBinary) {
 		return nil
 	}
 	env := []string{"TARRY_HOOK_MUTANT=" + r.mutant}

@@ -90,7 +90,7 @@ func newSchedule(seed uint64, faults []fault.Fault) *schedule {
 	return &schedule{seed: seed, rand: rand.New(rand.NewPCG(seed, scheduleStream)), faults: faults}
 }
 
-// The pauses between faults let the cluster settle, so that each fault meets a
+// The pauses between faults let the cluster recover, so that each fault meets a
 // working one.
 const (
 	minPause = 500 * time.Millisecond

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"tarry/internal/sleep"
 )
 
 // maxAnswer bounds an answer: a full reserve with its bodies in the widest form.
@@ -34,10 +36,9 @@ type request struct {
 	repeat bool
 }
 
-// call sends a request until it is answered, and reads the answer into out. It
-// goes to the next node when one does not answer or could not do it, and pauses
-// after each round. Besides the error it reports whether an earlier attempt may
-// have been done.
+// call sends a request until it gets a response, and decodes the response into out. It
+// tries the next node when one does not respond or could not do it, and pauses after each
+// round. Besides the error it reports whether an earlier attempt may have been done.
 func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, err error) {
 	var body []byte
 	if q.in != nil {
@@ -84,7 +85,7 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 			told = true
 			c.retrying(c.giveUp(telling(failure), earlier, attempt+1), left)
 		}
-		if roundOver && !pause(ctx, min(max(failure.RetryAfter, backoff(attempt/n)), time.Until(end))) {
+		if roundOver && !sleep.For(ctx, min(max(failure.RetryAfter, backoff(attempt/n)), time.Until(end))) {
 			return earlier, c.giveUp(telling(failure), earlier, attempt+1)
 		}
 	}
@@ -122,18 +123,6 @@ func encodeError(err error) *Error {
 // backoff is the pause after a round of attempts: 50 ms, doubling up to 1 s.
 func backoff(round uint32) time.Duration {
 	return min(50*time.Millisecond<<min(round, 5), time.Second)
-}
-
-// pause waits for d and reports whether ctx lasted as long.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // attempt sends the request to one node.
@@ -195,7 +184,7 @@ func cause(err error) error {
 	return err
 }
 
-// answerError reads the answer of a failed call.
+// answerError reads the response of a failed call.
 func answerError(answer *http.Response, data []byte) *Error {
 	var a struct {
 		Code    string `json:"code"`

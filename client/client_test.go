@@ -271,6 +271,7 @@ func TestNobodyAnswers(t *testing.T) {
 }
 
 func TestWhatIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	unknown := job.Unknown("leadership was lost")
 	busy := &job.Error{Code: job.CodeOverloaded, Message: "busy", RetryAfter: time.Millisecond}
 	add := func(c *client.Client) error {
@@ -490,18 +491,23 @@ func TestAddressesAreChecked(t *testing.T) {
 }
 
 func TestAForeignAnswerIsNamed(t *testing.T) {
+	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, strings.Repeat("<html>", 10))
 	}))
 	defer s.Close()
-	_, err := connect(t, s.Listener.Addr().String()).Get(t.Context(), "x")
+	c, err := client.New([]string{s.Listener.Addr().String()}, client.WithPatience(100*time.Millisecond))
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Get(t.Context(), "x")
 	require.ErrorContains(t, err, "not Tarry's: 404")
 }
 
 // TestACallSaysWhatANodeAnswered asks one node that has no leader and one that is
 // not there, in either order.
 func TestACallSaysWhatANodeAnswered(t *testing.T) {
+	t.Parallel()
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		io.WriteString(w, `{"success":false,"code":"not_applied","error":"there is no leader","outcome":"not_applied"}`)

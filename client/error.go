@@ -14,10 +14,10 @@ type Error struct {
 	Code string
 	// Message is a sentence for people.
 	Message string
-	// Field is the member of the request, such as jobs[3].delay, or the query parameter
-	// that is at fault; "" when none is.
+	// Field is the invalid field of the request, such as jobs[3].delay, or the invalid
+	// query parameter; "" when there is none.
 	Field string
-	// Unknown is set when nobody can tell whether the call was done.
+	// Unknown is set when it is not known whether the call was done.
 	Unknown bool
 	// RetryAfter is how long the server asks to wait before another attempt.
 	RetryAfter time.Duration

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tarry/internal/sleep"
 )
 
 // maxWait is the longest wait that a node takes in one request.
@@ -187,7 +189,7 @@ func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 			return out.Jobs, err
 		}
 		// The node ended the wait early because it stops.
-		if !pause(ctx, shortWait) {
+		if !sleep.For(ctx, shortWait) {
 			return nil, errorf(CodeNotApplied, "the wait for a job was given up: %w", ctx.Err())
 		}
 	}

@@ -33,9 +33,9 @@ type List struct {
 	Page   int  // jobs in one answer, 1 to 1000; 0 means 100
 }
 
-// Jobs lists jobs, one answer of the server after the other, until the caller
-// stops, there are no more or a request fails; then the error comes last, with a
-// nil job. Each answer is the state at one instant, all together are not.
+// Jobs lists jobs, one answer of the server after the other, until the caller stops,
+// there are no more or a request fails; then the error comes last, with a nil job. Each
+// page is the state at one time; the pages together are not.
 func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
 		for cursor := ""; ; {

@@ -23,7 +23,7 @@ func (c *Client) Pause(ctx context.Context, topic string, d time.Duration) (Paus
 	}{seconds(d)})
 }
 
-// PauseUntil is Pause with the instant at which it ends.
+// PauseUntil is Pause with the time at which it ends.
 func (c *Client) PauseUntil(ctx context.Context, topic string, until time.Time) (Pause, error) {
 	return c.pauseOf(ctx, topic, "pause", struct {
 		Until time.Time `json:"until"`

@@ -32,10 +32,10 @@ type Schedule struct {
 	Job         ScheduledJob `json:"job"`
 }
 
-// ScheduledJob is the job that each run adds. In its body {{planned}} stands for
-// the planned instant in the schedule's zone, {{planned_ms}} for the same in
-// milliseconds since 1970, {{name}} for the schedule's name and {{run}} for the
-// number of the run. The body may have 64 KiB.
+// ScheduledJob is the job that each run adds. In its body {{planned}} stands for the
+// planned time in the schedule's zone, {{planned_ms}} for the same in milliseconds since
+// 1970, {{name}} for the schedule's name and {{run}} for the number of the run. The body
+// may have 64 KiB.
 type ScheduledJob struct {
 	Topic       string            `json:"topic"`
 	TTR         Duration          `json:"ttr,omitzero"`      // 0: the topic's or the server's default
@@ -73,7 +73,7 @@ type ScheduleInfo struct {
 	} `json:"counts"`
 }
 
-// PlannedRun is an instant at which a schedule runs.
+// PlannedRun is a time at which a schedule runs.
 type PlannedRun struct {
 	At    time.Time `json:"planned_at"`
 	Local string    `json:"local"` // the same in the schedule's zone, RFC 3339
@@ -133,9 +133,9 @@ func (c *Client) Schedules(ctx context.Context, after string, max int) (list []S
 	return out.Schedules, out.Next, err
 }
 
-// DeleteSchedule removes a schedule; the jobs of its runs stay. ifRevision is as
-// with PutSchedule. It succeeds as well when an attempt of its own whose answer was
-// lost has done so.
+// DeleteSchedule removes a schedule; the jobs of its runs stay. ifRevision is as with
+// PutSchedule. It also succeeds when an earlier attempt of the same call, whose response
+// was lost, has deleted it.
 func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uint64) error {
 	path := schedulePath(name, "")
 	if ifRevision != 0 {
@@ -149,13 +149,13 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uin
 	return err
 }
 
-// PauseSchedule lets a schedule start no run, ResumeSchedule lets it go on with the
-// next run to come; those of the time between are not made good.
+// PauseSchedule stops a schedule from starting runs until ResumeSchedule. The runs in
+// between are not made up for.
 func (c *Client) PauseSchedule(ctx context.Context, name string) error {
 	return c.moveSchedule(ctx, name, "pause")
 }
 
-// ResumeSchedule ends what PauseSchedule, or trouble, began.
+// ResumeSchedule resumes a schedule that PauseSchedule, or an error, paused.
 func (c *Client) ResumeSchedule(ctx context.Context, name string) error {
 	return c.moveSchedule(ctx, name, "resume")
 }
@@ -179,7 +179,7 @@ func (c *Client) RunSchedule(ctx context.Context, name, key string) (Added, erro
 	return out, err
 }
 
-// ScheduleRuns tells what became of the last runs, up to 20, the latest first.
+// ScheduleRuns returns the outcomes of the last runs, up to 20, the latest first.
 func (c *Client) ScheduleRuns(ctx context.Context, name string) ([]PastRun, error) {
 	var out struct {
 		Runs []PastRun `json:"runs"`
@@ -201,9 +201,8 @@ func (c *Client) PreviewSchedule(ctx context.Context, name string, count int) ([
 	return out.Runs, err
 }
 
-// PreviewSpec tells the first count runs (1 to 100; 0 means 10) of a schedule that
-// is not kept, after an instant; zero means now. Of s it takes Spec, Zone, Start
-// and End.
+// PreviewSpec tells the first count runs (1 to 100; 0 means 10) of a schedule that is not
+// stored, after a time; zero means now. It uses Spec, Zone, Start and End of s.
 func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, count int) ([]PlannedRun, error) {
 	in := struct {
 		Spec  string    `json:"spec"`

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Settings say how the jobs of a topic are treated. What is nil is not set.
+// Settings are the settings of a topic. A nil field is not set.
 type Settings struct {
 	// TTR, MaxAttempts and Backoff are for adds that do not say, in the place of
 	// the server's defaults. TTR 0 is not set.
@@ -28,13 +28,12 @@ type Settings struct {
 	// 1,000,000; nil is one second's.
 	Rate  *float64 `json:"rate,omitzero"`
 	Burst *uint64  `json:"burst,omitzero"`
-	// Expire is how long after its due instant a job may still be handed out;
-	// then Expiry, "drop" (as "" means) or "dead", is what becomes of it. 0 is
-	// not set.
+	// Expire is how long after its due time a job may still be handed out; then Expiry,
+	// "drop" (as "" means) or "dead", is what becomes of it. 0 is not set.
 	Expire Duration `json:"expire,omitzero"`
 	Expiry string   `json:"expiry,omitzero"`
-	// Spread is the window, up to 7 days, over which jobs that are due at one
-	// instant are spread: each is due up to so much later than asked.
+	// Spread is the window, up to 7 days, over which jobs that are due at one time are
+	// spread: each is due up to so much later than asked.
 	Spread Duration `json:"spread,omitzero"`
 	// Retain is how long finished and deleted jobs stay known, up to 365 days.
 	Retain Duration `json:"retain,omitzero"`
@@ -47,6 +46,8 @@ type Settings struct {
 	RequireToken bool `json:"require_token,omitzero"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`
+	// Description says for people what the topic is for, in a line of up to 200 bytes.
+	Description string `json:"description,omitzero"`
 }
 
 // TopicSettings are the settings of a topic with their revision, which grows with
@@ -79,8 +80,8 @@ func (c *Client) SetSettings(ctx context.Context, topic string, s Settings, revi
 	return out, err
 }
 
-// ChangeSettings sets what s names, takes away what unset names, such as
-// "max_pending", and leaves the rest.
+// ChangeSettings sets the fields of s that are not nil, removes the settings that unset
+// names, such as "max_pending", and keeps the rest.
 func (c *Client) ChangeSettings(ctx context.Context, topic string, s Settings, unset ...string) (TopicSettings, error) {
 	var out TopicSettings
 	in, err := merged(s, unset)

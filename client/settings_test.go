@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"tarry/api/apitest"
 	"tarry/client"
+	"tarry/job"
 )
 
 func TestSettingsOfATopic(t *testing.T) {
@@ -52,6 +55,43 @@ func TestSettingsOfATopic(t *testing.T) {
 	changed, err = c.ChangeSettings(ctx, "a/b", client.Settings{}, "max_pending", "expire", "expiry")
 	require.NoError(t, err)
 	require.Zero(t, changed.Revision)
+}
+
+func TestTheClientHasAllSettings(t *testing.T) {
+	var names, has []string
+	for _, s := range job.Settings {
+		names = append(names, s.Name)
+	}
+	for f := range reflect.TypeFor[client.Settings]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		has = append(has, name)
+	}
+	require.ElementsMatch(t, names, has)
+}
+
+// The client's Job has the fields of the table, in their order and as they are left out.
+func TestTheClientHasAllFieldsOfAJob(t *testing.T) {
+	types := map[job.FieldType]reflect.Type{
+		job.FieldText: reflect.TypeFor[string](), job.FieldState: reflect.TypeFor[string](),
+		job.FieldInstant: reflect.TypeFor[time.Time](), job.FieldDuration: reflect.TypeFor[client.Duration](),
+		job.FieldBackoff: reflect.TypeFor[*client.Backoff](), job.FieldHeaders: reflect.TypeFor[map[string]string](),
+	}
+	rows := job.Fields
+	for f := range reflect.TypeFor[client.Job]().Fields() {
+		if f.Anonymous {
+			continue // the body
+		}
+		require.NotEmpty(t, rows, f.Name)
+		row := rows[0]
+		rows = rows[1:]
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		require.Equal(t, row.Name, name)
+		require.Equal(t, row.Optional, options != "", name)
+		if row.Type != job.FieldNumber {
+			require.Equal(t, types[row.Type], f.Type, name)
+		}
+	}
+	require.Empty(t, rows)
 }
 
 func TestAPausedTopicHandsNothingOut(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"tarry/internal/sleep"
 )
 
 // Stream asks for jobs as they become ready.
@@ -23,7 +25,7 @@ type Stream struct {
 	// 0: never.
 	Max int
 	TTR time.Duration // how long the reservations last; 0: each job's own
-	// Consumer says who asks, in up to 64 bytes, for the history of the jobs.
+	// Consumer says who asks, in up to 64 bytes, shown with its jobs and kept in their history.
 	Consumer string
 	// Heartbeat is how often the node shows on a silent stream that it is there,
 	// 1 s to 5 min; 0 means 15 s. After three of them the stream goes on with
@@ -117,7 +119,7 @@ func (r *streamReader) run(ctx context.Context) error {
 				told = true
 				c.retrying(c.giveUp(failure, false, max(failed, 1)), left)
 			}
-			pause(ctx, backoff(failed/n))
+			sleep.For(ctx, backoff(failed/n))
 		}
 	}
 }

@@ -115,7 +115,8 @@ type Reserve struct {
 	Max    int           // 1 to 1000 jobs; 0 means 1
 	Wait   time.Duration // how long to wait for a job; 0: not at all
 	TTR    time.Duration // how long the reservations last; 0: each job's own
-	// Consumer says who asks, in up to 64 bytes, for the history of the jobs.
+	// Consumer says who asks, in up to 64 bytes: the jobs show it while they are
+	// reserved, and their history keeps it.
 	Consumer string
 }
 
@@ -177,7 +178,9 @@ type Job struct {
 	Attempts      uint32            `json:"attempts"`
 	MaxAttempts   uint32            `json:"max_attempts"`
 	CreatedAt     time.Time         `json:"created_at"`
+	ModifiedAt    time.Time         `json:"modified_at"` // falling due is no change
 	ReservedUntil time.Time         `json:"reserved_until,omitzero"`
+	ReservedBy    string            `json:"reserved_by,omitzero"` // Reserve.Consumer
 	DiedAt        time.Time         `json:"died_at,omitzero"`
 	FinishedAt    time.Time         `json:"finished_at,omitzero"`
 	DeletedAt     time.Time         `json:"deleted_at,omitzero"`

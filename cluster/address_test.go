@@ -58,6 +58,7 @@ func reroute(t *testing.T, address, to string) {
 // Of five voters one is dead, and another has got its address. A write needs three
 // disks: what the one with two addresses has must count once.
 func TestANodeWithTheAddressOfADeadOneCountsOnce(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 5)
 	leader := c.leader()
 	c.eventually(func() bool {
@@ -77,6 +78,6 @@ func TestANodeWithTheAddressOfADeadOneCountsOnce(t *testing.T) {
 	for _, i := range away {
 		c.stop(i)
 	}
-	_, err := c.nodes[leader].Do(context.Background(), []*jobpb.Op{add("after", "t", time.Hour)})
+	_, err := c.nodes[leader].shard.Do(context.Background(), []*jobpb.Op{add("after", "t", time.Hour)})
 	require.Error(t, err, "two disks of five acknowledged it")
 }

@@ -1,8 +1,12 @@
 package cluster
 
-import "github.com/hashicorp/raft"
+import (
+	"github.com/hashicorp/raft"
 
-// boundAppends keeps what one message to a follower carries below maxEntryBytes, or
+	"tarry/cluster/groupcommit"
+)
+
+// boundAppends keeps what one message to a follower carries below groupcommit.MaxEntryBytes, or
 // at one entry. Raft bounds their number only, and every message has the same time
 // (transport.RaftTimeout), so large entries would never get through a slow line.
 //
@@ -41,7 +45,7 @@ func (p boundedPipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raf
 func firstEntries(entries []*raft.Log) []*raft.Log {
 	bytes := 0
 	for i, e := range entries {
-		if bytes += len(e.Data) + len(e.Extensions); bytes > maxEntryBytes && i > 0 {
+		if bytes += len(e.Data) + len(e.Extensions); bytes > groupcommit.MaxEntryBytes && i > 0 {
 			return entries[:i]
 		}
 	}

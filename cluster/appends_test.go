@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/groupcommit"
 )
 
 // measuredAppends notes the most that a message carried.
@@ -61,12 +63,12 @@ func TestMessagesToAFollowerAreBoundedByBytes(t *testing.T) {
 		last, err := log.LastIndex()
 		return err == nil && last == leader.LastIndex()
 	}, 30*time.Second, 10*time.Millisecond, "the follower has it all")
-	require.LessOrEqual(t, largest.Load(), int64(maxEntryBytes))
-	require.Greater(t, largest.Load(), int64(maxEntryBytes/2), "several share a message")
+	require.LessOrEqual(t, largest.Load(), int64(groupcommit.MaxEntryBytes))
+	require.Greater(t, largest.Load(), int64(groupcommit.MaxEntryBytes/2), "several share a message")
 }
 
 func TestOneEntryGoesWhateverItsSize(t *testing.T) {
-	huge := &raft.Log{Data: make([]byte, maxEntryBytes+1)}
+	huge := &raft.Log{Data: make([]byte, groupcommit.MaxEntryBytes+1)}
 	require.Len(t, firstEntries([]*raft.Log{huge, huge}), 1)
 	require.Empty(t, firstEntries(nil))
 }

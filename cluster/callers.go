@@ -3,11 +3,9 @@ package cluster
 import (
 	"context"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/transport"
@@ -41,25 +39,4 @@ func (a admission) check(ctx context.Context, method string) error {
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "server %.64q is no member of the cluster", caller.ServerID)
-}
-
-// tap refuses a call by its head. The interceptors come too late for a call of one
-// message: gRPC has read and decoded it by then, up to maxMessageBytes of it. They stay
-// because gRPC calls the tap experimental.
-func (a admission) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	return ctx, a.check(ctx, info.FullMethodName)
-}
-
-func (a admission) unary(ctx context.Context, req any, call *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := a.check(ctx, call.FullMethod); err != nil {
-		return nil, err
-	}
-	return next(ctx, req)
-}
-
-func (a admission) stream(srv any, s grpc.ServerStream, call *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := a.check(s.Context(), call.FullMethod); err != nil {
-		return err
-	}
-	return next(srv, s)
 }

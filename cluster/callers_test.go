@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/transport"
@@ -23,29 +24,29 @@ func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
 	leader := c.nodes[c.leader()]
 	do(t, leader, add("secret", "t", time.Hour))
 	run := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: "secret"}}}})
-	calls := map[string]func(context.Context, *peers) error{
-		"read": func(ctx context.Context, p *peers) error {
-			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+	calls := map[string]func(context.Context, *leaderrpc.Conns) error{
+		"read": func(ctx context.Context, p *leaderrpc.Conns) error {
+			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			_, err = noderpc.NewNodeClient(cc).Read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: "secret"}})
 			return err
 		},
-		"propose": func(ctx context.Context, p *peers) error {
-			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+		"propose": func(ctx context.Context, p *leaderrpc.Conns) error {
+			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			_, err = noderpc.NewNodeClient(cc).Propose(ctx, &noderpc.ProposeRequest{Count: 1, Ops: run})
 			return err
 		},
-		"wait": func(ctx context.Context, p *peers) error {
-			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+		"wait": func(ctx context.Context, p *leaderrpc.Conns) error {
+			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			s, err := noderpc.NewNodeClient(cc).Wait(ctx)
 			require.NoError(t, err)
 			_, err = s.Recv()
 			return err
 		},
-		"remove": func(ctx context.Context, p *peers) error {
-			cc, err := p.get(ctx, leader.data.id.serverID(), leader.mux.Addr().String())
+		"remove": func(ctx context.Context, p *leaderrpc.Conns) error {
+			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			_, err = memberpb.NewMembershipClient(cc).Remove(ctx, &memberpb.RemoveRequest{Id: "n1"})
 			return err
@@ -56,21 +57,21 @@ func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
 			Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x", ClusterID: func() string { return clusterID },
 		})
 		require.NoError(t, err)
-		p := newPeers(stranger.DialRPC)
+		p := leaderrpc.NewConns(stranger.DialRPC)
 		for name, call := range calls {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			require.Equal(t, codes.PermissionDenied, status.Code(call(ctx, p)), name)
 			cancel()
 		}
-		cc, err := p.get(context.Background(), leader.data.id.serverID(), leader.mux.Addr().String())
+		cc, err := p.Get(context.Background(), leader.data.ServerID(), leader.mux.Addr().String())
 		require.NoError(t, err)
 		resp, err := memberpb.NewMembershipClient(cc).Status(context.Background(), &memberpb.StatusRequest{ServerId: "n9.x"})
 		require.NoError(t, err, "a joiner asks that")
 		require.False(t, resp.AskerConfigured)
-		p.close()
+		p.Close()
 		require.NoError(t, stranger.Close())
 	}
-	_, err := leader.Job(context.Background(), "secret", false)
+	_, err := leader.shard.Job(context.Background(), "secret", false)
 	require.NoError(t, err)
 }
 
@@ -81,9 +82,9 @@ func TestAStrangerIsRefusedBeforeItsMessage(t *testing.T) {
 	stranger, err := transport.Listen(transport.Options{Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x"})
 	require.NoError(t, err)
 	defer stranger.Close()
-	p := newPeers(stranger.DialRPC)
-	defer p.close()
-	cc, err := p.get(context.Background(), leader.data.id.serverID(), leader.mux.Addr().String())
+	p := leaderrpc.NewConns(stranger.DialRPC)
+	defer p.Close()
+	cc, err := p.Get(context.Background(), leader.data.ServerID(), leader.mux.Addr().String())
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -3,35 +3,37 @@ package cluster
 import (
 	"sync"
 	"time"
+
+	"tarry/internal/hook"
 )
 
 // clock is the shard's clock on a leader: the wall clock, except that it never
-// stands still and never goes back. Without that, a wall clock that is set back,
-// or a state machine that an earlier leader's fast clock has taken ahead, would
-// stop the time of the queue; and when the wall clock has caught up, all that
-// time would pass at once, and reservations and delays would end early.
+// stops and never goes back. Otherwise the queue's time would stop when the wall clock
+// is set back, or when an earlier leader's clock was fast. All that time would then
+// pass at once when the wall clock catches up, and reservations and delays would end
+// early.
 //
-// So a clock that is ahead of the wall clock goes on at the pace of the monotonic
-// clock. Only when it stays ahead for long is the wall clock right and we are
-// not; then it goes slower until the two meet. Late is safe, early is not.
+// So a clock that is ahead of the wall clock runs at the rate of the monotonic
+// clock. If it stays ahead for longer than aheadFor, it runs slower until the two
+// agree. Late is safe, early is not.
 //
-// A wall clock that is off the majority's by more than most is not followed: the
-// majority's is, as it was last confirmed and has gone on since by the monotonic
-// clock. So no entry takes the queue's time further ahead than that, whatever
-// becomes of the leader's wall clock.
+// A wall clock that is off the majority's by more than most is ignored. Then the clock
+// follows the majority's, as last confirmed and extended by the monotonic clock. So no
+// entry takes the queue's time further ahead than that, whatever the leader's wall
+// clock does.
 type clock struct {
 	most time.Duration // never changed; 0: the wall clock is always followed
-	// wentOff is called, with mu held, when the wall clock has gone off the
+	// wentOff is called, with mu held, when the wall clock begins to be off the
 	// majority's. It must not block.
 	wentOff func()
 
 	mu    sync.Mutex
 	epoch uint64        // of the state machine's clock
-	last  time.Duration // what was told last, since the Unix epoch
+	last  time.Duration // the last returned time, since the Unix epoch
 	at    time.Time     // when, with its monotonic reading
 	ahead time.Time     // since when it has been ahead of the wall clock; zero: it is not
 
-	majority  time.Duration // what the voters' clocks said last
+	majority  time.Duration // the majority's clock, as last confirmed
 	confirmed time.Time     // when; zero: never in this leadership
 	off       bool          // the wall clock is off that
 }
@@ -39,15 +41,15 @@ type clock struct {
 const (
 	// aheadFor is how long the clock may be ahead before it goes slower.
 	aheadFor = time.Minute
-	// slower is the part of its pace that it loses then: an hour is made good
-	// in eight.
+	// slower is the divisor of the rate that it then loses: an hour ahead is made up
+	// for in eight hours.
 	slower = 8
 )
 
-// begin forgets an earlier leadership: what this node's clock was then says nothing
-// of the time now. The state machine's clock remembers what counts.
+// begin resets the clock for a new leadership: its values from an earlier one are
+// outdated. The state machine's clock has what must be kept.
 //
-// Until confirm tells otherwise, the wall clock counts as it is at this instant.
+// Until confirm is called, the present wall clock counts as the majority's.
 func (c *clock) begin(real time.Time, wall time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,15 +57,15 @@ func (c *clock) begin(real time.Time, wall time.Duration) {
 	c.majority, c.confirmed, c.off = wall, real, false
 }
 
-// confirm takes in what the voters' clocks said at an instant.
+// confirm records the majority's clock at an instant.
 func (c *clock) confirm(real time.Time, majority time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.majority, c.confirmed = majority, real
 }
 
-// trusted is the wall clock, or the majority's when that is another. It is called
-// with c.mu held.
+// trusted returns the wall clock, or the majority's if the wall clock is off. It is
+// called with c.mu held.
 func (c *clock) trusted(real time.Time, wall time.Duration) time.Duration {
 	if c.most == 0 || c.confirmed.IsZero() {
 		return wall
@@ -80,8 +82,8 @@ func (c *clock) trusted(real time.Time, wall time.Duration) time.Duration {
 	return wall
 }
 
-// now is the time. real is the present with its monotonic reading, wall and floor
-// are the wall clock and the state machine's, since the Unix epoch; epoch is the
+// now returns the time. real is the present with its monotonic reading. wall and floor
+// are the wall clock and the state machine's clock, since the Unix epoch. epoch is the
 // latter's: when the state machine's clock was set back, so is this one.
 func (c *clock) now(real time.Time, wall, floor time.Duration, epoch uint64) time.Time {
 	c.mu.Lock()
@@ -117,3 +119,32 @@ func (c *clock) now(real time.Time, wall, floor time.Duration, epoch uint64) tim
 
 // sinceEpoch is an instant as clock counts it.
 func sinceEpoch(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
+
+// Now returns the shard's clock, for a leader. It is never behind the state machine's.
+func (s *Shard) Now() time.Time {
+	now, _ := s.now()
+	return now
+}
+
+// now returns the shard's clock and the epoch that the time belongs to.
+func (s *Shard) now() (time.Time, uint64) {
+	real, applied := time.Now(), s.machine.Applied()
+	floor := time.Duration(applied.ClockMS) * time.Millisecond
+	return s.clock.now(real, sinceEpoch(s.cfg.Wall()), floor, applied.ClockEpoch), applied.ClockEpoch
+}
+
+// clockConfirmed records the majority's clock at an instant.
+func (s *Shard) clockConfirmed(at, majority time.Time) { s.clock.confirm(at, sinceEpoch(majority)) }
+
+// clockSkew returns how far the queue's clock is ahead of this node's. Only on the
+// leader does the queue's clock run. Elsewhere it is the time of the last entry, which
+// may be behind just because the queue is idle.
+func (s *Shard) clockSkew() time.Duration {
+	if s.dispatcher() != nil {
+		return s.Now().Sub(s.cfg.Wall().Round(0))
+	}
+	return max(0, time.UnixMilli(s.machine.Applied().ClockMS).Sub(s.cfg.Wall()))
+}
+
+// wallClock is this machine's clock, with an offset if the fault harness sets one.
+func wallClock() time.Time { return time.Now().Add(hook.Clock()) }

@@ -10,10 +10,11 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/diskspace"
+	"tarry/cluster/logstore"
 	"tarry/cluster/membership"
 )
 
-// Config is what a node is started with. Addresses are host:port.
+// Config has a node's settings. Addresses are host:port.
 type Config struct {
 	NodeID  string // unique in the cluster, chosen by the operator
 	DataDir string
@@ -22,7 +23,7 @@ type Config struct {
 	ClusterAddr   string // listens for other nodes (Raft and RPC)
 	GossipAddr    string // listens for memberlist, TCP and UDP
 	AdvertiseHost string // the name by which others reach this node
-	HTTPAdvertise string // host:port of this node's HTTP API, told to others
+	HTTPAdvertise string // advertised host:port of this node's HTTP API
 
 	Join            []string // gossip addresses of nodes to find the cluster by
 	BootstrapExpect int      // voters of a new cluster; 0: only ever join
@@ -32,12 +33,16 @@ type Config struct {
 	DiskLowWater diskspace.Mark
 
 	// MaxClockOffset is how far this node's clock may be off the majority's for it to
-	// lead; 0: membership.DefaultMaxClockOffset. All nodes should use the same.
+	// lead; 0: clockguard.DefaultMaxOffset. All nodes should use the same.
 	MaxClockOffset time.Duration
 	// HoldVersion keeps the cluster version from being raised while this node is a
 	// member, so that all nodes can go back to the release before.
 	HoldVersion bool
 	OpenFiles   OpenFiles
+
+	// LogStore is the log store of a new data directory; empty: the default. For an
+	// existing directory it must be empty or the one with which it was made.
+	LogStore logstore.Kind
 
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
@@ -46,11 +51,11 @@ type Config struct {
 	// Fatal is called when going on would risk data: a failed or hung sync, an
 	// entry that cannot be applied. It must end the process.
 	Fatal func(error)
-	// Lead, if not nil, runs while the node leads, until ctx ends, and is waited
-	// for when it does not any more: it must end at once then.
+	// Lead, if not nil, is called when the node begins to lead. It must return
+	// promptly when ctx ends, because the node waits for it.
 	Lead func(ctx context.Context, n *Node)
-	// Left is called once when this node has left its cluster by request; the
-	// process should end.
+	// Left is called once, when this node has left its cluster on request. The process
+	// should end then.
 	Left func()
 
 	// For tests: the clock, the free and total bytes of the disk, a log and a transport
@@ -72,7 +77,7 @@ type OpenFiles struct {
 	Peers  int // connections of each kind that others made to the cluster port; 0: 1024
 }
 
-// files says how a shard keeps what it keeps; zero values are the defaults.
+// files has the settings of a shard's files; zero values are the defaults.
 type files struct {
 	segmentBytes  int    // of the Raft log
 	memTableBytes uint64 // of the state
@@ -92,14 +97,14 @@ type Timing struct {
 	Heartbeat, Election time.Duration
 	// Lease is how long a leader that cannot reach a majority goes on leading.
 	Lease time.Duration
-	// HoldTime is how long a request waits for a leader before it is refused.
+	// HoldTime is how long a request waits for a leader before it fails.
 	HoldTime time.Duration
 	// OpTimeout is how long a request waits for its outcome before that is
 	// reported as unknown.
 	OpTimeout time.Duration
 }
 
-// DefaultTiming finds a lost leader in about a second.
+// DefaultTiming detects a lost leader in about a second.
 func DefaultTiming() Timing {
 	return Timing{
 		Heartbeat: 600 * time.Millisecond,

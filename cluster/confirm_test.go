@@ -128,6 +128,7 @@ func (h *heldAnswers) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (
 // is elected and acknowledges a write. The first goes on: the old answers must not
 // confirm that it leads.
 func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
+	t.Parallel()
 	var held *heldAnswers
 	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
 		if i != 2 {
@@ -146,10 +147,10 @@ func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
 	old := c.nodes[2]
 	c.eventually(func() bool {
 		_ = c.nodes[c.leader()].TransferLeadership(context.Background(), "n3")
-		return old.dispatcher() != nil
+		return old.shard.dispatcher() != nil
 	}, "n3 leads")
 	c.eventually(func() bool {
-		_, err := old.Job(context.Background(), "x", false)
+		_, err := old.shard.Job(context.Background(), "x", false)
 		return job.CodeOf(err) == job.CodeNotFound
 	}, "n3 answers reads")
 
@@ -158,23 +159,23 @@ func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
 	var next *Node
 	c.eventually(func() bool {
 		for _, n := range c.nodes[:2] {
-			if n.dispatcher() != nil {
+			if n.shard.dispatcher() != nil {
 				next = n
 			}
 		}
 		return next != nil
 	}, "another leads")
 	do(t, next, add("x", "t", time.Hour))
-	require.Equal(t, raft.Leader, old.raft.State(), "it does not know yet")
+	require.Equal(t, raft.Leader, old.shard.raft.State(), "it does not know yet")
 
 	reads, began := make(chan error, 1000), 0
 	c.eventually(func() bool {
 		began++
 		go func() {
-			_, err := old.Job(context.Background(), "x", false)
+			_, err := old.shard.Job(context.Background(), "x", false)
 			reads <- err
 		}()
-		l := old.leadership
+		l := old.shard.confirmations
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.next != nil && len(l.wake) == 1 // who comes now waits for the next question
@@ -186,7 +187,7 @@ func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
 
 	end()
 	c.eventually(func() bool {
-		j, err := old.Job(context.Background(), "x", false)
+		j, err := old.shard.Job(context.Background(), "x", false)
 		return err == nil && j.Id == "x"
 	}, "it finds the job once it knows who leads")
 }

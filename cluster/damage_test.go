@@ -23,6 +23,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/datadir"
+	"tarry/cluster/logstore"
 )
 
 var (
@@ -40,14 +43,29 @@ type fileKind struct {
 	mayEnd bool
 }
 
-func fileKinds() []fileKind {
-	const raftDir, gen = "shard-0/raft/", "shard-0/fsm/gen-000001/"
+const raftDir = "shard-0/raft/"
+
+// logKinds are those of the log itself.
+func logKinds(store logstore.Kind) []fileKind {
+	if store == logstore.RaftBoltDB {
+		return []fileKind{
+			{name: "identity", pattern: "node.json"},
+			{name: "log", pattern: raftDir + "raft.db"},
+			{name: "watermark of the log", pattern: raftDir + "raft.db.watermark"},
+		}
+	}
 	return []fileKind{
-		{name: "lock", pattern: "lock"},
-		{name: "identity", pattern: "node.json"},
 		{name: "log, its first segment", pattern: raftDir + "wal/*.wal", first: true},
 		{name: "log, its last segment", pattern: raftDir + "wal/*.wal", mayEnd: true},
 		{name: "list of segments", pattern: raftDir + "wal/segments"},
+	}
+}
+
+func otherKinds() []fileKind {
+	const gen = "shard-0/fsm/gen-000001/"
+	return []fileKind{
+		{name: "lock", pattern: "lock"},
+		{name: "identity", pattern: "node.json"},
 		{name: "votes", pattern: raftDir + "votes"},
 		{name: "owner of the log", pattern: raftDir + "owner"},
 		{name: "owner of the state", pattern: "shard-0/fsm/owner"},
@@ -128,9 +146,10 @@ func (f heldTables) Unwrap() vfs.FS { return f.FS }
 // usedDirectory makes the data directory of a node that ran for a while and was
 // killed, with several files of each kind that has several, and older copies of it:
 // of its last start but one, of its last, and of a moment ago.
-func usedDirectory(t *testing.T) (now string, olds []string) {
+func usedDirectory(t *testing.T, store logstore.Kind) (now string, olds []string) {
 	var tables sync.Mutex
 	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
+		cfg.LogStore = store
 		cfg.files = smallFiles
 		cfg.files.state = heldTables{FS: vfs.Default, held: &tables}
 	})
@@ -149,8 +168,8 @@ func usedDirectory(t *testing.T) (now string, olds []string) {
 		}
 	}
 	shorten := func() {
-		require.NoError(t, c.nodes[0].reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs = 40 }))
-		require.NoError(t, c.nodes[0].raft.Snapshot().Error())
+		require.NoError(t, c.nodes[0].shard.reloadRaft(func(c *raft.ReloadableConfig) { c.TrailingLogs = 40 }))
+		require.NoError(t, c.nodes[0].shard.raft.Snapshot().Error())
 	}
 	copied := func() string { return copyOf(t, c.cfgs[0].DataDir) }
 	work(120)
@@ -173,8 +192,8 @@ func usedDirectory(t *testing.T) (now string, olds []string) {
 	return now, olds
 }
 
-// standing is all that a node stands for: what it may not lose.
-type standing struct {
+// durableState is what a node must not lose.
+type durableState struct {
 	Entries         map[uint64]string // of the log: their content
 	Term, VotedTerm uint64
 	Voted           string
@@ -182,15 +201,15 @@ type standing struct {
 }
 
 // at is the last entry of the state, with the log applied.
-func (st *standing) at() uint64 { return slices.Max(slices.Collect(maps.Keys(st.Digests))) }
+func (st *durableState) at() uint64 { return slices.Max(slices.Collect(maps.Keys(st.Digests))) }
 
 // damagedDir, in the environment, makes this process the node of that directory.
 const damagedDir = "TARRY_TEST_DAMAGED_DIR"
 
-// standingOf runs a node on a data directory, in a process of its own: it ends
-// where it stands, as a node does. The error is what it said when it ended.
-func standingOf(t *testing.T, dir string) (st standing, err error) {
-	c := exec.Command(os.Args[0], "-test.run", "^TestStandsFor$", "-test.timeout", "2m")
+// durableStateOf runs a node on a data directory, in a process of its own, because
+// a node may end its process at any point. The error is what it printed when it ended.
+func durableStateOf(t *testing.T, dir string) (st durableState, err error) {
+	c := exec.Command(os.Args[0], "-test.run", "^TestReadDurableState$", "-test.timeout", "2m")
 	c.Env = append(os.Environ(), damagedDir+"="+dir)
 	said, err := c.CombinedOutput()
 	if err != nil {
@@ -205,8 +224,8 @@ func standingOf(t *testing.T, dir string) (st standing, err error) {
 	return st, nil
 }
 
-// TestStandsFor is the process of standingOf.
-func TestStandsFor(t *testing.T) {
+// TestReadDurableState is the process of durableStateOf.
+func TestReadDurableState(t *testing.T) {
 	dir := os.Getenv(damagedDir)
 	if dir == "" {
 		t.Skip("it runs as a process of TestEveryDamageToEveryFile")
@@ -215,7 +234,7 @@ func TestStandsFor(t *testing.T) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(3)
 	}
-	st, err := standFor(Config{NodeID: "n1", DataDir: dir, Logger: slog.New(slog.DiscardHandler), Fatal: end, files: smallFiles})
+	st, err := readDurableState(Config{NodeID: "n1", DataDir: dir, Logger: slog.New(slog.DiscardHandler), Fatal: end, files: smallFiles})
 	if err != nil {
 		end(err)
 	}
@@ -226,15 +245,15 @@ func TestStandsFor(t *testing.T) {
 
 var smallFiles = files{segmentBytes: 64 << 10, memTableBytes: 256 << 10}
 
-// standFor starts a node's shard as far as its files go, applies the log as Raft
+// readDurableState opens a node's shard as far as its files go, applies the log as Raft
 // would, and reads everything.
-func standFor(cfg Config) (st standing, err error) {
-	data, err := openDataDir(cfg.DataDir, cfg.NodeID)
+func readDurableState(cfg Config) (st durableState, err error) {
+	data, err := datadir.Open(cfg.DataDir, cfg.NodeID, "")
 	if err != nil {
 		return st, err
 	}
 	s, err := openShard(shardConfig{
-		Timing: DefaultTiming(), ServerID: data.id.serverID(), NodeID: cfg.NodeID, Dir: filepath.Join(cfg.DataDir, shardDir(0)),
+		Timing: DefaultTiming(), ServerID: data.ServerID(), NodeID: cfg.NodeID, Dir: data.Shard(0), LogStore: data.LogStore(),
 		Logger: cfg.Logger, Registry: prometheus.NewRegistry(), files: cfg.files, Fatal: cfg.Fatal,
 	})
 	if err != nil {
@@ -243,10 +262,10 @@ func standFor(cfg Config) (st standing, err error) {
 	if err := st.read(s); err != nil {
 		return st, fmt.Errorf("a failure that would not have ended the process: %w", err)
 	}
-	return st, errors.Join(s.stop(), data.close())
+	return st, errors.Join(s.stop(), data.Close())
 }
 
-func (st *standing) read(s *Shard) error {
+func (st *durableState) read(s *Shard) error {
 	first, err := s.stores.Log.FirstIndex()
 	if err != nil {
 		return err
@@ -278,7 +297,7 @@ func (st *standing) read(s *Shard) error {
 	return st.readVotes(s.stores.Stable)
 }
 
-func (st *standing) digest(s *Shard, at uint64) (err error) {
+func (st *durableState) digest(s *Shard, at uint64) (err error) {
 	v := s.machine.View()
 	defer v.Close()
 	if err := v.Check(); err != nil {
@@ -288,7 +307,7 @@ func (st *standing) digest(s *Shard, at uint64) (err error) {
 	return err
 }
 
-func (st *standing) readVotes(votes raft.StableStore) (err error) {
+func (st *durableState) readVotes(votes raft.StableStore) (err error) {
 	if st.Term, err = votes.GetUint64([]byte("CurrentTerm")); err != nil {
 		return err
 	}
@@ -301,24 +320,40 @@ func (st *standing) readVotes(votes raft.StableStore) (err error) {
 }
 
 // TestEveryDamageToEveryFile: a node whose file was damaged while it did not run
-// says so, with the way out, or stands for all that it stood for.
+// says so, with the way out, or has lost nothing of its durable state.
 func TestEveryDamageToEveryFile(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts more than a hundred processes")
 	}
-	whole, olds := usedDirectory(t)
-	want, err := standingOf(t, copyOf(t, whole))
+	t.Run("raft-wal", func(t *testing.T) {
+		known := append(logKinds(logstore.RaftWAL), otherKinds()...)
+		damageEach(t, logstore.RaftWAL, known, known)
+	})
+	t.Run("raft-boltdb", func(t *testing.T) { // the other files are as with raft-wal
+		log := logKinds(logstore.RaftBoltDB)
+		damageEach(t, logstore.RaftBoltDB, log, append(log, otherKinds()...))
+	})
+}
+
+// damageEach damages files of some kinds of a directory with a log store, and requires
+// that there are files of known kinds only.
+func damageEach(t *testing.T, store logstore.Kind, kinds, known []fileKind) {
+	whole, olds := usedDirectory(t, store)
+	want, err := durableStateOf(t, copyOf(t, whole))
 	require.NoError(t, err)
 
 	seen := map[string]bool{"ballast": true}
-	for _, kind := range fileKinds() {
-		files, err := filepath.Glob(filepath.Join(whole, filepath.FromSlash(kind.pattern)))
-		require.NoError(t, err)
-		require.NotEmpty(t, files, kind.name)
-		slices.Sort(files)
-		for _, f := range files {
-			seen[nameIn(whole, f)] = true
+	for _, kind := range known {
+		for _, f := range filesOf(t, whole, kind) {
+			seen[f] = true
 		}
+	}
+	for name := range filesBelow(t, whole) {
+		require.True(t, seen[name], "%s is of a kind that this test does not know", name)
+	}
+	for _, kind := range kinds {
+		files := filesOf(t, whole, kind)
 		file := files[len(files)-1]
 		if kind.first {
 			require.Greater(t, len(files), 1, kind.name)
@@ -326,15 +361,24 @@ func TestEveryDamageToEveryFile(t *testing.T) {
 		}
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			damageOne(t, whole, kind, nameIn(whole, file), olds, want)
+			damageOne(t, whole, kind, file, olds, want)
 		})
-	}
-	for name := range filesBelow(t, whole) {
-		require.True(t, seen[name], "%s is of a kind that this test does not know", name)
 	}
 }
 
-func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []string, want standing) {
+// filesOf are the files of a kind below dir, in the order of their names.
+func filesOf(t *testing.T, dir string, kind fileKind) (names []string) {
+	files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(kind.pattern)))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, kind.name)
+	for _, f := range files {
+		names = append(names, nameIn(dir, f))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []string, want durableState) {
 	data, err := os.ReadFile(filepath.Join(whole, name))
 	require.NoError(t, err)
 	list := damages()
@@ -358,7 +402,7 @@ func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []st
 			if d.name != "gone" {
 				require.NoError(t, os.WriteFile(path, bad, 0o640))
 			}
-			got, err := standingOf(t, dir)
+			got, err := durableStateOf(t, dir)
 			if err != nil {
 				t.Logf("refused: %v", err)
 				require.ErrorContains(t, err, "move ")
@@ -372,7 +416,7 @@ func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []st
 
 // compare fails the test when something is lost or another than it was. What the
 // state holds need not be in the log any more.
-func (st standing) compare(t *testing.T, want standing, mayEnd bool) {
+func (st durableState) compare(t *testing.T, want durableState, mayEnd bool) {
 	require.Equal(t, []any{want.Term, want.VotedTerm, want.Voted}, []any{st.Term, st.VotedTerm, st.Voted}, "votes")
 	for i, e := range st.Entries {
 		require.Equal(t, want.Entries[i], e, "entry %d", i)

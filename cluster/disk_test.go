@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/diskspace"
+	"tarry/cluster/groupcommit"
 	"tarry/cluster/membership"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -33,7 +32,7 @@ func fakeDisks(n int) (tune func(i int, cfg *Config), free []atomic.Uint64) {
 }
 
 func codeOfAdd(n *Node, id string) job.Code {
-	_, err := n.Do(context.Background(), []*jobpb.Op{add(id, "t", 0)})
+	_, err := n.shard.Do(context.Background(), []*jobpb.Op{add(id, "t", 0)})
 	if err == nil {
 		return ""
 	}
@@ -41,6 +40,7 @@ func codeOfAdd(n *Node, id string) job.Code {
 }
 
 func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
+	t.Parallel()
 	tune, free := fakeDisks(1)
 	c := newTunedCluster(t, 1, tune)
 	c.leader()
@@ -50,7 +50,7 @@ func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
 
 	free[0].Store(99)
 	c.eventually(func() bool { return codeOfAdd(n, "d") == job.CodeDiskLow }, "adds are refused")
-	_, err := n.Do(context.Background(), []*jobpb.Op{add("d", "t", 0)})
+	_, err := n.shard.Do(context.Background(), []*jobpb.Op{add("d", "t", 0)})
 	var refusal *job.Error
 	require.ErrorAs(t, err, &refusal)
 	require.NotZero(t, refusal.RetryAfter)
@@ -74,6 +74,7 @@ func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
 }
 
 func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
+	t.Parallel()
 	tune, free := fakeDisks(3)
 	c := newTunedCluster(t, 3, tune)
 	first := c.leader()
@@ -114,20 +115,9 @@ func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
 
 	free[(first+1)%3].Store(900)
 	c.eventually(func() bool { return codeOfAdd(via, "f") == "" }, "adds are taken again")
-	top, err := via.Topic(context.Background(), "t", false)
+	top, err := via.shard.Topic(context.Background(), "t", false)
 	require.NoError(t, err)
 	require.EqualValues(t, taken, top.Ready, "one was finished, f was added, and what was refused was not")
-}
-
-func TestAFullDiskIsExplained(t *testing.T) {
-	n := &Node{cfg: Config{DataDir: "/somewhere"}}
-	require.NoError(t, n.whenFull(nil))
-	other := errors.New("other")
-	require.Equal(t, other, n.whenFull(other))
-	for _, full := range []error{fmt.Errorf("log: append: %w", syscall.ENOSPC), errors.New("store: write 000012.log: no space left on device")} {
-		require.ErrorContains(t, n.whenFull(full), "the disk of /somewhere is full: free some space")
-		require.ErrorIs(t, n.whenFull(full), full)
-	}
 }
 
 // slowLog is a log on a disk whose syncs take long while delay is set.
@@ -150,7 +140,7 @@ func slowDisks(n int) (tune func(i int, cfg *Config), delay []atomic.Int64) {
 	delay = make([]atomic.Int64, n)
 	return func(i int, cfg *Config) {
 		cfg.wrapLog = func(l raft.LogStore) raft.LogStore { return slowLog{l, &delay[i]} }
-		cfg.membership = membership.Timing{Health: 500 * time.Millisecond, Settle: time.Second}
+		cfg.membership = membership.Timing{Health: 500 * time.Millisecond, MinLead: time.Second}
 	}, delay
 }
 
@@ -158,6 +148,7 @@ func slowDisks(n int) (tune func(i int, cfg *Config), delay []atomic.Int64) {
 // with a good one takes over, and leadership stays there while that disk is slow
 // and when all are.
 func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
+	t.Parallel()
 	tune, delay := slowDisks(3)
 	c := newTunedCluster(t, 3, tune)
 	slow := c.leader()
@@ -169,7 +160,7 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 		codeOfAdd(via, fmt.Sprint("a", i))
 		at := -1
 		for j, n := range c.nodes {
-			if n.dispatcher() != nil {
+			if n.shard.dispatcher() != nil {
 				at = j
 			}
 		}
@@ -187,7 +178,7 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 	c.eventually(func() bool {
 		write()
 		for _, n := range c.nodes {
-			if n.stores.WriteTime() < 500*time.Millisecond {
+			if n.shard.stores.WriteTime() < 500*time.Millisecond {
 				return false
 			}
 		}
@@ -201,6 +192,15 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 	}
 	before := gaveWay()
 	require.NotZero(t, before)
+	families, err := via.Metrics().Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "tarry_leader_gave_way" {
+			require.Equal(t, "COUNTER", f.GetType().String())
+			families = nil
+		}
+	}
+	require.Nil(t, families, "it is among the metrics")
 	for range 3 { // several looks
 		write()
 	}
@@ -227,6 +227,7 @@ func (l gatedLog) StoreLogs(es []*raft.Log) error {
 // office, and Raft itself takes in without a bound. Adds come in as fast as they
 // can be made and do not wait for one another.
 func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
+	t.Parallel()
 	gates := make([]sync.RWMutex, 3)
 	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
 		cfg.wrapLog = func(l raft.LogStore) raft.LogStore { return gatedLog{l, &gates[i]} }
@@ -243,10 +244,10 @@ func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
 	op := add("", "t", time.Hour)
 	op.GetAdd().Body = make([]byte, each)
 	var taken, refused, other atomic.Int64
-	var settled sync.WaitGroup
-	settled.Add(count)
+	var completed sync.WaitGroup
+	completed.Add(count)
 	for range count {
-		leader.submit([]*jobpb.Op{op}, false, func(_ []*jobpb.Result, err error) {
+		leader.shard.submit([]*jobpb.Op{op}, false, func(_ []*jobpb.Result, err error) {
 			switch {
 			case err == nil:
 				taken.Add(1)
@@ -255,22 +256,20 @@ func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
 			default:
 				other.Add(1)
 			}
-			settled.Done()
+			completed.Done()
 		})
 	}
-	under := leader.raft.LastIndex() - leader.raft.CommitIndex()
-	leader.batcher.mu.Lock()
-	waiting := leader.batcher.bytes
-	leader.batcher.mu.Unlock()
+	under := leader.shard.raft.LastIndex() - leader.shard.raft.CommitIndex()
+	waiting := leader.shard.batcher.Waiting()
 	for i := range gates {
 		if i != at {
 			gates[i].Unlock()
 		}
 	}
-	settled.Wait()
-	require.LessOrEqual(t, under, uint64(maxInFlight+1), "entries that Raft has and followers do not")
-	require.LessOrEqual(t, waiting, maxQueuedBytes)
-	require.GreaterOrEqual(t, refused.Load(), int64(count-maxQueuedBytes/each-2*maxInFlight*maxBatchBytes/each), "the rest is refused, at once")
+	completed.Wait()
+	require.LessOrEqual(t, under, uint64(groupcommit.MaxInFlight+1), "entries that Raft has and followers do not")
+	require.LessOrEqual(t, waiting, groupcommit.MaxQueuedBytes)
+	require.GreaterOrEqual(t, refused.Load(), int64(count-groupcommit.MaxQueuedBytes/each-2*groupcommit.MaxInFlight*groupcommit.MaxBatchBytes/each), "the rest is refused, at once")
 	require.Equal(t, int64(count), taken.Load()+refused.Load()+other.Load())
 	require.NotZero(t, taken.Load(), "what was taken in is done when the followers go on")
 }

@@ -1,18 +1,34 @@
 // Package cluster is a node of Tarry: it feeds the state machine through Raft and
 // lets any node serve any request.
 //
-// A Node owns what belongs to the process (data directory, the cluster port,
-// membership) and one Shard, which is everything that belongs to one Raft group:
-// Raft itself, the state machine, the batcher, and on the leader the timer and
-// the dispatcher. Start at Node.Start, then Shard.
+// A Node owns what belongs to the process (data directory, cluster port, membership)
+// and a Shard, which is everything that belongs to one Raft group: Raft, the state
+// machine, and on the leader the timer and the dispatcher. Start at Start in node.go,
+// then openShard and Shard.start in shard.go. leadership.go starts what runs only while
+// a node leads.
 //
-// The way of a write: Shard.Do frames operations and gives them to the batcher
-// (batcher.go); on the leader a batch becomes one Raft entry, on a follower one
-// message to the leader (propose.go). The way of a waiting reserve: reserve.go,
-// then the dispatcher, over a stream when the leader is another node
-// (waitclient.go, waitserver.go). The way of a read: read.go.
+// A write: Shard.Do (propose.go) frames operations and gives them to groupcommit; on the
+// leader a batch becomes one Raft entry, on a follower one message to the leader
+// (service.go is its other end). What an entry changed arrives in changes.go.
+// A waiting reserve: reserve.go, then waits, which registers it with the leader's
+// dispatcher. A read: read.go. Every request to the leader goes through leaderrpc, which
+// also determines the outcome when a connection fails.
 //
-// Subrooms: logstore (the Raft log on disk, fail-stop), transport (one TCP port
-// for all that nodes say), statemachine (the adapter between Raft and fsm, and
-// snapshots), membership (discovery, bootstrap, joins and removals), noderpc.
+// The packages below, each of which knows less than the node does:
+//
+//	groupcommit   many requests in few entries of the log
+//	waits         reserves that wait, on any node, for the leader's jobs
+//	leaderrpc     requests to the leader, and one encoding of failures
+//	noderpc       the messages of the calls about queues
+//	transport     one TCP port for all that nodes send each other
+//	leaderprobe   whether the leader's process still runs
+//	raftconfig    who votes, how many are a quorum
+//	ackguard      a node that lost what it acknowledged does not vote
+//	clockguard    a node whose clock is wrong does not lead
+//	diskpolicy    what a leader does about low and slow disks
+//	membership    discovery, bootstrap, joins and removals, health
+//	logstore      the Raft log on disk, fail-stop
+//	statemachine  the adapter between Raft and fsm; snapshots
+//	datadir       which node a data directory belongs to; its lock
+//	diskspace     the free space of its disk
 package cluster

@@ -2,86 +2,189 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"tarry/cluster/leaderrpc"
+	"tarry/dispatch"
+	"tarry/internal/sleep"
+	"tarry/job/jobpb"
 )
 
-// leader is who leads the shard, as far as this node knows.
-type leader struct {
-	id   string // Raft server id; empty when none is known
-	addr string // cluster address, host:port
+// barrierTimeout is how long a new leader may take to apply what earlier leaders
+// committed before it tries again.
+const barrierTimeout = 2 * time.Minute
+
+// leadership is the state that exists while this node is the established leader of a
+// term.
+type leadership struct {
+	term       uint64          // Raft's
+	ctx        context.Context // ends with the leadership
+	dispatcher *dispatch.Dispatcher
 }
 
-// leaderWatch holds the present leader and tells when it changes.
-type leaderWatch struct {
-	mu      sync.Mutex
-	now     leader
-	changed chan struct{} // closed at the next change
-	lost    time.Time     // since when there has been none; zero with a leader
-}
-
-func newLeaderWatch(now time.Time) *leaderWatch {
-	return &leaderWatch{changed: make(chan struct{}), lost: now}
-}
-
-// set records the leader; a leader set again still counts as a change, because
-// its term may be new.
-func (w *leaderWatch) set(l leader, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l.id == "" && w.now.id == "" {
-		return
+// dispatcher returns the dispatcher; nil unless this node is the established leader.
+func (s *Shard) dispatcher() *dispatch.Dispatcher {
+	if l := s.leadership.Load(); l != nil {
+		return l.dispatcher
 	}
-	if l.id == "" {
-		w.lost = now
-	} else {
-		w.lost = time.Time{}
-	}
-	w.now = l
-	close(w.changed)
-	w.changed = make(chan struct{})
+	return nil
 }
 
-// get returns the leader and a channel that closes at the next change.
-func (w *leaderWatch) get() (leader, <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now, w.changed
-}
-
-// since returns for how long there has been no leader; 0 with one.
-func (w *leaderWatch) since(now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.lost.IsZero() {
-		return 0
-	}
-	return now.Sub(w.lost)
-}
-
-// deposedGrace is how long a call to a leader goes on after another was seen: a
-// leader that hands over still answers, one that hangs never will.
-const deposedGrace = 500 * time.Millisecond
-
-// while returns a context that ends shortly after l stops being the leader.
-// Without it, calls to a leader that hangs would hold up this node until their
-// connection is given up, long after another leads.
-func (w *leaderWatch) while(ctx context.Context, l leader) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer cancel()
-		for {
-			now, changed := w.get()
-			if now != l && now.id != "" {
-				pause(ctx, deposedGrace, nil)
-				return
-			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-				return
-			}
+// established returns the leadership, once this node is the established leader. It
+// blocks while the node has been elected and still applies what earlier leaders
+// committed. It returns nil if the node does not lead, or ctx or the shard has ended.
+func (s *Shard) established(ctx context.Context) *leadership {
+	for {
+		leader, changed := s.leaders.Get() // first: becoming established is a change
+		if l := s.leadership.Load(); l != nil || leader.ID != s.cfg.ServerID {
+			return l
 		}
-	}()
-	return ctx, cancel
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// leadLoop runs the leader's work while this node leads, according to Raft.
+func (s *Shard) leadLoop() {
+	var stop func()
+	end := func() {
+		if stop != nil {
+			stop()
+			stop = nil
+		}
+	}
+	defer end()
+	for {
+		select {
+		case leads := <-s.raft.LeaderCh():
+			// true twice in a row: leadership was lost and regained.
+			end()
+			if leads {
+				stop = s.startLeading()
+			}
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// startLeading starts the leader's work. The returned function stops it and waits for
+// its end.
+func (s *Shard) startLeading() (stop func()) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.adapter.SetServing(true)
+	var work sync.WaitGroup
+	work.Go(func() {
+		said := ""
+		for ctx.Err() == nil {
+			term, err := s.establish(ctx)
+			if stuck := s.transfers.saw(err, time.Now()); stuck != nil {
+				s.fatal(stuck)
+			}
+			if err != nil {
+				if why := err.Error(); why != said {
+					s.log.Warn("not yet an established leader, trying again", "error", err)
+					said = why
+				}
+				sleep.For(ctx, time.Second)
+				continue
+			}
+			s.lead(ctx, term)
+		}
+	})
+	return func() {
+		if l := s.leadership.Swap(nil); l != nil {
+			l.dispatcher.Stop()
+		}
+		cancel()
+		work.Wait()
+		s.adapter.SetServing(false)
+	}
+}
+
+// establish waits until everything that earlier leaders committed is applied.
+// Counts and reads are correct only after that. Concurrently it asks the voters whether
+// this node's clock is right. It waits for that result too, unless the clock agrees
+// with the state machine's: then it cannot move the queue's time far. It returns the
+// term in which all this holds.
+func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
+	real := time.Now()
+	s.clock.begin(real, sinceEpoch(s.cfg.Wall()))
+	asked := make(chan error, 1)
+	s.work.Go(func() { asked <- s.cfg.ConfirmClock(ctx) })
+	if term, err = s.barrier(ctx); err != nil {
+		return 0, err
+	}
+	if s.clockGoesOn() {
+		select {
+		case err := <-asked:
+			return term, err
+		default:
+			return term, nil
+		}
+	}
+	select {
+	case err := <-asked:
+		return term, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// clockGoesOn reports whether this node's clock agrees with the state machine's, within
+// the allowed offset. Under load it does, so a failover does not wait for other clocks.
+func (s *Shard) clockGoesOn() bool {
+	state := time.UnixMilli(s.machine.Applied().ClockMS)
+	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
+}
+
+// barrier returns the term in which it was applied.
+func (s *Shard) barrier(ctx context.Context) (term uint64, err error) {
+	term = s.raft.CurrentTerm()
+	done := make(chan error, 1)
+	f := s.raft.Barrier(barrierTimeout)
+	go func() { done <- f.Error() }() // ends with the barrier, at the latest when Raft stops
+	select {
+	case err := <-done:
+		if err == nil && s.raft.CurrentTerm() != term {
+			err = errors.New("the term changed meanwhile")
+		}
+		return term, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// lead does the leader's work of a term until ctx ends.
+func (s *Shard) lead(ctx context.Context, term uint64) {
+	d := dispatch.New(
+		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
+		maxWaiters,
+		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, s.cfg.Wall()) },
+	)
+	// The hook first, then what was there before: no update can be missed.
+	l := &leadership{term: term, ctx: ctx, dispatcher: d}
+	s.leadership.Store(l)
+	d.Prime(updates(s.machine.TopicChanges()))
+	s.leaders.Set(leaderrpc.Leader{ID: s.cfg.ServerID, Addr: s.localAddr}, time.Now())
+	s.metrics.elections.Inc()
+	s.log.Info("leading")
+
+	var work sync.WaitGroup
+	work.Go(func() { s.timer.Run(ctx) })
+	work.Go(func() { s.schedules.Run(ctx) })
+	work.Go(func() { s.migrate(ctx) })
+	work.Go(func() { s.cfg.Lead(ctx) })
+	<-ctx.Done()
+	s.leadership.CompareAndSwap(l, nil) // before waiters end and look for the next leader
+	d.Stop()
+	work.Wait()
+	s.log.Info("not leading any more")
 }

@@ -33,12 +33,12 @@ func (c *testCluster) consumers(n, jobs int, work func(*jobpb.Reserved), topics 
 		node := c.nodes[i%len(c.nodes)]
 		all.Go(func() {
 			for ctx.Err() == nil {
-				js, err := node.Reserve(ctx, &jobpb.Reserve{Topics: topics, Max: 1}, 30*time.Second)
+				js, err := node.shard.Reserve(ctx, &jobpb.Reserve{Topics: topics, Max: 1}, 30*time.Second)
 				if err != nil || len(js) == 0 {
 					continue
 				}
 				work(js[0])
-				if _, err := node.Do(context.Background(), []*jobpb.Op{finish(js[0])}); err != nil {
+				if _, err := node.shard.Do(context.Background(), []*jobpb.Op{finish(js[0])}); err != nil {
 					c.t.Errorf("finish: %v", err)
 				}
 				mu.Lock()
@@ -55,13 +55,13 @@ func (c *testCluster) consumers(n, jobs int, work func(*jobpb.Reserved), topics 
 
 // logged counts the Reserves and the Advances in a node's log.
 func logged(t *testing.T, n *Node) (reserves, advances int) {
-	first, err := n.stores.Log.FirstIndex()
+	first, err := n.shard.stores.Log.FirstIndex()
 	require.NoError(t, err)
-	last, err := n.stores.Log.LastIndex()
+	last, err := n.shard.stores.Log.LastIndex()
 	require.NoError(t, err)
 	for i := first; i <= last; i++ {
 		var l raft.Log
-		require.NoError(t, n.stores.Log.GetLog(i, &l))
+		require.NoError(t, n.shard.stores.Log.GetLog(i, &l))
 		if l.Type != raft.LogCommand {
 			continue
 		}
@@ -138,7 +138,7 @@ func TestNoMoreThanTheLimitAreHeldOverAllNodes(t *testing.T) {
 		n := held.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		topic, err := l.Topic(context.Background(), "t", false) // takes a while, too
+		topic, err := l.shard.Topic(context.Background(), "t", false) // takes a while, too
 		if err != nil || topic.Reserved > limit {
 			t.Errorf("%v, %v: more than %d are reserved", topic, err, limit)
 		}

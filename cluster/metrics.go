@@ -5,11 +5,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tarry/cluster/groupcommit"
 	"tarry/job/jobpb"
 )
 
 // shardMetrics are what a shard measures itself; gauges that can be read off at
-// any time are collected in collect.go.
+// any time are read in collector.go.
 type shardMetrics struct {
 	commitSeconds prometheus.Histogram
 	unknown       prometheus.Counter
@@ -58,9 +59,9 @@ func (m *shardMetrics) commit(d time.Duration, err error) {
 	}
 }
 
-func (m *shardMetrics) batch(_, ops, bytes int) {
-	m.batchOps.Observe(float64(ops))
-	m.batchBytes.Observe(float64(bytes))
+func (m *shardMetrics) batch(b *groupcommit.Batch) {
+	m.batchOps.Observe(float64(b.Count))
+	m.batchBytes.Observe(float64(b.Bytes))
 }
 
 // handedOut measures lateness at a job's first delivery; later ones are late by

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tarry/internal/sleep"
 	"tarry/job/jobpb"
 )
 
@@ -40,7 +41,7 @@ func (s *Shard) migrate(ctx context.Context) {
 		if !s.machine.Migrating() {
 			s.log.Info("all records have the format of the cluster version", "version", s.machine.Version())
 		}
-		pause(ctx, migratePause, nil)
+		sleep.For(ctx, migratePause)
 	}
 }
 

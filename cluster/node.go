@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,26 +15,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
+	"tarry/cluster/ackguard"
+	"tarry/cluster/clockguard"
+	"tarry/cluster/datadir"
 	"tarry/cluster/diskspace"
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/transport"
 	"tarry/job"
-	"tarry/job/jobpb"
 )
 
-// Node is one running node. It implements api.Queue, api.Inspector and
-// api.Operator.
+// Node is one running node. It implements api.Operator; its Shard serves clients.
 type Node struct {
-	*Shard
+	shard    *Shard // the only one; its state also has the cluster's id and version
 	cfg      Config
 	log      *slog.Logger
-	hush     hush
-	data     *dataDir
+	cutoff   logCutoff
+	data     *datadir.Dir
 	mux      *transport.Mux
-	peers    *peers
+	conns    *leaderrpc.Conns
 	rpc      *grpc.Server
 	trans    *raft.NetworkTransport
+	acks     *ackguard.Guard
 	members  *membership.Membership
 	registry *prometheus.Registry
 
@@ -44,6 +45,7 @@ type Node struct {
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
 
+	hasState bool // Raft has run in this directory before
 	raftRuns atomic.Bool
 	started  bool // membership runs
 	draining atomic.Bool
@@ -52,51 +54,74 @@ type Node struct {
 }
 
 // Start opens the data directory and starts the node. It returns as soon as the
-// node runs; Readiness tells when it can serve. On an error nothing is left
+// node runs; Readiness reports whether it can serve. After an error nothing is left
 // running.
 func Start(cfg Config) (*Node, error) {
 	if cfg.wall == nil {
 		cfg.wall = wallClock
 	}
-	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, membership.DefaultMaxClockOffset)
+	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
 	n := &Node{cfg: cfg, registry: prometheus.NewRegistry()}
-	n.log = n.hush.logger(cfg.Logger).With("node", cfg.NodeID)
+	n.log = n.cutoff.logger(cfg.Logger).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
-		return nil, n.whenFull(errors.Join(err, n.release()))
+		return nil, datadir.WithRoom(errors.Join(err, n.release()), cfg.DataDir)
 	}
 	return n, nil
 }
 
-func (n *Node) start() (err error) {
-	if n.data, err = openDataDir(n.cfg.DataDir, n.cfg.NodeID); err != nil {
+// start executes the steps of Start in order. release undoes those that were executed.
+func (n *Node) start() error {
+	for _, step := range []func() error{
+		n.openDir,
+		n.openShard,
+		n.listen,
+		n.makeMembers, // Raft gets addresses from it
+		n.serve,       // before checkAcks: nodes that start together ask each other
+		n.checkAcks,   // asks other nodes
+		n.startRaft,
+		n.joinMembers,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	n.work.Go(func() { n.disk.Run(n.ctx) })
+	return nil
+}
+
+func (n *Node) openDir() (err error) {
+	if n.data, err = datadir.Open(n.cfg.DataDir, n.cfg.NodeID, string(n.cfg.LogStore)); err != nil {
 		return err
 	}
 	n.disk = diskspace.New(diskspace.Options{
 		Dir: n.cfg.DataDir, Mark: n.cfg.DiskLowWater, Logger: n.log, Changed: n.diskChanged, Measure: n.cfg.measureDisk,
 	})
-	serverID := n.data.id.serverID()
-	if n.Shard, err = openShard(shardConfig{
+	return nil
+}
+
+func (n *Node) openShard() (err error) {
+	serverID := n.data.ServerID()
+	n.acks = ackguard.New(ackguard.Config{
+		ServerID: serverID, Logger: n.log,
+		OnRollback: func(err error) { n.cfg.Fatal(datadir.WithRejoin(err, n.cfg.DataDir)) },
+	})
+	n.shard, err = openShard(shardConfig{
 		Timing: cmp.Or(n.cfg.timing, DefaultTiming()), Number: 0, ServerID: serverID, NodeID: n.cfg.NodeID,
-		Dir: filepath.Join(n.cfg.DataDir, shardDir(0)), Cache: n.cfg.CacheBytes, Tables: n.cfg.OpenFiles.Tables,
+		Dir: n.data.Shard(0), Cache: n.cfg.CacheBytes, Tables: n.cfg.OpenFiles.Tables,
 		Logger: n.log, Registry: n.registry, Peer: n.peer, Lead: n.lead,
-		Fatal:          func(err error) { n.cfg.Fatal(n.whenFull(err)) },
+		Fatal:          func(err error) { n.cfg.Fatal(datadir.WithRoom(err, n.cfg.DataDir)) },
 		ClusterChanged: func() { n.members.ClusterIDChanged() },
 		AddsRefused:    func() string { return n.members.AddsRefused() }, Disk: n.disk.State,
 		GaveWay: func() uint64 { return n.members.GaveWay() },
 		Wall:    n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
-		ConfirmClock:  func(ctx context.Context) error { return n.members.ConfirmClock(ctx) },
-		ClockWentOff:  func() { n.members.ConditionChanged() },
-		ClockOffsets:  func() map[string]time.Duration { return n.members.ClockOffsets() },
-		ConfirmLeader: func(ctx context.Context) (uint64, error) { return n.members.ConfirmLeader(ctx) },
-		wrapLog:       n.cfg.wrapLog, files: n.cfg.files,
-	}); err != nil {
-		return err
-	}
-	if err := n.listen(); err != nil {
-		return err
-	}
-	return n.joinUp(serverID)
+		ConfirmClock:  func(ctx context.Context) error { return n.members.ClockGuard().Confirm(ctx) },
+		ClockWentOff:  func() { n.members.Evaluate() },
+		ClockOffsets:  func() map[string]time.Duration { return n.members.ClockGuard().Offsets() },
+		ConfirmLeader: n.acks.ConfirmLeader,
+		LogStore:      n.data.LogStore(), wrapLog: n.cfg.wrapLog, files: n.cfg.files,
+	})
+	return err
 }
 
 func (n *Node) listen() error {
@@ -105,70 +130,78 @@ func (n *Node) listen() error {
 		return fmt.Errorf("cluster address: %w", err)
 	}
 	if n.mux, err = transport.Listen(transport.Options{
-		Bind: n.cfg.ClusterAddr, Advertise: advertised, ServerID: n.data.id.serverID(), ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
+		Bind: n.cfg.ClusterAddr, Advertise: advertised, ServerID: n.data.ServerID(), ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
 	}); err != nil {
 		return fmt.Errorf("listen for other nodes: %w", err)
 	}
-	n.peers = newPeers(n.mux.DialRPC)
+	n.conns = leaderrpc.NewConns(n.mux.DialRPC)
 	return nil
 }
 
-// joinUp starts what needs each other: Raft asks membership for addresses, and
-// membership's service runs on the port that Raft uses.
-func (n *Node) joinUp(serverID string) error {
-	hasState, err := n.Shard.hasState()
-	if err != nil {
+func (n *Node) makeMembers() (err error) {
+	if n.hasState, err = n.shard.hasState(); err != nil {
 		return fmt.Errorf("look for Raft's state: %w", err)
 	}
-	if n.members, err = membership.New(membership.Config{
-		NodeID: n.cfg.NodeID, ServerID: serverID,
+	n.members, err = membership.New(membership.Config{
+		NodeID: n.cfg.NodeID, ServerID: n.data.ServerID(),
 		ClusterAddr: n.mux.Addr().String(), HTTPAddr: n.cfg.HTTPAdvertise,
 		GossipBind: n.cfg.GossipAddr, AdvertiseHost: n.cfg.AdvertiseHost,
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
-		HasState: hasState, Logger: n.log,
-		ClusterID: n.clusterID, Forgotten: n.machine.Forgotten,
+		HasState: n.hasState, Logger: n.log,
+		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
-		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.machine.Version, ProposeVersion: n.proposeVersion,
-		Dial: n.peers.get, Condition: n.condition,
-		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.Shard.Now, ClockConfirmed: n.Shard.clockConfirmed,
-		Doubt:  func(err error) { n.cfg.Fatal(fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))) },
+		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,
+		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth,
+		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
 		Timing: n.cfg.membership,
-	}); err != nil {
-		return err
-	}
-	n.serve() // nodes that start together answer each other's question
-	if hasState {
-		servers, stand, err := n.Shard.stand()
-		if err != nil {
-			return err
-		}
-		if err := n.members.CheckReceipts(n.ctx, servers, stand); err != nil {
-			return fmt.Errorf("%w; %s", err, wayOut(n.cfg.DataDir))
-		}
-	}
-	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: watchedLayer{n.members.Gate(n.mux.Raft(0)), n.Shard.lineBroke}, MaxPool: 4, Timeout: transport.RaftTimeout,
-		Logger: newRaftLogger(n.log),
 	})
-	trans := boundAppends(n.members.Witness(n.trans))
-	if n.cfg.wrapTransport != nil {
-		trans = n.cfg.wrapTransport(trans)
+	return err
+}
+
+// checkAcks returns an error if the data directory has lost what it acknowledged.
+func (n *Node) checkAcks() error {
+	if !n.hasState {
+		return nil
 	}
-	if err := n.Shard.start(trans); err != nil {
+	servers, position, err := n.shard.logPosition()
+	if err != nil {
 		return err
 	}
-	n.raftRuns.Store(true)
-	if err := n.members.Start(n.Shard.raft); err != nil {
-		return fmt.Errorf("start discovery: %w", err)
+	n.members.AskAcks(n.ctx, servers)
+	if err := n.acks.Check(position); err != nil {
+		return datadir.WithRejoin(err, n.cfg.DataDir)
 	}
-	n.started = true
-	n.work.Go(func() { n.disk.Run(n.ctx) })
 	return nil
 }
 
-// serve answers other nodes.
-func (n *Node) serve() {
-	n.rpc = newRPCServer(admission{member: n.members.Configured})
+func (n *Node) startRaft() error {
+	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), MaxPool: 4, Timeout: transport.RaftTimeout,
+		Logger: newRaftLogger(n.log),
+	})
+	trans := boundAppends(n.acks.Transport(n.trans))
+	if n.cfg.wrapTransport != nil {
+		trans = n.cfg.wrapTransport(trans)
+	}
+	if err := n.shard.start(trans); err != nil {
+		return err
+	}
+	n.raftRuns.Store(true)
+	n.acks.Start(n.shard.raft)
+	return nil
+}
+
+func (n *Node) joinMembers() error {
+	if err := n.members.Start(n.shard.raft); err != nil {
+		return fmt.Errorf("start discovery: %w", err)
+	}
+	n.started = true
+	return nil
+}
+
+// serve starts to serve the calls of other nodes.
+func (n *Node) serve() error {
+	n.rpc = leaderrpc.NewServer(admission{member: n.members.Configured}.check)
 	noderpc.RegisterNodeServer(n.rpc, &service{shard: n.shardNumber})
 	n.members.Register(n.rpc)
 	n.work.Go(func() {
@@ -176,9 +209,13 @@ func (n *Node) serve() {
 			n.log.Error("the service for other nodes ended", "error", err)
 		}
 	})
+	return nil
 }
 
-// lead is the node's part in leading its shard.
+// Shard returns the shard of all topics. It implements api.Queue and api.Inspector.
+func (n *Node) Shard() *Shard { return n.shard }
+
+// lead does the node's work while it leads its shard, until ctx ends.
 func (n *Node) lead(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -194,95 +231,28 @@ func (n *Node) shardNumber(number uint32) *Shard {
 	if number != 0 || !n.raftRuns.Load() {
 		return nil
 	}
-	return n.Shard
+	return n.shard
 }
 
 func (n *Node) peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
-	c, err := n.peers.get(ctx, serverID, addr)
+	c, err := n.conns.Get(ctx, serverID, addr)
 	if err != nil {
 		return nil, err
 	}
 	return noderpc.NewNodeClient(c), nil
 }
 
-// The facts of the cluster live in the state machine of the first shard.
-
-func (n *Node) clusterID() string { return n.machine.ClusterID() }
-
-func (n *Node) proposeClusterID(ctx context.Context, id string) error {
-	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: id}}})
-}
-
-func (n *Node) proposeForget(ctx context.Context, serverID string) error {
-	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: serverID}}})
-}
-
-func (n *Node) proposeVersion(ctx context.Context, to uint32) error {
-	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{To: to}}})
-}
-
-// proposeClockReset sets the queue's clock back.
-func (n *Node) proposeClockReset(ctx context.Context, to time.Time) error {
-	op := &jobpb.ResetClock{ToMs: to.UnixMilli(), Epoch: n.machine.Applied().ClockEpoch}
-	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: op}})
-}
-
-func (n *Node) doOne(ctx context.Context, op *jobpb.Op) error {
-	rs, err := n.Do(ctx, []*jobpb.Op{op})
-	if err != nil {
-		return err
-	}
-	return job.ResultError(rs[0])
-}
-
-// Metrics are the node's, for /metrics.
+// Metrics returns the node's metrics, for /metrics.
 func (n *Node) Metrics() *prometheus.Registry { return n.registry }
 
-// Drain prepares the node's end: it reports itself not ready, answers waiting
-// reserves, and hands leadership over. It blocks until that is done or ctx ends.
-// It never leaves the cluster.
-func (n *Node) Drain(ctx context.Context) {
-	if n.draining.Swap(true) {
-		return
-	}
-	n.Shard.drain()
-	if n.Shard.raft.State() != raft.Leader || n.onlyVoter() {
-		return
-	}
-	done := make(chan error, 1)
-	go func() { done <- n.Shard.transfer() }() // ends when Raft stops, at the latest
-	select {
-	case err := <-done:
-		if err != nil {
-			n.log.Warn("could not hand leadership over before stopping", "error", err)
-		}
-	case <-ctx.Done():
-		n.log.Warn("could not hand leadership over before stopping", "error", ctx.Err())
-	}
-}
-
-func (n *Node) onlyVoter() bool {
-	f := n.Shard.raft.GetConfiguration()
-	if f.Error() != nil {
-		return false
-	}
-	voters := 0
-	for _, s := range f.Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			voters++
-		}
-	}
-	return voters <= 1
-}
-
-// Stop ends the node and waits for everything it started.
+// Stop stops the node and waits for everything that it started.
 func (n *Node) Stop() (err error) {
 	n.stopped.Do(func() { err = n.release() })
 	return err
 }
 
-// release undoes Start, from the last step to the first; steps that were not
-// taken are skipped.
+// release undoes the steps of Start in reverse order. It skips steps that were not
+// executed.
 func (n *Node) release() error {
 	var errs []error
 	n.cancel()
@@ -292,28 +262,28 @@ func (n *Node) release() error {
 	if n.rpc != nil {
 		n.rpc.Stop()
 	}
-	if n.Shard != nil {
-		errs = append(errs, n.Shard.stop())
+	if n.shard != nil {
+		errs = append(errs, n.shard.stop())
 	}
 	if n.trans != nil {
 		errs = append(errs, n.trans.Close())
 		n.trans.CloseStreams() // Close leaves pooled connections open
 	}
-	if n.peers != nil {
-		n.peers.close()
+	if n.conns != nil {
+		n.conns.Close()
 	}
 	if n.mux != nil {
 		errs = append(errs, n.mux.Close())
 	}
 	n.work.Wait()
 	if n.data != nil {
-		errs = append(errs, n.data.close())
+		errs = append(errs, n.data.Close())
 	}
-	n.hush.end()
+	n.cutoff.end()
 	return errors.Join(errs...)
 }
 
-// advertise puts the host by which others reach this node before the port it
+// advertise joins the host by which others reach this node and the port that it
 // listens on.
 func advertise(host, bind string) (string, error) {
 	bound, port, err := net.SplitHostPort(bind)
@@ -327,12 +297,4 @@ func advertise(host, bind string) (string, error) {
 		return "", fmt.Errorf("%q cannot be reached by other nodes; name this node with --advertise-host", host)
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// nodeID is the part of a Raft server id that operators know.
-func nodeID(serverID string) string {
-	if i := strings.LastIndexByte(serverID, '.'); i > 0 {
-		return serverID[:i]
-	}
-	return serverID
 }

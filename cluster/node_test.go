@@ -99,7 +99,7 @@ func (c *testCluster) leader() int {
 	at := -1
 	c.eventually(func() bool {
 		for i, n := range c.nodes {
-			if n != nil && n.dispatcher() != nil {
+			if n != nil && n.shard.dispatcher() != nil {
 				at = i
 				return true
 			}
@@ -162,7 +162,7 @@ func finish(j *jobpb.Reserved) *jobpb.Op {
 
 func do(t testing.TB, n *Node, ops ...*jobpb.Op) []*jobpb.Result {
 	t.Helper()
-	rs, err := n.Do(context.Background(), ops)
+	rs, err := n.shard.Do(context.Background(), ops)
 	require.NoError(t, err)
 	require.Len(t, rs, len(ops))
 	for _, r := range rs {
@@ -173,12 +173,13 @@ func do(t testing.TB, n *Node, ops ...*jobpb.Op) []*jobpb.Result {
 
 func reserveOne(t testing.TB, n *Node, wait time.Duration, topics ...string) []*jobpb.Reserved {
 	t.Helper()
-	jobs, err := n.Reserve(context.Background(), &jobpb.Reserve{Topics: topics, Max: 1}, wait)
+	jobs, err := n.shard.Reserve(context.Background(), &jobpb.Reserve{Topics: topics, Max: 1}, wait)
 	require.NoError(t, err)
 	return jobs
 }
 
 func TestJobAddedThroughOneNodeIsReservedThroughAnother(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	via, other := c.nodes[(l+1)%3], c.nodes[(l+2)%3]
@@ -187,24 +188,25 @@ func TestJobAddedThroughOneNodeIsReservedThroughAnother(t *testing.T) {
 	jobs := reserveOne(t, other, 10*time.Second, "t")
 	require.Len(t, jobs, 1)
 	require.Equal(t, "body of a", string(jobs[0].Body))
-	j, err := via.Job(context.Background(), "a", false)
+	j, err := via.shard.Job(context.Background(), "a", false)
 	require.NoError(t, err)
 	require.Equal(t, jobpb.State_STATE_RESERVED, j.State)
 	do(t, other, finish(jobs[0]))
-	_, err = via.Job(context.Background(), "a", false)
+	_, err = via.shard.Job(context.Background(), "a", false)
 	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
 }
 
 func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	waiting := c.follower()
 	got := make(chan []*jobpb.Reserved, 1)
 	go func() {
-		jobs, _ := waiting.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
+		jobs, _ := waiting.shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
 		got <- jobs
 	}()
-	c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+	c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
 	c.stop(l)
 	do(t, c.nodes[c.leader()], add("a", "t", 0))
 	jobs := <-got
@@ -212,6 +214,7 @@ func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
 }
 
 func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	via := c.follower()
@@ -219,10 +222,10 @@ func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan []*jobpb.Reserved, 1)
 		go func() {
-			jobs, _ := via.Reserve(ctx, &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 10*time.Second)
+			jobs, _ := via.shard.Reserve(ctx, &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 10*time.Second)
 			done <- jobs
 		}()
-		c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+		c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
 		go cancel() // races with the delivery
 		id := fmt.Sprint("j", i)
 		do(t, via, add(id, "t", 0))
@@ -238,6 +241,7 @@ func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
 }
 
 func TestWritesGoOnAfterTheLeaderStopsAndDigestsAgree(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	for i := range 100 {
@@ -249,7 +253,7 @@ func TestWritesGoOnAfterTheLeaderStopsAndDigestsAgree(t *testing.T) {
 		do(t, live, add(fmt.Sprint("b", i), "t", time.Hour))
 	}
 	c.start(l)
-	top, err := live.Topic(context.Background(), "t", false)
+	top, err := live.shard.Topic(context.Background(), "t", false)
 	require.NoError(t, err)
 	require.EqualValues(t, 200, top.Delayed)
 	v, err := live.Verify(context.Background())
@@ -259,19 +263,21 @@ func TestWritesGoOnAfterTheLeaderStopsAndDigestsAgree(t *testing.T) {
 }
 
 func TestWithoutAMajorityNothingIsAcknowledged(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	c.stop((l + 1) % 3)
 	c.stop((l + 2) % 3)
-	_, err := c.nodes[l].Do(context.Background(), []*jobpb.Op{add("a", "t", 0)})
+	_, err := c.nodes[l].shard.Do(context.Background(), []*jobpb.Op{add("a", "t", 0)})
 	require.Contains(t, []job.Code{job.CodeNotApplied, job.CodeUnknown}, job.CodeOf(err))
-	_, err = c.nodes[l].Do(context.Background(), []*jobpb.Op{add("b", "t", 0)})
+	_, err = c.nodes[l].shard.Do(context.Background(), []*jobpb.Op{add("b", "t", 0)})
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "once the leader has stepped down the outcome is known: %v", err)
-	_, err = c.nodes[l].Job(context.Background(), "a", false)
+	_, err = c.nodes[l].shard.Job(context.Background(), "a", false)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "no linearizable read without a majority")
 }
 
 func TestSingleNodeKeepsItsJobsOverARestart(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 1)
 	c.leader()
 	do(t, c.nodes[0], add("a", "t", 0), add("b", "t", 200*time.Millisecond))
@@ -283,23 +289,25 @@ func TestSingleNodeKeepsItsJobsOverARestart(t *testing.T) {
 }
 
 func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	got := make(chan error, 1)
 	go func() {
-		_, err := c.nodes[l].Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
+		_, err := c.nodes[l].shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
 		got <- err
 	}()
-	c.eventually(func() bool { return c.nodes[l].dispatcher().Waiting() == 1 }, "the waiter waits")
+	c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter waits")
 	c.nodes[l].Drain(context.Background())
 	require.NoError(t, <-got)
 	require.False(t, c.nodes[l].Readiness().Ready)
 	c.eventually(func() bool { return c.leader() != l }, "another node leads")
-	_, err := c.nodes[l].Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
+	_, err := c.nodes[l].shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
 }
 
 func TestLargeBatchIsSplitAndAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()
 	var ops []*jobpb.Op

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tarry/cluster/raftconfig"
 	"tarry/job"
 )
 
@@ -25,6 +26,9 @@ func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	return n.members.Transfer(ctx, id)
 }
 
+// Verify implements api.Operator.
+func (n *Node) Verify(ctx context.Context) (job.Verification, error) { return n.shard.Verify(ctx) }
+
 // RemoveMember implements api.Operator.
 func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.members.Remove(ctx, id) }
 
@@ -37,7 +41,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err := n.members.Leave(ctx); err != nil {
 		return err
 	}
-	if err := n.data.markLeft(); err != nil {
+	if err := n.data.MarkLeft(); err != nil {
 		return job.Errorf(job.CodeInternal, "the node has left the cluster, but its directory could not be marked: %w", err)
 	}
 	n.draining.Store(true)
@@ -50,15 +54,15 @@ func (n *Node) Leave(ctx context.Context) error {
 // Readiness implements api.Operator.
 func (n *Node) Readiness() job.Readiness {
 	var r job.Readiness
-	l, _ := n.leaders.get()
-	r.Leader = nodeID(l.id)
-	r.Waited = n.leaders.since(time.Now())
+	l, _ := n.shard.leaders.Get()
+	r.Leader = raftconfig.NodeID(l.ID)
+	r.Waited = n.shard.leaders.Since(time.Now())
 	switch {
 	case n.draining.Load():
 		r.Reasons = append(r.Reasons, "the node is draining: it is about to stop")
 	case n.members.Removed():
 		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to join again as a new member, stop it and move its data directory away")
-	case l.id == "":
+	case l.ID == "":
 		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond)))
 	}
 	r.Ready = len(r.Reasons) == 0

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/groupcommit"
+	"tarry/cluster/leaderrpc"
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -21,17 +23,21 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFakeLeader(true)
-		f.elsewhere = true
+		type sent struct {
+			b        *groupcommit.Batch
+			complete groupcommit.Complete
+		}
+		leader := make(chan sent, groupcommit.MaxInFlight)
+		route := groupcommit.Route{Forwards: true, Send: func(b *groupcommit.Batch, complete groupcommit.Complete) { leader <- sent{b, complete} }}
 		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), AddsRefused: func() string { return "" }}}
-		s.batcher = newBatcher(f.leader, func(_, _, _ int) {})
+		s.batcher = groupcommit.New(func() (groupcommit.Route, <-chan struct{}) { return route, nil }, func(*groupcommit.Batch) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { s.batcher.run(ctx); close(done) }()
+		go func() { s.batcher.Run(ctx); close(done) }()
 
 		var ops []*jobpb.Op
 		for i := range 4 {
-			ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Priority: uint32(i), Body: make([]byte, maxPartBytes-100)}}})
+			ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Topic: "t", Priority: uint32(i), Body: make([]byte, groupcommit.MaxPartBytes-100)}}})
 		}
 		var failed error
 		go func() { _, failed = s.Do(ctx, ops) }()
@@ -40,20 +46,19 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 		for len(applied) < len(ops) {
 			time.Sleep(time.Second)
 			synctest.Wait()
-			b := f.pop(t)
+			b := <-leader
+			require.Empty(t, leader)
 			if !refused {
 				refused = true
-				b.settle(nil, errRetry)
+				b.complete(nil, leaderrpc.ErrNotLeader)
 				continue
 			}
-			for _, r := range b.b.requests {
-				e, err := job.DecodeEntry(append(job.AppendEntryHeader(nil, 1), r.ops...))
-				require.NoError(t, err)
-				for _, op := range e.Ops {
-					applied = append(applied, op.GetAdd().Priority)
-				}
+			e, err := job.DecodeEntry(b.b.AppendOps(job.AppendEntryHeader(nil, 1)))
+			require.NoError(t, err)
+			for _, op := range e.Ops {
+				applied = append(applied, op.GetAdd().Priority)
 			}
-			b.settle(results(0, b.b.count), nil)
+			b.complete(make([]*jobpb.Result, b.b.Count), nil)
 		}
 		synctest.Wait()
 		require.NoError(t, failed)

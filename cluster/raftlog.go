@@ -12,13 +12,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
 )
 
-// raftLogger gives Raft's log lines to slog. Raft's "info" is chatty and its
-// words are not an operator's, so everything below a warning becomes debug, and so
-// do the complaints about what every node goes through when it starts or stops. A
-// peer that is down makes Raft complain at every attempt to reach it: the handler
-// behind the logger has to bear that.
+// raftLogger passes Raft's log lines to slog. Raft's info lines are frequent and not
+// meant for operators, so everything below a warning becomes debug. So do warnings that
+// every node causes when it starts or stops. While a peer is down Raft logs every
+// attempt to reach it, so the handler must suppress repetitions.
 type raftLogger struct {
 	to   *slog.Logger
 	name string
@@ -40,22 +41,22 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	l.to.Log(context.Background(), to, msg, nodeNames(args)...)
 }
 
-// nodeNames is args with the names of nodes in place of Raft's ids of them.
+// nodeNames returns args with the names of nodes in place of their Raft ids.
 func nodeNames(args []any) []any {
 	named := slices.Clone(args)
 	for i, arg := range named {
 		switch v := arg.(type) {
 		case raft.Server:
-			named[i] = nodeID(string(v.ID))
+			named[i] = raftconfig.NodeID(v.ID)
 		case raft.ServerID:
-			named[i] = nodeID(string(v))
+			named[i] = raftconfig.NodeID(v)
 		}
 	}
 	return named
 }
 
-// harmless says that a complaint is about the beginning or the end of a node that
-// is well.
+// harmless reports whether a message is about the normal start or end of a healthy
+// node.
 func harmless(msg string, args []any) bool {
 	switch msg {
 	case "no known peers, aborting election", // it is in no cluster yet
@@ -76,7 +77,7 @@ func harmless(msg string, args []any) bool {
 	return false
 }
 
-// valueOf finds what a line says under a name, nil if nothing.
+// valueOf returns the value of a name in a line; nil: there is none.
 func valueOf(args []any, name string) any {
 	for i := 0; i+1 < len(args); i += 2 {
 		if args[i] == name {

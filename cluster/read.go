@@ -2,37 +2,38 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"sync"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/internal/hook"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// A read is linearizable unless it is asked to be stale. Linearizable reads are
-// answered by the leader, once it has applied all that was committed when the read
-// began (what was acknowledged, and what a follower may have shown to a stale
-// read), and has checked with a majority that it still leads. Stale reads are answered by the node that is
-// asked; its state never goes back, so neither do its answers.
+// A read is linearizable unless the client asks for a stale one. The leader serves a
+// linearizable read once it has applied everything that was committed when the read
+// began, and has checked with a majority that it still leads. (Committed by then is
+// what was acknowledged, and what a follower may have returned to a stale read.) The
+// node that receives a stale read serves it. Its state never goes back, so a client
+// that stays with a node never sees an older state.
 
 // Job implements api.Queue.
 func (s *Shard) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error) {
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: id}}, stale)
-	if err == nil && a.job == nil {
+	if err == nil && a.GetJob() == nil {
 		err = job.Errorf(job.CodeNotFound, "there is no job with the id %q", id)
 	}
-	return a.job, err
+	return a.GetJob(), err
 }
 
 // JobBySeq implements api.Inspector.
 func (s *Shard) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error) {
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_JobSeq{JobSeq: seq}}, stale)
-	if err == nil && a.job == nil {
+	if err == nil && a.GetJob() == nil {
 		err = job.Errorf(job.CodeNotFound, "there is no job with the number %d", seq)
 	}
-	return a.job, err
+	return a.GetJob(), err
 }
 
 // Peek implements api.Inspector.
@@ -42,183 +43,120 @@ func (s *Shard) Peek(ctx context.Context, topic string, state jobpb.State, stale
 	default:
 		return nil, job.Errorf(job.CodeInvalid, "state is %s; it must be ready, delayed or dead", state)
 	}
-	peek := &noderpc.Peek{Topic: topic, State: uint32(state)}
+	peek := &noderpc.Peek{Topic: topic, State: state}
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Peek{Peek: peek}}, stale)
-	if err == nil && a.job == nil {
+	if err == nil && a.GetJob() == nil {
 		err = job.Errorf(job.CodeNotFound, "topic %.40q has no job in %s", topic, state)
 	}
-	return a.job, err
+	return a.GetJob(), err
 }
 
 // Topics implements api.Queue.
 func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
-	page := &noderpc.TopicPage{After: after, Max: uint32(max)}
+	page := &noderpc.Page{After: after, Max: uint32(max)}
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topics{Topics: page}}, stale)
-	return a.topics, err
+	return a.GetTopics(), err
 }
 
 // ConfiguredTopics implements api.Queue.
 func (s *Shard) ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
-	page := &noderpc.TopicPage{After: after, Max: uint32(max), Configured: true}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topics{Topics: page}}, stale)
-	return a.topics, err
+	page := &noderpc.Page{After: after, Max: uint32(max)}
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_ConfiguredTopics{ConfiguredTopics: page}}, stale)
+	return a.GetTopics(), err
 }
 
 // Topic implements api.Queue.
 func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topic{Topic: name}}, stale)
-	if err != nil {
-		return nil, err
-	}
-	if len(a.topics) == 0 {
+	if err == nil && a.GetTopic() == nil {
 		return &jobpb.Topic{Name: name}, nil
 	}
-	return a.topics[0], nil
+	return a.GetTopic(), err
 }
 
 // Totals implements api.Queue.
 func (s *Shard) Totals(ctx context.Context, stale bool) (*jobpb.Totals, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Totals{Totals: true}}, stale)
-	if err == nil && a.totals == nil {
-		a.totals = &jobpb.Totals{} // all zero has an empty encoding
-	}
-	return a.totals, err
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Totals{Totals: &noderpc.Empty{}}}, stale)
+	return a.GetTotals(), err
 }
 
 // Jobs implements api.Queue.
 func (s *Shard) Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error) {
-	// A query that is refused would be asked again until the time is over.
 	if err := job.CheckJobQuery(q); err != nil {
 		return nil, err
 	}
-	query, err := q.MarshalVT()
-	if err != nil {
-		return nil, job.Errorf(job.CodeInternal, "the query does not encode: %w", err)
-	}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Jobs{Jobs: query}}, stale)
-	if err == nil && a.page == nil {
-		a.page = &jobpb.JobPage{} // an empty one has an empty encoding
-	}
-	return a.page, err
+	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Jobs{Jobs: q}}, stale)
+	return a.GetJobs(), err
 }
 
-// answer is what a read found.
-type answer struct {
-	job    *jobpb.Job // nil: there is none
-	topics []*jobpb.Topic
-	totals *jobpb.Totals
-	page   *jobpb.JobPage
-
-	schedules []*jobpb.ScheduleInfo
-}
-
-func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (answer, error) {
+// read serves r here or at the leader. A read has no effect, so it is sent again after
+// any failure.
+func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (*noderpc.ReadResponse, error) {
 	if stale || hook.Mutant(hook.StaleRead) {
 		return s.look(r)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.HoldTime)
-	defer cancel()
-	again := retry{of: &s.readRetries}
-	defer again.end()
-	for {
-		l, changed := s.leaders.get()
-		a, err := s.readFromLeader(ctx, l, r)
-		if err != errRetry {
-			return a, err
-		}
-		if !again.wait(ctx, changed) {
-			return answer{}, errNoLeader()
-		}
-	}
+	r.Shard = s.cfg.Number
+	rules := leaderrpc.Rules{Within: s.cfg.HoldTime, Hold: s.cfg.HoldTime, Read: true}
+	return leaderrpc.Call(ctx, &s.toLeader, rules, r, s.readAsLeader, noderpc.NodeClient.Read)
 }
 
-// look answers from this node's state.
-func (s *Shard) look(r *noderpc.ReadRequest) (a answer, err error) {
+// look serves a read from this node's state.
+func (s *Shard) look(r *noderpc.ReadRequest) (a *noderpc.ReadResponse, err error) {
 	v := s.machine.View()
 	defer func() {
 		if cerr := v.Close(); err == nil {
 			err = cerr
 		}
 	}()
+	a = new(noderpc.ReadResponse)
 	switch what := r.What.(type) {
 	case *noderpc.ReadRequest_Job:
-		a.job, _, err = v.Job(what.Job)
+		a.Job, _, err = v.Job(what.Job)
 	case *noderpc.ReadRequest_JobSeq:
-		a.job, _, err = v.JobBySeq(what.JobSeq)
+		a.Job, _, err = v.JobBySeq(what.JobSeq)
 	case *noderpc.ReadRequest_Peek:
-		a.job, _, err = v.Peek(what.Peek.GetTopic(), jobpb.State(what.Peek.GetState()))
-	case *noderpc.ReadRequest_Topic:
-		var t *jobpb.Topic
-		if t, err = v.Topic(what.Topic); t != nil {
-			a.topics = []*jobpb.Topic{t}
-		}
-	case *noderpc.ReadRequest_Topics:
-		list := v.Topics
-		if what.Topics.GetConfigured() {
-			list = v.ConfiguredTopics
-		}
-		a.topics, err = list(what.Topics.GetAfter(), int(what.Topics.GetMax()))
-	case *noderpc.ReadRequest_Totals:
-		a.totals, err = v.Totals()
+		a.Job, _, err = v.Peek(what.Peek.Topic, what.Peek.State)
 	case *noderpc.ReadRequest_Jobs:
-		q := new(jobpb.JobQuery)
-		if err = q.UnmarshalVT(what.Jobs); err == nil {
-			a.page, err = v.Jobs(q)
-		}
+		a.Jobs, err = v.Jobs(what.Jobs)
+	case *noderpc.ReadRequest_Topic:
+		a.Topic, err = v.Topic(what.Topic)
+	case *noderpc.ReadRequest_Topics:
+		a.Topics, err = v.Topics(what.Topics.After, int(what.Topics.Max))
+	case *noderpc.ReadRequest_ConfiguredTopics:
+		a.Topics, err = v.ConfiguredTopics(what.ConfiguredTopics.After, int(what.ConfiguredTopics.Max))
+	case *noderpc.ReadRequest_Totals:
+		a.Totals, err = v.Totals()
 	case *noderpc.ReadRequest_Schedule:
-		a.schedules, err = lookSchedule(v, what.Schedule)
+		a.Schedule, _, err = v.Schedule(what.Schedule)
 	case *noderpc.ReadRequest_Schedules:
-		a.schedules, err = v.Schedules(what.Schedules.GetAfter(), int(what.Schedules.GetMax()))
+		a.Schedules, err = v.Schedules(what.Schedules.After, int(what.Schedules.Max))
 	default:
 		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}
 	return a, err
 }
 
-// readFromLeader asks l, which leads. A read has no effect, so whatever fails may
-// be asked again: errRetry.
-func (s *Shard) readFromLeader(ctx context.Context, l leader, r *noderpc.ReadRequest) (answer, error) {
-	switch l.id {
-	case "":
-		return answer{}, errRetry
-	case s.cfg.ServerID:
-		return s.readAsLeader(ctx, r)
-	}
-	client, err := s.cfg.Peer(ctx, l.id, l.addr)
-	if err != nil {
-		return answer{}, errRetry
-	}
-	ctx, cancel := s.leaders.while(ctx, l)
-	defer cancel()
-	r.Shard = s.cfg.Number
-	resp, err := client.Read(ctx, r)
-	if err != nil || resp.Refusal != noderpc.Refusal_NONE {
-		return answer{}, errRetry
-	}
-	return decodeAnswer(resp)
-}
-
-// readAsLeader answers on this node if it is the established leader and a
+// readAsLeader serves a read on this node if it is the established leader and a
 // majority still follows it.
-func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (answer, error) {
+func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
 	established := s.established(ctx)
-	if established == nil { // before, what earlier leaders acknowledged may not be applied
-		return answer{}, errRetry
+	if established == nil { // what earlier leaders acknowledged may not be applied yet
+		return nil, errRetry
 	}
 	committed := s.raft.CommitIndex()
-	if term, err := s.leadership.confirm(ctx); err != nil || term != established.number {
-		return answer{}, errRetry
+	if term, err := s.confirmations.confirm(ctx); err != nil || term != established.term {
+		return nil, errRetry
 	}
 	if err := s.progress.reach(ctx, committed); err != nil {
-		return answer{}, errRetry
+		return nil, errRetry
 	}
 	return s.look(r)
 }
 
-// confirmLeadership asks a majority whether this node leads still. A leader that
-// reaches none within its lease steps down, so nothing longer is worth waiting for.
+// confirmLeadership checks with a majority that this node still leads. It waits for the
+// lease at most, because a leader that reaches no majority in that time steps down.
 func (s *Shard) confirmLeadership() (term uint64, err error) {
-	established := s.term.Load()
+	established := s.leadership.Load()
 	if established == nil {
 		return 0, errRetry
 	}
@@ -227,77 +165,9 @@ func (s *Shard) confirmLeadership() (term uint64, err error) {
 	return s.cfg.ConfirmLeader(ctx)
 }
 
-func encodeAnswer(a answer) (*noderpc.ReadResponse, error) {
-	resp := new(noderpc.ReadResponse)
-	var err error
-	if a.job != nil {
-		if resp.Job, err = a.job.MarshalVT(); err != nil {
-			return nil, err
-		}
-	}
-	if a.page != nil {
-		if resp.Page, err = a.page.MarshalVT(); err != nil {
-			return nil, err
-		}
-	}
-	if a.totals != nil {
-		if resp.Totals, err = a.totals.MarshalVT(); err != nil {
-			return nil, err
-		}
-	}
-	for _, t := range a.topics {
-		b, err := t.MarshalVT()
-		if err != nil {
-			return nil, err
-		}
-		resp.Topics = append(resp.Topics, b)
-	}
-	for _, s := range a.schedules {
-		b, err := s.MarshalVT()
-		if err != nil {
-			return nil, err
-		}
-		resp.Schedules = append(resp.Schedules, b)
-	}
-	return resp, nil
-}
-
-func decodeAnswer(resp *noderpc.ReadResponse) (a answer, err error) {
-	if len(resp.Job) > 0 {
-		a.job = new(jobpb.Job)
-		err = a.job.UnmarshalVT(resp.Job)
-	}
-	if len(resp.Page) > 0 {
-		a.page = new(jobpb.JobPage)
-		err = errors.Join(err, a.page.UnmarshalVT(resp.Page))
-	}
-	if len(resp.Totals) > 0 {
-		a.totals = new(jobpb.Totals)
-		err = errors.Join(err, a.totals.UnmarshalVT(resp.Totals))
-	}
-	for _, b := range resp.Topics {
-		t := new(jobpb.Topic)
-		if terr := t.UnmarshalVT(b); terr != nil {
-			err = terr
-		}
-		a.topics = append(a.topics, t)
-	}
-	for _, b := range resp.Schedules {
-		s := new(jobpb.ScheduleInfo)
-		if serr := s.UnmarshalVT(b); serr != nil {
-			err = serr
-		}
-		a.schedules = append(a.schedules, s)
-	}
-	if err != nil {
-		return answer{}, job.Errorf(job.CodeInternal, "the leader's answer does not decode: %w", err)
-	}
-	return a, nil
-}
-
-// confirmations lets all reads that begin while a confirmation of leadership is
-// under way share the next one: one that began before a read did must not serve
-// it. One goroutine asks, so one question at a time is under way.
+// confirmations batches confirmations of leadership. All reads that begin while one is
+// in flight share the next one, because a confirmation that began before a read must
+// not serve it. One goroutine makes them, so at most one is in flight.
 type confirmations struct {
 	ask func() (term uint64, err error)
 
@@ -316,8 +186,8 @@ func newConfirmations(ask func() (uint64, error)) *confirmations {
 	return &confirmations{ask: ask, wake: make(chan struct{}, 1)}
 }
 
-// confirm takes part in the next question and blocks for its answer, the term in
-// which this node leads, or for ctx.
+// confirm waits for the next confirmation, or for ctx. It returns the term in which
+// this node leads.
 func (c *confirmations) confirm(ctx context.Context) (uint64, error) {
 	c.mu.Lock()
 	if c.next == nil {
@@ -337,7 +207,7 @@ func (c *confirmations) confirm(ctx context.Context) (uint64, error) {
 	}
 }
 
-// run asks until ctx ends; readers have contexts of their own.
+// run makes confirmations until ctx ends; readers have contexts of their own.
 func (c *confirmations) run(ctx context.Context) {
 	for {
 		select {

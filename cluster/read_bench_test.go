@@ -19,7 +19,7 @@ func BenchmarkLinearizableRead(b *testing.B) {
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := n.Job(context.Background(), "x", false); err != nil {
+					if _, err := n.shard.Job(context.Background(), "x", false); err != nil {
 						b.Error(err)
 						return
 					}

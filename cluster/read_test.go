@@ -13,11 +13,12 @@ import (
 )
 
 var (
-	_ api.Queue     = (*Node)(nil)
-	_ api.Inspector = (*Node)(nil)
+	_ api.Queue     = (*Shard)(nil)
+	_ api.Inspector = (*Shard)(nil)
 )
 
 func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()
 	rs := do(t, via, add("late", "t", 2*time.Hour), add("soon", "t", time.Hour), add("", "t", 0), add("gone", "t", time.Hour))
@@ -40,7 +41,7 @@ func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 	}
 	for _, h := range heads {
 		t.Run(h.name, func(t *testing.T) {
-			j, err := via.Peek(context.Background(), h.topic, h.state, false)
+			j, err := via.shard.Peek(context.Background(), h.topic, h.state, false)
 			if h.want == 0 {
 				require.Equal(t, h.code, job.CodeOf(err), "%v", err)
 				return
@@ -50,33 +51,34 @@ func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 		})
 	}
 
-	j, err := via.JobBySeq(context.Background(), seq(0), false)
+	j, err := via.shard.JobBySeq(context.Background(), seq(0), false)
 	require.NoError(t, err)
 	require.Equal(t, "late", j.Id)
 	require.Equal(t, "body of late", string(j.Body))
 	for _, none := range []uint64{0, seq(3), 1 << 60} {
-		_, err = via.JobBySeq(context.Background(), none, false)
+		_, err = via.shard.JobBySeq(context.Background(), none, false)
 		require.Equal(t, job.CodeNotFound, job.CodeOf(err), "%v", err)
 	}
 
 	// A stale read asks nobody, so the follower has to catch up first.
 	c.eventually(func() bool {
-		j, err := via.Peek(context.Background(), "t", jobpb.State_STATE_READY, true)
+		j, err := via.shard.Peek(context.Background(), "t", jobpb.State_STATE_READY, true)
 		return err == nil && j.Seq == seq(2)
 	}, "the follower has applied the adds")
-	j, err = via.JobBySeq(context.Background(), seq(1), true)
+	j, err = via.shard.JobBySeq(context.Background(), seq(1), true)
 	require.NoError(t, err)
 	require.Equal(t, "soon", j.Id)
 }
 
 func TestAListingOnAFollowerSeesWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()
 	do(t, via, add("late", "t", 2*time.Hour), add("soon", "t", time.Hour), add("ready", "t", 0), add("other", "u", 0))
 	q := &jobpb.JobQuery{Topic: "t", Max: 2}
 	var got []string
 	for range 2 {
-		page, err := via.Jobs(context.Background(), q, false)
+		page, err := via.shard.Jobs(context.Background(), q, false)
 		require.NoError(t, err)
 		for _, j := range page.Jobs {
 			got = append(got, j.Id)
@@ -85,16 +87,17 @@ func TestAListingOnAFollowerSeesWhatWasAcknowledged(t *testing.T) {
 	}
 	require.Equal(t, []string{"soon", "late", "ready"}, got)
 	require.Nil(t, q.After)
-	page, err := via.Jobs(context.Background(), &jobpb.JobQuery{Topic: "none", Max: 1}, false)
+	page, err := via.shard.Jobs(context.Background(), &jobpb.JobQuery{Topic: "none", Max: 1}, false)
 	require.NoError(t, err)
 	require.Empty(t, page.Jobs)
-	_, err = via.Jobs(context.Background(), &jobpb.JobQuery{Topic: "t"}, false)
+	_, err = via.shard.Jobs(context.Background(), &jobpb.JobQuery{Topic: "t"}, false)
 	require.Equal(t, job.CodeInvalid, job.CodeOf(err), "refused at once, not asked for again")
 }
 
 // The dispatcher knows nothing of pauses: what the state machine tells it must
 // keep waiters waiting and wake them when the pause is over.
 func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {
+	t.Parallel()
 	pause := func(ms int64) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", PauseMs: ms}}}
 	}
@@ -112,14 +115,14 @@ func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {
 			c.leader()
 			n := c.nodes[0]
 			do(t, n, add("a", "t", 0), pause(e.length))
-			topic, err := n.Topic(context.Background(), "t", false)
+			topic, err := n.shard.Topic(context.Background(), "t", false)
 			require.NoError(t, err)
 			got := make(chan []*jobpb.Reserved, 1)
 			go func() {
-				jobs, _ := n.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
+				jobs, _ := n.shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
 				got <- jobs
 			}()
-			c.eventually(func() bool { return n.dispatcher().Waiting() == 1 || len(got) > 0 }, "the waiter waits")
+			c.eventually(func() bool { return n.shard.dispatcher().Waiting() == 1 || len(got) > 0 }, "the waiter waits")
 			if e.resume {
 				require.Empty(t, got, "the topic is paused")
 				do(t, n, pause(0))
@@ -127,7 +130,7 @@ func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {
 			jobs := <-got
 			require.Len(t, jobs, 1)
 			if !e.resume {
-				require.GreaterOrEqual(t, n.machine.Applied().ClockMS, topic.PausedUntilMs)
+				require.GreaterOrEqual(t, n.shard.machine.Applied().ClockMS, topic.PausedUntilMs)
 			}
 		})
 	}

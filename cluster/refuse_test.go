@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/datadir"
 	"tarry/cluster/logstore"
 )
 
@@ -46,6 +47,7 @@ func one(t *testing.T, pattern string) string {
 // A node does not start on files that are damaged or do not belong together, and
 // says how it can come back.
 func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
+	t.Parallel()
 	const shard = "shard-0"
 	cfg := lastingNode(t)
 	for name, tt := range map[string]struct {
@@ -61,10 +63,11 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 		"identity of another copy": {func(t *testing.T, dir string) {
 			file := filepath.Join(dir, "node.json")
 			require.NoError(t, os.Remove(file))
-			other, err := openDataDir(t.TempDir(), "n1")
+			elsewhere := t.TempDir()
+			other, err := datadir.Open(elsewhere, "n1", "")
 			require.NoError(t, err)
-			require.NoError(t, other.close())
-			require.NoError(t, os.Rename(other.file(), file))
+			require.NoError(t, other.Close())
+			require.NoError(t, os.Rename(filepath.Join(elsewhere, "node.json"), file))
 		}, "belongs to the incarnation"},
 		"votes lost": {func(t *testing.T, dir string) {
 			require.NoError(t, os.Remove(filepath.Join(dir, shard, "raft", "votes")))
@@ -107,6 +110,7 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 
 // An old copy of a data directory is sound in itself. The other nodes know better.
 func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
 	do(t, c.nodes[l], add("before", "t", 0))
@@ -119,14 +123,13 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	for i := range 20 {
 		do(t, c.nodes[c.leader()], add(fmt.Sprint("after-", i), "t", 0))
 	}
-	member := c.nodes[victim].data.id.serverID()
+	member := c.nodes[victim].data.ServerID()
 	old := lastIndexOf(t, copied)
-	c.eventually(func() bool { return c.nodes[victim].raft.LastIndex() >= old+20 }, "the node has it all")
+	c.eventually(func() bool { return c.nodes[victim].shard.raft.LastIndex() >= old+20 }, "the node has it all")
 	// The leader hears of it with its next question.
 	c.eventually(func() bool {
 		n := c.nodes[c.leader()]
-		_, index := n.members.ReceiptOf(member)
-		return index >= old+20
+		return n.acks.Of(member).Index >= old+20
 	}, "the leader knows what the node has")
 
 	c.stop(victim)
@@ -139,7 +142,7 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	c.cfgs[victim].DataDir = t.TempDir()
 	c.start(victim)
 	c.eventually(func() bool {
-		v := c.nodes[victim].machine.View()
+		v := c.nodes[victim].shard.machine.View()
 		defer v.Close()
 		_, found, err := v.Job("after-19")
 		return err == nil && found
@@ -148,7 +151,7 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 
 // lastIndexOf is where the log in a data directory ends.
 func lastIndexOf(t *testing.T, dataDir string) uint64 {
-	s, err := logstore.Open(filepath.Join(dataDir, shardDir(0), "raft"), logstore.Options{Fatal: func(err error) { t.Error(err) }})
+	s, err := logstore.Open(filepath.Join(dataDir, "shard-0", "raft"), logstore.Options{Fatal: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	last, err := s.Log.LastIndex()
 	require.NoError(t, err)
@@ -159,6 +162,7 @@ func lastIndexOf(t *testing.T, dataDir string) uint64 {
 // What a leader counted it knows at once, not when it asks the next time: a copy
 // put back within those seconds would catch up and be trusted.
 func TestOldCopyIsRefusedBeforeAnyQuestionWasAsked(t *testing.T) {
+	t.Parallel()
 	c := newTunedCluster(t, 3, func(_ int, cfg *Config) { cfg.membership.Health = time.Hour })
 	victim := (c.leader() + 1) % 3
 	do(t, c.nodes[c.leader()], add("before", "t", 0))
@@ -172,7 +176,7 @@ func TestOldCopyIsRefusedBeforeAnyQuestionWasAsked(t *testing.T) {
 		do(t, leader, add(fmt.Sprint("after-", i), "t", 0))
 	}
 	old := lastIndexOf(t, copied)
-	c.eventually(func() bool { return c.nodes[victim].raft.LastIndex() >= old+20 }, "the node has it all")
+	c.eventually(func() bool { return c.nodes[victim].shard.raft.LastIndex() >= old+20 }, "the node has it all")
 	c.stop(victim)
 	c.cfgs[victim].DataDir = copied
 	_, err := Start(c.cfgs[victim])

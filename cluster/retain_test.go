@@ -20,12 +20,12 @@ func TestFinishedJobsAreRetainedAndForgotten(t *testing.T) {
 	ctx := context.Background()
 	do(t, l, setTopic("long", &jobpb.TopicSettings{RetainMs: 3_600_000}), setTopic("short", &jobpb.TopicSettings{RetainMs: 1}))
 	addMany(t, l, "long", 2)
-	got, err := follower.Reserve(ctx, &jobpb.Reserve{Topics: []string{"long"}, Max: 5, Consumer: "worker"}, 10*time.Second)
+	got, err := follower.shard.Reserve(ctx, &jobpb.Reserve{Topics: []string{"long"}, Max: 5, Consumer: "worker"}, 10*time.Second)
 	require.NoError(t, err)
 	require.NotEmpty(t, got)
 	do(t, follower, finish(got[0]))
 	for _, n := range c.nodes {
-		j, err := n.Job(ctx, got[0].Id, false)
+		j, err := n.shard.Job(ctx, got[0].Id, false)
 		require.NoError(t, err)
 		require.Equal(t, jobpb.State_STATE_FINISHED, j.State)
 		require.Len(t, j.History, 3)
@@ -36,10 +36,10 @@ func TestFinishedJobsAreRetainedAndForgotten(t *testing.T) {
 	_, before := logged(t, l)
 	require.Len(t, c.consumers(3, jobs, func(*jobpb.Reserved) {}, "short"), jobs)
 	c.eventually(func() bool {
-		topic, err := l.Topic(ctx, "short", false)
+		topic, err := l.shard.Topic(ctx, "short", false)
 		return err == nil && topic.Finished == jobs && topic.Retained == 0
 	}, "all are forgotten")
-	_, err = follower.Job(ctx, "short-0", false)
+	_, err = follower.shard.Job(ctx, "short-0", false)
 	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
 	_, after := logged(t, l)
 	t.Logf("%d advances forgot %d jobs", after-before, jobs)

@@ -18,7 +18,7 @@ const (
 	// operations are small, but the jobs of the runs are written on every node.
 	dueSchedules = 100
 	dueRuns      = 1000
-	dueRunBytes  = job.MaxComposeBytes
+	dueRunBytes  = job.MaxAtomicAddBytes
 )
 
 // scheduler is the shard as a timer of schedules sees it. It has a timer of its own:
@@ -69,7 +69,7 @@ func (s scheduler) fired(results []*jobpb.Result) error {
 			return nil
 		}
 		if r.Code == jobpb.Code_INVALID {
-			s.log.Error("a schedule could not be moved on", "error", err)
+			s.log.Error("could not start the runs of a schedule", "error", err)
 		}
 		refused = err
 	}
@@ -103,27 +103,15 @@ func planSchedules(m *fsm.Machine, nowMS int64) (ops []*jobpb.Op, err error) {
 // Schedule implements api.Queue.
 func (s *Shard) Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error) {
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedule{Schedule: name}}, stale)
-	if err == nil && len(a.schedules) == 0 {
+	if err == nil && a.GetSchedule() == nil {
 		err = job.Errorf(job.CodeNotFound, "there is no schedule with the name %.40q", name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return a.schedules[0], nil
+	return a.GetSchedule(), err
 }
 
 // Schedules implements api.Queue.
 func (s *Shard) Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error) {
-	page := &noderpc.TopicPage{After: after, Max: uint32(max)}
+	page := &noderpc.Page{After: after, Max: uint32(max)}
 	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedules{Schedules: page}}, stale)
-	return a.schedules, err
-}
-
-// lookSchedule answers a read of one schedule from this node's state.
-func lookSchedule(v *fsm.View, name string) ([]*jobpb.ScheduleInfo, error) {
-	info, found, err := v.Schedule(name)
-	if err != nil || !found {
-		return nil, err
-	}
-	return []*jobpb.ScheduleInfo{info}, nil
+	return a.GetSchedules(), err
 }

@@ -24,6 +24,7 @@ func putEvery(name, spec string, change func(*jobpb.Schedule)) *jobpb.Op {
 }
 
 func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 3)
 	f := c.follower()
 	do(t, f, putEvery("tick", "@every 1s", nil), putEvery("other", "@daily", nil))
@@ -33,7 +34,7 @@ func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
 		require.Equal(t, fmt.Sprint(i+1), string(jobs[0].Body))
 		do(t, f, finish(jobs[0]))
 	}
-	info, err := f.Schedule(t.Context(), "tick", false)
+	info, err := f.shard.Schedule(t.Context(), "tick", false)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, info.State.Runs, uint64(2))
 	c.eventually(func() bool {
@@ -44,13 +45,13 @@ func TestAScheduleRunsAndIsReadThroughAFollower(t *testing.T) {
 		}
 		return measured >= info.State.Runs
 	}, "each run's lateness is measured")
-	_, err = f.Schedule(t.Context(), "none", false)
+	_, err = f.shard.Schedule(t.Context(), "none", false)
 	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
-	list, err := f.Schedules(t.Context(), "", 10, false)
+	list, err := f.shard.Schedules(t.Context(), "", 10, false)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, "other", list[0].Name)
-	list, err = f.Schedules(t.Context(), "other", 10, true)
+	list, err = f.shard.Schedules(t.Context(), "other", 10, true)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }
@@ -88,18 +89,20 @@ func TestTheLatenessOfRunsIsMeasuredFromTheirPlannedInstants(t *testing.T) {
 }
 
 func TestAScheduleThatTheLeaderCannotWorkOutStopsAloneAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	c := newTestCluster(t, 1)
 	c.leader()
 	n := c.nodes[0]
 	do(t, n, putEvery("bad", "* * * * *", func(s *jobpb.Schedule) { s.Zone = "Europe/Bielefeld" }), putEvery("good", "@every 1s", nil))
 	require.Len(t, reserveOne(t, n, 20*time.Second, "good"), 1)
-	info, err := n.Schedule(t.Context(), "bad", false)
+	info, err := n.shard.Schedule(t.Context(), "bad", false)
 	require.NoError(t, err)
 	require.True(t, info.State.Paused)
 	require.Contains(t, info.State.Trouble, "Europe/Bielefeld")
 }
 
 func TestRunsWaitWhileADiskIsLow(t *testing.T) {
+	t.Parallel()
 	tune, free := fakeDisks(1)
 	c := newTunedCluster(t, 1, tune)
 	c.leader()
@@ -110,7 +113,7 @@ func TestRunsWaitWhileADiskIsLow(t *testing.T) {
 	require.Empty(t, reserveOne(t, n, 1500*time.Millisecond, "tick"))
 	free[0].Store(900)
 	require.Len(t, reserveOne(t, n, 20*time.Second, "tick"), 1)
-	info, err := n.Schedule(t.Context(), "tick", false)
+	info, err := n.shard.Schedule(t.Context(), "tick", false)
 	require.NoError(t, err)
 	require.Equal(t, info.State.AnchorMs+1000, info.State.Past[0].PlannedMs, "the run that waited comes first")
 }

@@ -8,12 +8,15 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"tarry/cluster/groupcommit"
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/waits"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// service answers other nodes.
+// service serves the calls of other nodes.
 type service struct {
 	noderpc.UnimplementedNodeServer
 	shard func(number uint32) *Shard // nil for a shard this node does not have, or not yet
@@ -27,50 +30,51 @@ func (v *service) shardOf(number uint32) (*Shard, error) {
 }
 
 // Propose implements noderpc.NodeServer: another node's batch joins this node's
-// own. It never forwards, so that a message travels one hop at most.
+// own. It never forwards, so a message makes one hop at most.
 func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*noderpc.ProposeResponse, error) {
 	s, err := v.shardOf(req.Shard)
 	if err != nil {
 		return nil, err
 	}
-	if len(req.Ops) > maxEntryBytes {
-		return nil, status.Error(codes.InvalidArgument, errEntryTooLarge(len(req.Ops)).Message)
+	if err := groupcommit.CheckSize(len(req.Ops)); err != nil {
+		return nil, err
 	}
 	n, err := job.CheckOps(req.Ops, s.machine.Version())
 	if newer := new(job.NewerError); errors.As(err, &newer) && newer.Since != 0 {
-		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NEWER, Message: newer.Error()}, nil
+		return nil, job.NotApplied("%w", newer)
 	}
 	if err != nil || n != int(req.Count) {
 		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
 	}
 	if !s.leadsSoon(ctx) {
-		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
+		return nil, errRetry
 	}
 	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
-		return &noderpc.ProposeResponse{Refusal: noderpc.Refusal_DISK_LOW, Message: why}, nil
+		return nil, errDiskLow(why)
 	}
 	out := make(chan doOutcome, 1)
 	// A request that expires at once is not held when leadership moves: its
 	// own node holds it.
-	s.batcher.submit(&request{
-		ops: req.Ops, count: int(req.Count), late: time.Now().Add(s.cfg.HoldTime),
-		done: func(rs []*jobpb.Result, err error) { out <- doOutcome{rs, err} },
+	s.batcher.Submit(&groupcommit.Request{
+		Ops: req.Ops, Count: int(req.Count), Deadline: time.Now().Add(s.cfg.HoldTime),
+		Done: func(rs []*jobpb.Result, err error) { out <- doOutcome{rs, err} },
 	}, false)
 	select {
 	case o := <-out:
-		return proposeResponse(o)
+		return &noderpc.ProposeResponse{Results: o.results}, forwarded(o.err)
 	case <-ctx.Done():
-		return nil, status.FromContextError(ctx.Err()).Err()
+		return nil, ctx.Err()
 	}
 }
 
-// proposeHold is how long a batch waits for its node to be established as the leader,
-// so that it is not sent again and again meanwhile. Its sender must have the answer
-// before it gives up a leader that was deposed: that nothing was done is worth knowing.
-const proposeHold = deposedGrace / 2
+// proposeHold is how long a batch waits until its node is the established leader, so
+// that its sender need not send it repeatedly. It is short enough for the reply to
+// arrive before the sender stops waiting for a deposed leader: the reply that nothing
+// was applied allows a retry.
+const proposeHold = leaderrpc.DeposedGrace / 2
 
 func (s *Shard) leadsSoon(ctx context.Context) bool {
-	if s.term.Load() != nil {
+	if s.leadership.Load() != nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, proposeHold)
@@ -78,22 +82,18 @@ func (s *Shard) leadsSoon(ctx context.Context) bool {
 	return s.established(ctx) != nil
 }
 
-func proposeResponse(o doOutcome) (*noderpc.ProposeResponse, error) {
-	if o.err == nil {
-		results, err := (&jobpb.Results{Results: o.results}).MarshalVT()
-		if err != nil {
-			return nil, status.Errorf(codes.Internal, "encode results: %v", err)
-		}
-		return &noderpc.ProposeResponse{Results: results}, nil
+// forwarded converts a batch's failure for the node that sent it: the next leader may
+// take a batch of which nothing was applied here.
+func forwarded(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case job.CodeOf(err) == job.CodeNotApplied:
+		return errRetry
+	case job.CodeOf(err) == job.CodeInternal:
+		return job.Unknown("the outcome is unknown: %w", err)
 	}
-	resp := &noderpc.ProposeResponse{Message: o.err.Error(), Refusal: noderpc.Refusal_UNKNOWN}
-	switch job.CodeOf(o.err) {
-	case job.CodeNotApplied:
-		resp.Refusal = noderpc.Refusal_NOT_LEADER
-	case job.CodeOverloaded:
-		resp.Refusal = noderpc.Refusal_OVERLOADED
-	}
-	return resp, nil
+	return err
 }
 
 // Wait implements noderpc.NodeServer. A stream belongs to the shard that its
@@ -109,56 +109,31 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 	}
 	t := s.established(stream.Context())
 	if t == nil {
-		return status.Error(codes.FailedPrecondition, "this node does not lead")
+		return errRetry
 	}
-	return serveWaiters(stream, t.dispatcher, s.giveBack)
+	return waits.Serve(stream, t.dispatcher, s.giveBack)
 }
 
 // Read implements noderpc.NodeServer.
 func (v *service) Read(ctx context.Context, req *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
-	s, err := v.shardOf(req.Shard)
-	if err != nil {
-		return nil, err
-	}
-	a, err := s.readAsLeader(ctx, req)
-	if err == errRetry {
-		return &noderpc.ReadResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
-	}
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "read: %v", err)
-	}
-	return encodeAnswer(a)
-}
-
-// Digest implements noderpc.NodeServer.
-func (v *service) Digest(ctx context.Context, req *noderpc.DigestRequest) (*noderpc.DigestResponse, error) {
-	s, err := v.shardOf(req.Shard)
-	if err != nil {
-		return nil, err
-	}
-	index, digest, err := s.marks.wait(ctx, req.Mark)
-	if err != nil {
-		return nil, status.Errorf(codes.DeadlineExceeded, "digest at mark: %v", err)
-	}
-	return &noderpc.DigestResponse{Index: index, Digest: digest}, nil
+	return inShard(ctx, v, req, (*Shard).readAsLeader)
 }
 
 // Verify implements noderpc.NodeServer.
 func (v *service) Verify(ctx context.Context, req *noderpc.VerifyRequest) (*noderpc.VerifyResponse, error) {
-	s, err := v.shardOf(req.Shard)
+	return inShard(ctx, v, req, (*Shard).verifyAsLeader)
+}
+
+// Digest implements noderpc.NodeServer.
+func (v *service) Digest(ctx context.Context, req *noderpc.DigestRequest) (*noderpc.DigestResponse, error) {
+	return inShard(ctx, v, req, (*Shard).digest)
+}
+
+// inShard serves a call by a method of the shard that the call names.
+func inShard[Req interface{ GetShard() uint32 }, Resp any](ctx context.Context, v *service, req Req, answer func(*Shard, context.Context, Req) (Resp, error)) (resp Resp, err error) {
+	s, err := v.shardOf(req.GetShard())
 	if err != nil {
-		return nil, err
+		return resp, err
 	}
-	if s.dispatcher() == nil {
-		return &noderpc.VerifyResponse{Refusal: noderpc.Refusal_NOT_LEADER}, nil
-	}
-	r, err := s.verifyAsLeader(ctx)
-	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "verify: %v", err)
-	}
-	resp := &noderpc.VerifyResponse{Index: r.Index, Equal: r.Equal}
-	for _, d := range r.Digests {
-		resp.Digests = append(resp.Digests, &noderpc.NodeDigest{NodeId: d.ID, Digest: d.Digest, Error: d.Error})
-	}
-	return resp, nil
+	return answer(s, ctx, req)
 }

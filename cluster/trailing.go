@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/internal/hook"
+	"tarry/internal/sleep"
 )
 
 // How much log stays behind a snapshot, for followers that are behind: with less
@@ -49,7 +50,7 @@ func (s *Shard) sizeTrailingLogs() {
 	var seen trailing
 	for {
 		s.sizeLog(&seen, time.Now())
-		if !pause(s.ctx, trailingEvery, s.tight) {
+		if !sleep.Until(s.ctx, trailingEvery, s.tight) {
 			return
 		}
 		if s.cfg.Disk().Low {

@@ -40,21 +40,23 @@ func addLarge(t *testing.T, n *Node, count int) {
 
 func firstIndex(t *testing.T, n *Node) uint64 {
 	t.Helper()
-	first, err := n.stores.Log.FirstIndex()
+	first, err := n.shard.stores.Log.FirstIndex()
 	require.NoError(t, err)
 	return first
 }
 
 func TestALogOfLargeEntriesIsCutByItsBytes(t *testing.T) {
+	t.Parallel()
 	c := smallLogs(t)
 	n := c.nodes[c.leader()]
 	addLarge(t, n, 150) // far fewer than snapshotEntries
-	n.sizeLog(new(trailing), time.Now())
+	n.shard.sizeLog(new(trailing), time.Now())
 	require.Greater(t, firstIndex(t, n), uint64(1))
-	require.LessOrEqual(t, n.raft.ReloadableConfig().SnapshotThreshold, uint64(40), "nor does Raft wait for more")
+	require.LessOrEqual(t, n.shard.raft.ReloadableConfig().SnapshotThreshold, uint64(40), "nor does Raft wait for more")
 }
 
 func TestWhatEarlierRunsHaveLeftInTheLogCounts(t *testing.T) {
+	t.Parallel()
 	c := smallLogs(t)
 	c.leader()
 	addLarge(t, c.nodes[0], 150)
@@ -62,31 +64,32 @@ func TestWhatEarlierRunsHaveLeftInTheLogCounts(t *testing.T) {
 	n := c.start(0)
 	c.leader()
 	do(t, n, add("a", "t", 0)) // Raft makes no snapshot before it has applied something
-	n.sizeLog(new(trailing), time.Now())
+	n.shard.sizeLog(new(trailing), time.Now())
 	require.Greater(t, firstIndex(t, n), uint64(1))
 }
 
 // A follower that needs a large state needs what was added meanwhile next.
 func TestTheLogIsHeldWhileAStateIsSent(t *testing.T) {
+	t.Parallel()
 	c := smallLogs(t)
 	n := c.nodes[c.leader()]
 	addLarge(t, n, 10)
 	began := time.Now()
-	meta, stream, err := n.adapter.Snapshots().Open("state")
+	meta, stream, err := n.shard.adapter.Snapshots().Open("state")
 	require.NoError(t, err)
 	addLarge(t, n, 150)
-	n.sizeLog(new(trailing), time.Now())
-	require.NoError(t, n.raft.Snapshot().Error())
+	n.shard.sizeLog(new(trailing), time.Now())
+	require.NoError(t, n.shard.raft.Snapshot().Error())
 	require.LessOrEqual(t, firstIndex(t, n), meta.Index+1, "while it is sent")
 
 	require.NoError(t, stream.Close())
 	addLarge(t, n, 1)
-	n.sizeLog(new(trailing), time.Now())
-	require.NoError(t, n.raft.Snapshot().Error())
+	n.shard.sizeLog(new(trailing), time.Now())
+	require.NoError(t, n.shard.raft.Snapshot().Error())
 	require.LessOrEqual(t, firstIndex(t, n), meta.Index+1, "while the receiver catches up")
 
 	addLarge(t, n, 1)
-	n.sizeLog(new(trailing), time.Now().Add(2*time.Since(began)))
-	require.NoError(t, n.raft.Snapshot().Error())
+	n.shard.sizeLog(new(trailing), time.Now().Add(2*time.Since(began)))
+	require.NoError(t, n.shard.raft.Snapshot().Error())
 	require.Greater(t, firstIndex(t, n), meta.Index+1, "no longer than that")
 }

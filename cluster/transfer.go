@@ -45,3 +45,20 @@ func (t *transfers) saw(outcome error, now time.Time) error {
 	}
 	return nil
 }
+
+// transfer hands leadership to another voter and blocks until that is done.
+func (s *Shard) transfer() error {
+	err := s.raft.LeadershipTransfer().Error()
+	if errors.Is(err, raft.ErrNotLeader) {
+		return nil
+	}
+	return err
+}
+
+// committed takes in the outcome of an entry of this leader.
+func (s *Shard) committed(took time.Duration, ofRaft, err error) {
+	if stuck := s.transfers.saw(ofRaft, time.Now()); stuck != nil {
+		s.fatal(stuck)
+	}
+	s.metrics.commit(took, err)
+}

@@ -11,8 +11,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/raftconfig"
 	"tarry/fsm"
+	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -21,9 +24,9 @@ import (
 const maxMarks = 4
 
 const (
-	// digestTries and digestPause bound how long a member that cannot be
-	// reached is tried, arrival how long one that can be may take to reach the
-	// mark. Computing the digest then takes as long as the state is large.
+	// digestTries and digestPause bound the attempts to reach a member, arrival the
+	// time that a member may take to apply the mark. The time to compute the digest
+	// then depends on the size of the state.
 	digestTries = 20
 	digestPause = 250 * time.Millisecond
 	arrival     = 30 * time.Second
@@ -50,8 +53,8 @@ func newMarks() *marks {
 	return &marks{byName: map[string]*mark{}, arrived: make(chan struct{})}
 }
 
-// digestMark starts computing the digest at a mark that was just applied. It
-// does not block: the view holds the state of that index still.
+// digestMark starts computing the digest at a mark that was just applied. It does not
+// block, because the view keeps the state of that index.
 func (s *Shard) digestMark(p fsm.MarkPoint) {
 	m := s.marks
 	m.mu.Lock()
@@ -72,7 +75,7 @@ func (s *Shard) digestMark(p fsm.MarkPoint) {
 	})
 }
 
-// dropOldest forgets the oldest finished mark; it needs m.mu.
+// dropOldest deletes the oldest finished mark. It is called with m.mu held.
 func (m *marks) dropOldest() bool {
 	for i, name := range m.order {
 		select {
@@ -86,7 +89,7 @@ func (m *marks) dropOldest() bool {
 	return false
 }
 
-// wait blocks until the digest at the named mark is there.
+// wait blocks until the digest at the named mark is computed.
 func (m *marks) wait(ctx context.Context, name string) (uint64, string, error) {
 	late := time.NewTimer(arrival)
 	defer late.Stop()
@@ -120,51 +123,38 @@ func (m *marks) close() {
 }
 
 // Verify writes a mark into the log and compares the digests that all members
-// compute at it. It may be called on any node and blocks until all have answered
+// compute at it. It may be called on any node. It blocks until all have replied
 // or ctx ends; a large state takes seconds per million jobs.
 func (s *Shard) Verify(ctx context.Context) (job.Verification, error) {
-	l, _ := s.leaders.get()
-	switch l.id {
-	case "":
-		return job.Verification{}, errNoLeader()
-	case s.cfg.ServerID:
-		return s.verifyAsLeader(ctx)
-	}
-	client, err := s.cfg.Peer(ctx, l.id, l.addr)
-	if err != nil {
-		return job.Verification{}, job.NotApplied("the leader cannot be reached: %s", status.Convert(err).Message())
-	}
-	resp, err := client.Verify(ctx, &noderpc.VerifyRequest{Shard: s.cfg.Number})
-	if err != nil {
-		return job.Verification{}, job.NotApplied("the leader cannot be reached: %s", status.Convert(err).Message())
-	}
-	if resp.Refusal != noderpc.Refusal_NONE {
-		return job.Verification{}, errNoLeader()
-	}
-	v := job.Verification{Index: resp.Index, Equal: resp.Equal}
-	for _, d := range resp.Digests {
+	req := &noderpc.VerifyRequest{Shard: s.cfg.Number}
+	resp, err := leaderrpc.Call(ctx, &s.toLeader, leaderrpc.Rules{Read: true}, req, s.verifyAsLeader, noderpc.NodeClient.Verify)
+	v := job.Verification{Index: resp.GetIndex(), Equal: resp.GetEqual()}
+	for _, d := range resp.GetDigests() {
 		v.Digests = append(v.Digests, job.NodeDigest{ID: d.NodeId, Digest: d.Digest, Error: d.Error})
 	}
-	return v, nil
+	return v, err
 }
 
-func (s *Shard) verifyAsLeader(ctx context.Context) (job.Verification, error) {
+func (s *Shard) verifyAsLeader(ctx context.Context, _ *noderpc.VerifyRequest) (*noderpc.VerifyResponse, error) {
+	if s.established(ctx) == nil {
+		return nil, errRetry
+	}
 	name := rand.Text()
 	if _, err := s.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{Name: name}}}}); err != nil {
-		return job.Verification{}, err
+		return nil, err
 	}
 	conf := s.raft.GetConfiguration()
 	if err := conf.Error(); err != nil {
-		return job.Verification{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	servers := conf.Configuration().Servers
-	v := job.Verification{Equal: true, Digests: make([]job.NodeDigest, len(servers))}
+	v := &noderpc.VerifyResponse{Equal: true, Digests: make([]*noderpc.NodeDigest, len(servers))}
 	index := make([]uint64, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {
 		asking.Go(func() {
-			d := &v.Digests[i]
-			d.ID = nodeID(string(server.ID))
+			d := &noderpc.NodeDigest{NodeId: raftconfig.NodeID(server.ID)}
+			v.Digests[i] = d
 			var err error
 			if index[i], d.Digest, err = s.digestOf(ctx, string(server.ID), string(server.Address), name); err != nil {
 				d.Error = status.Convert(err).Message()
@@ -181,6 +171,15 @@ func (s *Shard) verifyAsLeader(ctx context.Context) (job.Verification, error) {
 	return v, nil
 }
 
+// digest serves another node's digestOf.
+func (s *Shard) digest(ctx context.Context, req *noderpc.DigestRequest) (*noderpc.DigestResponse, error) {
+	index, digest, err := s.marks.wait(ctx, req.Mark)
+	if err != nil {
+		return nil, status.Errorf(codes.DeadlineExceeded, "digest at mark: %v", err)
+	}
+	return &noderpc.DigestResponse{Index: index, Digest: digest}, nil
+}
+
 func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, string, error) {
 	if id == s.cfg.ServerID {
 		return s.marks.wait(ctx, name)
@@ -189,13 +188,13 @@ func (s *Shard) digestOf(ctx context.Context, id, addr, name string) (uint64, st
 	if err != nil {
 		return 0, "", err
 	}
-	// A node that was just started is found again within moments.
+	// A node that has just restarted can be reached again soon.
 	for tries := 0; ; tries++ {
 		resp, err := client.Digest(ctx, &noderpc.DigestRequest{Shard: s.cfg.Number, Mark: name})
 		switch {
 		case err == nil:
 			return resp.Index, resp.Digest, nil
-		case status.Code(err) != codes.Unavailable || tries == digestTries || !pause(ctx, digestPause, nil):
+		case status.Code(err) != codes.Unavailable || tries == digestTries || !sleep.For(ctx, digestPause):
 			return 0, "", err
 		}
 	}

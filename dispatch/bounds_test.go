@@ -34,7 +34,7 @@ func TestTopicsOfAWaiterThatReturnsAreForgottenWithIt(t *testing.T) {
 	s.add("reply", 1)
 	s.ready["reply"] = 0
 	s.settle()
-	s.d.Withdraw(w, false)
+	s.d.Cancel(w, false)
 	require.Empty(t, s.d.topics)
 }
 
@@ -137,7 +137,7 @@ func TestSubmissionsAreBoundedByBytes(t *testing.T) {
 		}
 		s.d.Update([]Update{{Topic: "t", Ready: 1 << 20}})
 		for _, w := range ws {
-			s.d.Withdraw(w, false)
+			s.d.Cancel(w, false)
 		}
 		jobs := make([]*jobpb.Reserved, 1000)
 		for i := range jobs {

@@ -8,22 +8,21 @@ import (
 	"tarry/job/jobpb"
 )
 
-// ErrStopped is what waiters get when this node stops being the leader.
+// ErrStopped is the error of waiters when this node stops being the leader.
 var ErrStopped = errors.New("the dispatcher has stopped: leadership moved or the node is stopping")
 
 const (
-	// maxOpsPerMatch bounds the reserves proposed at once, so that one entry never
-	// holds the state machine for long.
+	// maxOpsPerMatch bounds the reserves proposed at once, so that one entry does not
+	// hold up the state machine.
 	maxOpsPerMatch = 256
 
-	// maxBytesPerMatch bounds their encoding: a reserve may name a thousand topics.
-	// The one that passes the bound is the last, so a match has up to one reserve
-	// more.
+	// maxBytesPerMatch bounds their encoding: a reserve may name a thousand topics. The
+	// reserve that passes the bound is the last, so a match may exceed it by one reserve.
 	maxBytesPerMatch = 64 << 10
 
-	// answerBytes bounds the bodies of all answers under way, so that many
-	// reserves for many large jobs do not bring them all into memory at once. It
-	// is shared out evenly; each reserve may have one job of any size.
+	// answerBytes bounds the bodies of all responses in flight, so that many reserves for
+	// many large jobs do not load them all into memory at once. It is divided evenly;
+	// each reserve may have one job of any size.
 	answerBytes = 128 << 20
 
 	// placesPerWaiter bounds the topics that the waiters name together, as a
@@ -37,8 +36,8 @@ type Update struct {
 	Topic   string
 	Ready   uint64
 	NextDue int64 // Unix ms; 0 none
-	// Soon are the due instants of its first delayed jobs, ascending; perhaps
-	// not all of them.
+	// Soon are the due times of its first delayed jobs, ascending; perhaps not all of
+	// them.
 	Soon []int64
 }
 
@@ -48,26 +47,25 @@ type Submit func(ops []*jobpb.Op, done func([]*jobpb.Result, error))
 
 // Dispatcher matches waiters with ready jobs.
 //
-// Its lock is held for bookkeeping only: never while submitting, never while a
-// waiter's Done runs.
+// Its lock must not be held while submitting or while a waiter's Done runs.
 type Dispatcher struct {
 	submit  Submit
-	deliver func([]*jobpb.Reserved) // observer of what is handed out; may be nil
+	deliver func([]*jobpb.Reserved) // observer of the reserved jobs; may be nil
 
 	mu      sync.Mutex
 	topics  map[string]*topic
-	due     dueTopics // those with waiters in their queue and an instant to come
+	due     dueTopics // those with waiters in their queue and a due time
 	arrived uint64
 	named   uint64               // waiters that have named their topics
 	waiters map[*Waiter]struct{} // all that have not ended
 	stopped bool
 	limit   int
-	busy    int // waiters with a Reserve under way
-	places  int // topics named by all waiters together
+	busy    int // waiters with a Reserve in flight
+	places  int // topics named by all waiters
 }
 
-// New makes a dispatcher that holds at most limit waiters. deliver, when not
-// nil, sees every list of jobs handed to a waiter.
+// New returns a dispatcher that holds at most limit waiters. deliver, when not nil, is
+// called with every list of jobs that a waiter gets.
 func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher {
 	if deliver == nil {
 		deliver = func([]*jobpb.Reserved) {}
@@ -78,11 +76,11 @@ func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher 
 	}
 }
 
-// ErrFull is what a waiter gets past the bound on waiters.
+// ErrFull is the error of a waiter past the bound on waiters.
 var ErrFull = errors.New("too many reserves are waiting")
 
-// Add registers a waiter. It does not block; the outcome comes by w.Done, which
-// may run before Add returns.
+// Add registers a waiter. It does not block. It passes the outcome to w.Done, which may
+// be called before Add returns.
 func (d *Dispatcher) Add(w *Waiter) {
 	w.op = &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: w.Reserve}}
 	d.mu.Lock()
@@ -116,11 +114,10 @@ func (d *Dispatcher) Add(w *Waiter) {
 	d.propose(ms)
 }
 
-// Withdraw ends a wait. With keep, a Reserve that is under way for w still
-// delivers its jobs to Done (the wait is over, the consumer is not); without, the
-// consumer is gone and such jobs go back to their topics. Done is called in
-// either case, once.
-func (d *Dispatcher) Withdraw(w *Waiter, keep bool) {
+// Cancel ends a wait. With keep, a Reserve in flight for w still delivers its jobs to
+// Done: the wait is over, but the consumer is connected. Without keep, the consumer is
+// gone and such jobs go back to their topics. Done is called once in either case.
+func (d *Dispatcher) Cancel(w *Waiter, keep bool) {
 	d.mu.Lock()
 	idle := w.state == waiting
 	switch w.state {
@@ -128,7 +125,7 @@ func (d *Dispatcher) Withdraw(w *Waiter, keep bool) {
 		d.dequeue(w)
 		d.end(w)
 	case busy:
-		w.Poll = true // whatever comes is the last answer
+		w.Poll = true // the next outcome is final
 		w.gone = w.gone || !keep
 	}
 	d.mu.Unlock()
@@ -137,8 +134,8 @@ func (d *Dispatcher) Withdraw(w *Waiter, keep bool) {
 	}
 }
 
-// Update takes in what a batch changed and hands out what became ready. It is
-// called in the order of the log and does not block.
+// Update records what a batch changed and assigns the jobs that became ready. It must be
+// called in log order and does not block.
 func (d *Dispatcher) Update(changes []Update) {
 	d.mu.Lock()
 	var touched []*topic
@@ -156,8 +153,8 @@ func (d *Dispatcher) Update(changes []Update) {
 	d.propose(ms)
 }
 
-// Prime is Update for topics that no Update has named yet: a new leader sets the
-// hook for updates first and then primes with what was there before.
+// Prime is Update for topics that no Update has named yet: a new leader sets the hook for
+// updates first, and then primes with the earlier state.
 func (d *Dispatcher) Prime(all []Update) {
 	d.mu.Lock()
 	fresh := all[:0:0]
@@ -170,10 +167,10 @@ func (d *Dispatcher) Prime(all []Update) {
 	d.Update(fresh)
 }
 
-// Claim takes waiters for the jobs that are due at now (Unix ms) and returns
-// their Reserves, for the caller to propose in the same entry as the Advance. It
-// counts on no more jobs than are known to be due, so none of the Reserves is
-// empty. The caller passes the results of exactly these ops to done.
+// Claim takes waiters for the jobs that are due at now (Unix ms) and returns their
+// Reserves, for the caller to propose in the same entry as the Advance. It claims no more
+// jobs than are known to be due, so none of the Reserves is empty. The caller must pass
+// the results of exactly these ops to done.
 func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Result, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +186,7 @@ func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Resul
 		}
 	}
 	for _, t := range due {
-		d.reindex(t) // until an Update says what the Advance has moved
+		d.reindex(t) // until an Update reports what the Advance has moved
 	}
 	if len(m.ops) == 0 {
 		return nil, nil
@@ -197,7 +194,7 @@ func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Resul
 	return m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) }
 }
 
-// Stop ends all waits with ErrStopped. Reserves under way still deliver.
+// Stop ends all waits with ErrStopped. Reserves in flight still deliver.
 func (d *Dispatcher) Stop() {
 	d.mu.Lock()
 	d.stopped = true
@@ -209,7 +206,7 @@ func (d *Dispatcher) Stop() {
 			w.Poll = true
 		}
 	}
-	// Nobody is served any more, so no queue needs to be kept in order.
+	// No waiter is served any more, so the queues need no order.
 	for _, t := range d.topics {
 		t.queue, t.dueIndex = nil, absent
 	}
@@ -230,7 +227,7 @@ func (d *Dispatcher) Waiting() int {
 	return len(d.waiters)
 }
 
-// The methods below need d.mu.
+// The methods below are called with d.mu held.
 
 func (d *Dispatcher) topic(name string) *topic {
 	t := d.topics[name]
@@ -241,14 +238,15 @@ func (d *Dispatcher) topic(name string) *topic {
 	return t
 }
 
-// forget drops t when nothing is known of it, so that memory follows what is live.
+// forget drops t when it has neither jobs nor waiters, so that memory use follows live
+// topics.
 func (d *Dispatcher) forget(t *topic) {
 	if t.idle() {
 		delete(d.topics, t.name)
 	}
 }
 
-// name gives w a place for each topic that it names, for as long as it lives.
+// name gives w a place for each topic that it names, until it ends.
 func (d *Dispatcher) name(w *Waiter) {
 	d.named++
 	w.places = make([]place, 0, len(w.Reserve.Topics)) // it must not move: queues point into it
@@ -263,8 +261,8 @@ func (d *Dispatcher) name(w *Waiter) {
 	}
 }
 
-// enqueue puts w into the queues of its topics, by its arrival: one whose Reserve
-// found nothing keeps its turn.
+// enqueue puts w into the queues of its topics, in order of arrival: a waiter whose
+// Reserve found nothing keeps its position.
 func (d *Dispatcher) enqueue(w *Waiter) {
 	w.state = waiting
 	for i := range w.places {
@@ -276,7 +274,7 @@ func (d *Dispatcher) enqueue(w *Waiter) {
 	}
 }
 
-// dequeue takes w out of the queues of its topics.
+// dequeue removes w from the queues of its topics.
 func (d *Dispatcher) dequeue(w *Waiter) {
 	for i := range w.places {
 		p := &w.places[i]
@@ -287,7 +285,7 @@ func (d *Dispatcher) dequeue(w *Waiter) {
 	}
 }
 
-// reindex puts t where it belongs among the topics that are due some time.
+// reindex updates the position of t in the heap of due topics.
 func (d *Dispatcher) reindex(t *topic) {
 	belongs := t.nextDue != 0 && len(t.queue) > 0
 	switch {
@@ -300,7 +298,7 @@ func (d *Dispatcher) reindex(t *topic) {
 	}
 }
 
-// end takes w, which is in no queue, out of everything else. The caller calls Done
+// end removes w, which is in no queue, from everything else. The caller must call Done
 // after unlocking.
 func (d *Dispatcher) end(w *Waiter) {
 	for _, p := range w.places {

@@ -153,7 +153,7 @@ func TestConsumerThatHungUpLeavesNoReservation(t *testing.T) {
 	w, g := s.wait(5, "a")
 	s.d.Add(w)
 	s.add("a", 3)
-	s.d.Withdraw(w, false) // while its Reserve is under way
+	s.d.Cancel(w, false) // while its Reserve is under way
 	s.settle()
 	require.Equal(t, 1, g.calls)
 	require.Empty(t, g.jobs)
@@ -166,7 +166,7 @@ func TestWaitThatEndsDuringItsReserveStillDelivers(t *testing.T) {
 	w, g := s.wait(5, "a")
 	s.d.Add(w)
 	s.add("a", 3)
-	s.d.Withdraw(w, true)
+	s.d.Cancel(w, true)
 	s.settle()
 	require.Len(t, g.jobs, 3)
 	require.Zero(t, s.back)
@@ -261,7 +261,7 @@ func TestRandomLifeKeepsTheBooks(t *testing.T) {
 				if len(clients) > 0 {
 					c := &clients[rnd.IntN(len(clients))]
 					c.keep = rnd.IntN(2) == 0
-					s.d.Withdraw(c.w, c.keep)
+					s.d.Cancel(c.w, c.keep)
 				}
 			}
 		}
@@ -329,7 +329,7 @@ func TestTopicsThatWaitersNameAreBounded(t *testing.T) {
 	all := wait(many)
 	wait([]string{"one more"})
 	require.Equal(t, []error{ErrFull}, errs)
-	s.d.Withdraw(all, false)
+	s.d.Cancel(all, false)
 	wait([]string{"one more"})
 	require.Equal(t, []error{ErrFull, nil}, errs, "the place of one that went is free")
 	require.Equal(t, 1, s.d.Waiting())

@@ -1,12 +1,12 @@
 // Package dispatch hands ready jobs to waiting consumers. It runs on the leader.
 //
-// A waiter is one reserve that waits, wherever its client is connected. The
-// Dispatcher keeps waiters in memory, in the order of their arrival, and learns
-// from the state machine how many jobs of each topic are ready. Only when a
-// waiter can get a job does it propose a Reserve, so that empty reserves never
-// enter the log, and it proposes all that it can at once, so that they share an
-// entry. A Dispatcher lives for one term of leadership: when it is stopped its
-// waiters are told to register with the next leader. Start at Dispatcher.Add.
+// A Waiter is one waiting reserve, on whichever node its client is connected. The
+// Dispatcher keeps waiters in memory in order of arrival; the state machine reports how
+// many jobs of each topic are ready. The Dispatcher proposes a Reserve only when a waiter
+// can get a job, so empty reserves do not enter the log. It proposes all that it can at
+// once, so they share a log entry. A Dispatcher exists for one leadership: Stop ends its
+// waiters with ErrStopped, and they register with the next leader. Start at
+// Dispatcher.Add.
 //
-// It knows topics, counts and operations; nothing of Raft, storage or HTTP.
+// It knows topics, counts and operations, and does not depend on Raft, storage or HTTP.
 package dispatch

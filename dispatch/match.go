@@ -16,9 +16,9 @@ type match struct {
 
 func (m *match) full() bool { return len(m.ops) >= maxOpsPerMatch || m.bytes >= maxBytesPerMatch }
 
-// match serves the waiters of topics, in turn, as far as ready jobs go that no
-// reserve under way counts on. It needs d.mu; the caller passes the result to
-// propose after unlocking.
+// match serves the waiters of topics in order, as long as there are ready jobs that no
+// reserve in flight has claimed. It is called with d.mu held; the caller must pass the
+// result to propose after unlocking.
 func (d *Dispatcher) match(topics []*topic) []match {
 	var out []match
 	var m match
@@ -46,9 +46,9 @@ func servable(to []*topic, w *Waiter) []*topic {
 	return to
 }
 
-// take moves w from waiting to busy and counts on as many free jobs as it may
-// get, so that no second waiter is promised the same ones. Its Reserve will be
-// applied at dueBy (Unix ms) or later; 0: nothing falls due before.
+// take moves w from waiting to busy and claims as many free jobs as it may get, so that
+// no other waiter claims the same ones. Its Reserve will be applied at dueBy (Unix ms) or
+// later; 0: nothing falls due before.
 func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	want := uint64(w.Reserve.Max)
 	for _, p := range w.places {
@@ -68,15 +68,15 @@ func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	m.bytes += job.OpSize(op)
 }
 
-// propose submits matches. It runs without d.mu.
+// propose submits matches. It must be called without d.mu held.
 func (d *Dispatcher) propose(ms []match) {
 	for _, m := range ms {
 		d.submit(m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) })
 	}
 }
 
-// finish takes the results of proposed Reserves: it delivers jobs, gives back
-// those whose consumer is gone, and puts waiters that got nothing back in line.
+// finish handles the results of proposed Reserves: it delivers jobs, gives back those
+// whose consumer is gone, and requeues waiters that got nothing.
 func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	type outcome struct {
 		w    *Waiter
@@ -112,7 +112,7 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		case err != nil || d.stopped:
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: ErrStopped})
-		case refused != nil: // and would be each time
+		case refused != nil: // and would be on each attempt
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: refused})
 		case w.Poll:
@@ -133,13 +133,13 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		o.w.Done(o.jobs, o.err)
 	}
 	for ops := range slices.Chunk(back, maxOpsPerMatch) {
-		// If this fails the jobs come back when their TTR ends.
+		// If this fails, the jobs become ready again when their TTR expires.
 		d.submit(ops, func([]*jobpb.Result, error) {})
 	}
 	d.propose(ms)
 }
 
-// GiveBack makes the operations that undo reservations which no consumer saw.
+// GiveBack returns the operations that undo reservations which no consumer received.
 func GiveBack(jobs []*jobpb.Reserved) []*jobpb.Op {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {

@@ -1,10 +1,10 @@
 package dispatch
 
-// The orders that a dispatcher keeps are heaps whose elements know their index: with
-// a hundred thousand waiters and a million topics nothing may walk them while the
-// state machine waits for the lock.
+// A dispatcher keeps its orders in heaps whose elements know their index: with a hundred
+// thousand waiters and a million topics, nothing may iterate over them while the state
+// machine waits for the lock.
 
-// absent is the index of what is in no heap.
+// absent is the index of an element that is in no heap.
 const absent = -1
 
 // queue holds the places of the waiters of one topic, longest waiting first. It
@@ -33,7 +33,7 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// dueTopics holds topics, earliest instant first. It implements heap.Interface.
+// dueTopics holds topics, earliest due time first. It implements heap.Interface.
 type dueTopics []*topic
 
 func (d dueTopics) Len() int           { return len(d) }

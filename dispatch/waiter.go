@@ -8,27 +8,27 @@ import (
 
 // Waiter is one reserve that waits for jobs.
 type Waiter struct {
-	// Reserve is what the consumer asked for. It must not change any more.
+	// Reserve is the consumer's request. It must not change after Add.
 	Reserve *jobpb.Reserve
-	// Poll asks for an answer at once, empty when nothing is ready.
+	// Poll requests an immediate response, empty when nothing is ready.
 	Poll bool
-	// Done receives the outcome, exactly once, on any goroutine; it must not
-	// block. An empty list with a nil error means: nothing in time (a poll) or
-	// withdrawn. ErrStopped means: register with the next leader. A *job.Error
-	// is the state machine's refusal; to ask again is no use.
+	// Done receives the outcome, exactly once, on any goroutine; it must not block. An
+	// empty list with a nil error means that nothing was ready (a poll) or that the wait
+	// was canceled. ErrStopped means: register with the next leader. A *job.Error comes
+	// from the state machine; retrying does not help.
 	Done func([]*jobpb.Reserved, error)
 
 	op     *jobpb.Op
 	number uint64 // order of arrival
 	state  waiterState
 	places []place // one for each of its topics
-	asked  []claim // jobs it counts on while a Reserve of it is under way
-	gone   bool    // the consumer hung up while a Reserve was under way
+	asked  []claim // jobs that its Reserve in flight has claimed
+	gone   bool    // the consumer hung up while a Reserve was in flight
 }
 
-// reserveOp is the operation of w with at most so many bytes of bodies. It names the
-// topics that have jobs, or will have by dueBy, and no others: what it names is in
-// the log.
+// reserveOp returns the operation of w with at most so many bytes of bodies. It names
+// only the topics that have jobs, or will have by dueBy, because these names are in the
+// log.
 func (w *Waiter) reserveOp(dueBy, bytes int64) *jobpb.Op {
 	r := w.Reserve
 	topics := w.topicsWithJobs(dueBy)
@@ -66,7 +66,7 @@ type waiterState int
 
 const (
 	waiting waiterState = iota // in the queues of its topics
-	busy                       // a Reserve for it is under way
+	busy                       // a Reserve for it is in flight
 	ended                      // Done was called, or is about to be
 )
 
@@ -82,13 +82,13 @@ type claim struct {
 	jobs  uint64
 }
 
-// topic is what the dispatcher knows of one topic.
+// topic is the dispatcher's state of one topic.
 type topic struct {
 	name    string
 	ready   uint64  // as of the last applied batch
-	asked   uint64  // of these, counted on by reserves under way
-	nextDue int64   // earliest instant at which something moves; 0 none
-	soon    []int64 // first due instants of delayed jobs, ascending
+	asked   uint64  // of these, claimed by reserves in flight
+	nextDue int64   // earliest time at which something is due, in Unix ms; 0 none
+	soon    []int64 // first due times of delayed jobs, ascending, in Unix ms
 	queue   queue
 
 	names    int    // waiters that name it
@@ -103,10 +103,10 @@ func (t *topic) free() uint64 {
 	return t.ready - t.asked
 }
 
-// servable reports whether somebody waits for jobs that are free.
+// servable reports whether a waiter can get jobs that nobody has claimed.
 func (t *topic) servable() bool { return len(t.queue) > 0 && t.free() > 0 }
 
-// dueBy is how many jobs are known to become ready by an Advance at now.
+// dueBy returns how many jobs are known to become ready by an Advance at now.
 func (t *topic) dueBy(now int64) int {
 	if t.nextDue == 0 || t.nextDue > now {
 		return 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -13,12 +14,12 @@ import (
 type Entry struct {
 	Index, Term uint64
 	Data        []byte
-	// Configuration says that Data is not operations but the Raft
-	// configuration, opaque here, to be kept.
+	// Configuration is true if Data has not operations but the Raft configuration,
+	// which is stored and not decoded.
 	Configuration bool
 }
 
-// Changes is what a leader wants to know after an Apply.
+// Changes is what the leader acts on after an Apply.
 type Changes struct {
 	Topics    []TopicChange // those that changed; a dropped one is all zero
 	NextDue   int64         // as Machine.NextDue
@@ -35,13 +36,13 @@ type MarkPoint struct {
 }
 
 const (
-	// commitBytes ends a batch early, between entries: a batch beyond half a
-	// memtable is costly to the store.
+	// commitBytes ends a batch early, between entries: a batch larger than half a
+	// memtable is expensive for the store.
 	commitBytes = 4 << 20
 
 	// maxClockMS is the end of the year 9999. A leader's clock beyond it is
-	// broken; it is cut off here so that no sum of instants can overflow.
-	maxClockMS = 253402300799999
+	// broken; it is limited here so that no sum of instants can overflow.
+	maxClockMS = job.MaxInstantMS
 )
 
 // Apply applies committed entries, in order. An entry's changes are committed
@@ -148,10 +149,12 @@ func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
 	}
 }
 
-// op applies one operation and fills in its result, of which a follower has no
-// use: then r is a waste bin. An error is a failure of the machine, not of the
-// operation.
+// op applies one operation and fills in its result, which a follower discards. An
+// error is a failure of the machine, not of the operation.
 func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
+	if err := job.CheckOp(op, x.limits()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		return x.add(k.Add, r)
@@ -175,8 +178,8 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.reserveJob(k.ReserveJob, r)
 	case *jobpb.Op_Update:
 		return x.update(k.Update, r)
-	case *jobpb.Op_Compose:
-		return x.compose(k.Compose, r)
+	case *jobpb.Op_AtomicAdd:
+		return x.atomicAdd(k.AtomicAdd, r)
 	case *jobpb.Op_Purge:
 		return x.purge(k.Purge, r)
 	case *jobpb.Op_MoveJobs:
@@ -211,7 +214,7 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	}
 }
 
-// refuse makes r a refusal.
+// refuse makes r an error result.
 func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any) error {
 	if x.replies {
 		r.Code, r.Message = code, fmt.Sprintf(format, args...)
@@ -219,17 +222,22 @@ func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any
 	return nil
 }
 
+// refuseInvalid refuses an operation that breaks a rule of package job.
+func (x *tx) refuseInvalid(err error, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_INVALID, "%s", err)
+}
+
 // commit writes the transaction and publishes it. changed says where in
 // changes.Topics a topic of an earlier commit of the same Apply stands.
 func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	x := m.tx
-	if err := x.settle(); err != nil {
+	if err := x.refreshHeads(); err != nil {
 		return err
 	}
 	if err := x.write(); err != nil {
 		return err
 	}
-	// With the store up to date, the windows need not remember what changed.
+	// The store is up to date now, so the windows need not keep the changes.
 	news := make([]TopicChange, 0, len(x.touched))
 	for _, t := range x.touched {
 		t.endTransaction()
@@ -243,11 +251,11 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 			// Made again since; that one is touched too.
 		}
 	}
-	m.economize()
+	m.trimWindows()
 	x.keepRecent()
 	m.publish(news)
-	x.tellWatches()
-	if x.settled {
+	x.notifyWatches()
+	if x.settingsChanged {
 		m.settingsVersion.Add(1)
 	}
 	for _, c := range news {
@@ -299,7 +307,7 @@ func (x *tx) write() error {
 	return nil
 }
 
-// publish tells other goroutines what was committed.
+// publish makes what was committed visible to other goroutines.
 func (m *Machine) publish(news []TopicChange) {
 	x := m.tx
 	m.mu.Lock()
@@ -330,7 +338,7 @@ func (m *Machine) publish(news []TopicChange) {
 	}
 }
 
-// endTransaction forgets what only the running transaction needed.
+// endTransaction discards what only the running transaction needed.
 func (t *topic) endTransaction() {
 	t.touched, t.dirty = false, false
 	for s := range t.windows {

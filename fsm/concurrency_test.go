@@ -48,13 +48,13 @@ func TestReadersBesideApply(t *testing.T) {
 		if i%100 == 99 {
 			path := m.options.FS.PathJoin(rigDir, "moved", string(rune('a'+i/100)))
 			require.NoError(t, m.options.FS.MkdirAll(m.options.FS.PathDir(path), 0o755))
-			m.writing.Lock() // as a stream does: a Witness may be writing
+			m.writing.Lock() // as a stream does: MarkDurable may be writing
 			err := m.store.db.Checkpoint(path, pebble.WithFlushedWAL())
 			m.writing.Unlock()
 			require.NoError(t, err)
-			witnessed := m.Applied()
+			marked := m.Applied()
 			require.NoError(t, m.reopen(path))
-			require.GreaterOrEqual(t, witnessed.Index, m.Applied().Index)
+			require.GreaterOrEqual(t, marked.Index, m.Applied().Index)
 		}
 	}
 	close(done)
@@ -95,7 +95,7 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 		},
 		func() error {
 			i := reached.Load()
-			return m.Witness(i, 1, []byte("c"), i)
+			return m.MarkDurable(i, 1, []byte("c"), i)
 		},
 	}
 }

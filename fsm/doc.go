@@ -1,21 +1,118 @@
 // Package fsm is the replicated state of one shard: jobs, topics, their order
-// and counts, on Pebble. A Machine takes committed log entries (Apply) and gives
-// results; a View reads a consistent state. Start with apply.go, then tx.go; the
-// operations are in add.go, reserve.go, change.go, pause.go, settings.go, advance.go and
-// cluster.go.
+// and counts, on Pebble. A Machine takes committed log entries (Apply) and returns
+// results; a View reads a consistent state. Start with apply.go, then tx.go, then
+// the file of an operation.
 //
-// It imports no other room but the job types. It reads no clock, no network and
-// no random source: time comes in with the entries, as the leader's clock, and
-// the FSM clock is the largest seen, until ResetClock sets it back (clockreset.go).
-// The same entries, cut into whatever batches, with whatever restarts between them,
-// give the same results and the same Digest on every node.
+// It imports no other package of the project except the job types and fsm/store. It
+// reads no clock, no network and no random source. Each entry has the leader's time,
+// and the FSM clock is the largest time so far, until ResetClock sets it back
+// (op_reset_clock.go). The same entries give the same results and the same Digest on
+// every node, however they are divided into batches and whenever the node restarts.
+//
+// # Files
+//
+// The machine:
+//
+//	machine.go             Machine: open, close, what other goroutines ask; MarkDurable
+//	apply.go               Apply: entries to operations, the commit, what changed
+//	tx.go                  tx: the changes of the entries under way; moving a job between lists
+//	memory.go              what the applying goroutine keeps in memory
+//	topic.go               topic: its record and list heads in memory
+//	options.go             Options
+//	database.go            the open store and the views that read from it
+//	snapshot.go            Stream, Receive, Install: a whole state to and from another node
+//	version.go             the cluster version, and raising it
+//	version_next.go        what the next release adds, in builds for tests of upgrades
+//	version_next_off.go    the same for every other build: nothing
+//	watch.go               Watch: which reservations have ended
+//	store/                 the files below: generations, write-ahead logs, archives
+//
+// Operations, each the x.name(op, r) that apply.go calls:
+//
+//	op_add.go              add a job with an id that is free
+//	op_add_existing.go     add a job with an id that is taken: if_exists
+//	op_atomic_add.go       finish a job and add others, all or nothing
+//	op_reserve.go          hand out the first ready jobs, or one by its id
+//	op_finish.go           finish, also late
+//	op_release.go          give a job back
+//	op_touch.go            start a reservation's time to run again
+//	op_bury.go             set a reserved job aside
+//	op_delete.go           delete
+//	op_update.go           change a job
+//	op_kick.go             bring dead jobs back, delayed ones forward
+//	op_move.go             move jobs to another topic
+//	op_purge.go            delete the jobs of a list
+//	op_sweep.go            the filtered walk of kick and purge, in pieces
+//	op_pause.go            pause a topic
+//	op_settings.go         change a topic's settings
+//	op_schedule.go         put, delete and fire a schedule
+//	op_advance.go          do what is due: jobs fall due, reservations and jobs expire
+//	op_reset_clock.go      set the clock back
+//	op_migrate.go          rewrite records in the format of the cluster version
+//	op_cluster.go          name the cluster; forget a member
+//
+// Rules that several operations follow:
+//
+//	rule_ref.go            which job an operation means, and whether its token still holds
+//	rule_timeout.go        a reservation expires: the job is ready again, delayed by its
+//	                       backoff, or dead after the last attempt
+//	rule_backoff.go        how long a job waits after a failed attempt
+//	rule_delay.go          delayed or ready: where a job with a due instant waits
+//	rule_expiry.go         a ready job that is not reserved in time is deleted or dies
+//	rule_retention.go      what is kept of a job that has ended, and how long
+//	rule_limits.go         how many jobs of a topic may be reserved at a time
+//	rule_rate.go           the rate at which jobs are handed out: the token bucket
+//	rule_filter.go         which jobs a filter selects
+//
+// Lists of jobs, and indexes in memory, which are caches only:
+//
+//	index_lists.go         the lists that a topic has, and the states of their jobs
+//	index_window.go        the head of each list
+//	index_due.go           topics by the instant at which they next need an Advance
+//	index_schedules.go     schedules by their next instant, and their records
+//	index_recent.go        records of recently used jobs
+//
+// Records on disk:
+//
+//	record.go              the version that each record begins with
+//	record_job.go          a job: what was added (spec), and its present state (status)
+//	record_job_codec.go    its two records
+//	record_options.go      what few jobs have: a backoff, headers
+//	record_topic.go        a topic
+//	record_keys.go         all keys
+//	record_meta.go         how far the state has come
+//	record_history.go      what has happened to a job
+//	record_settings.go     settings of topics
+//	record_read.go         reading them, and walking over a list
+//
+// What readers see:
+//
+//	view.go                View: jobs, topics, totals
+//	view_list.go           pages of jobs
+//	view_schedules.go      schedules
+//	view_check.go          Check: every record is in exactly the lists where it belongs
+//	view_digest.go         Digest: the same on all nodes
+//
+// # Tests
+//
+// Scripts show what operations and rules do: testdata/scripts/attempts.txt shows
+// what happens at the sixteenth timeout. A script has commands, and below them what they
+// print. script_test.go lists the commands. Each script is run a second time, on a machine
+// that restarts and applies the log in other batches; the digest must be the same.
+//
+//	go test ./fsm -run TestScripts                       all of them
+//	go test ./fsm -run TestScripts/attempts/sixteenth    one part of one
+//	go test ./fsm -run TestScripts -rewrite              write what they print, then read the diff
+//
+// model_*_test.go is a naive state machine, to which random_test.go holds this one. The
+// other tests have the names of what they test.
 //
 // # What is on disk
 //
-// keys.go lists the keyspaces. A job is two records: its origin, with the body,
-// written once and never changed; and its fate, absent until the first change of
-// state after the add. Besides, each job stands in exactly one list of its topic,
-// by state:
+// record_keys.go lists the keyspaces. A job is two records: its spec, with the body,
+// which is written once, and its status, which is absent until the first change after
+// the add (record_job.go). Each job is also in exactly one list of its topic
+// (index_lists.go):
 //
 //	delayed   by due instant
 //	ready     by (priority, due instant, seq)
@@ -23,32 +120,33 @@
 //	dead      in the order of dying
 //	ended     by the end of the retention
 //
-// A finished or deleted job leaves nothing, unless its topic has a retention. Then
-// it goes to the list of ended jobs, whose places an Advance removes when they are
-// past; its records and its id stay until then, and only readers and adds find it
-// (retain.go). Such topics also keep a history of each job, at the end of its fate
-// (history.go).
+// A ready job of a topic with a time of expiry is in a second list, by due instant
+// (rule_expiry.go).
 //
-// A ready job of a topic with a time of expiry stands in a second list, by due
-// instant (expire.go). Settings of topics have a keyspace of their own: they outlive the
-// topic (settings.go).
+// A finished or deleted job leaves nothing, unless its topic has a retention. Then it
+// moves to the list of ended jobs, and an Advance removes it at the end of the
+// retention. Its records and its id stay until then, and only readers and adds find it
+// (rule_retention.go). Such topics also keep a history of each job, at the end of its
+// status (record_history.go).
 //
-// An add is two puts, three with an id of the producer's. When a delayed job
-// falls due only its list entry moves; both its records say "waiting" before and
-// after, and the lists tell the rest (stateOf). Topic records carry the counts,
-// the totals and the heads of the five lists, so nothing is ever counted or
-// searched for.
+// Settings of topics have a keyspace of their own: they outlive the topic
+// (record_settings.go).
+//
+// An add is two puts, three with a producer's id. When a delayed job falls due
+// only its place moves from one list to another; its phase is phaseWaiting before and
+// after (listOf). Topic records have the counts, the totals and the heads of the lists,
+// so no operation counts jobs or searches for a head.
 //
 // # Durability
 //
 // The Raft log is the write-ahead log. Every batch holds whole entries and the
 // index of the last one, and is committed without waiting for the disk. After a
-// crash the store holds the state at some earlier entry, and says at which; Raft
-// applies the rest again. Witness is the only sync: it lets Raft cut its log.
-// Pebble's own write-ahead log stays on, unsynced: it makes the loss after a
-// killed process nothing, and after a power failure small.
+// crash the store holds the state at some earlier entry, and the index of that entry;
+// Raft applies the later ones again. MarkDurable is the only sync: after it Raft may
+// truncate its log. Pebble's own write-ahead log stays on, unsynced: with it a killed
+// process loses nothing, and a power failure little.
 //
-// Failures are final. After any error Apply refuses for good, because memory may
+// Failures are final. After any error every later Apply fails, because memory may
 // be ahead of the store; the owner ends the process. Unknown operations, entry
 // versions and record versions are such errors too: a node that skipped one
 // would differ from the others for ever.
@@ -56,52 +154,52 @@
 // # Queues on an LSM tree: windows
 //
 // A queue deletes where it reads. In an LSM tree each deletion leaves a tombstone
-// until a compaction meets it, so looking for the head of a long-used queue from
-// its beginning walks over everything taken before: the cost of a job grows with
-// the jobs done. Three things together keep it flat (BenchmarkDrainTopic).
+// until a compaction removes it. A search for the head of a long-used queue, from its
+// beginning, passes all tombstones: the cost of a job grows with the number of jobs
+// done. Three mechanisms keep the cost constant (BenchmarkDrainTopic).
 //
-// First, windows (window.go). The applying goroutine keeps the head of each list
+// First, windows (index_window.go). The applying goroutine keeps the head of each list
 // in memory: every place below a bound, and none above. What is inserted below
 // the bound goes to memory and to the batch, the rest to the batch alone. A full
-// window drops its later half and lowers the bound; an empty one reads its next
-// run from the store, from the bound and never from the beginning, so a tombstone
-// is walked over about once. A count of zero makes a window complete without a
+// window drops its later half and lowers the bound. An empty one reads its next
+// run from the store, from the bound and never from the beginning, so each tombstone
+// is passed about once. If the list's count is zero the window is complete without a
 // read. A run may be needed in the middle of a transaction, when the store lacks
-// the changes so far; the window remembers those until the commit and merges
-// them in.
+// the changes so far. Therefore the window keeps those until the commit and merges them
+// with what it reads.
 //
 // Second, the topic record has the heads of its lists as of the commit. A
 // restarted node, and a View, start from there.
 //
-// Third, list entries, origins and ids are deleted by SingleDelete, which meets
-// its Set in the first flush or compaction and vanishes with it: a job that
-// lives for less than a memtable leaves nothing behind. SingleDelete demands that
+// Third, list entries, specs and ids are deleted by SingleDelete, which cancels out
+// with its Set in the first flush or compaction that has both. A job that is added and
+// deleted within one memtable leaves nothing. SingleDelete requires that
 // a key is not set twice without a deletion between. That holds: seqs are never
-// reused, a place is taken before it is put again, an id is free before it is
+// reused, a place is removed before it is put again, an id is free before it is
 // given, no entry is applied twice, and nothing else writes to a live store. The
-// store reports a breach, which ends the process; Check finds one in the tests.
+// store reports a violation, which ends the process; Check detects one in the tests.
 //
 // Windows, the heap of topics by next due instant, and the records of recently
-// used jobs (recent.go) are bounded and are caches only: dropping any of them
+// used jobs (index_recent.go) are bounded and are caches only: dropping any of them
 // changes no result.
 //
 // # Time
 //
-// NextDue is the one question of a timer, the Advance operation its one verb.
-// Advance is bounded and shares its bound among the topics that are due. A topic
-// without jobs is kept for an hour, with its totals, then an Advance drops it:
-// its end stands in the same heap as the due jobs. So does the end of a pause,
-// until which Reserve passes a topic over; a paused topic is kept.
+// The leader's timer reads NextDue and proposes an Advance at that instant. The work of
+// an Advance is bounded and shared among the topics that are due. A topic without jobs
+// is kept for an hour, with its totals; then an Advance drops it. That instant is in the
+// same heap as the due jobs, and so is the end of a pause. Reserve skips a paused topic,
+// and a paused topic is not dropped.
 //
 // # Limits
 //
 // A topic's settings may bound its reserved jobs and the rate at which jobs are
-// handed out (limit.go). Reserve passes over a topic that has reached one, as it
-// does over a paused one. The rate is a token bucket in integers (bucket.go), kept
-// in the topic's record and brought up to the clock whenever the topic changes.
-// When ready jobs wait for a token, the token's instant stands in the heap.
+// handed out (rule_limits.go). Reserve skips a topic that has reached a limit, as it
+// skips a paused one. The rate is a token bucket in integers (rule_rate.go). It is
+// in the topic's record and is refilled up to the clock whenever the topic changes.
+// When ready jobs wait for a token, the token's instant is in the heap.
 //
-// # Deviations that are meant
+// # Deliberate exceptions
 //
 // Apply commits early, between entries, at a Mark (whose View must show that
 // very entry) and beyond commitBytes (a huge batch stalls the store).

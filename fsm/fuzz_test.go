@@ -2,9 +2,10 @@ package fsm
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,31 +19,31 @@ import (
 // A record that decodes encodes to the same bytes: no decoder drops or invents
 // anything, and none fails other than by an error.
 func FuzzRecords(f *testing.F) {
-	o := origin{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
-	f.Add(o.append(nil, []byte("body")))
-	fa := fate{standing: reserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, reservedUntil: 6, reason: "r"}
-	f.Add(fa.append(nil, fateVersion))
-	fa.standing, fa.history = finished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
-	f.Add(fa.append(nil, fateVersion))
-	fa.movedTo, fa.rewritten, fa.timedOut = 7, true, true
-	f.Add(fa.append(nil, fateVersion))
+	spec := jobSpec{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
+	f.Add(spec.append(nil, []byte("body")))
+	status := jobStatus{phase: phaseReserved, priority: 1, dueMS: 2, lastDelayMS: 3, attempts: 4, generation: 5, untilMS: 6, reason: "r"}
+	f.Add(status.append(nil, statusVersion))
+	status.phase, status.history = phaseFinished, addEvent("", 0, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 5, DueMs: 9}, "why")
+	f.Add(status.append(nil, statusVersion))
+	status.movedTo, status.rewritten, status.timedOut = 7, true, true
+	f.Add(status.append(nil, statusVersion))
 	rec := topicRecord{number: 1, added: 2, finished: 3, emptySince: 4, urgent: 5, pauses: 6, pausedUntil: 7, pauseMS: 8}
 	f.Add(rec.append(nil))
 	rec.bucket = &bucket{tokens: 1, at: 2, since: 3}
 	f.Add(rec.append(nil))
-	rec.covered, rec.expired = everything, 2
+	rec.expiryIndexed, rec.expired = everything, 2
 	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
 	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
 	f.Add(s.append(nil))
-	w := witness{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
+	w := durableMark{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
 	f.Add(w.append(nil))
 	reset := clockReset{epoch: 1, ahead: 2, back: 3, limit: 4, next: 5}
 	f.Add(reset.append(nil))
 	settings, err := encodeSettings(&jobpb.TopicSettings{Revision: 1, TtrMs: new(int64(2)), Backoff: &jobpb.Backoff{DelaysMs: []int64{3}}})
 	require.NoError(f, err)
 	f.Add(settings)
-	f.Add(listID{1, jobpb.State_STATE_READY}.appendKey(nil, place{priority: 1, instant: 2, seq: 3}))
+	f.Add(listID{1, listReady}.appendKey(nil, place{priority: 1, instant: 2, seq: 3}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		same := func(err error, encode func() []byte) {
 			if err != nil {
@@ -52,17 +53,17 @@ func FuzzRecords(f *testing.F) {
 				t.Fatalf("%x decodes to what encodes to %x", in, out)
 			}
 		}
-		o, body, err := decodeOrigin(in)
-		same(err, func() []byte { return o.append(nil, body) })
-		fa, err := decodeFate(in)
-		same(err, func() []byte { return fa.append(nil, in[0]) })
-		_, _, _ = decodeHistory(fa.history, o.createdMS)
+		spec, body, err := decodeSpec(in)
+		same(err, func() []byte { return spec.append(nil, body) })
+		status, err := decodeStatus(in)
+		same(err, func() []byte { return status.append(nil, in[0]) })
+		_, _, _ = decodeHistory(status.history, spec.createdMS)
 		_, _, _ = decodeHistory(string(in), 0)
 		rec, err := decodeTopic(in)
 		same(err, func() []byte { return rec.append(nil) })
 		s, err := decodeState(in)
 		same(err, func() []byte { return s.append(nil) })
-		w, err := decodeWitness(in)
+		w, err := decodeDurableMark(in)
 		same(err, func() []byte { return w.append(nil) })
 		reset, err := decodeClockReset(in)
 		same(err, func() []byte { return reset.append(nil) })
@@ -83,7 +84,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// Whatever stands in an entry, it is applied whole or refused, and the state
+// Whatever is in an entry, it is applied whole or refused, and the state
 // stays consistent.
 func FuzzApply(f *testing.F) {
 	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
@@ -130,24 +131,30 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// repack makes an archive of the same files in which one is changed at will, with
-// checksums that fit: as one sent by a node whose own files were damaged.
-func repack(t testing.TB, data []byte, change func(file int, content []byte) []byte) []byte {
-	n, err := checkPreamble(data[:archivePreambleLen])
+// checkpointFiles are the files that an archive of a machine's state holds.
+func checkpointFiles(t testing.TB, r *rig) map[string][]byte {
+	dir := r.m.dir.CheckpointPath()
+	require.NoError(t, r.m.checkpoint(dir))
+	names, err := r.fs.List(dir)
 	require.NoError(t, err)
-	m, err := decodeManifest(data[archivePreambleLen : archivePreambleLen+n])
-	require.NoError(t, err)
-	rest := data[archivePreambleLen+n+archiveSumLen:]
-	var body []byte
-	for i := range m.files {
-		size := m.files[i].size
-		content := change(i, bytes.Clone(rest[:size]))
-		m.files[i].size = int64(len(content))
-		body = append(body, content...)
-		body = binary.BigEndian.AppendUint32(body, crc32.Checksum(content, crcTable))
-		rest = rest[size+archiveSumLen:]
+	files := map[string][]byte{}
+	for _, name := range names {
+		f, err := r.fs.Open(r.fs.PathJoin(dir, name))
+		require.NoError(t, err)
+		content, err := io.ReadAll(f)
+		require.NoError(t, errors.Join(err, f.Close()))
+		files[name] = content
 	}
-	return append(append(m.appendHead(nil), body...), archiveEnd...)
+	return files
+}
+
+// patched is content with patch at offset, or cut off there when patch is empty.
+func patched(content []byte, offset uint32, patch []byte) []byte {
+	at := min(int(offset), len(content))
+	if len(patch) == 0 {
+		return content[:at]
+	}
+	return slices.Concat(content[:at], patch, content[min(at+len(patch), len(content)):])
 }
 
 // A snapshot whose files were damaged before it was sent is installed or refused;
@@ -156,25 +163,19 @@ func FuzzInstall(f *testing.F) {
 	o := Options{MemTableBytes: 64 << 10, CacheBytes: 1 << 16}
 	sender := newRig(f, o)
 	fill(sender, 20)
-	whole, want := archive(sender)
-	files := 0
-	require.Equal(f, whole, repack(f, whole, func(_ int, c []byte) []byte { files++; return c }))
-	for i := range files {
+	want := sender.m.Applied()
+	files := checkpointFiles(f, sender)
+	names := slices.Sorted(maps.Keys(files))
+	for i := range names {
 		f.Add(uint8(i), uint32(0), []byte{0xff})       // its first byte
 		f.Add(uint8(i), uint32(1<<31), []byte("more")) // behind its end
 		f.Add(uint8(i), uint32(100), []byte{})         // cut off
 	}
 	f.Fuzz(func(t *testing.T, file uint8, offset uint32, patch []byte) {
-		data := repack(t, whole, func(i int, c []byte) []byte {
-			if i != int(file)%files {
-				return c
-			}
-			at := min(int(offset), len(c))
-			if len(patch) == 0 {
-				return c[:at]
-			}
-			return append(append(bytes.Clone(c[:at]), patch...), c[min(at+len(patch), len(c)):]...)
-		})
+		name := names[int(file)%len(names)]
+		damaged := maps.Clone(files)
+		damaged[name] = patched(files[name], offset, patch)
+		data := pack(t, vfs.NewMem(), damaged, want)
 		o := o
 		o.FS = vfs.NewMem()
 		m, err := Open(rigDir, o)
@@ -194,30 +195,5 @@ func FuzzInstall(f *testing.F) {
 			require.NoError(t, v.Close())
 		}
 		require.NoError(t, m.Close())
-	})
-}
-
-// CURRENT names a generation or is refused, and what writes it is understood.
-func FuzzCurrent(f *testing.F) {
-	for _, s := range []string{"gen-000001\n", "gen-000001", "../../etc/passwd\n", "", "gen-0000000000000000000001\n"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		fs := vfs.NewMem()
-		require.NoError(t, fs.MkdirAll(rigDir, 0o750))
-		file, err := fs.Create(fs.PathJoin(rigDir, currentName), vfsCategory)
-		require.NoError(t, err)
-		_, err = file.Write(bytes.Clone(data))
-		require.NoError(t, errors.Join(err, file.Close()))
-		name, err := readCurrent(fs, rigDir)
-		if err != nil {
-			require.Less(t, len(err.Error()), 500)
-			return
-		}
-		require.Equal(t, name+"\n", string(data))
-		require.NoError(t, writeCurrent(fs, rigDir, name))
-		again, err := readCurrent(fs, rigDir)
-		require.NoError(t, err)
-		require.Equal(t, name, again)
 	})
 }

@@ -9,15 +9,17 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/fsm/store"
 )
 
-// Machine is the state of one shard. Apply, and what replaces the state, belong
-// to one goroutine; everything else may be called from any.
+// Machine is the state of one shard. Apply, and the methods that replace the state, are
+// called by one goroutine; all other methods may be called by any.
 type Machine struct {
-	dir     string
+	dir     *store.Dir
 	options Options
 
-	// Of the goroutine that applies.
+	// Used only by the goroutine that applies.
 	memory
 	tx     *tx
 	broken error // the first failure of Apply; nothing is applied after it
@@ -30,15 +32,13 @@ type Machine struct {
 	// storeMu is held for reading while the store is in use by other
 	// goroutines, for writing while it is replaced.
 	storeMu sync.RWMutex
-	store   *store // nil once closed
+	store   *database // nil once closed
 
-	witnessMu sync.Mutex // one Witness at a time
+	durableMu sync.Mutex // one MarkDurable at a time
 
-	// writing is held by whoever writes to the store, and while a checkpoint is
-	// made: for some milliseconds, and only when a follower needs the state.
+	// writing is held during writes to the store, and while a checkpoint is made: for
+	// some milliseconds, and only when a follower needs the state.
 	writing sync.Mutex
-
-	checkpoints atomic.Uint64 // names given to checkpoints
 
 	mu     sync.RWMutex // guards public
 	public public
@@ -48,27 +48,27 @@ type Machine struct {
 	settingsVersion atomic.Uint64
 }
 
-// public is what other goroutines may ask for, as of the last commit.
+// public is what other goroutines may read, as of the last commit.
 type public struct {
 	applied   Applied // of the state alone
-	witness   witness
+	durable   durableMark
 	clusterID string
 	forgotten map[string]struct{}
 	topics    map[string]TopicChange
 	schedules scheduleTimes
 }
 
-// TopicChange says how a topic stands, as far as Reserve is concerned.
+// TopicChange is the state of a topic as far as it matters to Reserve.
 type TopicChange struct {
 	Name string
 	// Ready is how many jobs a Reserve would get: 0 while the topic is paused, and
 	// no more than its limits allow.
 	Ready uint64
-	// NextDue is when a Reserve may get another job without anything being done:
-	// the earliest due instant of its delayed jobs or end of its reservations, in
-	// milliseconds, but not before its pause ends, its rate allows a job and a
-	// reservation has ended when there are as many as may be. 0: none, or its pause
-	// has no end.
+	// NextDue is when a Reserve may get another job by the passing of time alone, in
+	// Unix milliseconds: the earliest due instant of a delayed job or end of a
+	// reservation. It is not before the end of a pause, before the rate allows a job,
+	// or before a reservation ends when there are as many as the limit allows. 0: there
+	// is none, or the pause has no end.
 	NextDue int64
 	// Soon are the due instants of its first delayed jobs, in order, in the changes
 	// of an Apply with replies: 16 at most, and no more than happen to be in memory.
@@ -80,12 +80,12 @@ type TopicChange struct {
 // of the store's write-ahead log, a few seconds at most.
 func Open(dir string, o Options) (*Machine, error) {
 	o = o.withDefaults()
-	path, err := currentGeneration(o.FS, dir)
+	files, err := store.OpenDir(dir, o.store())
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{dir: dir, options: o}
-	if err := m.reopen(path); err != nil {
+	m := &Machine{dir: files, options: o}
+	if err := m.reopen(files.Live()); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -110,7 +110,7 @@ var errClosed = errors.New("the state machine is closed")
 // any, is closed; its views end. On an error the state before it stays, unless
 // the error came from closing it. Like Apply, it belongs to the one goroutine.
 func (m *Machine) reopen(path string) error {
-	s, err := openStore(path, m.options)
+	s, err := openDatabase(m.dir, path)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (m *Machine) reopen(path string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the store in %s: %w", path, err), s.close())
 	}
-	// Both at once: a Witness must not mix one state's with the other's.
+	// Both at once: MarkDurable must not mix one state's with the other's.
 	m.storeMu.Lock()
 	old := m.store
 	m.store = s
@@ -149,15 +149,15 @@ func (m *Machine) reopen(path string) error {
 // with the process.
 func (m *Machine) SettingsVersion() uint64 { return m.settingsVersion.Load() }
 
-// NextDue is the instant, in Unix milliseconds, at which the state next needs an
+// NextDue returns the instant, in Unix milliseconds, at which the state next needs an
 // Advance; 0: none.
 func (m *Machine) NextDue() int64 { return m.nextDue.Load() }
 
-// Applied says how far the log is applied.
+// Applied returns how far the log is applied.
 func (m *Machine) Applied() Applied {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return reached(m.public.applied, m.public.witness)
+	return reached(m.public.applied, m.public.durable)
 }
 
 // ClusterID is the cluster's name; empty before it has one.
@@ -167,7 +167,7 @@ func (m *Machine) ClusterID() string {
 	return m.public.clusterID
 }
 
-// Forgotten tells whether a Raft server was removed for good.
+// Forgotten reports whether a Raft server was removed for good.
 func (m *Machine) Forgotten(serverID string) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -175,7 +175,7 @@ func (m *Machine) Forgotten(serverID string) bool {
 	return ok
 }
 
-// TopicChanges lists all topics as they stand, by name.
+// TopicChanges lists the states of all topics, by name.
 func (m *Machine) TopicChanges() []TopicChange {
 	m.mu.RLock()
 	all := make([]TopicChange, 0, len(m.public.topics))
@@ -192,12 +192,12 @@ func (m *Machine) View() *View {
 	m.storeMu.RLock()
 	defer m.storeMu.RUnlock()
 	if m.store == nil {
-		return &View{store: new(store)} // ended from the start
+		return &View{store: new(database)} // ended from the start
 	}
 	return m.store.view(m.options.Shard)
 }
 
-// Metrics are the store's own; nil once the machine is closed.
+// Metrics returns the store's metrics; nil once the machine is closed.
 func (m *Machine) Metrics() *pebble.Metrics {
 	m.storeMu.RLock()
 	defer m.storeMu.RUnlock()
@@ -207,21 +207,21 @@ func (m *Machine) Metrics() *pebble.Metrics {
 	return m.store.db.Metrics()
 }
 
-// Witness records that Raft has reached index, with the configuration in force
+// MarkDurable records that Raft has reached index, with the configuration in force
 // there, and makes everything up to it durable: when it returns, the log up to
 // index is no longer needed. What is recorded never moves back. It blocks for a
 // sync of the disk, and may run beside Apply: it has a key of its own, which
 // no batch of Apply writes.
-func (m *Machine) Witness(index, term uint64, configuration []byte, configurationIndex uint64) error {
+func (m *Machine) MarkDurable(index, term uint64, configuration []byte, configurationIndex uint64) error {
 	m.storeMu.RLock()
 	defer m.storeMu.RUnlock()
 	if m.store == nil {
 		return errClosed
 	}
-	m.witnessMu.Lock()
-	defer m.witnessMu.Unlock()
+	m.durableMu.Lock()
+	defer m.durableMu.Unlock()
 	m.mu.RLock()
-	w := m.public.witness
+	w := m.public.durable
 	m.mu.RUnlock()
 	if index > w.index {
 		w.index, w.term = index, term
@@ -229,17 +229,17 @@ func (m *Machine) Witness(index, term uint64, configuration []byte, configuratio
 	if configurationIndex > w.configurationIndex {
 		w.configurationIndex, w.configuration = configurationIndex, slices.Clone(configuration)
 	}
-	// The write-ahead log is in order, so its sync covers every batch before.
+	// The write-ahead log is in order, so its sync covers every earlier batch.
 	m.options.Point("before-flush")
 	m.writing.Lock()
-	err := m.store.db.Set(keyWitness, w.append(nil), pebble.Sync)
+	err := m.store.db.Set(keyDurable, w.append(nil), pebble.Sync)
 	m.writing.Unlock()
 	m.options.Point("after-flush")
 	if err != nil {
 		return fmt.Errorf("record that the log is applied up to %d: %w", index, err)
 	}
 	m.mu.Lock()
-	m.public.witness = w
+	m.public.durable = w
 	m.mu.Unlock()
 	return nil
 }

@@ -28,7 +28,7 @@ func TestApplySkipsWhatIsApplied(t *testing.T) {
 	require.Nil(t, results[1])
 	require.Equal(t, []TopicChange{{Name: "t", Ready: 1}}, changes.Topics)
 
-	require.NoError(t, r.m.Witness(9, 3, []byte("conf"), 8))
+	require.NoError(t, r.m.MarkDurable(9, 3, []byte("conf"), 8))
 	for index := range uint64(10) {
 		e.Index = index
 		results, changes, err = r.m.Apply([]Entry{e}, true)
@@ -53,6 +53,16 @@ func TestApplyWithoutReplies(t *testing.T) {
 	require.Nil(t, results)
 	require.Len(t, changes.Topics, 1)
 	require.Equal(t, with.digest(), without.digest())
+}
+
+func TestRepliesOwnTheirBodies(t *testing.T) {
+	r := newRig(t, Options{})
+	data := encodeEntry(t, r.now, opAdd(&jobpb.Add{Topic: "t", Body: []byte("body")}), opReserve(1, "t"))
+	r.index = 1
+	results, _, err := r.m.Apply([]Entry{{Index: 1, Term: 1, Data: data}}, true)
+	require.NoError(t, err)
+	clear(data)
+	require.Equal(t, "body", string(results[0][1].Jobs[0].Body))
 }
 
 func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
@@ -158,7 +168,7 @@ func TestConfigurationIsKeptWithTheState(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestWitnessNeverMovesBack(t *testing.T) {
+func TestDurableMarkNeverMovesBack(t *testing.T) {
 	r := newRig(t, Options{FS: vfs.NewCrashableMem()})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
 	steps := []struct {
@@ -172,11 +182,11 @@ func TestWitnessNeverMovesBack(t *testing.T) {
 		{10, 2, "b", 9, Applied{Index: 10, Term: 2, Configuration: []byte("b"), ConfigurationIndex: 9}},
 	}
 	for _, s := range steps {
-		require.NoError(t, r.m.Witness(s.index, s.term, []byte(s.configuration), s.confIndex))
+		require.NoError(t, r.m.MarkDurable(s.index, s.term, []byte(s.configuration), s.confIndex))
 		s.want.ClockMS = rigStart
 		require.Equal(t, s.want, r.m.Applied())
 
-		// What was witnessed survives a power failure, with the state it covers.
+		// What was marked durable survives a power failure, with the state it covers.
 		r.fs = r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 		require.NoError(t, r.m.Close())
 		r.o.FS = r.fs
@@ -192,7 +202,7 @@ func TestDigestIgnoresWhatIsEachNodesOwn(t *testing.T) {
 	for _, m := range []*rig{r, other} {
 		m.do(opAdd(&jobpb.Add{Topic: "t", Id: "x"}), opSetCluster("c"))
 	}
-	require.NoError(t, other.m.Witness(50, 2, []byte("conf"), 50))
+	require.NoError(t, other.m.MarkDurable(50, 2, []byte("conf"), 50))
 	require.NoError(t, other.m.store.db.Flush())
 	require.Equal(t, r.digest(), other.digest())
 }
@@ -201,7 +211,7 @@ func TestDigestNoticesEveryDifference(t *testing.T) {
 	changes := map[string][]*jobpb.Op{
 		"another job":      {opAdd(&jobpb.Add{Topic: "t"})},
 		"a state":          {opReserve(1, "t")},
-		"a fate":           {opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true})},
+		"a status":         {opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true})},
 		"a body":           {opDelete(byID("x")), opAdd(&jobpb.Add{Topic: "t", Id: "x", Body: []byte("z")})},
 		"totals":           {opAdd(&jobpb.Add{Topic: "t"}), opDelete(bySeq(2))},
 		"a forgotten node": {opForget("n")},
@@ -257,29 +267,9 @@ func TestCloseEndsViewsAndEverythingElse(t *testing.T) {
 	require.ErrorIs(t, late.Check(), ErrViewEnded)
 	require.NoError(t, late.Close())
 	require.Nil(t, m.Metrics())
-	require.ErrorIs(t, m.Witness(1, 1, nil, 0), errClosed)
+	require.ErrorIs(t, m.MarkDurable(1, 1, nil, 0), errClosed)
 	_, _, err = m.Apply(nil, true)
 	require.ErrorIs(t, err, errClosed)
-}
-
-func TestOldestDueLooksAtEveryPriority(t *testing.T) {
-	r := newRig(t, Options{})
-	require.Zero(t, r.topic("t").OldestDueMs)
-	r.now += 100
-	for i := range uint32(5) {
-		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: i}))
-	}
-	first := r.now
-	r.now += 50
-	r.one(opAdd(&jobpb.Add{Topic: "t", Priority: 1<<32 - 1, DelayMs: 10}))
-	require.Equal(t, first, r.topic("t").OldestDueMs)
-	r.one(opReserve(5, "t"))
-	require.Equal(t, r.now+10, r.topic("t").OldestDueMs)
-	r.now += 10
-	r.one(opAdvance(1))
-	require.Equal(t, r.now, r.topic("t").OldestDueMs)
-	r.one(opReserve(1, "t"))
-	require.Zero(t, r.topic("t").OldestDueMs)
 }
 
 func TestWindowsShareABudget(t *testing.T) {
@@ -322,7 +312,7 @@ func TestRestartKnowsTheHeadsOfItsLists(t *testing.T) {
 			require.True(t, w.complete)
 			continue
 		}
-		require.Equal(t, head, w.bound, "reads start at the head of %s", jobpb.State(s))
+		require.Equal(t, head, w.bound, "reads start at the head of %s", listKind(s))
 		require.Zero(t, w.len(), "and not before they are needed")
 	}
 }
@@ -396,7 +386,7 @@ func TestAFullDiskIsToldToTheOwner(t *testing.T) {
 func TestMachineFindsDamageInItsLists(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
-	key := appendSeqKey(nil, spaceOrigin, 1)
+	key := appendSeqKey(nil, spaceSpec, 1)
 	value, closer, err := r.m.store.db.Get(key)
 	require.NoError(t, err)
 	saved := append([]byte(nil), value...)
@@ -404,7 +394,7 @@ func TestMachineFindsDamageInItsLists(t *testing.T) {
 	require.NoError(t, r.m.store.db.Delete(key, pebble.NoSync))
 	r.reopen()
 	_, _, err = r.m.Apply([]Entry{{Index: 2, Term: 1, Data: encodeEntry(t, r.now, opReserve(1, "t"))}}, true)
-	require.ErrorContains(t, err, `topic "t" lists job 1 in STATE_READY, but the job does not exist`)
+	require.ErrorContains(t, err, `topic "t" lists job 1 in ready, but the job does not exist`)
 	require.NoError(t, r.m.store.db.Set(key, saved, pebble.NoSync))
 	r.reopen()
 }

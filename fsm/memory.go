@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// memory is what the applying goroutine keeps of the state. All of it is in the
-// store too, or follows from it, so it makes no difference to any result.
+// memory is the part of the state that the applying goroutine keeps in memory. All of
+// it is also in the store or can be derived from it, so it changes no result.
 type memory struct {
 	meta     meta
 	limits   *job.Limits // of the cluster version
@@ -72,12 +72,12 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.witness, pub.clusterID = mem.meta.own(), mem.meta.witness, mem.meta.clusterID
+	pub.applied, pub.durable, pub.clusterID = mem.meta.own(), mem.meta.durable, mem.meta.clusterID
 	return mem, pub, nil
 }
 
-// addTopic adds a topic with its windows as its record allows: a list without
-// jobs is known, any other is to be read, from its head on, when it is asked for.
+// addTopic adds a topic and sets up its windows by its record. The window of an empty
+// list is complete; any other is read on demand, from the head on.
 func (mem *memory) addTopic(t *topic) {
 	t.position = -1
 	t.settings = mem.settings[t.name]
@@ -89,7 +89,7 @@ func (mem *memory) addTopic(t *topic) {
 	}
 }
 
-// dropTopic forgets a topic.
+// dropTopic removes a topic.
 func (mem *memory) dropTopic(t *topic) {
 	t.dropped = true
 	delete(mem.topics, t.name)
@@ -101,21 +101,21 @@ func (mem *memory) dropTopic(t *topic) {
 
 // head is the first place of a topic's list, read from the store if the window
 // does not have it.
-func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool, error) {
-	w := &t.windows[state]
-	if t.counts[state] == 0 {
+func (mem *memory) head(db *pebble.DB, t *topic, list listKind) (place, bool, error) {
+	w := &t.windows[list]
+	if t.counts[list] == 0 {
 		return place{}, false, nil
 	}
 	if w.len() == 0 {
-		err := w.load(t.counts[state], func(from place) (reader, func() error, error) {
-			s, err := placesFrom(db, t.list(state), from)
+		err := w.load(t.counts[list], func(from place) (reader, func() error, error) {
+			s, err := placesFrom(db, t.listID(list), from)
 			if err != nil {
 				return nil, nil, err
 			}
 			return s, s.close, nil
 		})
 		if err != nil {
-			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
+			return place{}, false, fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)
 		}
 	}
 	return w.live()[0], true, nil
@@ -123,34 +123,34 @@ func (mem *memory) head(db *pebble.DB, t *topic, state jobpb.State) (place, bool
 
 // refresh brings the heads in a topic's record up to date.
 func (mem *memory) refresh(db *pebble.DB, t *topic) error {
-	for s := jobpb.State_STATE_DELAYED; int(s) < listCount; s++ {
-		p, _, err := mem.head(db, t, s)
+	for list := listDelayed; list < listCount; list++ {
+		p, _, err := mem.head(db, t, list)
 		if err != nil {
 			return err
 		}
 		p.carried = 0
-		t.heads[s] = p
+		t.heads[list] = p
 	}
 	return nil
 }
 
-// schedule puts a topic into the due heap where its record says it belongs, and
-// says how it stands.
+// schedule puts a topic into the due heap by its record, and returns its state for
+// Reserve.
 func (mem *memory) schedule(t *topic) TopicChange {
 	var next int64
-	for _, s := range [...]jobpb.State{jobpb.State_STATE_DELAYED, jobpb.State_STATE_RESERVED} {
+	for _, s := range [...]listKind{listDelayed, listReserved} {
 		if t.counts[s] > 0 && (next == 0 || t.heads[s].instant < next) {
 			next = t.heads[s].instant
 		}
 	}
-	change := TopicChange{Name: t.name, Ready: t.counts[jobpb.State_STATE_READY], NextDue: next}
+	change := TopicChange{Name: t.name, Ready: t.counts[listReady], NextDue: next}
 	var nextToken int64
 	if t.limits != nil {
-		nextToken = t.narrow(&change)
+		nextToken = t.applyLimits(&change)
 	}
 	switch {
 	case t.paused():
-		// Nobody gets a job before the pause ends.
+		// No job is handed out before the pause ends.
 		switch {
 		case t.pausedUntil == job.NeverMS:
 			change.NextDue = 0
@@ -168,20 +168,20 @@ func (mem *memory) schedule(t *topic) TopicChange {
 	case nextToken != 0 && (next == 0 || nextToken < next):
 		next = nextToken
 	}
-	if t.counts[stateEnded] > 0 && (next == 0 || t.heads[stateEnded].instant < next) {
-		next = t.heads[stateEnded].instant
+	if t.counts[listEnded] > 0 && (next == 0 || t.heads[listEnded].instant < next) {
+		next = t.heads[listEnded].instant
 	}
 	if at := t.nextExpiry(); at != 0 && (next == 0 || at < next) {
 		next = at
 	}
-	if t.uncovered() {
+	if t.needsExpiryIndex() {
 		next = atOnce
 	}
 	mem.due.set(t, next)
 	return change
 }
 
-// earliest is the instant of the next Advance; 0: there is nothing to do.
+// earliest returns the instant of the next Advance; 0: there is nothing to do.
 func (mem *memory) earliest() int64 {
 	if mem.meta.reset.underWay() {
 		return atOnce
@@ -189,13 +189,13 @@ func (mem *memory) earliest() int64 {
 	return mem.due.earliest()
 }
 
-// capacity is one window's share of the budget.
+// capacity returns one window's share of the budget.
 func (mem *memory) capacity() int {
-	share := mem.windowBudget / (int(stateCount-1) * max(len(mem.topics), 1))
+	share := mem.windowBudget / (stateLists * max(len(mem.topics), 1))
 	return min(mem.windowCap, max(share, min(windowFloor, mem.windowCap)))
 }
 
-// count brings held up to date with one topic, after a commit.
+// count updates held for one topic, after a commit.
 func (mem *memory) count(t *topic) {
 	mem.held -= t.held
 	t.held = 0
@@ -206,11 +206,11 @@ func (mem *memory) count(t *topic) {
 	mem.held += t.held
 }
 
-// economize cuts every window down to half of its share once they hold more
+// trimWindows cuts every window down to half of its share once they hold more
 // than the budget together. It runs between transactions, and seldom: half the
 // budget must be read again before the next time.
-func (mem *memory) economize() {
-	floor := int(stateCount-1) * len(mem.topics) * mem.capacity()
+func (mem *memory) trimWindows() {
+	floor := stateLists * len(mem.topics) * mem.capacity()
 	if mem.held <= max(mem.windowBudget, floor) {
 		return
 	}

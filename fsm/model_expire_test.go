@@ -57,7 +57,7 @@ func (m *model) makeReady(j *modelJob) {
 	}
 }
 
-// covers says whether a ready job expires by itself, without a Reserve.
+// covers reports whether a ready job expires by itself, without a Reserve.
 func (m *model) covers(j *modelJob) bool {
 	return comparePlaces(j.place(), m.topics[j.Topic].covered) <= 0
 }

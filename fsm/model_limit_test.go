@@ -83,7 +83,7 @@ func (m *model) slots(topic string, most int) int {
 	return most
 }
 
-// mayHandOut says whether a topic's limits leave room for a job.
+// mayHandOut reports whether a topic's limits leave room for a job.
 func (m *model) mayHandOut(topic string) bool {
 	l := m.topics[topic].limit
 	return m.slots(topic, 1) > 0 && (l == nil || l.tokens(m.clock) >= 1_000_000)

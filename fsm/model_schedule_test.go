@@ -15,7 +15,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// applySchedule does the operations on schedules, and says whether op is one.
+// applySchedule does the operations on schedules, and reports whether op is one.
 func (m *model) applySchedule(op *jobpb.Op, r *jobpb.Result) bool {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_PutSchedule:
@@ -90,11 +90,14 @@ func (m *model) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) {
 
 func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	s := m.schedules[op.Name]
-	if s == nil {
+	switch {
+	case invalidFire(op, maxClockMS): // whatever the clock and the state
+		r.Code = jobpb.Code_INVALID
+		return
+	case s == nil:
 		r.Code = jobpb.Code_NOT_FOUND
 		return
-	}
-	if m.misfires(op) {
+	case invalidFire(op, m.clock):
 		r.Code = jobpb.Code_INVALID
 		return
 	}
@@ -129,7 +132,7 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	}
 }
 
-// ranNow answers for a run that has been started before, and says whether it has.
+// ranNow answers for a run that has been started before, and reports whether it has.
 func (m *model) ranNow(st *jobpb.ScheduleState, id string, r *jobpb.Result) bool {
 	if j := m.taken(id); j != nil {
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = j.Seq, id, j.State, j.DueMs, j.Revision, true
@@ -142,7 +145,7 @@ func (m *model) ranNow(st *jobpb.ScheduleState, id string, r *jobpb.Result) bool
 	return i >= 0
 }
 
-func (m *model) misfires(op *jobpb.FireSchedule) bool {
+func invalidFire(op *jobpb.FireSchedule, clock int64) bool {
 	if len(op.Key) > 40 || op.Key != "" && !op.Now {
 		return true
 	}
@@ -157,7 +160,7 @@ func (m *model) misfires(op *jobpb.FireSchedule) bool {
 		instants = append(instants, run.PlannedMs)
 	}
 	for i, at := range instants[1:] {
-		if at <= instants[i] || at > m.clock || at < 1 && op.Missed == 0 {
+		if at <= instants[i] || at > clock || at < 1 && op.Missed == 0 {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func (m *model) setTopic(op *jobpb.SetTopic, r *jobpb.Result) {
 		r.Code = jobpb.Code_CONDITION_FAILED
 	case empty:
 		delete(m.settings, op.Topic)
-		m.resettle(op.Topic)
+		m.applySettings(op.Topic)
 	case old == nil && len(m.settings) >= m.maxTopics:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 	case made.Push != nil && old.GetPush() == nil && m.targets() >= m.maxTargets:
@@ -39,13 +39,13 @@ func (m *model) setTopic(op *jobpb.SetTopic, r *jobpb.Result) {
 	default:
 		made.Revision++
 		m.settings[op.Topic] = made
-		m.resettle(op.Topic)
+		m.applySettings(op.Topic)
 		r.Details = &jobpb.Details{Settings: made}
 	}
 }
 
-// resettle puts changed settings into force.
-func (m *model) resettle(topic string) {
+// applySettings applies changed settings to the jobs of a topic.
+func (m *model) applySettings(topic string) {
 	if t := m.topics[topic]; t != nil {
 		m.relimit(t)
 	}
@@ -88,7 +88,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 // badSettings knows what the random test makes.
 func badSettings(s *jobpb.TopicSettings) bool {
 	return s.TtrMs != nil && *s.TtrMs < 1 || s.SpreadMs < 0 || s.SpreadMs > 7*24*3600*1000 || s.ExpireMs < 0 || s.Expiry > 1 ||
-		badExtras(&jobpb.Extras{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push) || s.LateFinish > 1
+		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push) || s.LateFinish > 1
 }
 
 func (m *model) useDefaults(a, job *jobpb.Add) {
@@ -116,7 +116,7 @@ func (m *model) pending(topic string) uint64 {
 	}, func(a, b *modelJob) int { return 0 })))
 }
 
-// full says whether a topic takes no more jobs, when so many of its waiting jobs
+// full reports whether a topic takes no more jobs, when so many of its waiting jobs
 // are about to go.
 func (m *model) full(topic string, going uint64) bool {
 	s := m.settings[topic]

@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// wants says whether a filter means a job.
+// wants reports whether a filter means a job.
 func wants(f *jobpb.Filter, j *modelJob) bool {
 	if f == nil {
 		return true
@@ -19,7 +19,7 @@ func wants(f *jobpb.Filter, j *modelJob) bool {
 	}
 	in := func(at, from, to int64) bool { return at >= from && (to == 0 || at < to) }
 	for _, h := range f.Headers {
-		if !slices.ContainsFunc(j.Extras.GetHeaders(), func(g *jobpb.Header) bool { return g.Name == h.Name && g.Value == h.Value }) {
+		if !slices.ContainsFunc(j.Options.GetHeaders(), func(g *jobpb.Header) bool { return g.Name == h.Name && g.Value == h.Value }) {
 			return false
 		}
 	}
@@ -27,7 +27,7 @@ func wants(f *jobpb.Filter, j *modelJob) bool {
 		in(j.DueMs, f.DueFromMs, f.DueToMs) && in(j.DiedMs, f.DiedFromMs, f.DiedToMs)
 }
 
-// place is where a job stands in the list of its state.
+// place is where a job is in the list of its state.
 func (j *modelJob) place() *jobpb.Place {
 	p := &jobpb.Place{Seq: j.Seq}
 	switch j.State {

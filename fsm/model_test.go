@@ -63,8 +63,8 @@ func newModel(maxTopics int) *model {
 // apply does one operation; the result has no message.
 func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	r := &jobpb.Result{}
-	before := m.look()
-	defer func() { m.notice(before) }()
+	before, revisions := m.look(), m.revisions()
+	defer func() { m.notice(before); m.dateChanges(revisions) }()
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		m.add(k.Add, r)
@@ -102,8 +102,8 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_Mark:
 	case *jobpb.Op_SetTopic:
 		m.setTopic(k.SetTopic, r)
-	case *jobpb.Op_Compose:
-		m.compose(k.Compose, r)
+	case *jobpb.Op_AtomicAdd:
+		m.atomicAdd(k.AtomicAdd, r)
 	case *jobpb.Op_Update:
 		m.update(k.Update, r)
 	default:
@@ -123,12 +123,16 @@ func (m *model) find(ref *jobpb.Ref) *modelJob {
 	return nil
 }
 
+const maxDelay = int64(1_000_000_000_000)
+
+// badAdd reports whether an add is wrong whatever the clock and the state.
+func badAdd(a *jobpb.Add) bool {
+	return badOptions(a.Options) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
+		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || (a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
+}
+
 func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
-	const maxDelay = int64(1_000_000_000_000)
-	bad := badExtras(a.Extras) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
-		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || a.DueMs > m.clock+maxDelay ||
-		(a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
-	if bad {
+	if badAdd(a) || a.DueMs > m.clock+maxDelay {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
@@ -153,10 +157,10 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 	m.lastSeq++
 	j := &modelJob{ownID: a.Id != "", first: jobpb.Add{
 		Id: a.Id, Topic: a.Topic, Body: a.Body, BodyKind: a.BodyKind, Priority: a.Priority,
-		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Extras: a.Extras,
+		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Options: a.Options,
 	}}
 	m.useDefaults(a, &j.first)
-	j.Extras = a.Extras
+	j.Options = a.Options
 	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
@@ -182,7 +186,7 @@ func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	f := &old.first
 	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
 		a.Priority == f.Priority && (a.TopicTtr || a.TtrMs == f.TtrMs) && (a.TopicAttempts || a.MaxAttempts == f.MaxAttempts) &&
-		proto.Equal(a.Extras, f.Extras) && a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
+		proto.Equal(a.Options, f.Options) && a.DueMs == f.DueMs && (a.DueMs != 0 || a.DelayMs == f.DelayMs)
 	if !same && a.IfExists != jobpb.IfExists_IF_EXISTS_KEEP {
 		r.Code = jobpb.Code_ID_CONFLICT
 		return
@@ -240,12 +244,12 @@ func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved
 	j.Attempts++
 	j.Reserves++
 	j.generation++
-	j.ReservedUntilMs = m.clock + ttr
+	j.ReservedUntilMs, j.ReservedBy = m.clock+ttr, consumer
 	m.note(j, jobpb.Event_RESERVED, j.Attempts, consumer)
 	return &jobpb.Reserved{
 		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
 		Generation: j.generation, Attempts: j.Attempts, Priority: j.Priority,
-		DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr, Extras: j.Extras,
+		DueMs: j.DueMs, ReservedUntilMs: j.ReservedUntilMs, TtrMs: ttr, Options: j.Options,
 	}
 }
 
@@ -618,15 +622,15 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 }
 
-// badExtras knows what the random test makes.
-func badExtras(e *jobpb.Extras) bool {
+// badOptions knows what the random test makes.
+func badOptions(e *jobpb.JobOptions) bool {
 	b := e.GetBackoff()
 	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0)
 }
 
 // backoff is a job's wait after an attempt that failed, without jitter.
 func (m *model) backoff(j *modelJob) int64 {
-	b := j.Extras.GetBackoff()
+	b := j.Options.GetBackoff()
 	if b == nil {
 		b = m.settings[j.Topic].GetBackoff()
 	}
@@ -648,6 +652,9 @@ func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 	for _, seq := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[seq]
 		j.ExpiresMs = 0
+		if j.State != jobpb.State_STATE_RESERVED {
+			j.ReservedBy = ""
+		}
 		if j.State == jobpb.State_STATE_DELAYED || j.State == jobpb.State_STATE_READY {
 			j.ExpiresMs = m.expiry(j)
 		}

@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// addTo handles an add whose id is taken, and says whether a job is to be made
+// addTo handles an add whose id is taken, and reports whether a job is to be made
 // all the same.
 func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 	replaces := a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE
@@ -119,7 +119,7 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	if j.State == jobpb.State_STATE_READY {
 		m.makeReady(j) // it finds its place anew
 	}
-	m.setExtras(op, j)
+	m.setOptions(op, j)
 	j.Revision++
 	m.note(j, jobpb.Event_UPDATED, j.Attempts, "")
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
@@ -131,8 +131,8 @@ func badChange(op *jobpb.Update) bool {
 	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3
 }
 
-func (m *model) setExtras(op *jobpb.Update, j *modelJob) {
-	e := &jobpb.Extras{Backoff: j.Extras.GetBackoff(), Headers: j.Extras.GetHeaders()}
+func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
+	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders()}
 	if op.Backoff != nil {
 		if e.Backoff = op.Backoff; len(op.Backoff.DelaysMs) == 0 {
 			e.Backoff = nil
@@ -144,11 +144,21 @@ func (m *model) setExtras(op *jobpb.Update, j *modelJob) {
 	if e.Backoff == nil && len(e.Headers) == 0 {
 		e = nil
 	}
-	j.Extras, j.first.Extras = e, e
+	j.Options, j.first.Options = e, e
 }
 
-// compose tries it on a copy, which becomes the model when all went well.
-func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
+// atomicAdd tries it on a copy, which becomes the model when all went well.
+func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
+	// What is wrong in itself is refused before the state is looked at.
+	ids, bad := map[string]bool{}, len(op.Adds) == 0
+	for _, a := range op.Adds {
+		bad = bad || badAdd(a) || a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id]
+		ids[a.Id] = true
+	}
+	if bad {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
 	trial := m.clone()
 	var done *modelJob // whose end is to come
 	finish := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: op.Finish}}
@@ -165,19 +175,10 @@ func (m *model) compose(op *jobpb.Compose, r *jobpb.Result) {
 			done = nil
 		}
 	}
-	ids := map[string]bool{}
-	if len(op.Adds) == 0 {
-		r.Code = jobpb.Code_INVALID
-	}
 	var parts []*jobpb.Result
 	for _, a := range op.Adds {
 		part := &jobpb.Result{}
-		if a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id] {
-			part.Code = jobpb.Code_INVALID
-		} else {
-			trial.add(a, part)
-		}
-		if ids[a.Id] = true; part.Code != jobpb.Code_OK {
+		if trial.add(a, part); part.Code != jobpb.Code_OK {
 			r.Code = part.Code
 			return
 		}
@@ -207,4 +208,22 @@ func (m *model) clone() *model {
 		c.topics[name] = u
 	}
 	return &c
+}
+
+// revisions are those of all jobs.
+func (m *model) revisions() map[uint64]uint32 {
+	revisions := map[uint64]uint32{}
+	for seq, j := range m.jobs {
+		revisions[seq] = j.Revision
+	}
+	return revisions
+}
+
+// dateChanges dates the jobs that are not of the revision that they were before.
+func (m *model) dateChanges(before map[uint64]uint32) {
+	for seq, j := range m.jobs {
+		if j.Revision != before[seq] {
+			j.ModifiedMs = m.clock
+		}
+	}
 }

@@ -36,7 +36,7 @@ func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// Two machines with different windows and fates take the same log, cut into
+// Two machines with different windows and fortunes take the same log, cut into
 // different batches: one is flushed, reopened, crashed and moved to another
 // directory all the time. Both must answer as the model does and end up with
 // its state, and with the same digest.
@@ -182,14 +182,14 @@ func (s *simulation) op() *jobpb.Op {
 	case n < 57:
 		return opFinish(s.ref())
 	case n < 58:
-		c := &jobpb.Compose{}
+		c := &jobpb.AtomicAdd{}
 		if s.rng.IntN(3) > 0 {
 			c.Finish = &jobpb.Finish{Ref: s.ref()}
 		}
 		for range s.rng.IntN(4) {
 			c.Adds = append(c.Adds, s.addOp().GetAdd())
 		}
-		return &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}}
+		return &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: c}}
 	case n < 60:
 		return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: s.ref(), Condition: s.condition()}}}
 	case n < 62:
@@ -296,9 +296,9 @@ func (s *simulation) addOp() *jobpb.Op {
 	}
 	switch s.rng.IntN(6) {
 	case 0:
-		a.Extras = &jobpb.Extras{Backoff: &jobpb.Backoff{DelaysMs: []int64{5, 0, 300}[:s.rng.IntN(4)]}}
+		a.Options = &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{5, 0, 300}[:s.rng.IntN(4)]}}
 	case 1:
-		a.Extras = &jobpb.Extras{
+		a.Options = &jobpb.JobOptions{
 			Backoff: &jobpb.Backoff{BaseMs: 3, FactorPermille: 2000, MaxMs: 500},
 			Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b"}},
 		}
@@ -387,7 +387,7 @@ func (s *simulation) trouble(r *rig, at int) int {
 		if at > 0 {
 			reached = s.log[at-1].Index
 		}
-		require.NoError(s.t, r.m.Witness(reached, 1, []byte("w"), 1))
+		require.NoError(s.t, r.m.MarkDurable(reached, 1, []byte("w"), 1))
 	case 4:
 		return s.crash(r, at)
 	case 5:
@@ -411,10 +411,7 @@ func (s *simulation) trouble(r *rig, at int) int {
 
 // moveBack makes the state in path the one that Open finds.
 func moveBack(r *rig, path string) error {
-	live, err := currentGeneration(r.fs, rigDir)
-	if err != nil {
-		return err
-	}
+	live := r.m.dir.Live()
 	if err := r.fs.RemoveAll(live); err != nil {
 		return err
 	}
@@ -431,12 +428,12 @@ func (s *simulation) crash(r *rig, at int) int {
 		UnsyncedDataPercent: s.rng.IntN(101),
 		RNG:                 s.rng,
 	})
-	witness := r.m.public.witness.index
+	durable := r.m.public.durable.index
 	require.NoError(s.t, r.m.Close())
 	r.fs, r.o.FS = clone, clone
 	r.open()
 	applied := r.m.Applied().Index
-	require.GreaterOrEqual(s.t, applied, witness, "a witnessed index is durable")
+	require.GreaterOrEqual(s.t, applied, durable, "an index that was marked durable is durable")
 	r.check()
 	left := 0
 	for left < at && s.log[left].Index <= applied {
@@ -511,4 +508,19 @@ func (s *simulation) compare(r *rig) {
 		s.comparePeeks(v, want)
 	}
 	s.compareListings(v)
+}
+
+// compareTotals adds up what the model says of each topic.
+func (s *simulation) compareTotals(v *View, topics []*jobpb.Topic) {
+	want := &jobpb.Totals{Topics: uint64(len(topics))}
+	for _, t := range topics {
+		want.Delayed += t.Delayed
+		want.Ready += t.Ready
+		want.Reserved += t.Reserved
+		want.Dead += t.Dead
+		want.Retained += t.Retained
+	}
+	got, err := v.Totals()
+	require.NoError(s.t, err)
+	require.Truef(s.t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
 }

@@ -22,11 +22,13 @@ type rig struct {
 	now   int64
 }
 
-// Limits in milliseconds.
+// Limits and units, in milliseconds.
 const (
 	maxTTRMS   = int64(job.MaxTTR / 1e6)
 	maxDelayMS = int64(job.MaxDelay / 1e6)
 	maxPauseMS = int64(job.MaxPause / 1e6)
+	minuteMS   = int64(60_000)
+	hourMS     = 60 * minuteMS
 )
 
 const rigDir = "state"
@@ -140,9 +142,9 @@ func encodeEntryAt(t testing.TB, now int64, epoch uint64, ops ...*jobpb.Op) []by
 // checkMemory compares everything the machine keeps in memory with its store.
 func checkMemory(m *Machine) error {
 	for _, t := range m.topics {
-		for s := jobpb.State_STATE_DELAYED; int(s) < listCount; s++ {
-			if err := checkWindow(m, t, s); err != nil {
-				return fmt.Errorf("topic %q, %s: %w", t.name, s, err)
+		for list := listDelayed; list < listCount; list++ {
+			if err := checkWindow(m, t, list); err != nil {
+				return fmt.Errorf("topic %q, %s: %w", t.name, list, err)
 			}
 		}
 		if (t.position >= 0) != (t.next != 0) || (t.position >= 0 && m.due[t.position] != t) {
@@ -160,7 +162,7 @@ func checkMemory(m *Machine) error {
 			if err != nil {
 				return err
 			}
-			if stored == nil || *stored.compared() != *rec.compared() {
+			if stored == nil || stored.spec != rec.spec || stored.status != rec.status || stored.bodyLen != rec.bodyLen {
 				return fmt.Errorf("job %d is remembered as %+v, the store has %+v", seq, rec, stored)
 			}
 		}
@@ -177,20 +179,9 @@ func checkMemory(m *Machine) error {
 	return nil
 }
 
-// compared is what of a record can be compared.
-func (rec *record) compared() *struct {
-	origin
-	fate
-} {
-	return &struct {
-		origin
-		fate
-	}{rec.origin, rec.fate}
-}
-
-func checkWindow(m *Machine, t *topic, s jobpb.State) error {
-	w := &t.windows[s]
-	stored, err := placesFrom(m.store.db, t.list(s), place{})
+func checkWindow(m *Machine, t *topic, list listKind) error {
+	w := &t.windows[list]
+	stored, err := placesFrom(m.store.db, t.listID(list), place{})
 	if err != nil {
 		return err
 	}
@@ -276,6 +267,22 @@ func opKickTopicOrDelayed(topic string, max uint32) *jobpb.Op {
 
 func opAdvance(max uint32) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: max}}}
+}
+
+func opAtomicAdd(c *jobpb.AtomicAdd) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: c}}
+}
+
+func opUpdate(u *jobpb.Update) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}} }
+
+// retain sets how long a topic keeps its ended jobs.
+func (r *rig) retain(topic string, ms int64) {
+	r.t.Helper()
+	require.Equal(r.t, jobpb.Code_OK, r.one(opRetain(topic, ms)).Code)
+}
+
+func opRetain(topic string, ms int64) *jobpb.Op {
+	return opSettings(&jobpb.SetTopic{Topic: topic, Settings: &jobpb.TopicSettings{RetainMs: ms}})
 }
 
 func opMark(name string) *jobpb.Op {

@@ -11,9 +11,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// tx is the running transaction: what the entries being applied have changed,
-// and the batch that will commit it. The batch cannot be read, so all that a
-// later operation may ask of an earlier one is kept here as well: jobs, ids, and
+// tx is the running transaction: the changes of the entries being applied,
+// and the batch that will commit them. The batch cannot be read, so everything that a
+// later operation may need of an earlier one is kept here too: jobs, ids, and
 // (in the windows) index entries.
 type tx struct {
 	m     *Machine
@@ -24,18 +24,18 @@ type tx struct {
 	jobs    map[uint64]*record // read or changed; gone ones stay, marked
 	ids     map[string]uint64  // producer ids given
 	touched []*topic           // to write at commit; dropped ones too
-	dirty   []*topic           // to settle
+	dirty   []*topic           // their heads are to be refreshed
 	seen    uint64             // mark of the running Reserve
 
 	schedules map[string]*schedule // changed; gone ones stay, marked; mostly nil
 
-	replies  bool
-	cluster  bool // the cluster's id or version or the forgotten members changed
-	settled  bool // settings of topics changed
-	clockSet bool // the clock was set back
-	planned  bool // the add under way is a scheduled run's: it is spread although its instant has come
-	marks    []string
-	forgot   []string
+	replies         bool
+	cluster         bool // the cluster's id or version or the forgotten members changed
+	settingsChanged bool // settings of topics changed
+	clockSet        bool // the clock was set back
+	planned         bool // the present add is a scheduled run's: it is spread although its instant has come
+	marks           []string
+	forgot          []string
 
 	key, value []byte // scratch
 }
@@ -49,7 +49,7 @@ func newTx(m *Machine) *tx {
 	return x
 }
 
-// reset makes the transaction an empty one.
+// reset empties the transaction.
 func (x *tx) reset() {
 	if x.jobs == nil || len(x.jobs) > txKeep {
 		x.jobs, x.ids = make(map[uint64]*record), make(map[string]uint64)
@@ -60,19 +60,19 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot = nil, nil
-	x.cluster, x.settled, x.clockSet = false, false, false
+	x.cluster, x.settingsChanged, x.clockSet = false, false, false
 	x.schedules = nil
 }
 
-// must turns a failure to add to the batch into a panic: the batch is memory,
-// and Pebble documents that it fails only when misused.
+// must panics if adding to the batch failed: the batch is in memory, and Pebble
+// documents that it fails only when misused.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("fsm: add to a batch: %v", err))
 	}
 }
 
-// job finds a job; nil when there is none. withBody makes sure of its body.
+// job finds a job; nil: there is none. With withBody it also reads the body.
 func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 	rec, ok := x.jobs[seq]
 	switch {
@@ -113,46 +113,47 @@ func (x *tx) jobByID(id string) (*record, error) {
 		return nil, nil
 	}
 	rec, err := x.job(seq, false)
-	if rec != nil && fromServer && rec.id != "" {
+	if rec != nil && fromServer && rec.spec.id != "" {
 		return nil, err // it has an id of its own
 	}
 	return rec, err
 }
 
-// rewrite gives a job another body. The caller saves the fate.
+// rewrite writes the spec of a job with another body. The caller saves the status.
 func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
-	rec.bodyKind, rec.bodyLen, rec.body, rec.ownBody = kind, len(body), body, false
-	rec.rewritten = true
-	x.value = rec.origin.append(x.value[:0], body)
-	must(x.batch.Set(x.seqKey(spaceOrigin, rec.seq), x.value, nil))
+	rec.body, rec.bodyLen, rec.ownBody = body, len(body), false
+	rec.spec.bodyKind, rec.spec.topic = kind, rec.topic()
+	rec.status.rewritten = true
+	x.value = rec.spec.append(x.value[:0], body)
+	must(x.batch.Set(x.seqKey(spaceSpec, rec.seq), x.value, nil))
 }
 
 // create writes a new job and puts it into a list.
-func (x *tx) create(t *topic, rec *record, state jobpb.State) {
+func (x *tx) create(t *topic, rec *record, list listKind) {
 	x.jobs[rec.seq] = rec
-	x.value = rec.origin.append(x.value[:0], rec.body)
-	must(x.batch.Set(x.seqKey(spaceOrigin, rec.seq), x.value, nil))
-	if rec.id != "" {
-		x.ids[rec.id] = rec.seq
+	x.value = rec.spec.append(x.value[:0], rec.body)
+	must(x.batch.Set(x.seqKey(spaceSpec, rec.seq), x.value, nil))
+	if rec.spec.id != "" {
+		x.ids[rec.spec.id] = rec.seq
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
-		must(x.batch.Set(x.nameKey(spaceID, rec.id), x.value, nil))
+		must(x.batch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
 	}
-	x.enlist(t, state, rec.place(state, rec.seq))
+	x.addToLists(t, list, rec.place(list))
 }
 
 // erase removes every trace of a job that is in the given state.
-func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
-	if err := x.delist(t, state, rec.place(state, rec.seq)); err != nil {
+func (x *tx) erase(t *topic, rec *record, list listKind) error {
+	if err := x.removeFromLists(t, list, rec.place(list)); err != nil {
 		return err
 	}
-	if rec.rewritten {
-		must(x.batch.Delete(x.seqKey(spaceOrigin, rec.seq), nil))
+	if rec.status.rewritten {
+		must(x.batch.Delete(x.seqKey(spaceSpec, rec.seq), nil))
 	} else {
-		must(x.batch.SingleDelete(x.seqKey(spaceOrigin, rec.seq), nil))
+		must(x.batch.SingleDelete(x.seqKey(spaceSpec, rec.seq), nil))
 	}
-	must(x.batch.Delete(x.seqKey(spaceFate, rec.seq), nil))
-	if rec.id != "" {
-		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.id), nil))
+	must(x.batch.Delete(x.seqKey(spaceStatus, rec.seq), nil))
+	if rec.spec.id != "" {
+		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.spec.id), nil))
 	}
 	rec.gone, rec.body = true, nil
 	if t.jobs() == 0 {
@@ -161,109 +162,108 @@ func (x *tx) erase(t *topic, rec *record, state jobpb.State) error {
 	return nil
 }
 
-// save writes a job's fate, which makes it another revision of the job.
+// save writes a job's status, which makes it another revision of the job.
 func (x *tx) save(rec *record) {
-	rec.revision++
-	x.writeFate(rec)
+	rec.status.revision++
+	rec.status.modifiedMS = x.clock()
+	x.writeStatus(rec)
 }
 
-func (x *tx) writeFate(rec *record) {
-	x.value = rec.fate.append(x.value[:0], fateFormat(x.m.meta.version))
-	must(x.batch.Set(x.seqKey(spaceFate, rec.seq), x.value, nil))
+func (x *tx) writeStatus(rec *record) {
+	x.value = rec.status.append(x.value[:0], statusFormat(x.m.meta.version))
+	must(x.batch.Set(x.seqKey(spaceStatus, rec.seq), x.value, nil))
 }
 
-// move takes a job from one list, lets change alter its fate, saves it and puts
+// move takes a job from one list, lets change alter its status, saves it and puts
 // it into another list.
-func (x *tx) move(t *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
-	return x.transfer(t, t, rec, from, to, change)
+func (x *tx) move(t *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
+	return x.moveTo(t, t, rec, from, to, change)
 }
 
-// transfer is move to a list of another topic.
-func (x *tx) transfer(t, target *topic, rec *record, from, to jobpb.State, change func(*fate)) error {
-	if err := x.delist(t, from, rec.place(from, rec.seq)); err != nil {
+// moveTo is move to a list of another topic.
+func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
+	if err := x.removeFromLists(t, from, rec.place(from)); err != nil {
 		return err
 	}
-	change(&rec.fate)
+	change(&rec.status)
 	if t != target {
-		rec.topic, rec.movedTo = target.number, target.number
-		x.note(target, rec, jobpb.Event_MOVED, to, rec.attempts, "from "+t.name)
+		rec.status.movedTo = target.number
+		x.recordEvent(target, rec, jobpb.Event_MOVED, to, rec.status.attempts, "from "+t.name)
 		if t.jobs() == 0 {
 			t.emptySince = x.clock()
 		}
 	}
 	x.save(rec)
-	x.enlist(target, to, rec.place(to, rec.seq))
+	x.addToLists(target, to, rec.place(to))
 	return nil
 }
 
-// put adds a place to a list.
-func (x *tx) put(t *topic, state jobpb.State, p place) {
+// insertPlace adds a place to a list.
+func (x *tx) insertPlace(t *topic, list listKind, p place) {
 	x.value = x.value[:0]
-	if state == jobpb.State_STATE_DELAYED {
+	if list == listDelayed {
 		x.value = binary.BigEndian.AppendUint32(x.value, p.carried)
 	}
-	must(x.batch.Set(x.indexKey(t, state, p), x.value, nil))
-	t.windows[state].insert(p)
-	t.counts[state]++
-	x.m.meta.state.counts[state]++
-	if isUrgent(state, p) {
+	must(x.batch.Set(x.indexKey(t, list, p), x.value, nil))
+	t.windows[list].insert(p)
+	t.counts[list]++
+	x.m.meta.state.counts[list]++
+	if isUrgent(list, p) {
 		t.urgent++
 	}
 	x.touch(t)
 }
 
-// take removes a place from a list.
-func (x *tx) take(t *topic, state jobpb.State, p place) error {
-	must(x.batch.SingleDelete(x.indexKey(t, state, p), nil))
-	w := &t.windows[state]
+// removePlace removes a place from a list.
+func (x *tx) removePlace(t *topic, list listKind, p place) error {
+	must(x.batch.SingleDelete(x.indexKey(t, list, p), nil))
+	w := &t.windows[list]
 	if err := w.remove(p); err != nil {
-		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, state, err)
+		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)
 	}
-	t.counts[state]--
-	x.m.meta.state.counts[state]--
-	if isUrgent(state, p) {
+	t.counts[list]--
+	x.m.meta.state.counts[list]--
+	if isUrgent(list, p) {
 		t.urgent--
 	}
-	if t.counts[state] == 0 {
+	if t.counts[list] == 0 {
 		w.emptied()
 	}
 	x.touch(t)
 	return nil
 }
 
-// head is the first place of a topic's list.
-func (x *tx) head(t *topic, state jobpb.State) (place, bool, error) {
-	return x.m.head(x.db, t, state)
+// head returns the first place of a topic's list.
+func (x *tx) head(t *topic, list listKind) (place, bool, error) {
+	return x.m.head(x.db, t, list)
 }
 
-// stateOf tells a job's state.
-func (x *tx) stateOf(t *topic, rec *record) (jobpb.State, error) {
-	s := rec.settledState(x.m.meta.reached())
-	if s != jobpb.State_STATE_NONE {
-		return s, nil
+// listOf returns the list that a job is in.
+func (x *tx) listOf(t *topic, rec *record) (listKind, error) {
+	if list := rec.listByPhase(x.m.meta.reached()); list != listNone {
+		return list, nil
 	}
-	p := rec.place(jobpb.State_STATE_DELAYED, rec.seq)
-	found, known := t.windows[jobpb.State_STATE_DELAYED].has(p)
+	p := rec.place(listDelayed)
+	delayed, known := t.windows[listDelayed].has(p)
 	if !known {
 		var err error
-		if found, err = hasPlace(x.db, t.list(jobpb.State_STATE_DELAYED), p); err != nil {
-			return jobpb.State_STATE_NONE, err
+		if delayed, err = hasPlace(x.db, t.listID(listDelayed), p); err != nil {
+			return listNone, err
 		}
 	}
-	return waitingState(found), nil
+	return waitingList(delayed), nil
 }
 
-// topicOf is the topic of a job, which is there as long as the job is.
+// topicOf returns the topic of a job; it exists as long as the job does.
 func (x *tx) topicOf(rec *record) (*topic, error) {
-	t := x.m.byNumber[rec.topic]
+	t := x.m.byNumber[rec.topic()]
 	if t == nil {
-		return nil, fmt.Errorf("job %d is in topic number %d, which does not exist", rec.seq, rec.topic)
+		return nil, fmt.Errorf("job %d is in topic number %d, which does not exist", rec.seq, rec.topic())
 	}
 	return t, nil
 }
 
-// newTopic makes a topic. The caller adds a job to it, or says since when it has
-// none.
+// newTopic makes a topic. The caller adds a job to it, or sets since when it has none.
 func (x *tx) newTopic(name string) *topic {
 	name = strings.Clone(name) // it outlives the entry
 	number := x.m.meta.state.lastTopic + 1
@@ -275,7 +275,7 @@ func (x *tx) newTopic(name string) *topic {
 	x.m.addTopic(t)
 	x.key = appendNumberKey(x.key[:0], number)
 	must(x.batch.Set(x.key, []byte(name), nil))
-	x.limit(t)
+	x.updateLimits(t)
 	return t
 }
 
@@ -303,18 +303,18 @@ func (x *tx) touch(t *topic) {
 	}
 }
 
-// keepRecent remembers the jobs that are likely to be asked for next: those that
-// are handed out, or could be. It is called after the commit.
+// keepRecent caches the jobs that are likely to be needed next: those that are handed
+// out, or could be. It is called after the commit.
 func (x *tx) keepRecent() {
 	for _, rec := range x.jobs {
-		if !rec.gone && rec.standing < dead && rec.fate.dueMS <= x.clock() {
+		if !rec.gone && rec.status.phase < phaseDead && rec.status.dueMS <= x.clock() {
 			x.m.recent.put(rec)
 		}
 	}
 }
 
-// settle brings the heads and the due heap up to date with what has changed.
-func (x *tx) settle() error {
+// refreshHeads brings the heads and the due heap up to date with what has changed.
+func (x *tx) refreshHeads() error {
 	for _, t := range x.dirty {
 		t.dirty = false
 		if t.dropped {
@@ -330,18 +330,13 @@ func (x *tx) settle() error {
 	return nil
 }
 
-// limits are those of the cluster version. Operations are judged by no others.
+// limits returns the limits of the cluster version, by which all operations are checked.
 func (x *tx) limits() *job.Limits { return x.m.limits }
 
 func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
 
 // name is the id by which clients know a job.
-func (x *tx) name(rec *record) string {
-	if rec.id != "" {
-		return rec.id
-	}
-	return job.ServerID(x.m.options.Shard, rec.seq)
-}
+func (x *tx) name(rec *record) string { return rec.name(x.m.options.Shard) }
 
 func (x *tx) seqKey(space byte, seq uint64) []byte {
 	x.key = appendSeqKey(x.key[:0], space, seq)
@@ -353,7 +348,7 @@ func (x *tx) nameKey(space byte, name string) []byte {
 	return x.key
 }
 
-func (x *tx) indexKey(t *topic, state jobpb.State, p place) []byte {
-	x.key = t.list(state).appendKey(x.key[:0], p)
+func (x *tx) indexKey(t *topic, list listKind, p place) []byte {
+	x.key = t.listID(list).appendKey(x.key[:0], p)
 	return x.key
 }

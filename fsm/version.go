@@ -11,7 +11,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The cluster version stands in a record of its own, which is written when it is
+// The cluster version is in a record of its own, which is written when it is
 // raised. It begins with the version in every release, so that any release can say
 // that it cannot run a state, whatever has become of the other records. The rest is
 // the key from which the migration to that version goes on; nothing when it is done.

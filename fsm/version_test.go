@@ -1,11 +1,13 @@
 package fsm
 
 import (
+	"io"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/stretchr/testify/require"
 
+	"tarry/fsm/store"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -47,12 +49,10 @@ func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {
 	require.ErrorContains(t, err, "start a newer release")
 
 	// Nothing was changed by the attempt.
-	path, err := currentGeneration(r.fs, rigDir)
+	db, err := r.m.dir.Open(r.m.dir.Live())
 	require.NoError(t, err)
-	s, err := openStore(path, r.o)
-	require.NoError(t, err)
-	require.NoError(t, s.db.Delete(keyVersion, pebble.Sync))
-	require.NoError(t, s.close())
+	require.NoError(t, db.Delete(keyVersion, pebble.Sync))
+	require.NoError(t, db.Close())
 	r.open()
 	require.NotNil(t, r.job(1))
 }
@@ -60,17 +60,17 @@ func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {
 func TestAStreamOfANewerVersionIsRefusedBeforeItHasCome(t *testing.T) {
 	from, to := newRig(t, Options{}), newRig(t, Options{})
 	fill(from, 20)
-	data, _ := archive(from)
-	n, err := checkPreamble(data)
+	dir := from.m.dir.CheckpointPath()
+	require.NoError(t, from.m.checkpoint(dir))
+	newer, err := store.OpenArchive(from.fs, dir, store.Header{Index: from.index, Term: 1, Version: job.MaxVersion + 1})
 	require.NoError(t, err)
-	m, err := decodeManifest(data[archivePreambleLen : archivePreambleLen+n])
-	require.NoError(t, err)
-	require.EqualValues(t, job.FirstVersion, m.version)
-
-	m.version = job.MaxVersion + 1
 	rec, err := to.m.Receive()
 	require.NoError(t, err)
-	_, err = rec.Write(m.appendHead(nil))
+	_, err = io.Copy(rec, newer)
 	require.ErrorAs(t, err, new(*job.VersionError))
+	names, err := to.fs.List(to.fs.PathJoin(rigDir, "gen-000002.tmp"))
+	require.NoError(t, err)
+	require.Empty(t, names)
 	require.NoError(t, rec.Abort())
+	require.NoError(t, newer.Close())
 }

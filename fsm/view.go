@@ -18,7 +18,7 @@ import (
 // state was closed or replaced under it.
 type View struct {
 	shard uint32
-	store *store
+	store *database
 	ended atomic.Bool // lets long reads notice
 
 	mu       sync.RWMutex     // held for reading by every read
@@ -105,15 +105,15 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	state, err := stateOf(r, m.reached(), rec)
+	list, err := listOf(r, m.reached(), rec)
 	if err != nil {
 		return nil, false, err
 	}
-	name, err := topicName(r, rec.topic)
+	name, err := topicName(r, rec.topic())
 	if err != nil {
 		return nil, false, err
 	}
-	j, err := v.describe(r, rec, state, name)
+	j, err := v.describe(r, rec, list, name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -122,36 +122,36 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 }
 
 // describe says everything known of a job but its history.
-func (v *View) describe(r pebble.Reader, rec *record, state jobpb.State, topic string) (*jobpb.Job, error) {
-	extras, err := rec.decodeExtras()
+func (v *View) describe(r pebble.Reader, rec *record, list listKind, topic string) (*jobpb.Job, error) {
+	options, err := rec.spec.decodeOptions()
 	if err != nil {
 		return nil, err
 	}
 	j := &jobpb.Job{
-		Id: rec.name(v.shard, rec.seq), Seq: rec.seq, Topic: topic,
-		Body: rec.body, BodyKind: rec.bodyKind, State: state,
-		Priority: rec.fate.priority, DueMs: rec.fate.dueMS, TtrMs: rec.fate.ttrMS,
-		Revision: rec.revision, Attempts: rec.attempts, MaxAttempts: rec.fate.maxAttempts,
-		CreatedMs: rec.createdMS, Reason: rec.reason,
-		Reserves: rec.reserves, Timeouts: rec.timeouts, Releases: rec.releases,
-		Buries: rec.buries, Kicks: rec.kicks, DelayMs: rec.lastDelayMS,
-		Extras: extras, LastError: rec.lastError,
+		Id: rec.name(v.shard), Seq: rec.seq, Topic: topic,
+		Body: rec.body, BodyKind: rec.spec.bodyKind, State: rec.state(list),
+		Priority: rec.status.priority, DueMs: rec.status.dueMS, TtrMs: rec.status.ttrMS,
+		Revision: rec.status.revision, Attempts: rec.status.attempts, MaxAttempts: rec.status.maxAttempts,
+		CreatedMs: rec.spec.createdMS, ModifiedMs: rec.status.modifiedMS, Reason: rec.status.reason,
+		Reserves: rec.status.reserves, Timeouts: rec.status.timeouts, Releases: rec.status.releases,
+		Buries: rec.status.buries, Kicks: rec.status.kicks, DelayMs: rec.status.lastDelayMS,
+		Options: options, LastError: rec.status.lastError,
 	}
 	switch {
-	case state == jobpb.State_STATE_DEAD:
-		j.DiedMs = rec.diedMS
-	case state == jobpb.State_STATE_DELAYED || state == jobpb.State_STATE_READY:
+	case list == listDead:
+		j.DiedMs = rec.status.diedMS()
+	case list.waits():
 		s, err := readSettings(r, topic)
 		if err != nil {
 			return nil, err
 		}
 		if s.GetExpireMs() > 0 {
-			j.ExpiresMs = rec.fate.dueMS + s.ExpireMs
+			j.ExpiresMs = rec.status.dueMS + s.ExpireMs
 		}
-	case state == jobpb.State_STATE_RESERVED:
-		j.ReservedUntilMs = rec.reservedUntil
-	case rec.standing.ended():
-		j.EndedMs, j.RetainedUntilMs = rec.diedMS, rec.reservedUntil
+	case list == listReserved:
+		j.ReservedUntilMs, j.ReservedBy = rec.status.reservedUntilMS(), rec.status.reservedBy
+	case list == listEnded:
+		j.EndedMs, j.RetainedUntilMs = rec.status.endedMS(), rec.status.retainedUntilMS()
 	}
 	return j, nil
 }
@@ -187,7 +187,7 @@ func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, 
 		var head place
 		err := readKey(r, appendNameKey(nil, spaceTopic, topic), func(value []byte) error {
 			rec, err := decodeTopic(value)
-			head = rec.heads[state]
+			head = rec.heads[listOfState(state)]
 			return err
 		})
 		if err != nil || head.seq == 0 {
@@ -206,9 +206,9 @@ func (v *View) Totals() (*jobpb.Totals, error) {
 	c := &m.state.counts
 	return &jobpb.Totals{
 		Topics:  uint64(m.state.topics),
-		Delayed: c[jobpb.State_STATE_DELAYED], Ready: c[jobpb.State_STATE_READY],
-		Reserved: c[jobpb.State_STATE_RESERVED], Dead: c[jobpb.State_STATE_DEAD],
-		Retained: c[stateEnded],
+		Delayed: c[listDelayed], Ready: c[listReady],
+		Reserved: c[listReserved], Dead: c[listDead],
+		Retained: c[listEnded],
 	}, err
 }
 
@@ -264,12 +264,12 @@ func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, er
 	}
 	t := &jobpb.Topic{
 		Name:    name,
-		Delayed: rec.counts[jobpb.State_STATE_DELAYED], Ready: rec.counts[jobpb.State_STATE_READY],
-		Reserved: rec.counts[jobpb.State_STATE_RESERVED], Dead: rec.counts[jobpb.State_STATE_DEAD],
+		Delayed: rec.counts[listDelayed], Ready: rec.counts[listReady],
+		Reserved: rec.counts[listReserved], Dead: rec.counts[listDead],
 		Added: rec.added, Finished: rec.finished, Deleted: rec.deleted,
 		Timeouts: rec.timeouts, Died: rec.died, Expired: rec.expired,
 		Urgent: rec.urgent, PausedUntilMs: rec.pausedUntil, PauseMs: rec.pauseMS, Pauses: rec.pauses,
-		Retained: rec.counts[stateEnded],
+		Retained: rec.counts[listEnded],
 	}
 	if t.Settings, err = readSettings(r, name); err != nil {
 		return nil, err
@@ -294,14 +294,14 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 			oldest = due
 		}
 	}
-	if rec.counts[jobpb.State_STATE_DELAYED] > 0 {
-		keep(rec.heads[jobpb.State_STATE_DELAYED].instant)
+	if rec.counts[listDelayed] > 0 {
+		keep(rec.heads[listDelayed].instant)
 	}
-	if rec.counts[jobpb.State_STATE_READY] == 0 {
+	if rec.counts[listReady] == 0 {
 		return oldest, nil
 	}
-	l := listID{rec.number, jobpb.State_STATE_READY}
-	from := rec.heads[jobpb.State_STATE_READY]
+	l := listID{rec.number, listReady}
+	from := rec.heads[listReady]
 	for range oldestDuePriorities {
 		p, ok, err := firstOf(r, l, from)
 		if err != nil {
@@ -319,7 +319,7 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 	return oldest, nil
 }
 
-// findID tells the seq that an id names; 0: none. fromServer says that the id is
+// findID is the seq that an id names; 0: none. fromServer says that the id is
 // of the server's making; then nobody has checked that the job exists.
 func findID(r pebble.Reader, shard uint32, id string) (seq uint64, fromServer bool, err error) {
 	if job.IsServerID(id) {

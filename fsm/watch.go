@@ -11,9 +11,9 @@ import (
 	"tarry/job"
 )
 
-// Watch follows reservations until they end, however they do. It is no part of
-// the state: it observes what this node commits, so on a node that lags it hears
-// of an end late, never wrongly. Its methods may be called from any goroutine.
+// Watch follows reservations until they end, in any way. It is not part of the state:
+// it observes what this node commits. On a node that lags it reports an end late, but
+// never wrongly. Its methods may be called from any goroutine.
 type Watch struct {
 	m    *Machine
 	wake chan struct{} // holds one
@@ -25,9 +25,8 @@ type Watch struct {
 
 // watches are the reservations that are followed, by the seq of their job.
 //
-// No end is missed: whoever adds a reservation registers it first and looks at
-// the state then, while a commit changes the state first and looks at what is
-// registered then.
+// No end is missed: Add first registers a reservation and then reads the state, while a
+// commit first changes the state and then reads the registrations.
 type watches struct {
 	count atomic.Int64 // of all reservations; lets a commit pass by without a lock
 
@@ -50,8 +49,7 @@ func (m *Machine) Watch() *Watch {
 func (m *Machine) Watching() int { return int(m.watches.count.Load()) }
 
 // Add follows more reservations of this shard. Those that are over already are
-// told like others; one whose start this node has yet to apply is followed from
-// there.
+// reported like others. One that this node has yet to apply is followed from its start.
 func (w *Watch) Add(reservations []job.Token) error {
 	all := &w.m.watches
 	seqs := make([]uint64, 0, len(reservations))
@@ -96,7 +94,7 @@ func (w *Watch) Close() {
 	w.open, w.ended = nil, nil
 }
 
-// endWatched tells the watches of the reservations, among those of the jobs
+// endWatched notifies the watches of the reservations, among those of the jobs
 // named, that are over in the view.
 func (m *Machine) endWatched(v *View, seqs []uint64) error {
 	for _, seq := range seqs {
@@ -117,15 +115,15 @@ func (m *Machine) endWatched(v *View, seqs []uint64) error {
 			continue // not even added, as far as this node knows
 		}
 		m.watches.mu.Lock()
-		m.watches.settle(seq, rec)
+		m.watches.endPast(seq, rec)
 		m.watches.mu.Unlock()
 	}
 	return nil
 }
 
-// tellWatches tells the watches what the transaction has ended. It is called
+// notifyWatches notifies the watches of what the transaction has ended. It is called
 // after the commit and does not block.
-func (x *tx) tellWatches() {
+func (x *tx) notifyWatches() {
 	all := &x.m.watches
 	if all.count.Load() == 0 {
 		return
@@ -136,13 +134,13 @@ func (x *tx) tellWatches() {
 		if rec.gone {
 			rec = nil
 		}
-		all.settle(seq, rec)
+		all.endPast(seq, rec)
 	}
 }
 
-// retellWatches looks at every reservation that is followed, after the state was
+// recheckWatches looks at every reservation that is followed, after the state was
 // replaced.
-func (m *Machine) retellWatches() error {
+func (m *Machine) recheckWatches() error {
 	m.watches.mu.Lock()
 	seqs := make([]uint64, 0, len(m.watches.bySeq))
 	for seq := range m.watches.bySeq {
@@ -156,11 +154,11 @@ func (m *Machine) retellWatches() error {
 	return errors.Join(m.endWatched(v, seqs), v.Close())
 }
 
-// The methods below need the lock.
+// The methods below are called with the lock held.
 
-// settle ends what is over of a job's reservations; rec is nil when the job is
+// endPast ends the watched reservations of a job that are over; rec is nil when the job is
 // gone.
-func (all *watches) settle(seq uint64, rec *record) {
+func (all *watches) endPast(seq uint64, rec *record) {
 	list := all.bySeq[seq]
 	if list == nil {
 		return
@@ -174,17 +172,17 @@ func (all *watches) settle(seq uint64, rec *record) {
 		e.by.ended = append(e.by.ended, t)
 		select {
 		case e.by.wake <- struct{}{}:
-		default: // it is awake already
+		default: // a wake-up is pending already
 		}
 		return true
 	}))
 }
 
-// isPast says that a reservation of the job is over. Generations may wrap, and
+// isPast reports whether a reservation of the job is over. Generations may wrap, and
 // one that the state has not come to yet is not over.
 func (rec *record) isPast(generation uint32) bool {
-	ahead := int32(rec.generation - generation)
-	return ahead > 0 || ahead == 0 && rec.standing != reserved
+	ahead := int32(rec.status.generation - generation)
+	return ahead > 0 || ahead == 0 && rec.status.phase != phaseReserved
 }
 
 func (all *watches) add(t job.Token, w *Watch) {

@@ -25,7 +25,7 @@ func watchRig(t *testing.T) (*rig, *Watch, job.Token) {
 	return r, w, held
 }
 
-// woken says whether the watch has something to tell.
+// woken reports whether the watch has something to return.
 func woken(w *Watch) bool {
 	select {
 	case <-w.Wake():
@@ -44,7 +44,7 @@ func TestAWatchHearsOfEveryWayToEnd(t *testing.T) {
 		"undelivered": opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}),
 		"bury":        opBury(&jobpb.Bury{Ref: bySeq(1)}),
 		"timeout":     opAdvance(10),
-		"compose": {Kind: &jobpb.Op_Compose{Compose: &jobpb.Compose{
+		"atomic add": {Kind: &jobpb.Op_AtomicAdd{AtomicAdd: &jobpb.AtomicAdd{
 			Finish: &jobpb.Finish{Ref: bySeq(1)}, Adds: []*jobpb.Add{{Id: "b", Topic: "t", TtrMs: 1}},
 		}}},
 	} {
@@ -129,7 +129,7 @@ func TestAnInstalledStateTellsWhatEnded(t *testing.T) {
 }
 
 // install streams one machine's state into another.
-func install(t *testing.T, from, to *rig) {
+func install(t testing.TB, from, to *rig) {
 	data, at := archive(from)
 	received, err := receive(to, data)
 	require.NoError(t, err)

@@ -122,6 +122,7 @@ const timeToRun = 5 * time.Second
 // buries, kicks and deletes with somebody else's client, while the leader is
 // killed twice. What was acknowledged is done once.
 func TestAnUnmodifiedBeanstalkdClientSurvivesTheLeader(t *testing.T) {
+	t.Parallel()
 	const producers, consumers, each = 3, 4, 150
 	c := startCluster(t, 3)
 	a := newAccount()

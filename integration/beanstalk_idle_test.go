@@ -18,6 +18,7 @@ import (
 // node, first between commands and then in a reserve each, and looks at the
 // node's memory.
 func TestIdleBeanstalkdConnectionsAreCheap(t *testing.T) {
+	t.Parallel()
 	const (
 		connections = 10_000
 		dialers     = 16

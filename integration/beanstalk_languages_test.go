@@ -12,6 +12,7 @@ import (
 // TestBeanstalkdClientsOfOtherLanguages runs clients that others wrote, as Debian
 // packages them, against a follower.
 func TestBeanstalkdClientsOfOtherLanguages(t *testing.T) {
+	t.Parallel()
 	languages := []struct {
 		name, packages string
 		present        []string // fails without the interpreter and the client

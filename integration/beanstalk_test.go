@@ -20,6 +20,7 @@ import (
 // TestBeanstalkdProtocolOfTheBinary runs the conformance suite through a follower
 // of a cluster of processes.
 func TestBeanstalkdProtocolOfTheBinary(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	conformance.Run(t, conformance.Target{Addr: c.follower().Beanstalk, Tarry: true})
 	c.requireEqualDigests(c.leader(), 3)
@@ -28,6 +29,7 @@ func TestBeanstalkdProtocolOfTheBinary(t *testing.T) {
 // TestLifeOfABeanstalkdNode runs the cases that a real beanstalkd passes when it is
 // drained, limited and killed.
 func TestLifeOfABeanstalkdNode(t *testing.T) {
+	t.Parallel()
 	for name, nodes := range map[string]int{"one node": 1, "a follower of three": 3} {
 		t.Run(name, func(t *testing.T) {
 			conformance.RunLife(t, func(t *testing.T, s conformance.Settings) conformance.Server {
@@ -106,6 +108,7 @@ func (c *tubeClient) ask(lines ...string) string {
 }
 
 func TestBeanstalkdNodeRefusesPutsWhileItDrains(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 1)
 	node := c.Nodes()[0]
 	client := dialTubes(t, node)
@@ -123,6 +126,7 @@ func TestBeanstalkdNodeRefusesPutsWhileItDrains(t *testing.T) {
 // TestBeanstalkdWaitSurvivesTheLeader: a reserve through a follower goes on while
 // the leader dies, and the job comes back when its client closes.
 func TestBeanstalkdWaitSurvivesTheLeader(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	through := c.follower()
 	waiting := dialTubes(t, through)
@@ -167,6 +171,7 @@ func TestBeanstalkdWaitSurvivesTheLeader(t *testing.T) {
 
 // TestBeanstalkdAndHTTPSeeOneQueue: jobs go in by one and come out by the other.
 func TestBeanstalkdAndHTTPSeeOneQueue(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 1)
 	node := c.Nodes()[0]
 	client := dialTubes(t, node)

@@ -31,6 +31,7 @@ func (c *cluster) startInRace(r *rand.Rand, nodes []*localcluster.Node, kills in
 }
 
 func TestBootstrapRaces(t *testing.T) {
+	t.Parallel()
 	for _, s := range []struct {
 		name         string
 		nodes, kills int
@@ -61,6 +62,7 @@ func TestBootstrapRaces(t *testing.T) {
 // A wrong address must not make one cluster of two, nor take a node of one into
 // the other.
 func TestTwoClustersThatMeetStayTwo(t *testing.T) {
+	t.Parallel()
 	a, b := startCluster(t, 3), startCluster(t, 3)
 	// At once: a cluster that has no id yet must not take the call for its own.
 	b.until(func() error {

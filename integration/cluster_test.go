@@ -15,6 +15,7 @@ import (
 )
 
 func TestJobAddedOnOneNodeIsReservedOnAnother(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	leader := c.leader()
 	var followers []*localcluster.Node
@@ -39,6 +40,7 @@ func TestJobAddedOnOneNodeIsReservedOnAnother(t *testing.T) {
 }
 
 func TestCommandProtocolOverTwoNodes(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	nodes := c.Nodes()
 	added := post(t, nodes[0].HTTP, "/", object{"command": "add", "topic": "t", "id": "7", "delay": 0, "TTR": 30, "body": "hello"})
@@ -51,6 +53,7 @@ func TestCommandProtocolOverTwoNodes(t *testing.T) {
 }
 
 func TestBootstrapInEveryStartOrder(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			c := newCluster(t, 3)
@@ -71,6 +74,7 @@ func TestBootstrapInEveryStartOrder(t *testing.T) {
 }
 
 func TestSingleNodeKeepsJobsOverKill(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 1)
 	n := c.Nodes()[0]
 	const jobs = 200
@@ -100,6 +104,7 @@ const (
 )
 
 func TestIdleNodeWithManyDelayedJobsSleeps(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 1)
 	n := c.Nodes()[0]
 	jobs := number(t, "TARRY_IDLE_JOBS", 50_000)
@@ -123,6 +128,7 @@ func TestIdleNodeWithManyDelayedJobsSleeps(t *testing.T) {
 }
 
 func TestMembersAgreeOnEveryNode(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	leader := c.leader()
 	for _, n := range c.Nodes() {
@@ -158,6 +164,7 @@ func TestMembersAgreeOnEveryNode(t *testing.T) {
 }
 
 func TestCommandsSpeakToTheCluster(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	c.tarry("add", "--topic", "mail", "--id", "a", "hello")
 	out := c.tarry("reserve", "--topic", "mail", "--wait", "20s", "--json")

@@ -3,7 +3,9 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 const maxGap = 15 * time.Second
 
 func TestNothingIsLostWhileLeadersAreKilled(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	failovers := 0
@@ -38,6 +41,7 @@ func TestNothingIsLostWhileLeadersAreKilled(t *testing.T) {
 }
 
 func TestNothingIsLostWhenAllNodesAreKilledAtOnce(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	for range 2 {
@@ -66,6 +70,7 @@ const (
 )
 
 func TestPausedLeaderKeepsItsPromises(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	// Shorter than an election takes, about as long, and far longer.
@@ -82,6 +87,7 @@ func TestPausedLeaderKeepsItsPromises(t *testing.T) {
 }
 
 func TestTerminatedLeaderHandsOver(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	for range 2 {
@@ -102,6 +108,7 @@ func TestTerminatedLeaderHandsOver(t *testing.T) {
 }
 
 func TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	l.wait(2 * time.Second)
@@ -128,6 +135,7 @@ func TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad(t *testing.T) {
 }
 
 func TestWipedNodeComesBackByItself(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
 	l.wait(2 * time.Second)
@@ -143,6 +151,7 @@ func TestWipedNodeComesBackByItself(t *testing.T) {
 }
 
 func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	dead := c.follower()
 	require.NoError(t, dead.Kill())
@@ -158,4 +167,43 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	members, err := c.Members(t.Context(), leader)
 	require.NoError(t, err)
 	require.Len(t, members, 3)
+}
+
+// A cluster whose nodes keep their logs in different ways is killed like any other.
+func TestNothingIsLostWithRaftBoltdb(t *testing.T) {
+	for name, kinds := range map[string][]string{
+		"all nodes": {"raft-boltdb", "raft-boltdb", "raft-boltdb"},
+		"one node":  {"raft-wal", "raft-boltdb", "raft-wal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 3)
+			for i, n := range c.Nodes() {
+				n.Setenv("TARRY_LOG_STORE", kinds[i])
+			}
+			require.NoError(t, c.Start())
+			c.waitReady(c.Nodes()...)
+			l := startLoad(t, c.addrs())
+			l.wait(2 * time.Second)
+			victim := c.leader()
+			require.NoError(t, victim.Kill())
+			require.NotEqual(t, victim, c.leader(), "another node leads")
+			require.NoError(t, victim.Start())
+			c.waitReady(victim)
+			l.wait(time.Second)
+			for _, n := range c.Nodes() {
+				require.NoError(t, n.Kill())
+			}
+			for _, n := range c.Nodes() {
+				n.Setenv("TARRY_LOG_STORE", "") // what was chosen stays
+				require.NoError(t, n.Start())
+			}
+			c.waitReady(c.Nodes()...)
+			l.judge(2 * maxGap)
+			c.requireEqualDigests(c.leader(), 3)
+			for i, n := range c.Nodes() {
+				_, err := os.Stat(filepath.Join(n.DataDir(), "shard-0", "raft", "raft.db"))
+				require.Equal(t, kinds[i] == "raft-boltdb", err == nil, n.ID)
+			}
+		})
+	}
 }

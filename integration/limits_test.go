@@ -109,6 +109,7 @@ func (c *cluster) killLeader() *localcluster.Node {
 }
 
 func TestARateHoldsWhileTheLeaderIsKilled(t *testing.T) {
+	t.Parallel()
 	const jobs, rate, burst = 600, 50, 5
 	c := startCluster(t, 3)
 	c.tarry("topic", "set", "t", "--rate", fmt.Sprint(rate), "--burst", fmt.Sprint(burst))
@@ -140,6 +141,7 @@ func TestARateHoldsWhileTheLeaderIsKilled(t *testing.T) {
 }
 
 func TestNoMoreThanTheLimitAreHeldWhileTheLeaderIsKilled(t *testing.T) {
+	t.Parallel()
 	const jobs, limit = 600, 5
 	c := startCluster(t, 3)
 	c.tarry("topic", "set", "t", "--max-reserved", fmt.Sprint(limit))

@@ -29,6 +29,7 @@ func limitedNode(t *testing.T, files int, args ...string) (*cluster, *localclust
 // TestIdleConnectionsLeaveTheStoresTheirFiles holds more connections to every
 // port than the process may have files, while the stores need new ones.
 func TestIdleConnectionsLeaveTheStoresTheirFiles(t *testing.T) {
+	t.Parallel()
 	c, node := limitedNode(t, 512)
 	require.NoError(t, node.Start())
 	c.waitReady(node)
@@ -62,6 +63,7 @@ func TestIdleConnectionsLeaveTheStoresTheirFiles(t *testing.T) {
 }
 
 func TestANodeWithTooFewOpenFilesSaysHowManyItNeeds(t *testing.T) {
+	t.Parallel()
 	_, node := limitedNode(t, 200)
 	require.NoError(t, node.Start())
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -16,6 +16,7 @@ import (
 // TestPushOutlastsTheLeader: each job reaches the target, and is finished, though
 // the leader that posts is killed in the middle.
 func TestPushOutlastsTheLeader(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	posts := map[string]int{}
 	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -21,6 +21,7 @@ func readme(t *testing.T) string {
 }
 
 func TestHelloExampleShowsOneJobsLife(t *testing.T) {
+	t.Parallel()
 	script, err := filepath.Abs("../examples/hello.sh")
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), script)
@@ -120,6 +121,7 @@ func shellBlocks(t *testing.T, page, heading string) []string {
 }
 
 func TestThreeNodesOnOneMachineAsOperationsSays(t *testing.T) {
+	t.Parallel()
 	blocks := shellBlocks(t, "../docs/operations.md", "## Three nodes on one machine")
 	require.Len(t, blocks, 2)
 	start, use := blocks[0], blocks[1]

@@ -68,6 +68,7 @@ func span(planned map[time.Time]int) (first, last time.Time) {
 }
 
 func TestEverySecondHasExactlyOneJobWhileLeadersAreKilled(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	cl, err := client.New(c.addrs())
 	require.NoError(t, err)
@@ -98,6 +99,7 @@ func TestEverySecondHasExactlyOneJobWhileLeadersAreKilled(t *testing.T) {
 // All nodes are down for some seconds: what becomes of the runs of that time is
 // what each schedule says.
 func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	cl, err := client.New(c.addrs())
 	require.NoError(t, err)

@@ -70,6 +70,7 @@ func (s *streamer) leave(j *client.Reserved) {
 }
 
 func TestStreamsOutlastTheLeader(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	nodes := c.Nodes()
 	const jobs, credit = 5000, 20
@@ -146,6 +147,7 @@ func connectTo(t *testing.T, patience time.Duration, addrs ...string) *client.Cl
 // TestIdleStreamsWriteNothing: a stream with nothing to do leaves the log alone,
 // on whatever node it is.
 func TestIdleStreamsWriteNothing(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 3)
 	post(t, c.leader().HTTP, "/v1/jobs", object{"topic": "other", "body": 1})
 	var streams []*bufio.Scanner

@@ -101,6 +101,7 @@ func (c *cluster) stamp(n *localcluster.Node, id, query string) (int, error) {
 // A release runs beside the one before, opens its data, and can be taken back until
 // the version is raised; then all that is new works and the older one is refused.
 func TestRollingUpgradeAndTheWayBack(t *testing.T) {
+	t.Parallel()
 	next := buildNext(t)
 	c := startCluster(t, 3)
 	probes := []string{"p0", "p1", "p2"}

@@ -1,84 +1,133 @@
 package job
 
-import (
-	"fmt"
-	"strconv"
-	"time"
-	"unicode/utf8"
+import "tarry/job/jobpb"
 
-	"tarry/job/jobpb"
-)
-
-// CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
-// control characters and without invisible ones. field is how the client knows the value.
-func (l *Limits) CheckTopic(field, topic string) error { return l.checkName(field, topic) }
-
-// CheckID checks a producer's id: like a topic, and outside the server's names.
-func (l *Limits) CheckID(field, id string) error {
-	if IsServerID(id) {
-		return Invalid(field, "%.40q starts with %q, which is kept for ids made by the server", id, serverPrefix)
-	}
-	return l.checkName(field, id)
-}
-
-// CheckRefID checks an id that is used to find a job: a producer's or a server's.
-func (l *Limits) CheckRefID(field, id string) error { return l.checkName(field, id) }
-
-func (l *Limits) checkName(field, s string) error {
-	switch {
-	case s == "":
-		return Invalid(field, "is missing or empty; it takes 1 to %d bytes", l.MaxNameBytes)
-	case len(s) > l.MaxNameBytes:
-		return Invalid(field, "has %d bytes; the limit is %d", len(s), l.MaxNameBytes)
-	case !utf8.ValidString(s):
-		return Invalid(field, "is not valid UTF-8")
-	}
-	for _, r := range s {
-		if r < 0x20 || (r >= 0x7f && r < 0xa0) {
-			return Invalid(field, "has the control character U+%04X; control characters are not allowed", r)
-		}
-		if r > 0x7f && isInvisible(r) {
-			return Invalid(field, "has the character U+%04X, which is invisible or sets the direction of the text; such characters are not allowed", r)
-		}
+// CheckOp checks everything about an operation that needs neither the clock nor the
+// state. It is the one place for such rules: a border calls it before an operation
+// enters the log, with the newest limits, so that a client hears which field is wrong;
+// the state machine calls it before it applies one, with the limits of the cluster
+// version, because an entry may come from a node of another release.
+//
+// Fields in errors are those of the HTTP API. What only looks a job or a topic up is
+// not checked: there is none of a bad name. CheckOp takes operations that this release
+// does not know; the schema refuses them.
+func CheckOp(op *jobpb.Op, l *Limits) error {
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Add:
+		return l.checkAdd(k.Add)
+	case *jobpb.Op_AtomicAdd:
+		return l.checkAtomicAdd(k.AtomicAdd)
+	case *jobpb.Op_Reserve:
+		return l.CheckReserve(k.Reserve)
+	case *jobpb.Op_ReserveJob:
+		return l.checkReserveJob(k.ReserveJob)
+	case *jobpb.Op_Finish:
+		return checkRef(k.Finish.Ref)
+	case *jobpb.Op_Delete:
+		return checkRef(k.Delete.Ref)
+	case *jobpb.Op_Release:
+		return l.checkRelease(k.Release)
+	case *jobpb.Op_Touch:
+		return l.checkTouch(k.Touch)
+	case *jobpb.Op_Bury:
+		return l.checkBury(k.Bury)
+	case *jobpb.Op_Update:
+		return l.checkUpdate(k.Update)
+	case *jobpb.Op_Kick:
+		return l.checkKick(k.Kick)
+	case *jobpb.Op_KickTopic:
+		return l.checkKickTopic(k.KickTopic)
+	case *jobpb.Op_Purge:
+		return l.checkPurge(k.Purge)
+	case *jobpb.Op_MoveJobs:
+		return l.checkMoveJobs(k.MoveJobs)
+	case *jobpb.Op_PauseTopic:
+		return l.checkPauseTopic(k.PauseTopic)
+	case *jobpb.Op_SetTopic:
+		return l.checkSetTopic(k.SetTopic)
+	case *jobpb.Op_PutSchedule:
+		return l.checkPutSchedule(k.PutSchedule)
+	case *jobpb.Op_FireSchedule:
+		return l.checkFireSchedule(k.FireSchedule)
+	case *jobpb.Op_Advance:
+		return Within("max", int64(k.Advance.Max), 1, int64(l.MaxKick))
+	case *jobpb.Op_Migrate:
+		return Within("max", int64(k.Migrate.Max), 1, int64(l.MaxMigrate))
+	case *jobpb.Op_SetCluster:
+		return l.CheckRefID("cluster_id", k.SetCluster.ClusterId)
+	case *jobpb.Op_ForgetMember:
+		return l.CheckRefID("server_id", k.ForgetMember.ServerId)
 	}
 	return nil
 }
 
-// Millis turns seconds, as clients give them, into milliseconds within
-// [0, max], rounded to the nearest millisecond. What is above 0 stays so: 0 stands
-// for "never" in some places.
-func Millis(field string, seconds float64, max time.Duration) (int64, error) {
-	// The negated form also refuses NaN.
-	if !(seconds >= 0 && seconds <= max.Seconds()) {
-		return 0, Invalid(field, "is %.40s s; it must be between 0 and %s s", strconv.FormatFloat(seconds, 'f', -1, 64), plainSeconds(max))
+// checkRef checks that a job is named.
+func checkRef(ref *jobpb.Ref) error {
+	if ref.GetId() == "" && ref.GetSeq() == 0 {
+		return Invalid("id", "is missing; a job is named by its id, its token or both")
 	}
-	if seconds > 0 && seconds < 0.001 {
-		return 1, nil
-	}
-	return int64(seconds*1000 + 0.5), nil
+	return nil
 }
 
-// TTRMillis is Millis for a time to run, which is at least one millisecond.
-func TTRMillis(field string, seconds float64) (int64, error) {
-	ms, err := Millis(field, seconds, MaxTTR)
-	if err == nil && ms == 0 {
-		err = Invalid(field, "is %v s; it must be at least 0.001 s", seconds)
+// How far ahead the due instant is needs a clock: see CheckDue.
+func (l *Limits) checkAdd(op *jobpb.Add) error {
+	if err := l.CheckTopic("topic", op.Topic); err != nil {
+		return err
 	}
-	return ms, err
+	if op.Id != "" {
+		if err := l.CheckID("id", op.Id); err != nil {
+			return err
+		}
+	}
+	if op.DueMs < 0 {
+		return Invalid("due_at", "is before 1970")
+	}
+	if op.DueMs == 0 {
+		if err := withinSeconds("delay", op.DelayMs, 0, l.MaxDelay); err != nil {
+			return err
+		}
+	}
+	if err := l.checkTTR(op.TtrMs); err != nil {
+		return err
+	}
+	if err := l.checkBody(op.Body, op.BodyKind); err != nil {
+		return err
+	}
+	if op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE {
+		return Invalid("if_exists", "is %d; this release knows only 0 to 3", op.IfExists)
+	}
+	return l.CheckJobOptions(op.Options)
 }
 
-func plainSeconds(d time.Duration) string { return fmt.Sprintf("%d", int64(d.Seconds())) }
-
-// Instant writes Unix milliseconds for people.
-func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// CheckReason checks the reason of a release or bury.
-func (l *Limits) CheckReason(field, reason string) error {
-	if len(reason) > l.MaxReasonBytes {
-		return Invalid(field, "has %d bytes; the limit is %d", len(reason), l.MaxReasonBytes)
+// checkAtomicAdd names the list in which an add stands as the client knows it.
+func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
+	list := "jobs"
+	if op.Finish != nil {
+		list = "then"
+		if err := checkRef(op.Finish.Ref); err != nil {
+			return err
+		}
 	}
-	if !utf8.ValidString(reason) {
-		return Invalid(field, "is not valid UTF-8")
+	if n := len(op.Adds); n == 0 || n > l.MaxBatch {
+		return Invalid(list, "has %d items; it takes 1 to %d", n, l.MaxBatch)
+	}
+	bodies, ids := 0, make(map[string]bool)
+	for i, add := range op.Adds {
+		err := l.checkAdd(add)
+		bodies += len(add.Body)
+		switch {
+		case err != nil:
+		case bodies > l.MaxAtomicAddBytes:
+			err = Errorf(CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", l.MaxAtomicAddBytes).In("body")
+		case add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP:
+			err = Invalid("if_exists", "must be conflict or keep in a request that is done as a whole")
+		case add.Id != "" && ids[add.Id]:
+			err = Invalid("id", "%.40q is given twice", add.Id)
+		}
+		if err != nil {
+			return InItem(list, i, err)
+		}
+		ids[add.Id] = true
 	}
 	return nil
 }
@@ -86,26 +135,119 @@ func (l *Limits) CheckReason(field, reason string) error {
 // CheckReserve checks what a Reserve may ask for. The state machine refuses any
 // other, so one must not be let in to wait: it would be tried again for ever.
 func (l *Limits) CheckReserve(op *jobpb.Reserve) error {
-	switch {
-	case len(op.Topics) == 0 || len(op.Topics) > l.MaxReserveTopics:
-		return Invalid("topics", "has %d names; it takes 1 to %d", len(op.Topics), l.MaxReserveTopics)
-	case op.Max < 1 || op.Max > l.MaxReserve:
-		return Invalid("max", "is %d; it must be between 1 and %d", op.Max, l.MaxReserve)
-	case op.TtrMs < 0 || op.TtrMs > l.MaxTTR.Milliseconds():
-		return Invalid("ttr_ms", "is %d; it must be between 0 (the job's own) and %d", op.TtrMs, l.MaxTTR.Milliseconds())
-	case op.MaxBytes < 0:
+	if n := len(op.Topics); n == 0 || n > l.MaxReserveTopics {
+		return Invalid("topics", "has %d names; it takes 1 to %d", n, l.MaxReserveTopics)
+	}
+	if err := Within("max", int64(op.Max), 1, int64(l.MaxReserve)); err != nil {
+		return err
+	}
+	if err := withinSeconds("ttr", op.TtrMs, 0, l.MaxTTR); err != nil {
+		return err
+	}
+	if op.MaxBytes < 0 {
 		return Invalid("max_bytes", "is %d; it must not be negative", op.MaxBytes)
 	}
 	return l.CheckConsumer("consumer", op.Consumer)
 }
 
-// CheckConsumer checks the name that a consumer gives of itself; it may be empty.
-func (l *Limits) CheckConsumer(field, name string) error {
-	if len(name) > l.MaxConsumerBytes {
-		return Invalid(field, "has %d bytes; the limit is %d", len(name), l.MaxConsumerBytes)
+func (l *Limits) checkReserveJob(op *jobpb.ReserveJob) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
 	}
-	if name == "" {
-		return nil
+	if err := withinSeconds("ttr", op.TtrMs, 0, l.MaxTTR); err != nil {
+		return err
 	}
-	return l.checkName(field, name)
+	return l.CheckConsumer("consumer", op.Consumer)
+}
+
+func (l *Limits) checkRelease(op *jobpb.Release) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	if err := withinSeconds("delay", op.DelayMs, 0, l.MaxDelay); err != nil {
+		return err
+	}
+	return l.checkReason(op.Reason)
+}
+
+func (l *Limits) checkTouch(op *jobpb.Touch) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	return withinSeconds("ttr", op.TtrMs, 0, l.MaxTTR)
+}
+
+func (l *Limits) checkBury(op *jobpb.Bury) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	return l.checkReason(op.Reason)
+}
+
+// How far ahead the due instant is needs a clock: see CheckDue.
+func (l *Limits) checkUpdate(op *jobpb.Update) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	switch {
+	case op.DueMs != nil && op.DelayMs != nil:
+		return Invalid("delay", "and due_at are both given; give one")
+	case op.DueMs != nil && *op.DueMs < 1:
+		return Invalid("due_at", "is before 1970")
+	}
+	if err := withinSeconds("delay", op.GetDelayMs(), 0, l.MaxDelay); err != nil {
+		return err
+	}
+	if op.TtrMs != nil {
+		if err := l.checkTTR(*op.TtrMs); err != nil {
+			return err
+		}
+	}
+	if err := l.checkBody(op.Body, op.BodyKind); err != nil {
+		return err
+	}
+	if op.Backoff.SizeVT() != 0 { // else: none from now on
+		if err := l.CheckBackoff(op.Backoff); err != nil {
+			return err
+		}
+	}
+	return l.checkHeaders(op.Headers.GetList())
+}
+
+func (l *Limits) checkKick(op *jobpb.Kick) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	return l.checkToTopic(op.ToTopic)
+}
+
+func (l *Limits) checkToTopic(topic string) error {
+	if topic == "" {
+		return nil // its own
+	}
+	return l.CheckTopic("to_topic", topic)
+}
+
+// checkTTR checks the TTR of a job; that of a reservation may be 0, for the job's.
+func (l *Limits) checkTTR(ms int64) error { return withinSeconds("ttr", ms, 1, l.MaxTTR) }
+
+func (l *Limits) checkBody(body []byte, kind jobpb.BodyKind) error {
+	switch {
+	case len(body) > l.HardMaxBodyBytes:
+		return Invalid("body", "has %d bytes; the limit is %d", len(body), l.HardMaxBodyBytes)
+	case kind != jobpb.BodyKind_BODY_BYTES && kind != jobpb.BodyKind_BODY_JSON:
+		return Invalid("body_kind", "is %d; this release knows only 0 and 1", kind)
+	}
+	return nil
+}
+
+// CheckDue checks that a due instant, which is named field, is not too far ahead of a
+// clock. CheckOp has checked the rest of it.
+func (l *Limits) CheckDue(field string, dueMS, clockMS int64) error {
+	return ahead(field, dueMS, clockMS, l.MaxDelay)
+}
+
+// CheckPauseEnd is CheckDue for the instant at which a pause ends.
+func (l *Limits) CheckPauseEnd(untilMS, clockMS int64) error {
+	return ahead("until", untilMS, clockMS, l.MaxPause)
 }

@@ -13,21 +13,6 @@ import (
 // make its state differ from the others' for ever.
 const EntryVersion = 1
 
-// Protocol Buffers tags of jobpb.Entry, used to put an entry together from
-// operations that are encoded already. TestEntryPutTogetherByHandIsTheSchemasEntry holds them to the schema.
-const (
-	tagNow   = 1 << 3   // field 1, a varint
-	tagEpoch = 3 << 3   // field 3, a varint
-	tagOp    = 2<<3 | 2 // field 2, length-delimited
-
-	// Of jobpb.Op, length-delimited: field 1, and the two bytes of fields 17 and 23.
-	tagAdd      = 1<<3 | 2
-	tagCompose  = (17<<3|2)&0x7f | 0x80
-	tagCompose2 = (17<<3 | 2) >> 7
-	tagFire     = (23<<3|2)&0x7f | 0x80
-	tagFire2    = (23<<3 | 2) >> 7
-)
-
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
 func AppendEntryHeader(buf []byte, nowMS int64) []byte {
 	buf = append(buf, EntryVersion, tagNow)
@@ -75,49 +60,57 @@ func CheckOps(run []byte, version uint32) (int, error) {
 		if op == nil {
 			return r.read, nil
 		}
-		if LeaderOnly(op) {
+		if !isOne(r.frame) {
+			return 0, fmt.Errorf("run of operations: operation %d is more than one", r.read-1)
+		}
+		if rowOf(r.number).forLeader(op) {
 			return 0, fmt.Errorf("run of operations: %T is proposed by the leader alone", op.Kind)
 		}
 	}
 }
 
-// LeaderOnly reports whether an operation is never caused by a client: the leader
-// makes it by itself, and takes it from nobody else.
-func LeaderOnly(op *jobpb.Op) bool {
-	switch k := op.Kind.(type) {
-	case *jobpb.Op_Advance, *jobpb.Op_Reserve, *jobpb.Op_Mark, *jobpb.Op_SetCluster, *jobpb.Op_ForgetMember,
-		*jobpb.Op_RaiseVersion, *jobpb.Op_Migrate, *jobpb.Op_ResetClock:
-		return true
-	case *jobpb.Op_FireSchedule:
-		return !k.FireSchedule.GetNow() // a run out of turn is a client's
-	}
-	return false
+// Kinds says what is among the operations of a run.
+type Kinds struct {
+	Adds       bool // one that may make jobs
+	LeaderOnly bool // one that no client causes
 }
 
 // CheckVersion is CheckOps for a run that AppendOp made: it only looks for what is
 // unknown here or newer than the cluster's version.
-func CheckVersion(run []byte, version uint32) error {
+func CheckVersion(run []byte, version uint32) (Kinds, error) {
+	var kinds Kinds
 	for {
 		op, rest, ok := cutOp(run)
 		if !ok {
-			return nil // the end
+			return kinds, nil // the end
 		}
 		if err := opSchema.check(op, version); err != nil {
-			return err
+			return kinds, err
+		}
+		row := rowOf(numberOf(op))
+		kinds.Adds = kinds.Adds || row.adds
+		if row.leaderOnly && !kinds.LeaderOnly {
+			decoded := new(jobpb.Op)
+			if row.byClient != nil {
+				if err := decoded.UnmarshalVTUnsafe(op); err != nil {
+					return kinds, err
+				}
+			}
+			kinds.LeaderOnly = row.forLeader(decoded)
 		}
 		run = rest
 	}
 }
 
-// HasAdd reports whether a run that AppendOp made holds an add, alone, composed
-// or scheduled. It does not decode: the first bytes of an operation name its kind.
+// HasAdd reports whether a run that AppendOp made holds an operation that may make
+// jobs. It does not decode: the first bytes of an operation name its kind.
 func HasAdd(run []byte) bool {
 	for {
 		op, rest, ok := cutOp(run)
 		if !ok {
 			return false // the end, or not a run; whoever takes it in says so
 		}
-		if len(op) > 1 && (op[0] == tagAdd || op[0] == tagCompose && op[1] == tagCompose2 || op[0] == tagFire && op[1] == tagFire2) {
+		if rowOf(numberOf(op)).adds {
 			return true
 		}
 		run = rest

@@ -115,6 +115,18 @@ func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 	}
 }
 
+// Of several operations in one frame a decoder takes the last: a peer could hide what
+// the leader alone proposes behind another.
+func TestOneFrameHoldsOneOperation(t *testing.T) {
+	touch, advance := []byte{6<<3 | 2, 0}, []byte{10<<3 | 2, 0}
+	_, err := CheckOps(frame(touch), MaxVersion)
+	require.NoError(t, err)
+	_, err = CheckOps(frame(advance), MaxVersion)
+	require.ErrorContains(t, err, "by the leader alone")
+	_, err = CheckOps(frame(append(touch, advance...)), MaxVersion)
+	require.ErrorContains(t, err, "more than one")
+}
+
 func BenchmarkCheckOps(b *testing.B) {
 	var run []byte
 	for range 64 {
@@ -152,7 +164,7 @@ func TestNamesRoundTrip(t *testing.T) {
 func TestAnOperationHasNothingOfTheOneBefore(t *testing.T) {
 	full := &jobpb.Add{
 		Id: "a", Topic: "t", Body: []byte("body"), BodyKind: 1, Priority: 2, DelayMs: 3, DueMs: 4, TtrMs: 5, MaxAttempts: 6, IfExists: 2,
-		Condition: &jobpb.Condition{Revision: 7}, Extras: &jobpb.Extras{Headers: []*jobpb.Header{{Name: "n"}}}, TopicTtr: true, TopicAttempts: true,
+		Condition: &jobpb.Condition{Revision: 7}, Options: &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "n"}}}, TopicTtr: true, TopicAttempts: true,
 	}
 	finish := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "b"}}}}
 	ops := []*jobpb.Op{opAdd(full), opAdd(&jobpb.Add{Topic: "u"}), finish, opAdd(&jobpb.Add{}), opAdd(full)}

@@ -98,6 +98,37 @@ func NotApplied(format string, args ...any) *Error {
 // Unknown is the failure of a request that may or may not have been done.
 func Unknown(format string, args ...any) *Error { return Errorf(CodeUnknown, format, args...) }
 
+// InItem returns err as one about an item of a list: jobs[3].delay.
+func InItem(list string, i int, err error) error {
+	e := *asError(err)
+	item := fmt.Sprintf("%s[%d]", list, i)
+	e.Message = item + ": " + e.Message
+	if e.Field != "" {
+		item += "." + e.Field
+	}
+	e.Field = item
+	return &e
+}
+
+// Under returns err as one about a field of an object: filter.reason.
+func Under(object string, err error) error {
+	e := *asError(err)
+	e.Message = object + "." + e.Message
+	if e.Field != "" {
+		e.Field = object + "." + e.Field
+	}
+	return &e
+}
+
+// asError gives err the form that a client sees.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Errorf(CodeInternal, "%w", err)
+}
+
 // CodeOf returns the code of err, or CodeInternal when it carries none.
 func CodeOf(err error) Code {
 	var e *Error

@@ -1,10 +1,6 @@
 package job
 
-import (
-	"unicode/utf8"
-
-	"tarry/job/jobpb"
-)
+import "tarry/job/jobpb"
 
 // CheckFilter checks a filter; nil fits every job. The fields in errors are those
 // of the HTTP API.
@@ -17,11 +13,8 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 			return err
 		}
 	}
-	switch {
-	case len(f.Reason) > l.MaxReasonBytes:
-		return Invalid("reason", "has %d bytes; the limit is %d", len(f.Reason), l.MaxReasonBytes)
-	case !utf8.ValidString(f.Reason):
-		return Invalid("reason", "is not valid UTF-8")
+	if err := l.checkReason(f.Reason); err != nil {
+		return err
 	}
 	for _, r := range [...]struct {
 		field    string
@@ -45,10 +38,10 @@ func CheckJobQuery(q *jobpb.JobQuery) error {
 			return err
 		}
 	}
-	switch {
-	case q.Max < 1 || q.Max > MaxList:
-		return Invalid("max", "is %d; it must be between 1 and %d", q.Max, MaxList)
-	case q.State < jobpb.State_STATE_NONE || q.State > jobpb.State_STATE_DELETED:
+	if err := Within("max", int64(q.Max), 1, MaxList); err != nil {
+		return err
+	}
+	if q.State < jobpb.State_STATE_NONE || q.State > jobpb.State_STATE_DELETED {
 		return Invalid("state", "is %d; this release knows only 0 to 6", q.State)
 	}
 	if err := CheckFilter(q.Filter); err != nil {

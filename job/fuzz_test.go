@@ -29,7 +29,7 @@ func FuzzDecodeEntry(f *testing.F) {
 			return
 		}
 		schema := new(jobpb.Entry)
-		require.NoError(t, schema.UnmarshalVT(data[1:]), "it is of the schema")
+		require.NoError(t, schema.UnmarshalVTUnsafe(data[1:]), "it is of the schema")
 		require.True(t, proto.Equal(schema, e))
 		again := AppendClockEpoch(AppendEntryHeader(nil, e.NowMs), e.ClockEpoch)
 		for _, op := range e.Ops {
@@ -68,7 +68,6 @@ func FuzzCheckOps(f *testing.F) {
 type message interface {
 	proto.Message
 	MarshalVT() ([]byte, error)
-	UnmarshalVT([]byte) error
 	UnmarshalVTUnsafe([]byte) error
 }
 
@@ -82,8 +81,9 @@ func fresh(i uint8) message {
 	return reflect.New(reflect.TypeOf(messages[int(i)%len(messages)]).Elem()).Interface().(message)
 }
 
-// The two generated decoders and the one by reflection agree on what a message
-// says, and its encoding says the same again.
+// What the generated code decodes and encodes again says to the decoder by reflection
+// what it said before. The two may differ in what they refuse: the one by reflection
+// refuses text that is not UTF-8, and passes over a field of the wrong type.
 func FuzzMessages(f *testing.F) {
 	for i, m := range []message{
 		&jobpb.Entry{NowMs: -1, Ops: sampleOps()},
@@ -100,18 +100,18 @@ func FuzzMessages(f *testing.F) {
 		f.Add(uint8(i), b)
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
-		m, lent := fresh(kind), fresh(kind)
-		err := m.UnmarshalVT(data)
-		require.Equal(t, err == nil, lent.UnmarshalVTUnsafe(data) == nil)
-		if err != nil {
+		m, before, after := fresh(kind), fresh(kind), fresh(kind)
+		if err := m.UnmarshalVTUnsafe(data); err != nil {
 			return
 		}
-		require.True(t, proto.Equal(m, lent))
 		again, err := m.MarshalVT()
 		require.NoError(t, err)
-		got := fresh(kind)
-		require.NoError(t, got.UnmarshalVT(again))
-		require.True(t, proto.Equal(m, got), "%v\n%v", m, got)
+		known := proto.UnmarshalOptions{DiscardUnknown: true}
+		if err := known.Unmarshal(data, before); err != nil {
+			return
+		}
+		require.NoError(t, known.Unmarshal(again, after))
+		require.True(t, proto.Equal(before, after), "%v\n%v", before, after)
 	})
 }
 

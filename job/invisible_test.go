@@ -18,7 +18,7 @@ func TestNamesShowWhatTheyAre(t *testing.T) {
 		"token's id":        CheckRefID("token's id", spoofed),
 		"consumer":          CheckConsumer("consumer", spoofed),
 		"name":              CheckScheduleName("name", spoofed),
-		"a name in headers": CheckExtras(&jobpb.Extras{Headers: []*jobpb.Header{{Name: spoofed}}}),
+		"a name in headers": Newest().CheckJobOptions(&jobpb.JobOptions{Headers: []*jobpb.Header{{Name: spoofed}}}),
 	} {
 		require.ErrorContains(t, err, field+" has the character U+202E")
 		require.Equal(t, CodeInvalid, CodeOf(err))

@@ -55,9 +55,9 @@ const (
 	// MaxBatch bounds the items of one batch request.
 	MaxBatch = 1000
 
-	// MaxComposeBytes bounds the bodies of the jobs that are added all or
+	// MaxAtomicAddBytes bounds the bodies of the jobs that are added all or
 	// nothing: they are one Raft entry.
-	MaxComposeBytes = HardMaxBodyBytes
+	MaxAtomicAddBytes = HardMaxBodyBytes
 
 	// MaxKick bounds the jobs that one kick of a topic moves, so that one
 	// entry never holds the state machine for long.

@@ -16,7 +16,7 @@ import (
 func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 	require.Equal(t, Limits{
 		MaxNameBytes: 200, MaxReasonBytes: 1000, MaxConsumerBytes: 64,
-		HardMaxBodyBytes: 4 << 20, MaxComposeBytes: 4 << 20, MaxBatch: 1000,
+		HardMaxBodyBytes: 4 << 20, MaxAtomicAddBytes: 4 << 20, MaxBatch: 1000,
 		MaxHeaders: 64, MaxHeaderBytes: 8 << 10, MaxBackoffDelays: 100, MaxBackoffFactor: 100_000,
 		MaxBurst: 1_000_000, MaxRateMilli: 1_000_000_000,
 		MaxReserve: 1000, MaxKick: 10_000, MaxMigrate: 10_000, MaxReserveTopics: 1000,
@@ -28,6 +28,8 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxPushTargets: 1000, MaxPushURLBytes: 2000, MinPushSecretBytes: 16, MaxPushSecretBytes: 256,
 		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
 	}, *LimitsAt(FirstVersion))
+	// The same at every version:
+	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})
 }
 
 // Names are judged by this list too.

@@ -9,7 +9,7 @@ import "time"
 // limits.go says what each bounds.
 type Limits struct {
 	MaxNameBytes, MaxReasonBytes, MaxConsumerBytes      int
-	HardMaxBodyBytes, MaxComposeBytes, MaxBatch         int
+	HardMaxBodyBytes, MaxAtomicAddBytes, MaxBatch       int
 	MaxHeaders, MaxHeaderBytes, MaxBackoffDelays        int
 	MaxBackoffFactor, MaxBurst                          uint32
 	MaxRateMilli                                        uint64
@@ -31,7 +31,7 @@ type Limits struct {
 // limitsOf has the limits of every version that this release runs.
 var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxNameBytes: MaxNameBytes, MaxReasonBytes: MaxReasonBytes, MaxConsumerBytes: MaxConsumerBytes,
-	HardMaxBodyBytes: HardMaxBodyBytes, MaxComposeBytes: MaxComposeBytes, MaxBatch: MaxBatch,
+	HardMaxBodyBytes: HardMaxBodyBytes, MaxAtomicAddBytes: MaxAtomicAddBytes, MaxBatch: MaxBatch,
 	MaxHeaders: MaxHeaders, MaxHeaderBytes: MaxHeaderBytes, MaxBackoffDelays: MaxBackoffDelays,
 	MaxBackoffFactor: MaxBackoffFactor, MaxBurst: MaxBurst, MaxRateMilli: MaxRateMilli,
 	MaxReserve: MaxReserve, MaxKick: MaxKick, MaxMigrate: MaxMigrate, MaxReserveTopics: MaxReserveTopics,

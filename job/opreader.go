@@ -15,6 +15,8 @@ type OpReader struct {
 	read    int
 	epoch   uint64 // of the entry's clock
 	version uint32 // nothing newer is taken
+	frame   []byte // op, encoded
+	number  uint64 // of op
 	op      jobpb.Op
 	kind    jobpb.Op_Add // of op when that is an add, the most frequent one
 	add     jobpb.Add
@@ -77,7 +79,7 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 	if err := opSchema.check(frame, r.version); err != nil {
 		return nil, fmt.Errorf("operation %d: %w", r.read, err)
 	}
-	if len(frame) > 0 && frame[0] == tagAdd {
+	if r.number = numberOf(frame); r.number == addNumber {
 		r.kind.Add = &r.add
 		r.op.Kind = &r.kind // the decoder fills in what it finds
 	}
@@ -92,7 +94,7 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 	if r.op.Kind == nil {
 		return nil, fmt.Errorf("operation %d is empty", r.read)
 	}
-	r.rest = rest
+	r.frame, r.rest = frame, rest
 	r.read++
 	return &r.op, nil
 }

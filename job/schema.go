@@ -6,17 +6,15 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"tarry/job/jobpb"
 )
 
 // since says with which cluster version a field or a value of an enum came, by its
-// full name in the schema ("tarry.v1.Op.raise_version"). An operation is a field of
-// Op. What is not listed is of FirstVersion.
+// full name in the schema ("tarry.v1.Touch.ttr_ms"). What is not listed is of
+// FirstVersion. Operations, the fields of Op, say it in their own table (operation.go).
 var since = map[protoreflect.FullName]uint32{}
 
 // opSchema is what an operation may hold.
-var opSchema = schemaOf((*jobpb.Op)(nil).ProtoReflect().Descriptor())
+var opSchema = schemaOf(opDescriptor)
 
 // schema is a message type as far as it decides what may be in the log. Decoders
 // keep what they do not know and go on: a node of an older release would apply an
@@ -66,10 +64,11 @@ func (s *schema) set(number int, f schemaField) {
 }
 
 func sinceOf(name protoreflect.FullName) uint32 {
-	if v := since[name]; v != 0 {
-		return v
+	v := since[name]
+	if name.Parent() == opName {
+		v = operations[name.Name()].since
 	}
-	return FirstVersion
+	return max(v, FirstVersion)
 }
 
 // NewerError is the failure of an operation that holds what the cluster's version

@@ -1,52 +1,256 @@
 package job
 
-import "tarry/job/jobpb"
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"tarry/job/jobpb"
+)
+
+// A Setting is a row of the table of topic settings: what the HTTP API, the command line,
+// the Go client's test, the docs and the checks know of it. What it does to jobs is
+// in fsm.
+type Setting struct {
+	Name    string // of the HTTP API; the flag has - for _
+	Type    SettingType
+	Help    string // what it does
+	Default string // what holds without it
+
+	// Choices are the names of the values of an enum, by their number.
+	Choices []string
+	// Of is the setting that gives this one its meaning: it is shown with that one and
+	// goes with it.
+	Of string
+
+	// bounds are what numbers may be, in the unit of the field: milliseconds, jobs,
+	// thousandths. Without them a number is bounded by its field alone.
+	bounds func(l *Limits) (least, most int64)
+	low    string // instead of the bounds, of a number that is too low
+	field  protoreflect.FieldDescriptor
+}
+
+// SettingType says how a setting is written.
+type SettingType int
+
+const (
+	SettingDuration SettingType = iota // seconds; the field has milliseconds
+	SettingCount                       // a whole number
+	SettingRate                        // a number with three decimals; the field has thousandths
+	SettingChoice                      // one of several names; the field is an enum
+	SettingSwitch                      // true or false
+	SettingText                        // a line of text, of the length and characters of a name
+	SettingBackoff                     // a jobpb.Backoff
+	SettingPush                        // a jobpb.PushTarget
+)
+
+// Settings are all settings, in the order in which they are shown. A new one is a field of
+// jobpb.TopicSettings and a row here, a member of client.Settings, and what fsm does
+// with it.
+var Settings = []*Setting{
+	{
+		Name: "ttr", Type: SettingDuration, Help: "how long a reservation lasts, for jobs added without a `ttr`", Default: "60 s",
+		bounds: func(l *Limits) (int64, int64) { return 1, l.MaxTTR.Milliseconds() },
+	},
+	{Name: "max_attempts", Type: SettingCount, Help: "attempts (0 is no limit) for jobs added without `max_attempts`", Default: "16"},
+	{Name: "backoff", Type: SettingBackoff, Help: "delays after a failure, for jobs without a [backoff](retries.md) of their own", Default: "ready again at once"},
+	{Name: "max_pending", Type: SettingCount, Help: "maximum number of delayed and ready jobs; further adds are refused", Default: "no limit"},
+	{
+		Name: "max_reserved", Type: SettingCount, Help: "maximum number of reserved jobs", Default: "no limit",
+		bounds: func(*Limits) (int64, int64) { return 1, math.MaxInt64 }, low: "must be at least 1 (pause the topic to hand out nothing)",
+	},
+	{
+		Name: "rate", Type: SettingRate, Help: "maximum average number of jobs handed out per second, with up to three decimals", Default: "no limit",
+		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxRateMilli) },
+	},
+	{
+		Name: "burst", Type: SettingCount, Help: "maximum number of jobs handed out at once under a `rate`", Default: "the jobs of one second",
+		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxBurst) },
+	},
+	{
+		Name: "expire", Type: SettingDuration, Help: "how long after its due time a job may be handed out", Default: "no limit",
+		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxDelay.Milliseconds() },
+	},
+	{Name: "expiry", Type: SettingChoice, Choices: []string{"drop", "dead"}, Of: "expire", Help: "what happens to an expired job", Default: "`drop`"},
+	{
+		Name: "spread", Type: SettingDuration, Help: "window over which jobs that are due at the same time are spread", Default: "none",
+		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxSpread.Milliseconds() },
+	},
+	{
+		Name: "retain", Type: SettingDuration, Help: "how long finished and deleted jobs are retained, with a [history](history.md)", Default: "not retained",
+		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxRetention.Milliseconds() },
+	},
+	{
+		Name: "late_finish", Type: SettingChoice, Choices: []string{"accept", "refuse"}, Default: "`accept`",
+		Help: "what happens to a finish after the reservation has expired, if nobody else has had the job since",
+	},
+	{Name: "require_token", Type: SettingSwitch, Help: "a reservation can only be ended or extended with its token", Default: "`false`"},
+	{Name: "push", Type: SettingPush, Help: "the HTTP target that the leader posts jobs to: see [push.md](push.md)", Default: "none"},
+	{Name: "description", Type: SettingText, Help: "purpose and owner of the topic, up to 200 bytes", Default: "none"},
+}
+
+func init() {
+	fields := (*jobpb.TopicSettings)(nil).ProtoReflect().Descriptor().Fields()
+	units := map[SettingType]string{SettingDuration: "_ms", SettingRate: "_milli"}
+	for _, s := range Settings {
+		s.field = fields.ByName(protoreflect.Name(s.Name + units[s.Type]))
+		if s.field == nil {
+			panic("job/settings.go: TopicSettings has no field for the setting " + s.Name)
+		}
+	}
+}
+
+// SettingNamed returns the row of a setting that is there.
+func SettingNamed(name string) *Setting {
+	for _, s := range Settings {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// In reports whether the settings of a topic have this one; nil has none.
+func (s *Setting) In(of *jobpb.TopicSettings) bool { return of.ProtoReflect().Has(s.field) }
+
+// Shown reports whether a client is told of it: it is set, or belongs to one that is.
+func (s *Setting) Shown(of *jobpb.TopicSettings) bool {
+	if s.Of != "" {
+		return SettingNamed(s.Of).In(of)
+	}
+	return s.In(of)
+}
+
+// Clear takes the setting away.
+func (s *Setting) Clear(of *jobpb.TopicSettings) { of.ProtoReflect().Clear(s.field) }
+
+// Number is the value of a setting that is a number, in the unit of its field, or a choice.
+func (s *Setting) Number(of *jobpb.TopicSettings) int64 {
+	v := of.ProtoReflect().Get(s.field)
+	switch s.field.Kind() {
+	case protoreflect.EnumKind:
+		return int64(v.Enum())
+	case protoreflect.Int64Kind:
+		return v.Int()
+	}
+	return int64(min(v.Uint(), math.MaxInt64))
+}
+
+// SetNumber is the reverse of Number. It checks the number against the newest limits.
+func (s *Setting) SetNumber(of *jobpb.TopicSettings, n int64) error {
+	if err := s.checkNumber(Newest(), n); err != nil {
+		return err
+	}
+	var v protoreflect.Value
+	switch s.field.Kind() {
+	case protoreflect.EnumKind:
+		v = protoreflect.ValueOfEnum(protoreflect.EnumNumber(n))
+	case protoreflect.Int64Kind:
+		v = protoreflect.ValueOfInt64(n)
+	case protoreflect.Uint32Kind:
+		v = protoreflect.ValueOfUint32(uint32(n))
+	default:
+		v = protoreflect.ValueOfUint64(uint64(n))
+	}
+	of.ProtoReflect().Set(s.field, v)
+	return nil
+}
+
+// SetSwitch sets a setting that is true or false.
+func (s *Setting) SetSwitch(of *jobpb.TopicSettings, on bool) {
+	of.ProtoReflect().Set(s.field, protoreflect.ValueOfBool(on))
+}
+
+// Text is the value of a setting that is text.
+func (s *Setting) Text(of *jobpb.TopicSettings) string {
+	return of.ProtoReflect().Get(s.field).String()
+}
+
+// SetText is the reverse of Text.
+func (s *Setting) SetText(of *jobpb.TopicSettings, text string) {
+	of.ProtoReflect().Set(s.field, protoreflect.ValueOfString(text))
+}
+
+// Choice returns the number of a name.
+func (s *Setting) Choice(name string) (int64, error) {
+	if i := slices.Index(s.Choices, name); i >= 0 {
+		return int64(i), nil
+	}
+	return 0, Invalid(s.Name, "is %.40q; it takes %s", name, strings.Join(s.Choices, " and "))
+}
+
+// Millis turns the seconds of a duration, as clients give them, into milliseconds.
+func (s *Setting) Millis(seconds float64) (int64, error) {
+	least, most := s.limits(Newest())
+	ms := MillisOf(seconds)
+	return ms, withinSeconds(s.Name, ms, least, time.Duration(most)*time.Millisecond)
+}
+
+// limits are the bounds of the setting's number.
+func (s *Setting) limits(l *Limits) (least, most int64) {
+	switch {
+	case s.Type == SettingChoice:
+		return 0, int64(len(s.Choices) - 1)
+	case s.bounds != nil:
+		return s.bounds(l)
+	case s.field.Kind() == protoreflect.Uint32Kind:
+		return 0, math.MaxUint32
+	}
+	return 0, math.MaxInt64
+}
+
+func (s *Setting) checkNumber(l *Limits, n int64) error {
+	least, most := s.limits(l)
+	if n >= least && n <= most {
+		return nil
+	}
+	switch s.Type {
+	case SettingDuration:
+		return Invalid(s.Name, "is %s s; it must be between %s and %s s", thousandths(n), thousandths(least), thousandths(most))
+	case SettingRate:
+		return Invalid(s.Name, "is %s jobs a second; it must be between %s and %s", thousandths(n), thousandths(least), thousandths(most))
+	}
+	if n < least && s.low != "" {
+		return Invalid(s.Name, "is %d; it %s", n, s.low)
+	}
+	return Invalid(s.Name, "is %d; it must be between %d and %d", n, least, most)
+}
+
+func thousandths(n int64) string { return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64) }
 
 // CheckSettings checks the settings of a topic; nil is none. The fields in errors
 // are those of the HTTP API.
-func (l *Limits) CheckSettings(s *jobpb.TopicSettings) error {
-	if s == nil {
+func (l *Limits) CheckSettings(of *jobpb.TopicSettings) error {
+	if of == nil {
 		return nil
 	}
-	maxTTRMS := int64(l.MaxTTR / 1e6)
-	if s.TtrMs != nil && (*s.TtrMs < 1 || *s.TtrMs > maxTTRMS) {
-		return Invalid("ttr", "is %g s; it must be between 0.001 and %d s", float64(*s.TtrMs)/1000, maxTTRMS/1000)
+	for _, s := range Settings {
+		var err error
+		switch s.Type {
+		case SettingSwitch:
+		case SettingText:
+			if s.In(of) {
+				err = l.checkName(s.Name, s.Text(of))
+			}
+		case SettingBackoff:
+			err = l.CheckBackoff(of.Backoff)
+		case SettingPush:
+			err = l.checkPush(of.Push)
+		default:
+			if s.In(of) {
+				err = s.checkNumber(l, s.Number(of))
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if s.ExpireMs < 0 || s.ExpireMs > l.MaxDelay.Milliseconds() {
-		return Invalid("expire", "is %g s; it must be between 0 and %s s", float64(s.ExpireMs)/1000, plainSeconds(l.MaxDelay))
-	}
-	if s.Expiry < 0 || s.Expiry > jobpb.Expiry_EXPIRY_DEAD {
-		return Invalid("expiry", "is %d; this release knows only 0 and 1", s.Expiry)
-	}
-	if s.LateFinish < 0 || s.LateFinish > jobpb.LateFinish_LATE_FINISH_REFUSE {
-		return Invalid("late_finish", "is %d; this release knows only 0 and 1", s.LateFinish)
-	}
-	if s.SpreadMs < 0 || s.SpreadMs > l.MaxSpread.Milliseconds() {
-		return Invalid("spread", "is %g s; it must be between 0 and %s s", float64(s.SpreadMs)/1000, plainSeconds(l.MaxSpread))
-	}
-	if s.RetainMs < 0 || s.RetainMs > l.MaxRetention.Milliseconds() {
-		return Invalid("retain", "is %g s; it must be between 0 and %d s", float64(s.RetainMs)/1000, int64(l.MaxRetention.Seconds()))
-	}
-	if err := l.checkLimits(s); err != nil {
-		return err
-	}
-	if err := l.checkPush(s.Push); err != nil {
-		return err
-	}
-	return l.CheckBackoff(s.Backoff)
-}
-
-// checkLimits checks what holds back the jobs that are ready.
-func (l *Limits) checkLimits(s *jobpb.TopicSettings) error {
-	switch {
-	case s.MaxReserved != nil && *s.MaxReserved < 1:
-		return Invalid("max_reserved", "is 0; it must be at least 1 (pause the topic to hand out nothing)")
-	case s.RateMilli > l.MaxRateMilli:
-		return Invalid("rate", "is %g jobs a second; it must be between 0.001 and %d", float64(s.RateMilli)/1000, l.MaxRateMilli/1000)
-	case s.Burst > l.MaxBurst:
-		return Invalid("burst", "is %d; it must be between 1 and %d jobs", s.Burst, l.MaxBurst)
-	case s.Burst > 0 && s.RateMilli == 0:
-		return Invalid("burst", "is %d, but there is no rate for it; give both", s.Burst)
+	if of.Burst > 0 && of.RateMilli == 0 {
+		return Invalid("burst", "is %d, but there is no rate for it; give both", of.Burst)
 	}
 	return nil
 }

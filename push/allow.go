@@ -22,10 +22,9 @@ import (
 // without one, for the ports 80 and 443. An IPv6 address with a port stands in
 // brackets, as does a block of them ([fd00::/8]:8080).
 //
-// What counts is the address that is dialled. It is reached when it is in a block
-// that is listed; or when the target's name is listed and the address is a public
-// one. So a listed name that resolves to an internal address, now or later, leads
-// nowhere.
+// The check applies to the address that is dialled. It is allowed when it is in a listed
+// block, or when the target's name is listed and the address is public. So a listed name
+// that resolves to an internal address, now or later, is not reached.
 type Allow struct {
 	names  []allowedName
 	blocks []allowedBlock
@@ -42,7 +41,7 @@ type allowedBlock struct {
 	ports  []uint16
 }
 
-// ParseAllow reads entries with commas between them.
+// ParseAllow parses entries separated by commas.
 func ParseAllow(text string) (Allow, error) {
 	var a Allow
 	for entry := range strings.SplitSeq(text, ",") {
@@ -85,7 +84,7 @@ func (a *Allow) add(entry string) error {
 	return nil
 }
 
-// splitEntry parts an entry from its port.
+// splitEntry splits an entry into host and port.
 func splitEntry(entry string) (host string, ports []uint16, err error) {
 	host, port, found := entry, "", false
 	if strings.HasPrefix(entry, "[") {
@@ -128,11 +127,11 @@ func isName(s string) bool {
 	return true
 }
 
-// Empty says that nothing can be reached.
+// Empty reports whether no destination is allowed.
 func (a Allow) Empty() bool { return len(a.names) == 0 && len(a.blocks) == 0 }
 
 // Check checks the URL of a target, as far as that is possible before its name is
-// resolved. Its errors are the client's.
+// resolved. It returns errors for the client.
 func (a Allow) Check(target string) error {
 	if a.Empty() {
 		return job.Invalid("push", "is off: the nodes were started without --push-allow, which lists what may be reached")
@@ -178,7 +177,7 @@ func parseTarget(target string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostOf is the host and port that a URL leads to.
+// hostOf returns the host and port of a URL.
 func hostOf(u *url.URL) (host string, port uint16) {
 	host = strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
@@ -206,8 +205,8 @@ func (a Allow) allowsAddress(ip netip.Addr, port uint16) bool {
 	})
 }
 
-// allows is the rule for one connection: name is what was asked for, ip and port
-// are what is dialled.
+// allows reports whether a connection is allowed: name is the host of the URL, ip and
+// port are dialled.
 func (a Allow) allows(name string, ip netip.Addr, port uint16) bool {
 	return a.allowsAddress(ip, port) || a.allowsName(name, port) && isPublic(ip)
 }
@@ -230,8 +229,8 @@ var notPublic = func() (list []netip.Prefix) {
 	return list
 }()
 
-// isPublic says that an address is one of the public internet: not of this host,
-// this network, or a service beside them such as a cloud's metadata.
+// isPublic reports whether an address is on the public internet: not this host, this
+// network, or a local service such as a cloud's metadata.
 func isPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !publicIPv6.Contains(ip) {
@@ -240,7 +239,7 @@ func isPublic(ip netip.Addr) bool {
 	return !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// blockedError is a connection that the list does not allow.
+// blockedError is the error of a connection that the list does not allow.
 type blockedError struct{ address string }
 
 func (e *blockedError) Error() string {

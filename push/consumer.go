@@ -8,23 +8,23 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 const (
-	// reserveWait is one wait for a job.
+	// reserveWait is the longest wait of one reserve.
 	reserveWait = time.Minute
-	// placeWait is how long a job waits for the node's bound on posts; margin is
-	// left beyond the target's timeout to write the outcome down. Both are part of
-	// the reservation.
+	// placeWait is how long a job waits for the node's limit on posts; margin is the time
+	// after the target's timeout to record the outcome. The reservation covers both.
 	placeWait = 5 * time.Second
 	margin    = 5 * time.Second
 	// burstBytes bounds the bodies that are reserved at once.
 	burstBytes = 4 << 20
 
-	// Without a backoff of the job or the topic a failed post waits so long, and
-	// twice as long each time.
+	// Without a backoff of the job or the topic, a failed post is retried after so long,
+	// doubling each time.
 	firstWait = time.Second
 	longWait  = 5 * time.Minute
 )
@@ -40,8 +40,8 @@ type consumer struct {
 	work     *sync.WaitGroup
 }
 
-// consume starts a consumer. When it is stopped it takes no more jobs; posts that
-// are under way end with ctx, or by themselves.
+// consume starts a consumer. A stopped consumer reserves no more jobs; its posts in
+// flight complete or end with ctx.
 func (p *Pusher) consume(ctx context.Context, q Queue, topic string, s *jobpb.TopicSettings, work *sync.WaitGroup) *consumer {
 	c := &consumer{p: p, q: q, topic: topic, settings: s, work: work, places: make(chan struct{}, concurrencyOf(s.Push))}
 	taking, stop := context.WithCancel(ctx)
@@ -50,21 +50,21 @@ func (p *Pusher) consume(ctx context.Context, q Queue, topic string, s *jobpb.To
 		defer stop()
 		for taking.Err() == nil {
 			if err := c.take(taking, ctx); err != nil && taking.Err() == nil {
-				pause(taking, settingsPause) // between leaders, or too many reserves
+				sleep.For(taking, settingsPause) // between leaders, or too many reserves
 			}
 		}
 	})
 	return c
 }
 
-// goesBy says that settings, nil for none, make no other consumer.
+// goesBy reports whether the consumer matches settings; nil means none.
 func (c *consumer) goesBy(s *jobpb.TopicSettings) bool {
 	return s != nil && proto.Equal(s.Push, c.settings.Push) && (s.Backoff == nil) == (c.settings.Backoff == nil)
 }
 
-// take waits for one job and posts it, and more while there are any and places for
-// them. Only the first may wait for a place of the node's: nobody holds one while
-// it waits for jobs.
+// take waits for one job and posts it, and then more while there are jobs and places.
+// Only the first may wait for a place of the node: no consumer holds one while it waits
+// for jobs.
 func (c *consumer) take(taking, posting context.Context) error {
 	select {
 	case c.places <- struct{}{}:
@@ -79,7 +79,7 @@ func (c *consumer) take(taking, posting context.Context) error {
 	c.start(posting, jobs[0], false)
 	for {
 		free := 0
-		for free < cap(c.places)-len(c.places) && c.place() {
+		for free < cap(c.places)-len(c.places) && c.p.posts.TryAcquire(1) {
 			free++
 		}
 		if free == 0 {
@@ -87,25 +87,13 @@ func (c *consumer) take(taking, posting context.Context) error {
 		}
 		jobs, err := c.reserve(taking, free, 0)
 		for _, j := range jobs {
-			c.places <- struct{}{} // nobody else puts anything in
+			c.places <- struct{}{} // only this goroutine sends to it
 			c.start(posting, j, true)
 		}
-		for range free - len(jobs) {
-			<-c.p.posts
-		}
+		c.p.posts.Release(int64(free - len(jobs)))
 		if len(jobs) < free {
 			return err
 		}
-	}
-}
-
-// place takes a place of the node's if there is one.
-func (c *consumer) place() bool {
-	select {
-	case c.p.posts <- struct{}{}:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -116,30 +104,29 @@ func (c *consumer) reserve(ctx context.Context, most int, wait time.Duration) ([
 	}, wait)
 }
 
-// start posts a job for which the topic has a place, and the node too when placed.
+// start posts a job that has a place of the topic, and one of the node when placed is
+// set.
 func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 	c.work.Go(func() {
 		defer func() { <-c.places }()
 		ref := &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}
 		if !placed {
 			wait, cancel := context.WithTimeout(ctx, placeWait)
-			select {
-			case c.p.posts <- struct{}{}:
-				cancel()
-			case <-wait.Done():
-				cancel()
+			err := c.p.posts.Acquire(wait, 1)
+			cancel()
+			if err != nil {
 				c.write(ctx, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs}}})
 				return
 			}
 		}
-		defer func() { <-c.p.posts }()
+		defer c.p.posts.Release(1)
 		started := time.Now()
 		o := outcome{label: "taken"}
 		if !unposted(j) {
 			o = post(ctx, c.p.http, c.settings.Push, j)
 		}
 		if ctx.Err() != nil {
-			return // nobody knows whether the target has it
+			return // it is unknown whether the target has it
 		}
 		c.p.metrics.posts.WithLabelValues(o.label).Inc()
 		c.p.metrics.seconds.Observe(time.Since(started).Seconds())
@@ -147,7 +134,7 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 	})
 }
 
-// end makes the operation that an outcome asks for.
+// end returns the operation for an outcome.
 func (c *consumer) end(ref *jobpb.Ref, j *jobpb.Reserved, o outcome) *jobpb.Op {
 	if o.reason == "" {
 		return &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}}
@@ -156,7 +143,7 @@ func (c *consumer) end(ref *jobpb.Ref, j *jobpb.Reserved, o outcome) *jobpb.Op {
 	switch {
 	case o.retryAfter > 0:
 		r.DelayMs = o.retryAfter.Milliseconds()
-	case c.settings.Backoff != nil || j.Extras.GetBackoff() != nil:
+	case c.settings.Backoff != nil || j.Options.GetBackoff() != nil:
 		r.Backoff = true
 	default:
 		r.DelayMs = defaultWait(j.Attempts).Milliseconds()
@@ -171,8 +158,7 @@ func defaultWait(attempt uint32) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d/10)))
 }
 
-// write applies an operation, again while that is safe, as long as the reservation
-// may last.
+// write applies an operation. It retries while that is safe and the reservation may last.
 func (c *consumer) write(ctx context.Context, op *jobpb.Op) {
 	ctx, cancel := context.WithTimeout(ctx, margin)
 	defer cancel()
@@ -185,22 +171,12 @@ func (c *consumer) write(ctx context.Context, op *jobpb.Op) {
 			}
 			return
 		case ctx.Err() == nil && (job.CodeOf(err) == job.CodeNotApplied || job.CodeOf(err) == job.CodeOverloaded):
-			pause(ctx, 100*time.Millisecond)
+			sleep.For(ctx, 100*time.Millisecond)
 			continue
 		}
 		if ctx.Err() == nil {
 			c.p.log.Warn("the outcome of a push could not be written; the job comes back when its time to run is over", "topic", c.topic, "error", err)
 		}
 		return
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"tarry/job/jobpb"
 )
 
-// headerPrefix stands before the names of a job's own headers, so that they
-// cannot pass for any other.
+// headerPrefix precedes the names of a job's own headers, so that they cannot be confused
+// with others.
 const headerPrefix = "Tarry-Header-"
 
-// addHeaders adds a job's own headers to those of a post, as far as HTTP can carry
-// them; the others are left out. Names that differ in case alone are one to HTTP:
-// each value is sent under it.
+// addHeaders adds a job's own headers to those of a post. It omits those that HTTP cannot
+// carry. Names that differ only in case are the same name in HTTP: it sends each value
+// under that name.
 func addHeaders(to http.Header, list []*jobpb.Header) {
 	for _, h := range list {
 		if httpguts.ValidHeaderFieldName(h.Name) && carried(h.Value) {
@@ -24,8 +24,8 @@ func addHeaders(to http.Header, list []*jobpb.Header) {
 	}
 }
 
-// carried says that a value arrives as it is: it is printable ASCII, and blanks,
-// which receivers cut off, are neither first nor last.
+// carried reports whether a value arrives unchanged: it is printable ASCII, without
+// leading and trailing blanks, which receivers trim.
 func carried(value string) bool {
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c > '~' {

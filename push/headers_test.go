@@ -35,7 +35,7 @@ func TestTheHeadersOfAJobAreSentAsFarAsHTTPCan(t *testing.T) {
 		{Name: "value-indented", Value: "\tv"},
 	}
 	slices.SortFunc(list, func(a, b *jobpb.Header) int { return cmp.Compare(a.Name, b.Name) })
-	r.add(&jobpb.Add{Id: "a", Extras: &jobpb.Extras{Headers: list}})
+	r.add(&jobpb.Add{Id: "a", Options: &jobpb.JobOptions{Headers: list}})
 	got := <-posts
 	require.Equal(t, []string{"t"}, got.Values("Tarry-Topic"))
 	require.Len(t, got.Values("Tarry-Signature"), 1)

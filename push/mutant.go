@@ -1,3 +1,5 @@
+//go:build chaos
+
 package push
 
 import (
@@ -8,8 +10,8 @@ import (
 // unpostedEvery is how many jobs there are for each that a mutant does not post.
 const unpostedEvery = 10
 
-// unposted says that a mutant is to finish a job without a post. A default build
-// cannot be one; see package hook.
+// unposted reports whether this process is a mutant that must finish j without a post;
+// see package hook.
 func unposted(j *jobpb.Reserved) bool {
 	return hook.Mutant(hook.FinishUnposted) && j.Seq%unpostedEvery == 0
 }

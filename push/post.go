@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// answerBytes bounds what is read of an answer; reasonBytes what is kept of it.
+	// answerBytes bounds what is read of a response; reasonBytes what is kept of it.
 	answerBytes = 4 << 10
 	reasonBytes = 200
 
 	maxRetryAfter = time.Hour
 )
 
-// newClient makes the client for all posts. It goes straight to the addresses that
-// the list allows: no proxy, no redirect, nothing decompressed.
+// newClient returns the client for all posts. It connects directly to addresses that the
+// list allows. It uses no proxy, follows no redirect and decompresses nothing.
 func newClient(a Allow) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -38,14 +38,14 @@ func newClient(a Allow) *http.Client {
 	}
 }
 
-// outcome is what became of a post.
+// outcome is the outcome of a post.
 type outcome struct {
 	label      string        // for metrics
-	reason     string        // why it failed; empty: it was taken
-	retryAfter time.Duration // what the target asks for; 0: nothing
+	reason     string        // why it failed; empty: it succeeded
+	retryAfter time.Duration // what the target requests; 0: nothing
 }
 
-// post sends a job to the target and reads the answer.
+// post sends a job to the target and reads the response.
 func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Reserved) outcome {
 	timeout := timeoutOf(t)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -59,7 +59,7 @@ func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Res
 		return failed(ctx, err, timeout)
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytes)) // what came of it is enough
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytes)) // a part of it is enough
 	o := outcome{retryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
 	o.reason = "push: " + strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)
 	switch answer.StatusCode / 100 {
@@ -95,11 +95,11 @@ func newRequest(ctx context.Context, t *jobpb.PushTarget, j *jobpb.Reserved, now
 	h.Set(headerDue, time.UnixMilli(j.DueMs).UTC().Format("2006-01-02T15:04:05.000Z"))
 	h.Set(headerTimestamp, timestamp)
 	h.Set(headerSignature, sign(t.Secret, timestamp, id, j.Body))
-	addHeaders(h, j.Extras.GetHeaders())
+	addHeaders(h, j.Options.GetHeaders())
 	return q, nil
 }
 
-// failed says why there was no answer.
+// failed returns why there was no response.
 func failed(ctx context.Context, err error, timeout time.Duration) outcome {
 	var blocked *blockedError
 	switch {
@@ -115,7 +115,7 @@ func failed(ctx context.Context, err error, timeout time.Duration) outcome {
 	return outcome{label: "error", reason: "push: " + clean(err.Error())}
 }
 
-// clean makes one short line of text that came from outside.
+// clean turns untrusted text into one short line.
 func clean(text string) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
@@ -126,8 +126,7 @@ func clean(text string) string {
 	return text
 }
 
-// retryAfter reads the header of that name; 0: there is none, or none that makes
-// sense.
+// retryAfter parses the header of that name; 0 when it is missing or invalid.
 func retryAfter(text string, now time.Time) time.Duration {
 	d := time.Duration(0)
 	if s, err := strconv.ParseInt(text, 10, 32); err == nil {
@@ -141,7 +140,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return d
 }
 
-// timeoutOf is how long a target has for its answer.
+// timeoutOf returns how long a target may take to respond.
 func timeoutOf(t *jobpb.PushTarget) time.Duration {
 	if t.TimeoutMs == 0 {
 		return job.DefaultPushTimeout
@@ -149,7 +148,7 @@ func timeoutOf(t *jobpb.PushTarget) time.Duration {
 	return time.Duration(t.TimeoutMs) * time.Millisecond
 }
 
-// concurrencyOf is how many posts a target takes at once.
+// concurrencyOf returns how many posts to a target may be in flight.
 func concurrencyOf(t *jobpb.PushTarget) int {
 	if t.Concurrency == 0 {
 		return job.DefaultPushConcurrency

@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"tarry/job/jobpb"
 )
 
 const (
-	// MaxPosts bounds the posts that are under way. With one job more of each topic
-	// that has a target (job.MaxPushTargets), so many are held in memory at most.
+	// MaxPosts bounds the posts in flight. At most so many jobs are in memory, plus one
+	// for each topic that has a target (job.MaxPushTargets).
 	MaxPosts = 256
 
-	// settingsPause is how often it is looked whether settings have changed, and
-	// how long a trouble is left alone.
+	// settingsPause is the interval of checks for changed settings, and the wait after an
+	// error.
 	settingsPause = time.Second
 
 	// pageSize is how many topics are read at once.
 	pageSize = 1000
 )
 
-// Queue is what a Pusher needs of the node; api.Queue says what the methods do.
+// Queue is what a Pusher needs of the node; api.Queue documents the methods.
 type Queue interface {
 	Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error)
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
@@ -35,7 +36,7 @@ type Queue interface {
 	SettingsVersion() uint64
 }
 
-// Options is what a Pusher is made of.
+// Options configures a Pusher.
 type Options struct {
 	Allow  Allow
 	Logger *slog.Logger // nil: nothing is logged
@@ -47,21 +48,21 @@ type Pusher struct {
 	allow   Allow
 	log     *slog.Logger
 	http    *http.Client
-	posts   chan struct{} // one place for each post
+	posts   *semaphore.Weighted // one for each post
 	metrics *metrics
 }
 
-// New makes a Pusher. It does nothing until Run.
+// New returns a Pusher that does nothing until Run.
 func New(o Options) *Pusher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: make(chan struct{}, MaxPosts), metrics: newMetrics()}
+	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: semaphore.NewWeighted(MaxPosts), metrics: newMetrics()}
 }
 
-// Run pushes until ctx ends; it is for the leader. It blocks, and returns when
-// nothing that it started runs any more. Posts that were under way have no
-// outcome: their jobs come back when their time to run is over.
+// Run pushes until ctx ends. Only the leader may call it. It blocks, and returns when
+// every goroutine that it started has ended. The outcome of posts in flight is not
+// recorded: their jobs become ready again when their reservations expire.
 func (p *Pusher) Run(ctx context.Context, q Queue) {
 	defer p.http.CloseIdleConnections()
 	defer p.metrics.topics.Set(0)
@@ -86,8 +87,8 @@ func (p *Pusher) Run(ctx context.Context, q Queue) {
 	}
 }
 
-// follow starts and stops consumers as the settings say now. A consumer that gives
-// way to another of its topic takes no more jobs; its posts come to their end.
+// follow starts and stops consumers to match the current settings. A consumer that
+// another one replaces reserves no more jobs; its posts complete.
 func (p *Pusher) follow(ctx context.Context, q Queue, running map[string]*consumer, work *sync.WaitGroup) error {
 	wanted, err := p.targets(ctx, q)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *Pusher) follow(ctx context.Context, q Queue, running map[string]*consum
 	return nil
 }
 
-// targets reads the settings of the topics that have a target.
+// targets returns the settings of the topics that have a target.
 func (p *Pusher) targets(ctx context.Context, q Queue) (map[string]*jobpb.TopicSettings, error) {
 	wanted := map[string]*jobpb.TopicSettings{}
 	for after := ""; ; {

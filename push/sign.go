@@ -16,10 +16,10 @@ const (
 	headerSignature = "Tarry-Signature"
 )
 
-// sign makes the signature of a post: "v1=" and the hex form of HMAC-SHA256 over
-// the timestamp and the id as it stands in its header, each on a line, and the
-// body. Neither can hold the end of a line, so nothing can be shifted from one to
-// the next. The timestamp lets receivers refuse posts that somebody repeats.
+// sign returns the signature of a post: "v1=" and the hex form of HMAC-SHA256 over the
+// timestamp, the id as in its header, and the body. The first two end with a line feed
+// and cannot contain one, so each input has one meaning. The timestamp lets receivers
+// reject replayed posts.
 func sign(secret, timestamp, id string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + "\n" + id + "\n"))

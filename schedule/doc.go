@@ -1,14 +1,12 @@
-// Package schedule works out when recurring jobs run: cron expressions and fixed
-// intervals, in a time zone, with what daylight-saving time does to them
-// (timetable.go), and what is to be done with a schedule whose instant has come
-// (plan.go).
+// Package schedule computes when recurring jobs run: cron expressions and fixed
+// intervals, in a time zone, across changes of daylight-saving time (timetable.go). It
+// also decides which runs of a due schedule start and which are missed (plan.go).
 //
-// All of it are functions of what they are given; nothing here reads a clock.
-// Time-zone tables are read: the ones of the system, else those that are built
-// in. Two nodes may have different tables, so only the leader's answer enters the
-// log, and the state machine works nothing out by itself.
+// Nothing here reads a clock. Time-zone tables come from the system, or else from the
+// binary. Two nodes may have different tables, so only the leader's results enter the
+// log, and the state machine computes no times of its own.
 //
-// The cron parser is only ever asked about a clock without daylight-saving time:
-// wall-clock time written as if it were UTC. What a gap or a repeated hour means is
-// decided here (wall.go), so it is the same whatever a parser thinks of it.
+// The cron parser works on wall-clock time written as if it were UTC, so it never sees
+// daylight-saving time. wall.go decides what a gap or a repeated hour means, whatever the
+// parser would do.
 package schedule

@@ -4,8 +4,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Plan says what is to be done with a schedule that is due at nowMS: which runs are
-// to be started, at most maxRuns of them, which are missed, and what comes next.
+// Plan returns what to do with a schedule that is due at nowMS: which runs to start, at
+// most maxRuns, which are missed, and when the next one is due.
 func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
 	fire := &jobpb.FireSchedule{Name: s.Name, Revision: s.State.Revision, ExpectNextMs: s.State.NextMs}
 	t, err := New(s.Schedule, s.State.AnchorMs)
@@ -38,8 +38,8 @@ func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
 	return fire
 }
 
-// madeGood divides the instants from first to before late into those that are run
-// after all, the latest, and the others: how many, and the latest of them.
+// madeGood divides the runs from first to before late into those to start after all,
+// which are the latest, and the others: how many, and the latest of them.
 func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64, missed uint64, lastMissed int64) {
 	keep := 0
 	switch s.Missed {
@@ -57,9 +57,8 @@ func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64
 	return latest[len(latest)-kept:], missed, lastMissed
 }
 
-// before lists the last n instants before an instant that as many others precede, and
-// perhaps some earlier ones. It looks at a stretch of time that doubles until there
-// are enough.
+// before lists at least the last n runs before a time. The caller knows that there are as
+// many. It doubles the period that it searches until there are enough.
 func (t *Timetable) before(late int64, n int) []int64 {
 	for stretch := int64(60_000); ; stretch *= 2 {
 		var list []int64

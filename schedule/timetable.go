@@ -9,26 +9,27 @@ import (
 )
 
 const (
-	// minEvery is the shortest interval of @every: what cron can say too.
+	// minEvery is the shortest interval of @every, the same as cron's.
 	minEvery = time.Second
 
-	// lastMS is the last instant that is planned, the end of the year 9999.
+	// lastMS is the last time that is planned, the end of the year 9999, in Unix
+	// milliseconds.
 	lastMS = 253402300799000
 )
 
-// Timetable tells the instants of one schedule. It does not change and may be used
-// by many goroutines.
+// Timetable computes the run times of one schedule. It is immutable and safe for
+// concurrent use.
 type Timetable struct {
 	loc     *time.Location
-	every   int64 // milliseconds; 0: wall says
+	every   int64 // milliseconds; 0: use wall
 	wall    *wall
-	firstMS int64 // with every: the first instant, from which the others are counted
+	firstMS int64 // with every: the first run, from which the others are counted
 	startMS int64 // nothing is planned before
 	endMS   int64 // nor after; 0: without end
 }
 
-// New reads a schedule's spec and zone. anchorMS is what @every counts from when
-// the schedule has no start. The errors name the field.
+// New parses a schedule's spec and zone. @every counts from anchorMS when the schedule
+// has no start. Errors name the field.
 func New(s *jobpb.Schedule, anchorMS int64) (*Timetable, error) {
 	loc, err := zone(s.Zone)
 	if err != nil {
@@ -55,7 +56,7 @@ func New(s *jobpb.Schedule, anchorMS int64) (*Timetable, error) {
 	return t, nil
 }
 
-// Next is the first instant after afterMS, in Unix milliseconds; 0: there is none.
+// Next returns the first run after afterMS, in Unix milliseconds; 0 when there is none.
 func (t *Timetable) Next(afterMS int64) int64 {
 	afterMS = max(afterMS, t.startMS-1)
 	var next int64
@@ -77,7 +78,7 @@ func (t *Timetable) Next(afterMS int64) int64 {
 	return next
 }
 
-// List gives the first n instants after afterMS, or as many as there are.
+// List returns the first n runs after afterMS, or as many as there are.
 func (t *Timetable) List(afterMS int64, n int) []int64 {
 	var list []int64
 	for len(list) < n {
@@ -89,13 +90,13 @@ func (t *Timetable) List(afterMS int64, n int) []int64 {
 	return list
 }
 
-// OffsetOf is the zone's offset from UTC at an instant, in seconds.
+// OffsetOf returns the zone's offset from UTC at a time, in seconds.
 func (t *Timetable) OffsetOf(ms int64) int32 {
 	_, offset := time.UnixMilli(ms).In(t.loc).Zone()
 	return int32(offset)
 }
 
-// Check reads a schedule as New does, and refuses one that has no run after nowMS.
+// Check parses a schedule as New does, and rejects one that has no run after nowMS.
 func Check(s *jobpb.Schedule, nowMS int64) error {
 	t, err := New(s, nowMS)
 	if err != nil {

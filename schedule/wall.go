@@ -10,26 +10,26 @@ import (
 	"tarry/job"
 )
 
-// parser takes five fields, or six with seconds in front, and names like @daily. A
-// day matches when the day of the month or the day of the week does, if both are
-// restricted. Rare combinations, such as a 29th of February on a Monday, are looked
-// for over forty years.
+// parser takes five fields, or six with seconds in front, and names like @daily. A day
+// matches when the day of the month or the day of the week does, if both are restricted.
+// The search for rare combinations, such as a 29th of February on a Monday, covers forty
+// years.
 var parser = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
 	cron.Descriptor | cron.Extended | cron.DowOrDom).WithMaxSearchYears(40)
 
-// wall is a cron expression in a zone. Clocks are set forward and back, so a time
-// on the clock is no instant by itself:
+// wall is a cron expression in a zone. Clocks are set forward and back, so a wall-clock
+// time can occur twice or not at all:
 //
-//   - An expression whose hour field begins with * follows the time that passes: a
+//   - An expression whose hour field begins with * follows elapsed time: a
 //     time that the clock skips is not missed by anyone, and one that it shows twice
 //     counts twice. So "every ten minutes" stays every ten minutes.
-//   - Any other names times of the day, each of which runs once a day: one that the
-//     clock skips runs at the first instant after, one that it shows twice runs the
+//   - Any other expression names times of day, each of which runs once a day: one that the
+//     clock skips runs at the first time after, one that it shows twice runs the
 //     first time.
 type wall struct {
 	expr    cron.Schedule
 	loc     *time.Location
-	follows bool // the time that passes
+	follows bool // elapsed time rather than times of day
 }
 
 // fieldNames are those of a six-field expression.
@@ -41,7 +41,7 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	if !named && len(fields) != 5 && len(fields) != 6 {
 		return nil, job.Invalid("spec", "is %.60q with %d fields; it takes a cron expression of 5, or 6 with seconds in front, a name such as @daily, or @every 90s", spec, len(fields))
 	}
-	if strings.Contains(spec, "=") { // the parser's own way to name a zone
+	if strings.Contains(spec, "=") { // the parser's own syntax for a zone
 		return nil, job.Invalid("spec", "is %.60q; the time zone goes into the field zone", spec)
 	}
 	expr, err := parser.Parse(spec)
@@ -58,7 +58,7 @@ func parseWall(spec string, loc *time.Location) (*wall, error) {
 	return w, nil
 }
 
-// explain finds the field at fault among five or six, by reading each one alone.
+// explain finds the invalid field among five or six, by parsing each one alone.
 func explain(spec string, fields []string, err error) error {
 	first := len(fieldNames) - len(fields)
 	position := 0
@@ -74,17 +74,17 @@ func explain(spec string, fields []string, err error) error {
 	return job.Invalid("spec", "is %.60q: %s", spec, brief(err))
 }
 
-// brief keeps a foreign message, which may repeat what was sent, short.
+// brief shortens a message of a library, which may repeat the input.
 func brief(err error) string { return fmt.Sprintf("%.120s", err) }
 
-// next is the first instant after t, which is in the zone; zero when there is none.
-// It goes from one change of the zone's offset to the next.
+// next returns the first time after t, which is in the zone; zero when there is none. It
+// searches from one change of the zone's offset to the next.
 func (w *wall) next(t time.Time) time.Time {
 	from, inclusive := onClock(t), false
 	for t.Year() < 10_000 {
 		start, end := bounds(t)
 		if shown := shownBefore(start); !w.follows && from.Before(shown) {
-			from, inclusive = shown, true // the clock was set back: these times had their turn
+			from, inclusive = shown, true // the clock was set back: these times have run
 		}
 		match := w.match(from, inclusive)
 		if match.IsZero() {
@@ -103,9 +103,9 @@ func (w *wall) next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// bounds tells since when and until when the offset at t is in force, or some
-// earlier end. The standard library takes every year for one of 365 days when it goes
-// beyond the table of a zone, and so gives an end before t on the last day of 2040.
+// bounds returns since when and until when the offset at t is in force, or some earlier
+// end. Past the end of a zone's table, the standard library assumes years of 365 days,
+// and so returns an end before t on the last day of 2040.
 func bounds(t time.Time) (start, end time.Time) {
 	start, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
@@ -114,7 +114,7 @@ func bounds(t time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// match is the next time on the clock that the expression names.
+// match returns the next wall-clock time that matches the expression.
 func (w *wall) match(from time.Time, inclusive bool) time.Time {
 	if inclusive {
 		from = from.Add(-time.Nanosecond)
@@ -122,14 +122,14 @@ func (w *wall) match(from time.Time, inclusive bool) time.Time {
 	return w.expr.Next(from)
 }
 
-// onClock is what a clock in t's zone shows at t, as if it were UTC.
+// onClock returns the wall-clock time in t's zone at t, as if it were UTC.
 func onClock(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// shownBefore is the time up to which the clock came before its offset changed at
-// start; zero when start is the beginning of time.
+// shownBefore returns the wall-clock time just before the offset changed at start; zero
+// when start is zero.
 func shownBefore(start time.Time) time.Time {
 	if start.IsZero() {
 		return time.Time{}

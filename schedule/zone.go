@@ -8,10 +8,10 @@ import (
 	"tarry/job"
 )
 
-// zones are those that were asked for and exist, so there are some hundred at most.
+// zones caches the zones that were requested and exist: some hundred at most.
 var zones sync.Map // name -> *time.Location
 
-// zone finds a time zone by its IANA name. "Local" is none: it would mean another
+// zone finds a time zone by its IANA name. It rejects "Local", which would mean another
 // zone on each node.
 func zone(name string) (*time.Location, error) {
 	if l, ok := zones.Load(name); ok {

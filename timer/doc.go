@@ -1,7 +1,6 @@
 // Package timer wakes a shard when a job falls due.
 //
-// It knows one question ("when is the next due?") and one verb ("advance"). It
-// runs on the leader only; leadership is the lock, so there is no other. It
-// never polls: it sleeps until the next instant or until it is notified that an
-// earlier one has come in. Start at Timer.Run.
+// It asks the shard when the next job is due, and calls Advance at that time. It runs
+// only on the leader, so a shard has one timer. It does not poll: it sleeps until the
+// next due time, or until Notify reports an earlier one. Start at Timer.Run.
 package timer

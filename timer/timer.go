@@ -6,25 +6,25 @@ import (
 )
 
 const (
-	// maxSleep bounds one sleep, because a sleep is measured by the monotonic
-	// clock and due instants by the wall clock: after the wall clock is set
-	// forward, jobs are at most this late.
+	// maxSleep bounds one sleep, because a sleep is measured by the monotonic clock and
+	// due times by the wall clock: after the wall clock is set forward, jobs are at most
+	// this late.
 	maxSleep = time.Second
 
-	// A failed advance is tried again after minBackoff, doubling to maxBackoff.
+	// A failed advance is retried after minBackoff, doubling to maxBackoff.
 	minBackoff = 10 * time.Millisecond
 	maxBackoff = time.Second
 )
 
 // Shard is what the timer needs of a shard.
 type Shard interface {
-	// NextDue is the earliest instant at which something must move, in Unix
-	// milliseconds; 0 when nothing is waiting.
+	// NextDue returns the earliest time at which something is due, in Unix milliseconds;
+	// 0 when nothing is waiting.
 	NextDue() int64
-	// Now is the shard's clock. It never runs behind the state machine's.
+	// Now returns the shard's time, which is never behind the state machine's.
 	Now() time.Time
-	// Advance moves what is due, or a bounded part of it, and blocks until
-	// that is committed and applied, so that NextDue tells what is left.
+	// Advance moves what is due, or a bounded part of it, and blocks until that is
+	// committed and applied, so that NextDue covers what is left.
 	Advance(ctx context.Context) error
 }
 
@@ -34,15 +34,15 @@ type Timer struct {
 	wake  chan struct{}
 }
 
-// New makes a timer; it does nothing until Run.
+// New returns a timer that does nothing until Run.
 func New(s Shard) *Timer { return &Timer{shard: s, wake: make(chan struct{}, 1)} }
 
-// Notify tells the timer that NextDue may have become earlier. It never blocks
-// and may be called from any goroutine, also when the timer does not run.
+// Notify reports that NextDue may have become earlier. It does not block and may be
+// called from any goroutine, also when the timer does not run.
 func (t *Timer) Notify() {
 	select {
 	case t.wake <- struct{}{}:
-	default: // a wake-up is pending already; it will see the new instant too
+	default: // a wake-up is pending already; it will see the new time too
 	}
 }
 
@@ -85,7 +85,7 @@ func (t *Timer) sleep(ctx context.Context, alarm *time.Timer, d time.Duration, w
 	}
 }
 
-// pause waits for d or ctx; a Notify does not cut a back-off short.
+// pause waits for d or ctx. Notify does not end it early.
 func (t *Timer) pause(ctx context.Context, alarm *time.Timer, d time.Duration) {
 	alarm.Reset(d)
 	select {

@@ -9,7 +9,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// delete removes a job that this connection holds or nobody does.
+// delete removes a job that this connection has reserved or nobody has.
 func (c *conn) delete(id uint64) {
 	if id == 0 {
 		c.say(notFound)
@@ -18,20 +18,20 @@ func (c *conn) delete(id uint64) {
 	ref, held := c.held.ref(id)
 	r := c.do(deletion(ref))
 	if r != nil && held && r.Code == jobpb.Code_STALE_TOKEN {
-		// The reservation was lost; the job may be ready again.
+		// The reservation has expired; the job may be ready again.
 		c.held.drop(id)
 		r = c.do(deletion(&jobpb.Ref{Seq: id}))
 	}
-	c.settle(id, r, "DELETED")
+	c.replyEnd(id, r, "DELETED")
 }
 
 func deletion(ref *jobpb.Ref) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref, SpareReserved: true}}}
 }
 
-// settle replies to the end of a reservation. Without a result the outcome is
-// not known, and the reservation is kept.
-func (c *conn) settle(id uint64, r *jobpb.Result, word string) {
+// replyEnd replies to a command that ends a reservation. Without a result the outcome
+// is unknown, and the reservation is kept.
+func (c *conn) replyEnd(id uint64, r *jobpb.Result, word string) {
 	if r == nil {
 		return
 	}
@@ -42,8 +42,8 @@ func (c *conn) settle(id uint64, r *jobpb.Result, word string) {
 	c.say(word)
 }
 
-// release gives a job back. One that has used up its attempts is buried instead,
-// which the protocol has a word for.
+// release releases a job. One that has used up its attempts is buried instead, and
+// the reply is BURIED.
 func (c *conn) release(cmd command) {
 	ref, held := c.held.ref(cmd.id)
 	if !held {
@@ -57,7 +57,7 @@ func (c *conn) release(cmd command) {
 	if r != nil && r.State == jobpb.State_STATE_DEAD {
 		word = buried
 	}
-	c.settle(cmd.id, r, word)
+	c.replyEnd(cmd.id, r, word)
 }
 
 func (c *conn) bury(cmd command) {
@@ -67,7 +67,7 @@ func (c *conn) bury(cmd command) {
 		return
 	}
 	r := c.do(&jobpb.Op{Kind: &jobpb.Op_Bury{Bury: &jobpb.Bury{Ref: ref, SetPriority: true, Priority: cmd.pri}}})
-	c.settle(cmd.id, r, buried)
+	c.replyEnd(cmd.id, r, buried)
 }
 
 func (c *conn) touch(id uint64) {
@@ -104,8 +104,8 @@ func (c *conn) kickJob(id uint64) {
 }
 
 // kick makes up to n buried jobs of the used tube ready or, when it has none,
-// delayed ones. More than the queue moves at once are moved in several steps;
-// which kind of jobs is decided once.
+// delayed ones. More jobs than the queue kicks at once take several steps; which kind
+// of jobs to kick is decided once.
 func (c *conn) kick(n uint32) {
 	if n <= job.MaxKick {
 		if kicked, ok := c.kickSome(n, true); ok {
@@ -136,7 +136,7 @@ func (c *conn) kickMany(n uint32, orDelayed bool) (total uint32, ok bool) {
 	return total, true
 }
 
-// kickSome has replied when it is not ok.
+// kickSome returns false when it has replied with a failure.
 func (c *conn) kickSome(n uint32, orDelayed bool) (kicked uint32, ok bool) {
 	if n == 0 {
 		return 0, true
@@ -152,7 +152,7 @@ func (c *conn) kickSome(n uint32, orDelayed bool) (kicked uint32, ok bool) {
 	return r.Count, true
 }
 
-// pauseTube holds back a tube's ready jobs, or ends that. A tube without jobs
+// pauseTube pauses a tube, or resumes it when seconds is 0. A tube without jobs
 // can be paused while a connection of this node names it.
 func (c *conn) pauseTube(tube string, seconds uint32) {
 	_, named := c.server.tubes.of(tube)

@@ -13,21 +13,21 @@ import (
 	"tarry/job/jobpb"
 )
 
-// flushBytes is how much of the replies to a pipeline is collected before it is
-// written.
+// flushBytes is how many bytes of replies to a pipeline are collected before they
+// are written.
 const flushBytes = 32 << 10
 
-// keepBytes is the most that a connection keeps for its next reply.
+// keepBytes is the largest buffer that a connection keeps for its next reply.
 const keepBytes = 2 << 10
 
-// errHTTP ends a connection that speaks HTTP, before any line of it is a command.
+// errHTTP ends a connection that speaks HTTP, before any of its lines is executed.
 var errHTTP = errors.New("an HTTP request came to the port for beanstalkd clients")
 
 // errClose ends a connection without a further reply.
 var errClose = errors.New("the connection ends here")
 
-// conn is one client. All of it belongs to the goroutine that runs serve, but for
-// net and cancel.
+// conn is one client. All fields but net and cancel belong to the goroutine that runs
+// serve.
 type conn struct {
 	server *Server
 	net    net.Conn
@@ -39,13 +39,13 @@ type conn struct {
 
 	used    string
 	watched []string // in the order of watching
-	held    holds
+	held    reservations
 	share   api.Share // of the server's bytes for bodies
 	claimed int64     // of it
 	awaits  bool      // a body has a time to arrive in
 
 	producer, worker bool
-	greeted          bool // its first bytes were looked at: it is no HTTP client
+	greeted          bool // its first bytes were checked: it is not an HTTP client
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -55,8 +55,8 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// serve executes commands in their order until the client ends or the server
-// shuts down. A panic is not caught: it is a defect that must be seen.
+// serve executes commands in order until the client disconnects or the server
+// shuts down. It does not recover panics: they are defects that must be seen.
 func (c *conn) serve() {
 	c.server.tubes.use(c.used, 1)
 	c.server.tubes.watch(defaultTube, 1)
@@ -73,7 +73,7 @@ func (c *conn) serve() {
 	c.cancel()
 }
 
-// leave takes back everything by which others see the connection.
+// leave releases the jobs of the connection and removes it from all counts.
 func (c *conn) leave() {
 	c.returnJobs()
 	c.unclaim(c.claimed)
@@ -89,7 +89,7 @@ func (c *conn) leave() {
 	}
 }
 
-// commands returns why the connection ends.
+// commands executes commands and returns why the connection ends.
 func (c *conn) commands() error {
 	for {
 		if !c.greeted {
@@ -102,8 +102,8 @@ func (c *conn) commands() error {
 		line, state := c.in.line()
 		switch state {
 		case partial:
-			// Nothing more is to be done before the client sends: this is when
-			// what was collected leaves.
+			// There is no further command until the client sends more, so the
+			// collected puts and replies are sent now.
 			c.commit()
 			if err := c.flush(); err != nil {
 				return err
@@ -133,7 +133,7 @@ func (c *conn) execute(line []byte) error {
 	if cmd.verb == put {
 		return c.put(cmd)
 	}
-	c.commit() // all others see the puts before them
+	c.commit() // all other commands see the puts before them
 	c.server.counts.commands[cmd.verb].Add(1)
 	switch cmd.verb {
 	case unknown:
@@ -159,15 +159,15 @@ func (c *conn) execute(line []byte) error {
 	case kickJob:
 		c.kickJob(cmd.id)
 	case use, watch, ignore, listTubeUsed, listTubesWatched:
-		c.choose(cmd)
+		c.tubes(cmd)
 	default:
-		c.look(cmd)
+		c.inspect(cmd)
 	}
 	return c.flushFull()
 }
 
-// choose executes what concerns the connection's own tubes.
-func (c *conn) choose(cmd command) {
+// tubes executes the commands about the connection's own tubes.
+func (c *conn) tubes(cmd command) {
 	switch cmd.verb {
 	case use:
 		c.server.tubes.use(cmd.tube, 1)
@@ -191,7 +191,7 @@ func (c *conn) watch(tube string) {
 			c.say(outOfMemory)
 			return
 		}
-		c.watched = append(c.watched, tube) // beyond what a reserve that is over may still read
+		c.watched = append(c.watched, tube) // beyond what a finished reserve may still read
 		c.server.tubes.watch(tube, 1)
 	}
 	c.say("WATCHING " + strconv.Itoa(len(c.watched)))
@@ -204,7 +204,7 @@ func (c *conn) ignore(tube string) {
 		return
 	}
 	if at >= 0 {
-		// A new list: a reserve that is over may still read the old one.
+		// A new list: a finished reserve may still read the old one.
 		c.watched = slices.Concat(c.watched[:at], c.watched[at+1:])
 		c.server.tubes.watch(tube, -1)
 	}
@@ -226,7 +226,7 @@ const (
 	timedOut       = "TIMED_OUT"
 )
 
-// say replies with one line, behind the replies to all commands before.
+// say replies with one line, after the replies to all earlier commands.
 func (c *conn) say(line string) {
 	c.commit()
 	c.server.failures.count(line)
@@ -261,7 +261,7 @@ func (c *conn) list(names []string) {
 	c.document(text)
 }
 
-// fail replies to a command that did not come about, or of which nobody knows.
+// fail replies to a command that failed or whose outcome is unknown.
 func (c *conn) fail(err error) {
 	switch job.CodeOf(err) {
 	case job.CodeNotFound:
@@ -295,8 +295,13 @@ func (c *conn) flush() error {
 	return err
 }
 
-// do executes one operation. Without a result it has replied.
+// do checks and executes one operation. It returns nil when it has replied with a
+// failure.
 func (c *conn) do(op *jobpb.Op) *jobpb.Result {
+	if err := job.CheckOp(op, job.Newest()); err != nil {
+		c.fail(err)
+		return nil
+	}
 	results, err := c.server.Queue.Do(c.ctx, []*jobpb.Op{op})
 	if err != nil {
 		c.fail(err)

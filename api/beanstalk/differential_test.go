@@ -23,6 +23,7 @@ var (
 // beanstalkd and to a node, from several connections, and compares all replies.
 // A round is over when both have answered it, so that both see one order.
 func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
+	t.Parallel()
 	rounds := *roundsFlag
 	if testing.Short() {
 		rounds /= 2

@@ -2,13 +2,12 @@
 // the wire, over the queue that the HTTP API uses. A tube is a topic, a beanstalkd
 // id is a job's seq, buried is dead.
 //
-// It knows package api's Queue and Inspector, and nothing of Raft or storage.
-// What belongs to a connection lives here, in this process: the tubes it uses and
-// watches, and the jobs it has reserved, which go back when it closes. What
-// belongs to a job is the cluster's.
+// It uses package api's Queue and Inspector, and does not depend on Raft or storage. This
+// process holds the state of a connection: the tubes it uses and watches, and the jobs it
+// has reserved, which are released when it closes. The cluster holds the state of jobs.
 //
-// Start at server.go for the life of a server and at conn.go for that of a
-// connection: one goroutine reads a command (input.go, parse.go), executes it
-// (change.go, reserve.go, look.go, stats.go), and goes on to the next. Package
-// conformance has the tests that a real beanstalkd passes as well.
+// Start at server.go for the life of a server and at conn.go for that of a connection:
+// one goroutine reads a command (input.go, parse.go), executes it (change.go, reserve.go,
+// inspect.go, stats.go), and continues with the next. Package conformance contains the
+// tests, which a real beanstalkd passes too.
 package beanstalk

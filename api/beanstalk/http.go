@@ -1,12 +1,13 @@
 package beanstalk
 
-// maxMethod is more than any method of HTTP that browsers know.
+// maxMethod is longer, in bytes, than any HTTP method of a browser.
 const maxMethod = 16
 
 // startsHTTP reports whether the first bytes of a connection are those of an HTTP
-// request, as far as they tell: a method, a space, and the beginning of "/path", of
-// "*" or of "http://". No command of the protocol looks so. A page in a browser can
-// post to this port, and the lines of its body would be commands.
+// request: a method, a space, and the beginning of "/path", of "*" or of "http://".
+// decided is false when it needs more bytes. No command of the protocol looks like
+// that. A page in a browser can post to this port, and the lines of its body would be
+// executed as commands.
 func startsHTTP(data []byte) (http, decided bool) {
 	for i, b := range data[:min(len(data), maxMethod)] {
 		switch {

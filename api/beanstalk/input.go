@@ -16,8 +16,8 @@ const (
 	// maxLine is the longest command line in bytes, with its CRLF.
 	maxLine = 224
 
-	// smallBuffer is what an idle connection keeps; largeBuffer is borrowed
-	// while a client sends faster than that is emptied.
+	// smallBuffer is the buffer of an idle connection, in bytes; largeBuffer is
+	// borrowed while a client sends faster than the small one is emptied.
 	smallBuffer = 2 << 10
 	largeBuffer = 16 << 10
 )
@@ -34,8 +34,8 @@ type input struct {
 	small []byte
 	large *[]byte // borrowed, or nil
 	last  int     // size of the last read
-	skips bool    // the line was too long: what follows is dropped up to its end
-	err   error   // why nothing more can be read; reported after the data
+	skips bool    // the line was too long: its rest is dropped
+	err   error   // why nothing more can be read; returned after the data
 }
 
 func newInput(conn net.Conn) *input {
@@ -44,7 +44,7 @@ func newInput(conn net.Conn) *input {
 	return in
 }
 
-// data is what has been read and not consumed.
+// data returns what has been read and not consumed.
 func (in *input) data() []byte { return in.buf[in.from:in.to] }
 
 // consume drops n bytes of data.
@@ -55,8 +55,8 @@ func (in *input) consume(n int) {
 	}
 }
 
-// fill blocks for more data. It is called when data is less than what is needed,
-// and what is needed always fits the large buffer.
+// fill blocks until more data arrives. It is called when data is less than what is
+// needed, and what is needed always fits the large buffer.
 func (in *input) fill() error {
 	if in.err != nil {
 		return in.err
@@ -74,7 +74,7 @@ func (in *input) fill() error {
 	return nil
 }
 
-// makeRoom makes place behind the data, in a buffer that suits the client: the
+// makeRoom makes room after the data. It picks the buffer that suits the client: the
 // large one while reads fill the small one.
 func (in *input) makeRoom() {
 	left := in.to - in.from
@@ -102,13 +102,13 @@ func (in *input) giveBack() {
 	}
 }
 
-// close ends the use of the buffers; the connection is not its to close.
+// close returns the buffers; it does not close the connection.
 func (in *input) close() {
 	in.buf, in.from, in.to = nil, 0, 0
 	in.giveBack()
 }
 
-// lineState says what the data starts with.
+// lineState is what the data starts with.
 type lineState int
 
 const (
@@ -118,11 +118,11 @@ const (
 )
 
 // line looks for a command line at the start of the data, without its CRLF, and
-// consumes it. It drops what is too long. It does not block; the line is valid
+// consumes it. It drops lines that are too long. It does not block; the line is valid
 // until the next fill.
 //
-// As in beanstalkd, only the first CR of what may be a line is looked at: one
-// without LF behind it hides all others.
+// As in beanstalkd, only the first CR of a possible line is checked: one that no LF
+// follows hides all others.
 func (in *input) line() ([]byte, lineState) {
 	for {
 		window := in.data()
@@ -144,12 +144,12 @@ func (in *input) line() ([]byte, lineState) {
 	}
 }
 
-// errNoRoom is what body fails with when it is given no room.
+// errNoRoom is the error of body when room returns false.
 var errNoRoom = errors.New("no room for a body")
 
-// body reads n bytes and the two behind them, which ok reports are CRLF. It asks room
-// before it takes memory, for more as more has arrived; where it gets none it fails
-// with errNoRoom, and body is what it has consumed.
+// body reads n bytes and the two after them; ok reports whether those are CRLF. It
+// calls room before it allocates, with larger numbers as more has arrived. When room
+// returns false, it returns what it has consumed and errNoRoom.
 func (in *input) body(n int, room func(bytes int) bool) (body []byte, ok bool, err error) {
 	for size := n + 2; len(body) < size; {
 		have, left := len(body), size-len(body)
@@ -187,16 +187,16 @@ func (in *input) skip(n int64) error {
 	}
 }
 
-// longAgo ends a read that is under way.
+// longAgo is a read deadline that ends a read in progress.
 var longAgo = time.Unix(1, 0)
 
 // watchAfter is how long a reserve waits before the connection is watched. Most
-// are answered sooner.
+// reserves end sooner.
 const watchAfter = 5 * time.Millisecond
 
 // watch reads ahead while a reserve waits, and calls gone when the client has
-// closed the connection or its sending half. When the buffer is full it cannot
-// tell any more. The caller must not use in until it has called stop.
+// closed the connection or its sending half. It cannot detect that once the buffer
+// is full. The caller must not use in until it has called stop.
 func (in *input) watch(gone func()) (stop func()) {
 	done := make(chan struct{})
 	t := time.AfterFunc(watchAfter, func() {

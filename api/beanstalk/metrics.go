@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// failures counts replies by which commands fail, for the metrics.
+// failures counts the replies that are failures, for the metrics.
 type failures [len(failureWords)]atomic.Uint64
 
 var failureWords = [...]string{
@@ -23,7 +23,7 @@ func (f *failures) count(word string) {
 	}
 }
 
-// collector reads a server's counts off when metrics are asked for.
+// collector reads a server's counts when metrics are scraped.
 type collector struct {
 	s *Server
 

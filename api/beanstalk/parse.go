@@ -41,8 +41,8 @@ const (
 )
 
 // words are tried in this order, and the first that the line starts with is the
-// command; whether the rest makes sense is seen later. So "reservex" is a bad
-// reserve, and "put" without a space nothing at all.
+// command; the arguments are checked later. So "reservex" is a malformed reserve, and
+// "put" without a space is an unknown command.
 var words = [...]struct {
 	text string
 	verb verb
@@ -66,7 +66,7 @@ type command struct {
 	// n is the size of a body or a number of jobs.
 	n    uint32
 	tube string
-	// trailing is set on a put whose line has more behind the size.
+	// trailing is set on a put whose line has more after the size.
 	trailing bool
 }
 
@@ -111,8 +111,8 @@ func parse(line []byte) (c command, bad bool) {
 	return c, f.bad || len(f.rest) > 0
 }
 
-// fields reads the arguments of a line one by one. After a failure it is bad and
-// its values mean nothing.
+// fields reads the arguments of a line one by one. After a failure bad is set and
+// the values mean nothing.
 type fields struct {
 	rest []byte
 	bad  bool
@@ -127,7 +127,7 @@ func (f *fields) spaces() {
 	}
 }
 
-// number reads decimal digits behind any number of spaces. A sign is bad.
+// number reads decimal digits after any number of spaces. A sign is an error.
 func (f *fields) number(most uint64) uint64 {
 	f.spaces()
 	v, digits, over := digits(f.rest)
@@ -177,7 +177,7 @@ func (f *fields) tube(name []byte) string {
 	return string(name)
 }
 
-// pausedTube reads a name that more follows.
+// pausedTube reads a name that another argument follows.
 func (f *fields) pausedTube() string {
 	f.spaces()
 	n := 0

@@ -16,15 +16,15 @@ const (
 	maxRunBytes = 192 << 10
 )
 
-// run is a row of puts that a client has sent without waiting for replies. They
-// share one trip to the log; their replies come in their order.
+// run is a sequence of puts that a client has sent without waiting for replies. They
+// are proposed together, and the replies come in their order.
 type run struct {
 	ops   []*jobpb.Op
 	bytes int // of bodies
 }
 
-// claim takes room for a body until unclaim. Without room it reports false, and
-// nothing is taken.
+// claim reserves size bytes for a body until unclaim. It returns false, and reserves
+// nothing, when there is no room.
 func (c *conn) claim(size int) bool {
 	if !c.share.Claim(int64(size)) {
 		return false
@@ -79,7 +79,7 @@ func (c *conn) put(cmd command) error {
 	return c.flushFull()
 }
 
-// refusePut drops a body that is not taken in and replies.
+// refusePut drops a body that is refused and replies.
 func (c *conn) refusePut(size int, word string) error {
 	c.commit()
 	if err := c.await(int64(size) + 2); err != nil {
@@ -93,8 +93,8 @@ func (c *conn) refusePut(size int, word string) error {
 	return nil
 }
 
-// await lets what was collected leave before a body that is not here yet, and gives
-// the client a time to send it in. It lasts until arrived.
+// await sends what was collected before it waits for a body, and sets the deadline for
+// the body. The deadline lasts until arrived.
 func (c *conn) await(size int64) error {
 	if int64(len(c.in.data())) >= size {
 		return nil
@@ -112,8 +112,8 @@ func (c *conn) arrived() {
 	}
 }
 
-// setReadDeadline does not take back the one by which Shutdown ends reading: that
-// begins with the end of the server's context.
+// setReadDeadline keeps the deadline by which Shutdown ends reading: Shutdown cancels
+// the server's context before it sets that deadline.
 func (c *conn) setReadDeadline(t time.Time) {
 	c.net.SetReadDeadline(t)
 	if c.server.ctx.Err() != nil {
@@ -131,7 +131,7 @@ func (c *conn) add(cmd command, body []byte) {
 	}
 }
 
-// commit puts the run into the queue and replies to it.
+// commit proposes the run and replies to its puts.
 func (c *conn) commit() {
 	ops := c.run.ops
 	if len(ops) == 0 {
@@ -156,13 +156,13 @@ func (c *conn) commit() {
 	}
 }
 
-// delayMillis turns a delay into milliseconds; longer ones than the queue's
-// become its longest, over 31 years.
+// delayMillis converts a delay to milliseconds, at most the queue's maximum of over 31
+// years.
 func delayMillis(seconds uint32) int64 {
 	return min(time.Duration(seconds)*time.Second, job.MaxDelay).Milliseconds()
 }
 
-// ttrMillis is at least a second, as in beanstalkd, and at most the queue's.
+// ttrMillis returns at least a second, as in beanstalkd, and at most the queue's maximum.
 func ttrMillis(seconds uint32) int64 {
 	return min(time.Duration(max(seconds, 1))*time.Second, job.MaxTTR).Milliseconds()
 }

@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// forever is a wait without end.
+// forever is a wait without a limit.
 const forever = time.Duration(1<<63 - 1)
 
 // waitSlice bounds one wait in the queue; longer ones are made of several.
@@ -24,8 +24,8 @@ func (c *conn) reserve(timeout time.Duration) error {
 	start := time.Now()
 	soon := c.held.soon(start)
 	if soon <= 0 {
-		// Only a job that is ready now comes before the warning.
-		return c.answer(c.wait(c.server.ctx, 0), deadlineSoon)
+		// Only a job that is ready now takes precedence over DEADLINE_SOON.
+		return c.replyReserve(c.wait(c.server.ctx, 0), deadlineSoon)
 	}
 	end, outcome := timeout, timedOut
 	if soon <= timeout && soon != forever {
@@ -36,7 +36,7 @@ func (c *conn) reserve(timeout time.Duration) error {
 			return err
 		}
 	}
-	return c.answer(c.waitWatched(start, end), outcome)
+	return c.replyReserve(c.waitWatched(start, end), outcome)
 }
 
 // outcome is how a wait ended: with a job, with an error, or with neither.
@@ -45,15 +45,15 @@ type outcome struct {
 	err error
 }
 
-// answer replies to a reserve; nothing is what to say without a job.
-func (c *conn) answer(o outcome, nothing string) error {
+// replyReserve replies to a reserve; nothing is the reply when there is no job.
+func (c *conn) replyReserve(o outcome, nothing string) error {
 	switch {
 	case o.job != nil:
-		c.hold(o.job)
+		c.replyReserved(o.job)
 	case o.err == nil:
 		c.say(nothing)
 	case errors.Is(o.err, errGone):
-		c.say(timedOut) // a client that closed its sending half reads it
+		c.say(timedOut) // a client that closed only its sending half can read it
 	case c.server.ctx.Err() != nil:
 		return errClose
 	default:
@@ -62,7 +62,7 @@ func (c *conn) answer(o outcome, nothing string) error {
 	return c.flushFull()
 }
 
-// waitWatched waits until end after start while the client stays connected.
+// waitWatched waits for a job until end after start, while the client stays connected.
 func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
 	ctx, cancel := context.WithCancelCause(c.server.ctx)
 	defer cancel(nil)
@@ -82,8 +82,8 @@ func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
 		if o.job != nil || o.err != nil || time.Since(start) >= end {
 			return o
 		}
-		// The wait ended before its time: a slice is over, or the node drains
-		// and the next wait says so.
+		// The wait ended early: a slice is over, or the node drains and the next
+		// wait returns that error.
 	}
 }
 
@@ -95,8 +95,8 @@ func (c *conn) wait(ctx context.Context, d time.Duration) outcome {
 	return outcome{job: jobs[0]}
 }
 
-// hold replies with a job that is reserved for this connection.
-func (c *conn) hold(j *jobpb.Reserved) {
+// replyReserved records the reservation of a job and replies with the job.
+func (c *conn) replyReserved(j *jobpb.Reserved) {
 	c.held.add(j.Seq, j.Generation, time.Duration(j.TtrMs)*time.Millisecond)
 	c.give("RESERVED", j.Seq, j.Body)
 }
@@ -112,13 +112,13 @@ func (c *conn) reserveJob(id uint64) {
 	case r == nil:
 	case r.Code == jobpb.Code_OK && len(r.Jobs) == 1:
 		c.work()
-		c.hold(r.Jobs[0])
+		c.replyReserved(r.Jobs[0])
 	default:
 		c.say(notFound)
 	}
 }
 
-// work marks the connection as a worker's.
+// work counts the connection as a worker.
 func (c *conn) work() {
 	if !c.worker {
 		c.worker = true

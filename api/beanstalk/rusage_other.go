@@ -4,5 +4,5 @@ package beanstalk
 
 import "time"
 
-// processorTime is not known on this system.
+// processorTime returns 0: it is unknown on this system.
 func processorTime() (user, system time.Duration) { return 0, 0 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used; 0 where the system does not say.
+// processorTime returns the CPU time of this process; 0 where it is unknown.
 func processorTime() (user, system time.Duration) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"tarry/api"
+	"tarry/internal/sleep"
 )
 
 const (
@@ -31,20 +33,20 @@ type Options struct {
 	// MaxJobSize is the largest body in bytes, inclusive; 0 means
 	// DefaultMaxJobSize.
 	MaxJobSize int
-	// MaxConnections bounds the connections at one time; one too many is told
-	// OUT_OF_MEMORY and closed. 0 means no bound.
+	// MaxConnections bounds the open connections; one too many gets OUT_OF_MEMORY
+	// and is closed. 0 means no bound.
 	MaxConnections int
-	// AllConnections also bounds them, together with those of other ports; nil: no
+	// AllConnections bounds them together with those of other ports; nil means no
 	// bound.
-	AllConnections *api.ConnectionLimit
-	// MaxBufferedBytes bounds the bodies of puts held in memory at one time, over
-	// all connections; those of one client address may have half of it. More are
-	// answered OUT_OF_MEMORY. 0 means 256 MiB.
+	AllConnections *semaphore.Weighted
+	// MaxBufferedBytes bounds the bodies of puts held in memory at a time, over
+	// all connections; one client address may have half of it. Puts beyond it get
+	// OUT_OF_MEMORY. 0 means 256 MiB.
 	MaxBufferedBytes int64
-	// Registry takes the server's metrics; nil: they are not published.
+	// Registry takes the server's metrics; nil means that they are not published.
 	Registry prometheus.Registerer
-	// Draining says that puts are refused because this node is about to stop;
-	// nil means never.
+	// Draining reports whether puts are refused because this node is about to
+	// stop; nil means never.
 	Draining func() bool
 }
 
@@ -56,7 +58,7 @@ type Server struct {
 	tubes    *tubes
 	counts   counts
 	failures failures
-	bodies   *api.Budget // of bytes of puts that are being taken in
+	bodies   *api.Budget // bytes of puts that are being read
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -75,7 +77,7 @@ type counts struct {
 	producers, workers, waiting atomic.Int64  // now
 }
 
-// New makes a server; it listens nowhere yet.
+// New returns a server; call Serve to listen.
 func New(o Options) *Server {
 	if o.MaxJobSize == 0 {
 		o.MaxJobSize = DefaultMaxJobSize
@@ -102,8 +104,8 @@ func New(o Options) *Server {
 // ErrClosed is what Serve returns after Shutdown.
 var ErrClosed = errors.New("the beanstalkd server is closed")
 
-// acceptPause keeps Serve from spinning while connections cannot be accepted,
-// for want of file descriptors for instance.
+// acceptPause keeps Serve from spinning while connections cannot be accepted, for
+// example because there are no file descriptors left.
 const acceptPause = 50 * time.Millisecond
 
 // Serve accepts connections and blocks until l fails or Shutdown is called; then
@@ -127,10 +129,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return err
 		default:
 			s.Logger.Warn("cannot accept beanstalkd connections for the moment", "error", err)
-			select {
-			case <-s.ctx.Done():
-			case <-time.After(acceptPause):
-			}
+			sleep.For(s.ctx, acceptPause)
 		}
 	}
 }
@@ -171,11 +170,10 @@ func (s *Server) connections() int {
 	return len(s.conns)
 }
 
-// Shutdown ends the server: no new connections, waiting reserves end, each
-// connection is closed behind the command that is under way, and the jobs that
-// it holds go back. It blocks until that is done; when ctx ends first, it closes
-// what is left and waits for no outcome any more but that of the commands that
-// are under way.
+// Shutdown ends the server: it accepts no new connections, waiting reserves end, each
+// connection is closed after its current command, and the jobs that it has reserved
+// are released. It blocks until that is done. When ctx ends first, it closes the
+// remaining connections and waits only for the commands in progress.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -71,7 +71,7 @@ func startNodes(t testing.TB, n int) (addrs []string, leader int) {
 	}
 	for _, node := range nodes {
 		require.Eventually(t, func() bool { return node.Readiness().Ready }, 30*time.Second, 10*time.Millisecond)
-		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node, Inspector: node, Logger: testLogger(t)}))
+		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Inspector: node.Shard(), Logger: testLogger(t)}))
 	}
 	fmt.Sscanf(nodes[0].Readiness().Leader, "n%d", &leader)
 	return addrs, leader - 1
@@ -96,11 +96,13 @@ func serveOn(t testing.TB, network, addr string, o beanstalk.Options) string {
 }
 
 func TestOneNodeIsABeanstalkd(t *testing.T) {
+	t.Parallel()
 	addrs, _ := startNodes(t, 1)
 	conformance.Run(t, conformance.Target{Addr: addrs[0], Tarry: true})
 }
 
 func TestAFollowerIsABeanstalkd(t *testing.T) {
+	t.Parallel()
 	addrs, leader := startNodes(t, 3)
 	conformance.Run(t, conformance.Target{Addr: addrs[(leader+1)%3], Tarry: true})
 }

@@ -10,8 +10,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// protocolVersion is the release of beanstalkd whose behaviour this is. Clients
-// look at it.
+// protocolVersion is the release of beanstalkd that this server behaves like. Clients
+// check it.
 const protocolVersion = "1.13"
 
 // yaml builds a dictionary; keys keep their order.
@@ -25,10 +25,10 @@ func (y *yaml) plain(key, value string) {
 
 func (y *yaml) number(key string, value uint64) { y.plain(key, strconv.FormatUint(value, 10)) }
 
-// quoted is for what people and machines have named.
+// quoted is for names.
 func (y *yaml) quoted(key, value string) { y.plain(key, `"`+value+`"`) }
 
-// states are the words of beanstalkd.
+// states are beanstalkd's names of states.
 var states = map[jobpb.State]string{
 	jobpb.State_STATE_READY: "ready", jobpb.State_STATE_DELAYED: "delayed",
 	jobpb.State_STATE_RESERVED: "reserved", jobpb.State_STATE_DEAD: "buried",
@@ -70,11 +70,11 @@ func (c *conn) statsJob(id uint64) {
 	c.document(y.text)
 }
 
-// seconds rounds down; what is over is 0.
+// seconds rounds down; a time in the past is 0.
 func seconds(ms int64) uint64 { return uint64(max(ms, 0) / 1000) }
 
-// secondsLeft is how many whole seconds remain of ms. Instants are whole
-// milliseconds, of which the current one has begun.
+// secondsLeft returns how many whole seconds remain of ms. Times are whole
+// milliseconds, and the current one has begun.
 func secondsLeft(ms int64) uint64 { return seconds(ms - 1) }
 
 func (c *conn) statsTube(name string) {
@@ -117,7 +117,7 @@ func (y *yaml) jobs(t *jobpb.Topic) {
 	y.number("current-jobs-buried", t.Dead)
 }
 
-// counted are the commands that stats has a line for, in its order. There is none
+// counted are the commands that stats has a line for, in its order. It has none
 // for reserve-job and kick-job.
 var counted = [...]struct {
 	key  string
@@ -172,8 +172,8 @@ func (c *conn) stats() {
 	c.document(y.text)
 }
 
-// process describes this process. There is no binlog: the cluster's log takes its
-// place.
+// process describes this process. The lines of the binlog are 0: the cluster's log
+// replaces it.
 func (s *Server) process(y *yaml) {
 	y.number("pid", uint64(os.Getpid()))
 	y.quoted("version", protocolVersion)

@@ -296,6 +296,7 @@ func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
 // TestShutdownDoesNotWaitForAClientThatDoesNotRead: such a client holds up a
 // write; the end of the patience closes it.
 func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	q := &scripted{}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

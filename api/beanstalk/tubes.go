@@ -9,15 +9,15 @@ import (
 // defaultTube is what every connection uses and watches at first.
 const defaultTube = "default"
 
-// tubes counts, for this node, which tubes connections name. A tube is known here
-// while one does; the default tube always is.
+// tubes counts the connections of this node that name each tube. A tube is known here
+// while there is one; the default tube always is.
 type tubes struct {
 	mu    sync.Mutex
 	known map[string]*references
 	named uint64 // how many have become known so far
 }
 
-// references is what connections of this node have to do with one tube.
+// references counts the connections of this node that name one tube.
 type references struct {
 	using, watching, waiting int
 	number                   uint64 // order of becoming known
@@ -46,7 +46,7 @@ func (t *tubes) change(name string, f func(*references)) {
 func (t *tubes) use(name string, by int)   { t.change(name, func(r *references) { r.using += by }) }
 func (t *tubes) watch(name string, by int) { t.change(name, func(r *references) { r.watching += by }) }
 
-// wait counts a connection that waits for jobs of the tubes, all watched.
+// wait counts a connection that waits for jobs of these tubes, which it watches.
 func (t *tubes) wait(names []string, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *tubes) wait(names []string, by int) {
 	}
 }
 
-// of gives a tube's references and whether it is known here.
+// of returns a tube's references and whether it is known here.
 func (t *tubes) of(name string) (references, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,8 +2,8 @@
 // kill, pause, restart and wipe them, and ask them who leads.
 //
 // The load generator uses it for `tarry bench --start`, the integration tests for
-// their faults. It speaks to nodes only by their command line, signals and HTTP,
-// and imports no room of the server. For comparison it also starts a real
+// their faults. It controls nodes only by their command line, signals and HTTP,
+// and imports no package of the server. For comparison it also starts a real
 // beanstalkd. The owner of a Cluster calls Stop, which ends every process that
 // was started.
 //

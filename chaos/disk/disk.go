@@ -114,7 +114,7 @@ func (n *names) close() error {
 	defer n.mu.Unlock()
 	list := n.changes
 	n.changes = nil
-	return n.settle(list)
+	return n.makeDurable(list)
 }
 
 // sorted are the known files, in an order that a seed can rely on.

@@ -29,11 +29,11 @@ func (d *directory) fd() int { return int(d.file.Fd()) }
 
 // change is one change of names that no sync of a directory has covered.
 type change struct {
-	seq    uint64
-	in     []*directory // a sync of any of them makes the change durable
-	covers *directory   // its earlier changes become durable with this one; may be nil
-	undo   func() error
-	settle func() error // lets go of what undo needed; may be nil
+	seq     uint64
+	in      []*directory // a sync of any of them makes the change durable
+	covers  *directory   // its earlier changes become durable with this one; may be nil
+	undo    func() error
+	discard func() error // frees what undo needed; may be nil
 }
 
 func (c *change) touches() []*directory {
@@ -98,15 +98,15 @@ func (n *names) add(c *change) error {
 	}
 	oldest := n.changes[:maxChanges/2]
 	n.changes = append([]*change(nil), n.changes[maxChanges/2:]...)
-	return n.settle(oldest)
+	return n.makeDurable(oldest)
 }
 
-// settle makes changes durable that are no longer in the list.
-func (n *names) settle(list []*change) error {
+// makeDurable makes changes durable that are no longer in the list.
+func (n *names) makeDurable(list []*change) error {
 	var errs []error
 	for _, c := range list {
-		if c.settle != nil {
-			errs = append(errs, c.settle())
+		if c.discard != nil {
+			errs = append(errs, c.discard())
 		}
 		errs = append(errs, n.release(c))
 	}
@@ -148,7 +148,7 @@ func (n *names) synced(ino, upTo uint64) error {
 	slices.Reverse(rest)
 	slices.Reverse(durable)
 	n.changes = rest
-	return n.settle(durable)
+	return n.makeDurable(durable)
 }
 
 // position is the number of the newest change.
@@ -172,7 +172,7 @@ func (n *names) lose(kept func(total int) int) error {
 	for _, c := range n.changes[keep:] {
 		errs = append(errs, n.release(c))
 	}
-	errs = append(errs, n.settle(n.changes[:keep]))
+	errs = append(errs, n.makeDurable(n.changes[:keep]))
 	n.changes = nil
 	return errors.Join(errs...)
 }
@@ -205,9 +205,9 @@ func (n *names) remove(d *directory, name string) error {
 		return errors.Join(err, unix.Unlinkat(n.fd(), lost, 0))
 	}
 	return n.add(&change{
-		in:     []*directory{d},
-		undo:   func() error { return unix.Renameat(n.fd(), lost, d.fd(), name) },
-		settle: func() error { return unix.Unlinkat(n.fd(), lost, 0) },
+		in:      []*directory{d},
+		undo:    func() error { return unix.Renameat(n.fd(), lost, d.fd(), name) },
+		discard: func() error { return unix.Unlinkat(n.fd(), lost, 0) },
 	})
 }
 
@@ -221,10 +221,10 @@ func (n *names) removeDirectory(d, gone *directory, name string) error {
 		return err
 	}
 	return n.add(&change{
-		in:     []*directory{d},
-		covers: gone,
-		undo:   func() error { return unix.Renameat(n.fd(), lost, d.fd(), name) },
-		settle: func() error { return unix.Unlinkat(n.fd(), lost, unix.AT_REMOVEDIR) },
+		in:      []*directory{d},
+		covers:  gone,
+		undo:    func() error { return unix.Renameat(n.fd(), lost, d.fd(), name) },
+		discard: func() error { return unix.Unlinkat(n.fd(), lost, unix.AT_REMOVEDIR) },
 	})
 }
 
@@ -257,7 +257,7 @@ func (n *names) rename(from *directory, oldName string, to *directory, newName s
 		return unix.Renameat(n.fd(), lost, to.fd(), newName)
 	}
 	if replaced {
-		c.settle = func() error { return unix.Unlinkat(n.fd(), lost, 0) }
+		c.discard = func() error { return unix.Unlinkat(n.fd(), lost, 0) }
 	}
 	return n.add(c)
 }

@@ -26,7 +26,9 @@ type part struct {
 // parts are the files that hold something. The patterns are on-disk names.
 func parts() []part {
 	return []part{
-		{"log", "shard-0/raft/wal/*.wal"},
+		{"log", "shard-0/raft/wal/*.wal"}, // of a node with raft-wal; the next two of one with raft-boltdb
+		{"log-file", "shard-0/raft/raft.db"},
+		{"log-watermark", "shard-0/raft/raft.db.watermark"},
 		{"log-list", "shard-0/raft/wal/segments"},
 		{"votes", "shard-0/raft/votes"},
 		{"table", "shard-0/fsm/gen-*/*.sst"},

@@ -57,7 +57,7 @@ func onDisks(t *testing.T) *Env {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return &Env{
-		Cluster: c, Disks: disks, Rand: rand.New(rand.NewPCG(seed, 0)), Taken: NewTaken(),
+		Cluster: c, Disks: disks, Rand: rand.New(rand.NewPCG(seed, 0)), Claimed: NewClaimedNodes(),
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Hold:    func() time.Duration { return 2 * time.Second },
 		Violate: func(invariant, format string, args ...any) { t.Errorf(invariant+": "+format, args...) },
@@ -172,7 +172,7 @@ func TestNodesBehaveOnFaultyDisks(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			require.NoError(t, named(t, Disk(), name).Run(ctx, e))
-			e.Taken.GiveBack(e)
+			e.Claimed.Release(e)
 			load.check(t, e)
 		})
 	}
@@ -186,7 +186,7 @@ func TestNodesWithDamagedFilesRefuseOrAreWell(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 			defer cancel()
 			require.NoError(t, named(t, Corrupt(), name).Run(ctx, e))
-			e.Taken.GiveBack(e)
+			e.Claimed.Release(e)
 			load.check(t, e)
 		})
 	}

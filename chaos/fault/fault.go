@@ -82,8 +82,8 @@ type Env struct {
 	// by, so that the judge allows for it.
 	Skew func(by time.Duration)
 	// Count adds to a figure of the report, such as refusals seen.
-	Count func(figure string, n int)
-	Taken *Taken // the nodes that injections work on
+	Count   func(figure string, n int)
+	Claimed *ClaimedNodes // the nodes that injections work on
 
 	Next    string           // a server that stands for the release after the nodes' own (job/next.go)
 	Network *network.Network // the lines between the nodes; nil on loopback

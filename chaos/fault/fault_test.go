@@ -27,7 +27,7 @@ func newEnv(t *testing.T, nodes int) *Env {
 	require.NoError(t, c.Start())
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
 	return &Env{
-		Cluster: c, Rand: rand.New(rand.NewPCG(1, 2)), Log: slog.New(slog.DiscardHandler), Taken: NewTaken(),
+		Cluster: c, Rand: rand.New(rand.NewPCG(1, 2)), Log: slog.New(slog.DiscardHandler), Claimed: NewClaimedNodes(),
 		Hold: func() time.Duration { return 0 }, Healed: func() {},
 	}
 }
@@ -43,7 +43,7 @@ func TestFaultsSideBySideHaveDistinctVictims(t *testing.T) {
 	require.NotEqual(t, first, second)
 	_, err = b.All()
 	require.ErrorIs(t, err, ErrNoVictim)
-	a.Taken.GiveBack(a)
+	a.Claimed.Release(a)
 	nodes, err := b.All()
 	require.NoError(t, err)
 	require.Len(t, nodes, 3)

@@ -34,7 +34,7 @@ func TestStrangersHarmNobody(t *testing.T) {
 			mine := *e
 			mine.Violate = func(invariant, format string, args ...any) { t.Errorf(invariant+": "+format, args...) }
 			require.NoError(t, mine.attacked(t.Context(), []stranger.Attack{a}))
-			e.Taken.GiveBack(&mine)
+			e.Claimed.Release(&mine)
 		})
 		harmed = t.Failed()
 	}

@@ -35,7 +35,7 @@ func onLoopback(t *testing.T) *Env {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return &Env{
-		Cluster: c, Rand: rand.New(rand.NewPCG(seed, 0)), Taken: NewTaken(), Dir: t.TempDir(),
+		Cluster: c, Rand: rand.New(rand.NewPCG(seed, 0)), Claimed: NewClaimedNodes(), Dir: t.TempDir(),
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Hold:    func() time.Duration { return 2 * time.Second },
 		Violate: func(invariant, format string, args ...any) { t.Errorf(invariant+": "+format, args...) },

@@ -260,7 +260,7 @@ func (e *Env) awaitApplied(ctx context.Context, n *localcluster.Node, index uint
 }
 
 // refusal is how long a node may take to find out that its directory is an old
-// copy: it has to hear from the others.
+// copy: it must get the others' records of what it acknowledged.
 const refusal = 30 * time.Second
 
 // awaitRefusal waits until the node has ended by itself, and reads why.

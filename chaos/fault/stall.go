@@ -24,7 +24,7 @@ const stalls = 3
 // leave to answer the other from what it has.
 func stalledLeader(ctx context.Context, e *Env) error {
 	for n := 0; n < stalls && ctx.Err() == nil; n++ {
-		e.Taken.GiveBack(e)
+		e.Claimed.Release(e)
 		victim, err := e.Leader(ctx)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ type turn struct {
 
 // checkAlone: of a schedule that skips a run while the last is not done, no two
 // runs are there at once, and none is skipped without need.
-func checkAlone(ops []Op, jobs []*story, o Options, r *Report) {
+func checkAlone(ops []Op, jobs []*jobHistory, o Options, r *Report) {
 	turns := map[string][]turn{}
 	for _, s := range jobs {
 		if name, planned, ok := s.run(); ok && len(s.deliveries) > 0 {
@@ -32,7 +32,7 @@ func checkAlone(ops []Op, jobs []*story, o Options, r *Report) {
 
 // turn looks when the job of a run was there. The dead count as done, and may be
 // kicked while another run is there.
-func (s *story) turn(planned int64) turn {
+func (s *jobHistory) turn(planned int64) turn {
 	first := slices.MinFunc(s.deliveries, func(a, b *Op) int { return cmp.Compare(a.Complete, b.Complete) })
 	t := turn{planned: planned, live: lease{first.Complete, s.endOf(first.Seq), first}, done: math.MaxInt64}
 	for _, f := range s.fenced {

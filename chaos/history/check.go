@@ -13,8 +13,8 @@ type Options struct {
 	// ClockBound is how far the clocks of nodes and clients may be apart,
 	// rounding to milliseconds included.
 	ClockBound time.Duration
-	// Skews are times in which a node's clock was further off, on purpose. Jobs
-	// that were called for in one are judged with that in mind.
+	// Skews are times in which a node's clock was further off, on purpose. The checks
+	// allow for it in calls that were made in one.
 	Skews []Skew
 	// MaxWriteGap is the longest accepted stretch without a successful write
 	// between From and To; 0 measures without judging.
@@ -74,7 +74,7 @@ type Report struct {
 // OK reports whether no invariant was broken.
 func (r *Report) OK() bool { return len(r.Found) == 0 }
 
-// Unknowns counts the calls of which nobody knows the outcome.
+// Unknowns counts the calls whose outcome is unknown.
 func (r *Report) Unknowns() int {
 	n := 0
 	for k := range r.ByKind {
@@ -125,8 +125,8 @@ func (r *Report) Add(other *Report) {
 	}
 }
 
-// Check judges a history that ends with a full drain: every job still there was
-// delivered and finished. Its cost is linear in the history, but for sorting the
+// Check checks a history that ends with a full drain: every remaining job was
+// delivered and finished. Its cost is linear in the history, except for sorting the
 // few operations of each job and the instants of the writes.
 func Check(ops []Op, o Options) *Report {
 	r := &Report{Ops: len(ops), Found: map[string]int{}}
@@ -171,8 +171,8 @@ func (r *Report) Violate(invariant, id, format string, args ...any) {
 
 // group sorts the operations by job, in the order of the first mention of each,
 // and the kicks by topic.
-func group(ops []Op, r *Report) (jobs []*story, byID map[string]*story, kicks map[string][]*Op) {
-	byID = map[string]*story{}
+func group(ops []Op, r *Report) (jobs []*jobHistory, byID map[string]*jobHistory, kicks map[string][]*Op) {
+	byID = map[string]*jobHistory{}
 	kicks = map[string][]*Op{}
 	for i := range ops {
 		op := &ops[i]
@@ -185,7 +185,7 @@ func group(ops []Op, r *Report) (jobs []*story, byID map[string]*story, kicks ma
 		}
 		s := byID[op.ID]
 		if s == nil {
-			s = &story{id: op.ID}
+			s = &jobHistory{id: op.ID}
 			byID[op.ID] = s
 			jobs = append(jobs, s)
 		}

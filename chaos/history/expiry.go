@@ -5,7 +5,7 @@ import "math"
 // Topics whose jobs expire: the limits Expire and Expiry.
 
 // takeExpiry notes what the limits of the job's topic say of its expiry.
-func (s *story) takeExpiry(l *Limits) {
+func (s *jobHistory) takeExpiry(l *Limits) {
 	s.expire, s.drops = l.Expire.Microseconds(), l.Expiry == "drop"
 }
 
@@ -13,7 +13,7 @@ func (s *story) takeExpiry(l *Limits) {
 // it never does. A kick of a job that waits makes it due, which no other call on
 // a job in such a topic does before its time. No client need have called for a job
 // that expired while a clock was ahead, so all such times count.
-func (s *story) expiresFrom() int64 {
+func (s *jobHistory) expiresFrom() int64 {
 	due := int64(math.MaxInt64)
 	if s.expire == 0 {
 		return due
@@ -35,14 +35,14 @@ func (s *story) expiresFrom() int64 {
 }
 
 // droppedFrom is when the job may first have been dropped.
-func (s *story) droppedFrom() (at int64, ok bool) {
+func (s *jobHistory) droppedFrom() (at int64, ok bool) {
 	at = s.expiresFrom()
 	return at, s.drops && at != math.MaxInt64
 }
 
 // checkExpiry: a job is handed out before its expiry or not at all. Both instants
 // are of the cluster's clock, so only their rounding matters.
-func (s *story) checkExpiry() {
+func (s *jobHistory) checkExpiry() {
 	if s.expire == 0 {
 		return
 	}
@@ -55,15 +55,15 @@ func (s *story) checkExpiry() {
 }
 
 // lapse is what expiry may have left of the job before the call was answered.
-func (l life) lapse(c call) []life {
-	s := c.story
-	if s.expire == 0 || l.phase == absent || !l.ready(c) || !c.by(s.expiresFrom()) {
+func (m jobModel) lapse(c call) []jobModel {
+	s := c.job
+	if s.expire == 0 || m.phase == absent || !m.ready(c) || !c.by(s.expiresFrom()) {
 		return nil
 	}
 	if s.drops {
-		return []life{l.end(c, "deleted")}
+		return []jobModel{m.end(c, "deleted")}
 	}
-	l.late = l.late || l.phase == reserved
-	l.phase, l.until, l.rev = dead, s.expiresFrom(), 0
-	return []life{l}
+	m.late = m.late || m.phase == reserved
+	m.phase, m.until, m.rev = dead, s.expiresFrom(), 0
+	return []jobModel{m}
 }

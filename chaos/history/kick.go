@@ -7,7 +7,7 @@ import "slices"
 
 // matches reports whether the job may have the reason that a kick asks for.
 // Reasons are the clients' own, so the job has those of its buries.
-func (s *story) matches(k *Op) bool {
+func (s *jobHistory) matches(k *Op) bool {
 	return k.Reason == "" || slices.ContainsFunc(s.fenced, func(b *Op) bool {
 		return b.Kind == Bury && b.maybe() && b.Reason == k.Reason
 	})
@@ -16,16 +16,16 @@ func (s *story) matches(k *Op) bool {
 // kickedSince reports whether a kick of the whole topic may have come between an
 // instant and the end of the call. Kicks of the job, and those into another topic,
 // are steps of their own.
-func (s *story) kickedSince(instant int64, c call) bool {
+func (s *jobHistory) kickedSince(instant int64, c call) bool {
 	return s.kickedBy(instant, c, func(*Op) bool { return true })
 }
 
 // pacedSince is kickedSince for kicks at a rate, which leave jobs delayed.
-func (s *story) pacedSince(instant int64, c call) bool {
+func (s *jobHistory) pacedSince(instant int64, c call) bool {
 	return s.kickedBy(instant, c, func(k *Op) bool { return k.Rate > 0 })
 }
 
-func (s *story) kickedBy(instant int64, c call, which func(k *Op) bool) bool {
+func (s *jobHistory) kickedBy(instant int64, c call, which func(k *Op) bool) bool {
 	return slices.ContainsFunc(s.kicks, func(k *Op) bool {
 		return k.Kind == KickTopic && k.To == "" && which(k) && k.maybe() && k.Invoke <= c.Complete && (k.Outcome == Unknown || k.Complete >= instant)
 	})
@@ -33,20 +33,20 @@ func (s *story) kickedBy(instant int64, c call, which func(k *Op) bool) bool {
 
 // kickAway takes the job to another topic when it is dead; when the kick asks for
 // a reason, it may have another.
-func (l life) kickAway(c call) []life {
-	if l.phase == absent || l.topic != c.Topic || !l.canBe("dead", c) {
-		return []life{l}
+func (m jobModel) kickAway(c call) []jobModel {
+	if m.phase == absent || m.topic != c.Topic || !m.canBe("dead", c) {
+		return []jobModel{m}
 	}
-	moved := l
-	moved.late = l.late || l.phase == reserved
+	moved := m
+	moved.late = m.late || m.phase == reserved
 	moved.phase, moved.attempts, moved.until, moved.topic, moved.rev = waiting, 0, 0, c.To, 0
-	if c.Reason == "" && !l.canBeOther("dead", c) {
-		return []life{moved}
+	if c.Reason == "" && !m.canBeOther("dead", c) {
+		return []jobModel{moved}
 	}
-	return []life{moved, l}
+	return []jobModel{moved, m}
 }
 
 // canBeOther reports whether a living job can have been in another state.
-func (l life) canBeOther(than string, c call) bool {
-	return slices.ContainsFunc(states, func(state string) bool { return state != than && l.canBe(state, c) })
+func (m jobModel) canBeOther(than string, c call) bool {
+	return slices.ContainsFunc(states, func(state string) bool { return state != than && m.canBe(state, c) })
 }

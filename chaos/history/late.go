@@ -9,7 +9,7 @@ import "slices"
 const staleToken = "stale_token"
 
 // checkLate: a late finish counts where the topic accepts it, and only there.
-func (s *story) checkLate() {
+func (s *jobHistory) checkLate() {
 	for _, f := range s.finishes {
 		at := slices.IndexFunc(s.deliveries, func(d *Op) bool { return d.Seq == f.Seq && d.Generation == f.Generation })
 		if at < 0 {
@@ -27,7 +27,7 @@ func (s *story) checkLate() {
 
 // seenOver reports whether a read between delivery d and finish f found the job
 // in no reservation.
-func (s *story) seenOver(d, f *Op) bool {
+func (s *jobHistory) seenOver(d, f *Op) bool {
 	return slices.ContainsFunc(s.gets, func(g *Op) bool {
 		waits := g.State == "ready" || g.State == "delayed" || g.State == "dead"
 		return g.Outcome == OK && g.Seq == d.Seq && waits && g.Invoke > d.Complete && g.Complete < f.Invoke
@@ -37,7 +37,7 @@ func (s *story) seenOver(d, f *Op) bool {
 // alone reports whether finish f of delivery d was certainly the only one to do
 // something with the job before the next delivery. An attempt that was taken back,
 // because the server believed that its answer was lost, does not count in the next.
-func (s *story) alone(d, f, next *Op) bool {
+func (s *jobHistory) alone(d, f, next *Op) bool {
 	follows := next.Seq == d.Seq && next.Generation == d.Generation+1 && next.Invoke > f.Complete && next.Attempts > d.Attempts
 	if !follows || d.Post != nil || d.Lease != 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 )
 
 // checkLeases is the first half of I4: reservations of one job do not overlap.
-func (s *story) checkLeases() {
+func (s *jobHistory) checkLeases() {
 	for i := 1; i < len(s.deliveries); i++ {
 		a, b := s.deliveries[i-1], s.deliveries[i]
 		if a.Seq != b.Seq {
@@ -24,7 +24,7 @@ func (s *story) checkLeases() {
 
 // leaseOver is the earliest instant at which reservation d may have ended: a call
 // that may have ended it, or its deadline, later touches included.
-func (s *story) leaseOver(d *Op) int64 {
+func (s *jobHistory) leaseOver(d *Op) int64 {
 	deadline, ended := d.ReservedUntil, int64(math.MaxInt64)
 	for _, f := range s.fenced {
 		if f.Seq != d.Seq || f.Generation != d.Generation || !f.maybe() {
@@ -44,9 +44,9 @@ func (s *story) leaseOver(d *Op) int64 {
 	return min(deadline, ended)
 }
 
-// checkStaleTokens is the second half of I4: a token is worth nothing once its
-// job was handed out again, or once it has been used to give the job away.
-func (s *story) checkStaleTokens() {
+// checkStaleTokens is the second half of I4: a token is invalid once its job was
+// handed out again, or once it was used to end the reservation.
+func (s *jobHistory) checkStaleTokens() {
 	for _, f := range s.fenced {
 		if f.Outcome != OK {
 			continue
@@ -72,14 +72,14 @@ func (s *story) checkStaleTokens() {
 
 // checkAttempts is I7: the count that comes with each delivery stays within the
 // limit and grows, so deliveries are bounded by it. Only a kick sets it back.
-func (s *story) checkAttempts() {
+func (s *jobHistory) checkAttempts() {
 	limit := s.highestLimit()
 	for i, d := range s.deliveries {
 		if limit > 0 && d.Attempts > limit {
 			s.report.Violate("I7", s.id, "attempt %d of at most %d was delivered", d.Attempts, limit)
 		}
 		if d.Lease != 0 {
-			continue // beanstalkd does not tell
+			continue // beanstalkd's protocol does not have it
 		}
 		if d.Attempts < 1 {
 			s.report.Violate("I7", s.id, "delivered with attempt %d", d.Attempts)
@@ -97,7 +97,7 @@ func (s *story) checkAttempts() {
 
 // highestLimit is the largest limit of attempts that the job may have had; 0 when
 // it may have had none.
-func (s *story) highestLimit() int {
+func (s *jobHistory) highestLimit() int {
 	limit := 0
 	for _, a := range s.adds {
 		if limit = max(limit, a.MaxAttempts); a.MaxAttempts == 0 {
@@ -110,7 +110,7 @@ func (s *story) highestLimit() int {
 	return limit
 }
 
-func (s *story) kickedBetween(a, b *Op) bool {
+func (s *jobHistory) kickedBetween(a, b *Op) bool {
 	return slices.ContainsFunc(s.kicks, func(k *Op) bool {
 		return k.maybe() && k.Invoke <= b.Complete && (k.Outcome == Unknown || k.Complete >= a.Invoke)
 	})

@@ -14,7 +14,7 @@ type lease struct {
 
 // checkStreams: the jobs of a stream that are certainly unfinished when one
 // arrives are no more than its credit.
-func checkStreams(jobs []*story, r *Report) {
+func checkStreams(jobs []*jobHistory, r *Report) {
 	streams := map[uint64][]lease{}
 	for _, s := range jobs {
 		for _, d := range s.deliveries {
@@ -32,7 +32,7 @@ func checkStreams(jobs []*story, r *Report) {
 }
 
 // checkLimits holds topics to their limits, which were set before their first job.
-func checkLimits(ops []Op, jobs []*story, r *Report) {
+func checkLimits(ops []Op, jobs []*jobHistory, r *Report) {
 	limits := limitsOf(ops)
 	for _, topic := range slices.Sorted(maps.Keys(limits)) {
 		limits[topic].check(topic, jobs, r)
@@ -50,7 +50,7 @@ func limitsOf(ops []Op) map[string]*Limits {
 	return topics
 }
 
-func (l *Limits) check(topic string, jobs []*story, r *Report) {
+func (l *Limits) check(topic string, jobs []*jobHistory, r *Report) {
 	var pending, reserved []lease
 	var instants []int64
 	for _, s := range jobs {
@@ -81,7 +81,7 @@ func (l *Limits) check(topic string, jobs []*story, r *Report) {
 
 // delayedUntil is the earliest instant at which the job of an add may have ceased
 // to be delayed.
-func (s *story) delayedUntil(a *Op) int64 {
+func (s *jobHistory) delayedUntil(a *Op) int64 {
 	until := a.Invoke + a.Delay.Microseconds()
 	for _, ops := range [][]*Op{s.deletes, s.kicks} {
 		for _, op := range ops {
@@ -114,7 +114,7 @@ func (l *Limits) checkRate(topic string, instants []int64, r *Report) {
 }
 
 // checkPauses: a paused topic hands nothing out.
-func checkPauses(ops []Op, jobs []*story, r *Report) {
+func checkPauses(ops []Op, jobs []*jobHistory, r *Report) {
 	turns := map[string][]*Op{} // pauses and resumes by topic
 	for i := range ops {
 		if op := &ops[i]; (op.Kind == Pause || op.Kind == Resume) && op.maybe() {

@@ -132,8 +132,8 @@ type Op struct {
 // Gone is the State of a job that is not there.
 const Gone = "gone"
 
-// The Codes that say something about the job: it is not there, in the hands of a
-// consumer, dead, or not as the condition wants it.
+// The Codes that depend on the state of the job: it does not exist, is reserved, is
+// dead, or does not meet the condition.
 const (
 	notFound        = "not_found"
 	alreadyReserved = "already_reserved"
@@ -167,7 +167,7 @@ type Limits struct {
 	Rate     float64 `json:",omitempty"` // most reservations a second
 	Burst    int     `json:",omitempty"` // and at once
 	Retain   int     `json:",omitempty"` // seconds, longer than any run, that jobs stay known after their end
-	Push     bool    `json:",omitempty"` // the jobs are posted to a target, and nobody else takes or kicks them
+	Push     bool    `json:",omitempty"` // the jobs are posted to a target; no client reserves or kicks them
 
 	RefuseLate bool `json:",omitempty"` // a finish is refused once its reservation has expired
 	Tokens     bool `json:",omitempty"` // a finish without a token is refused
@@ -178,8 +178,8 @@ type Limits struct {
 	Spread time.Duration `json:",omitempty"` // jobs that are to wait are due within so long after it
 }
 
-// writes reports whether the call shows that the cluster takes writes. A post may
-// have been on its way for long.
+// writes reports whether the call shows that the cluster accepts writes. A post does
+// not, because it may have been sent long before.
 func (o *Op) writes() bool { return o.Outcome == OK && !o.Kind.reads() && o.Post == nil }
 
 // maybe reports whether the call may have had its effect.

@@ -7,9 +7,9 @@ import (
 )
 
 // Topics with a target: the leader posts their jobs to it. A post is a Deliver
-// that the target recorded. It tells the attempt, not the generation; where nobody
-// kicks and nobody else consumes, the one does for the other. What the target
-// answered may settle the job, or not: nobody has acknowledged it.
+// that the target recorded. It has the attempt, not the generation. Without kicks and
+// other consumers the two are the same. The target's answer may finish the job or not,
+// because no call was acknowledged.
 
 // Post is what a target knows of a delivery that was posted to it.
 type Post struct {
@@ -29,10 +29,10 @@ type Post struct {
 // taken reports whether the answer finishes the job.
 func (p *Post) taken() bool { return p.Status/100 == 2 }
 
-// takePosts makes posts deliveries like others, of the least that is certain: the
-// reservation began between the add, or its due instant, and the arrival, and it
+// takePosts converts posts to deliveries with the weakest certain bounds: the
+// reservation began between the add, or the due instant, and the arrival, and it
 // lasts for its time from the due instant on.
-func (s *story) takePosts() {
+func (s *jobHistory) takePosts() {
 	first, _ := s.span()
 	var seq uint64 // topics with a target retain their jobs, so there is one
 	for _, ops := range [][]*Op{s.adds, s.gets} {
@@ -54,20 +54,20 @@ func (s *story) takePosts() {
 }
 
 // takeAnswer adds what the leader may do after a post. It finishes the job only
-// when it has read a 2xx. A failed attempt it may see before the target sees the
-// post: when it has given up on it.
-func (s *story) takeAnswer(d *Op) {
+// after it has read a 2xx. It may count the attempt as failed before the post arrives,
+// after a timeout.
+func (s *jobHistory) takeAnswer(d *Op) {
 	p := d.Post
-	settle := Op{Outcome: Unknown, Client: d.Client, ID: d.ID, Topic: d.Topic, Seq: d.Seq, Generation: d.Generation}
+	attempt := Op{Outcome: Unknown, Client: d.Client, ID: d.ID, Topic: d.Topic, Seq: d.Seq, Generation: d.Generation}
 	if p.taken() {
-		finish := settle
+		finish := attempt
 		finish.Kind, finish.Invoke, finish.Complete = Finish, p.Answered, p.Answered
 		s.take(&finish)
 		if p.Read {
 			return
 		}
 	}
-	release := settle
+	release := attempt
 	release.Kind, release.Invoke = Release, min(max(d.Invoke, p.Sent), d.Complete)
 	if p.Read {
 		release.Invoke, release.Delay = p.Answered, p.RetryAfter
@@ -109,7 +109,7 @@ var answered = regexp.MustCompile(`^push: \d`)
 const manyAttempts = 3
 
 // checkPushed judges what reads say of how posts failed.
-func (s *story) checkPushed() {
+func (s *jobHistory) checkPushed() {
 	if !s.pushed {
 		return
 	}
@@ -127,18 +127,18 @@ func (s *story) checkPushed() {
 	}
 }
 
-// tried is what a read of a job with a target says of its attempts. Those before
-// it that were posted are no more, and those after it get higher numbers, but for
-// one that is under way: it may end as if it had not been.
-func (l life) tried(c call) (life, bool) {
+// tried checks the number of attempts in a read of a job with a target. Earlier posts
+// have no larger numbers, and later ones have larger numbers. The exception is an
+// attempt in progress: its number may be taken back.
+func (m jobModel) tried(c call) (jobModel, bool) {
 	n := uint64(c.Attempts)
 	switch {
-	case !c.story.pushed || c.State == Gone:
-		return l, true
-	case l.gen > n, c.State == "finished" && l.gen < n, c.State == "dead" && l.limit > c.Attempts:
-		return l, false
+	case !c.job.pushed || c.State == Gone:
+		return m, true
+	case m.gen > n, c.State == "finished" && m.gen < n, c.State == "dead" && m.limit > c.Attempts:
+		return m, false
 	case c.State != "reserved":
-		l.gen = n
+		m.gen = n
 	}
-	return l, true
+	return m, true
 }

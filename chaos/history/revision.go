@@ -4,7 +4,7 @@ import "slices"
 
 // checkRevisions judges what answers said of the job's revision: it grows with
 // each change, and a condition on one lets a single call through.
-func (s *story) checkRevisions() {
+func (s *jobHistory) checkRevisions() {
 	passed := map[[2]uint64]bool{} // by seq and the revision of the condition
 	var told []*Op
 	for _, ops := range [][]*Op{s.adds, s.updates, s.fenced, s.deletes, s.jobKicks, s.gets} {

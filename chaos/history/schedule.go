@@ -19,8 +19,8 @@ type Plan struct {
 	Started, Skipped, Lost, Refused uint64 `json:",omitempty"`
 }
 
-// run is a story that is a run of a schedule, by its id.
-func (s *story) run() (name string, planned int64, ok bool) {
+// run is the history of a job that is a run of a schedule, by its id.
+func (s *jobHistory) run() (name string, planned int64, ok bool) {
 	at := strings.LastIndexByte(s.id, '@')
 	if at < 0 {
 		return "", 0, false
@@ -31,7 +31,7 @@ func (s *story) run() (name string, planned int64, ok bool) {
 
 // takeRuns gives the runs of schedules the add that no client saw: it came between
 // the planned instant and the first delivery.
-func takeRuns(ops []Op, jobs []*story, o Options) {
+func takeRuns(ops []Op, jobs []*jobHistory, o Options) {
 	plans := map[string]*Op{}
 	for i := range ops {
 		if op := &ops[i]; op.Kind == Schedule && op.maybe() {
@@ -62,7 +62,7 @@ func takeRuns(ops []Op, jobs []*story, o Options) {
 
 // checkSchedules: each run makes one job, which is due no earlier than planned, and
 // the schedule knows how many.
-func checkSchedules(ops []Op, jobs []*story, o Options, r *Report) {
+func checkSchedules(ops []Op, jobs []*jobHistory, o Options, r *Report) {
 	type tally struct {
 		runs        uint64
 		first, last int64

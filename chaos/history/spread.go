@@ -4,7 +4,7 @@ package history
 // than asked and no later than the window allows, and comes no earlier than the
 // answer to its add said. A clock that was ahead may have left the cluster's time
 // ahead for good, which makes jobs due later, never earlier.
-func (s *story) checkSpread() {
+func (s *jobHistory) checkSpread() {
 	if s.spread == 0 {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // something when the job is in the topic and in the state.
 
 // takeSweeps gives each job the sweeps that may have met it.
-func takeSweeps(ops []Op, jobs []*story, kicks map[string][]*Op) {
+func takeSweeps(ops []Op, jobs []*jobHistory, kicks map[string][]*Op) {
 	var sweeps []*Op
 	topics := map[string]bool{} // between which jobs are moved
 	for i := range ops {
@@ -47,7 +47,7 @@ func takeSweeps(ops []Op, jobs []*story, kicks map[string][]*Op) {
 
 // span is the time from the first call on the job to the end of the last that was
 // answered.
-func (s *story) span() (first, last int64) {
+func (s *jobHistory) span() (first, last int64) {
 	for i, ops := range [][]*Op{s.adds, s.updates, s.moves, s.deliveries, s.fenced, s.deletes, s.jobKicks, s.gets} {
 		for j, op := range ops {
 			if (i == 0 && j == 0) || op.Invoke < first {
@@ -61,13 +61,13 @@ func (s *story) span() (first, last int64) {
 
 // mayBeIn reports whether a move may have brought the job into a topic before an
 // instant.
-func (s *story) mayBeIn(topic string, instant int64) bool {
+func (s *jobHistory) mayBeIn(topic string, instant int64) bool {
 	moved := func(m *Op) bool { return m.Kind != Purge && m.To == topic && m.maybe() && m.Invoke <= instant }
 	return slices.ContainsFunc(s.moves, moved) || slices.ContainsFunc(s.sweeps, moved)
 }
 
 // purgedFrom is when a purge may first have taken the job.
-func (s *story) purgedFrom() (at int64, ok bool) {
+func (s *jobHistory) purgedFrom() (at int64, ok bool) {
 	for _, p := range s.sweeps {
 		if p.Kind == Purge && (!ok || p.Invoke < at) {
 			at, ok = p.Invoke, true
@@ -77,36 +77,36 @@ func (s *story) purgedFrom() (at int64, ok bool) {
 }
 
 // move is a move of the job, or of its topic.
-func (l life) move(c call) []life {
+func (m jobModel) move(c call) []jobModel {
 	if c.Kind == MoveTopic {
-		if l.phase != absent && l.topic == c.Topic {
-			l.topic, l.rev = c.To, 0
+		if m.phase != absent && m.topic == c.Topic {
+			m.topic, m.rev = c.To, 0
 		}
-		return []life{l}
+		return []jobModel{m}
 	}
-	if l.phase == absent || !l.is(c.Seq) {
+	if m.phase == absent || !m.is(c.Seq) {
 		return nil
 	}
-	stays := l.topic == c.To && l.hasRevision(c, 0)
-	if !stays && !l.hasRevision(c, 1) {
+	stays := m.topic == c.To && m.hasRevision(c, 0)
+	if !stays && !m.hasRevision(c, 1) {
 		return nil
 	}
-	l = l.wrote(c)
-	l.topic = c.To
-	return []life{l}
+	m = m.wrote(c)
+	m.topic = c.To
+	return []jobModel{m}
 }
 
 // purge takes the job when it is in the topic and the state.
-func (l life) purge(c call) []life {
-	if l.phase == absent || l.topic != c.Topic {
-		return []life{l}
+func (m jobModel) purge(c call) []jobModel {
+	if m.phase == absent || m.topic != c.Topic {
+		return []jobModel{m}
 	}
-	var to []life
-	if l.canBe(c.State, c) {
-		to = append(to, l.end(c, "deleted"))
+	var to []jobModel
+	if m.canBe(c.State, c) {
+		to = append(to, m.end(c, "deleted"))
 	}
-	if l.canBeOther(c.State, c) {
-		to = append(to, l)
+	if m.canBeOther(c.State, c) {
+		to = append(to, m)
 	}
 	return to
 }

@@ -10,7 +10,7 @@ import (
 // postpones, or by their backoff.
 
 // findWaits takes the shortest backoff that an add of the job asked for.
-func (s *story) findWaits() {
+func (s *jobHistory) findWaits() {
 	for i, a := range s.adds {
 		for n, wait := range a.Backoff {
 			if i == 0 || wait.Microseconds() < s.waits[n] {
@@ -22,7 +22,7 @@ func (s *story) findWaits() {
 
 // backoff is the shortest wait, in microseconds, after the attempt of that number
 // failed; after any, when the number is 0.
-func (s *story) backoff(attempt int) int64 {
+func (s *jobHistory) backoff(attempt int) int64 {
 	if attempt == 0 {
 		return slices.Min(s.waits[:])
 	}
@@ -30,7 +30,7 @@ func (s *story) backoff(attempt int) int64 {
 }
 
 // releaseWait is how long a release makes the job wait after an attempt.
-func (s *story) releaseWait(release *Op, attempt int) int64 {
+func (s *jobHistory) releaseWait(release *Op, attempt int) int64 {
 	if release.Delay > 0 {
 		return release.Delay.Microseconds()
 	}
@@ -38,7 +38,7 @@ func (s *story) releaseWait(release *Op, attempt int) int64 {
 }
 
 // checkPostponed: an acknowledged change of the due instant holds until the next.
-func (s *story) checkPostponed() {
+func (s *jobHistory) checkPostponed() {
 	for _, m := range s.movers {
 		if m.Outcome != OK || (m.Kind == Add && m.Result != postponed) {
 			continue
@@ -54,7 +54,7 @@ func (s *story) checkPostponed() {
 }
 
 // checkBackoff: a failed attempt is followed by its wait.
-func (s *story) checkBackoff() {
+func (s *jobHistory) checkBackoff() {
 	if s.backoff(0) == 0 && !s.pushed {
 		return
 	}
@@ -71,7 +71,7 @@ func (s *story) checkBackoff() {
 
 // backFrom is the earliest instant at which the job of reservation d can be ready
 // again, unless something hastened it.
-func (s *story) backFrom(d *Op) int64 {
+func (s *jobHistory) backFrom(d *Op) int64 {
 	deadline, released := d.ReservedUntil, int64(math.MaxInt64)
 	for _, f := range s.fenced {
 		if f.Seq != d.Seq || f.Generation != d.Generation {
@@ -89,7 +89,7 @@ func (s *story) backFrom(d *Op) int64 {
 
 // hastenedBetween reports whether the job may have got another due instant after
 // call a and before delivery d.
-func (s *story) hastenedBetween(a, d *Op) bool {
+func (s *jobHistory) hastenedBetween(a, d *Op) bool {
 	between := func(m *Op) bool {
 		return m != a && m.maybe() && m.Invoke <= d.Complete && (m.Outcome == Unknown || m.Complete >= a.Invoke)
 	}
@@ -97,7 +97,7 @@ func (s *story) hastenedBetween(a, d *Op) bool {
 }
 
 // longestTTR is the longest that a reservation may be meant to last.
-func (s *story) longestTTR() time.Duration {
+func (s *jobHistory) longestTTR() time.Duration {
 	var ttr time.Duration
 	for _, ops := range [][]*Op{s.adds, s.updates} {
 		for _, op := range ops {

@@ -37,7 +37,7 @@ const (
 	forRaft byte = 1
 	forRPC  byte = 2
 
-	wireVersion = 2
+	wireVersion = 3
 	accepted    = 0
 )
 

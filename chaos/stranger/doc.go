@@ -1,11 +1,10 @@
-// Package stranger attacks the ports of a node as anybody can who reaches them: with
-// garbage, with half of a request, with lies in the protocols of HTTP, beanstalkd,
-// Raft, gRPC and gossip.
+// Package stranger attacks the ports of a node as any client without credentials can:
+// with random bytes, incomplete requests, and forged messages in the protocols of HTTP,
+// beanstalkd, Raft, gRPC and gossip.
 //
-// An Attack is bounded in time and in bytes, and does not know what it should lead
-// to. Whether the cluster is unharmed is judged by who runs it (chaos/fault); an
-// attack itself says only that a node believed it.
+// An Attack is bounded in time and in bytes. It reports only that a node accepted a
+// forged message. Its caller (chaos/fault) checks that the cluster is unharmed.
 //
-// It speaks all protocols by itself and shares no code with the server. Start with
+// It implements all protocols itself and shares no code with the server. Start with
 // Attack in stranger.go; each other file has the attacks on one port.
 package stranger

@@ -56,7 +56,7 @@ func (s *Stranger) call(ctx context.Context, who identity, method string, in []b
 // rpcRead reads topics, as nobody of this cluster.
 func rpcRead(ctx context.Context, s *Stranger) error {
 	page := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 10) // at most 10
-	in := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), page)
+	in := protowire.AppendBytes(protowire.AppendTag(nil, 7, protowire.BytesType), page)
 	ids, err := s.outsiders(ctx)
 	if err != nil {
 		return err
@@ -116,26 +116,10 @@ func rpcPropose(ctx context.Context, s *Stranger) error {
 func (s *Stranger) propose(ctx context.Context, who identity, name string, ops []byte) error {
 	in := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1)
 	in = protowire.AppendBytes(protowire.AppendTag(in, 3, protowire.BytesType), ops)
-	out, err := s.call(ctx, who, "/tarry.node.v1.Node/Propose", in)
-	if err == nil && committed(out) {
+	if _, err := s.call(ctx, who, "/tarry.node.v1.Node/Propose", in); err == nil {
 		return believed("the operation %s of a node of cluster %q was committed", name, who.cluster)
 	}
 	return nil
-}
-
-// committed reports whether an answer has results and no refusal.
-func committed(out []byte) bool {
-	const refusal, results = 1, 3
-	done := false
-	for len(out) > 0 {
-		field, _, n := protowire.ConsumeField(out)
-		if n < 0 || field == refusal {
-			return false
-		}
-		done = done || field == results
-		out = out[n:]
-	}
-	return done
 }
 
 // rpcMembership asks for what operators ask the leader, as nobody of this cluster.

@@ -16,7 +16,6 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,16 +93,6 @@ func TestABeliefIsNoticed(t *testing.T) {
 			require.ErrorAs(t, all()[at].Run(t.Context(), s), new(Believed))
 		})
 	}
-}
-
-func TestCommittedIsAnAnswerWithResultsAndNoRefusal(t *testing.T) {
-	results := protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), []byte{1})
-	refused := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)
-	require.True(t, committed(results))
-	require.False(t, committed(refused))
-	require.False(t, committed(append(slices.Clone(results), refused...)))
-	require.False(t, committed(nil))
-	require.False(t, committed([]byte{0xff}))
 }
 
 // raft's own transport has to understand what the stranger says, or the attacks

@@ -84,11 +84,11 @@ func (c *caller) finish(ctx context.Context, jobs []delivered) {
 		if i < len(a.Results) {
 			one = a.Results[i]
 		}
-		op := settleOp(history.Finish, itemOutcome(whole, one), j)
+		op := reservationOp(history.Finish, itemOutcome(whole, one), j)
 		op.Client, op.Node, op.Invoke, op.Complete, op.Code = c.id, node, invoke, complete, one.Code
 		c.rec.Record(op)
 		if op.Outcome == history.Unknown || whole == history.Fail {
-			c.settle(ctx, history.Finish, j, request{})
+			c.repeat(ctx, history.Finish, j, request{})
 		}
 	}
 }

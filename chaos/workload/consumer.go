@@ -99,14 +99,14 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 		case dice < 84 && len(c.kept) < maxKept:
 			c.kept = append(c.kept, j)
 		case dice < 86:
-			c.settle(ctx, history.Touch, j, request{TTR: 2 * jobTTR.Seconds()})
+			c.repeat(ctx, history.Touch, j, request{TTR: 2 * jobTTR.Seconds()})
 			done = append(done, j)
 		case dice < 88:
-			c.settle(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
+			c.repeat(ctx, history.Release, j, request{Delay: between(c.rand, maxDelay).Truncate(time.Millisecond).Seconds()})
 		case dice < 90:
-			c.settle(ctx, history.Release, j, request{})
+			c.repeat(ctx, history.Release, j, request{})
 		case dice < 92:
-			c.settle(ctx, history.Bury, j, request{Reason: oneOf(c.rand, reasons)})
+			c.repeat(ctx, history.Bury, j, request{Reason: oneOf(c.rand, reasons)})
 			if c.rand.IntN(2) == 0 {
 				c.kickJob(ctx, j.ID, j.name(), j.Topic)
 			}
@@ -167,8 +167,8 @@ var reasons = []string{"too heavy", "no address"}
 // anyway.
 const tries = 4
 
-// settle repeats a call while its outcome is open or it was not applied.
-func (c *caller) settle(ctx context.Context, kind history.Kind, j delivered, r request) {
+// repeat makes a call again while its outcome is open or it was not applied.
+func (c *caller) repeat(ctx context.Context, kind history.Kind, j delivered, r request) {
 	for range tries {
 		a, outcome := c.once(ctx, kind, j, r)
 		if outcome == history.OK || refused(outcome, a) || !pause(ctx, retryPause) {
@@ -187,7 +187,7 @@ func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r req
 	r.Token = j.Token
 	node, invoke := c.node(), c.rec.Now()
 	a, outcome := c.call(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/"+kind.String(), r, callTimeout)
-	op := settleOp(kind, outcome, j)
+	op := reservationOp(kind, outcome, j)
 	op.Client, op.Node, op.Invoke, op.Complete = c.id, node, invoke, c.rec.Now()
 	op.Code, op.Revision = a.Code, a.Revision
 	op.Delay, op.TTR, op.Reason = seconds(r.Delay), seconds(r.TTR), r.Reason
@@ -198,7 +198,7 @@ func (c *caller) once(ctx context.Context, kind history.Kind, j delivered, r req
 	return a, outcome
 }
 
-func settleOp(kind history.Kind, outcome history.Outcome, j delivered) history.Op {
+func reservationOp(kind history.Kind, outcome history.Outcome, j delivered) history.Op {
 	return history.Op{Kind: kind, Outcome: outcome, ID: j.name(), Topic: j.Topic, Seq: j.Seq, Generation: generation(j.Token)}
 }
 

@@ -4,10 +4,9 @@
 // while they wait, a target that jobs are posted to. Every call, and every post,
 // goes into a history.Recorder.
 //
-// It speaks plain HTTP by net/http, and beanstalkd's protocol by a few lines of its
-// own. It shares no code with the server or its Go client, so that a
-// misunderstanding between those two cannot hide here. Run loads until its context
-// ends; Drain then finishes whatever is left.
+// It uses net/http, and implements beanstalkd's protocol itself. It shares no code with
+// the server or its Go client, so it cannot share a defect with them. Run makes load
+// until its context ends; Drain then finishes all remaining jobs.
 //
 // Start with Run in run.go; call.go turns HTTP answers into outcomes, tube.go
 // beanstalkd's replies, target.go takes posts.

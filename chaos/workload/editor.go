@@ -231,7 +231,7 @@ func (c *caller) whole(ctx context.Context, path string, body any, jobs []*newJo
 		a, outcome := c.call(ctx, http.MethodPost, path, body, callTimeout)
 		complete := c.rec.Now()
 		if done != nil {
-			op := settleOp(history.Finish, outcome, *done)
+			op := reservationOp(history.Finish, outcome, *done)
 			op.Client, op.Node, op.Invoke, op.Complete, op.Code, op.Group = c.id, node, invoke, complete, a.Code, group
 			c.rec.Record(op)
 		}

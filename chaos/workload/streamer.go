@@ -118,7 +118,7 @@ func (s *streamer) stream(ctx context.Context) bool {
 }
 
 func (s *streamer) returned(j delivered, node string) {
-	op := settleOp(history.Release, history.Unknown, j)
+	op := reservationOp(history.Release, history.Unknown, j)
 	op.Client, op.Node, op.Invoke, op.Complete = s.id, node, s.rec.Now(), s.rec.Now()
 	s.rec.Record(op)
 }

@@ -95,7 +95,7 @@ func TestConsumerLeavesWithJobsInItsHands(t *testing.T) {
 	require.True(t, consumer.connect("watch tube"))
 	job, ok := consumer.reserve(context.Background())
 	require.True(t, ok)
-	consumer.settle(job, history.Delete, "delete %d", "DELETED")
+	consumer.endWith(job, history.Delete, "delete %d", "DELETED")
 	consumer.leave()
 	ops := c.Recorder.Ops()
 	require.Len(t, ops, 3)

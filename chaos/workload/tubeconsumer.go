@@ -14,7 +14,7 @@ import (
 // with jobs in its hands.
 type tubeConsumer struct {
 	*tube
-	held  []held // reservations of this connection that were not settled
+	held  []held // reservations of this connection that have not ended
 	lease uint64 // of the last reservation
 }
 
@@ -106,15 +106,15 @@ func (c *tubeConsumer) topicOf(string) string { return "" }
 func (c *tubeConsumer) work(h held) {
 	switch dice := c.rand.IntN(100); {
 	case dice < 80:
-		c.settle(h, history.Delete, "delete %d", "DELETED")
+		c.endWith(h, history.Delete, "delete %d", "DELETED")
 	case dice < 84:
 		c.touch(h)
-		c.settle(h, history.Delete, "delete %d", "DELETED")
+		c.endWith(h, history.Delete, "delete %d", "DELETED")
 	case dice < 87:
 		delay := c.rand.IntN(2)
 		c.release(h, delay)
 	case dice < 90:
-		c.settle(h, history.Bury, "bury %d 1024", "BURIED")
+		c.endWith(h, history.Bury, "bury %d 1024", "BURIED")
 		if c.rand.IntN(2) == 0 && c.conn != nil {
 			c.record(h, history.Op{Kind: history.Kick}, fmt.Sprintf("kick-job %d", h.seq), "KICKED")
 		}
@@ -123,7 +123,7 @@ func (c *tubeConsumer) work(h held) {
 	}
 }
 
-func (c *tubeConsumer) settle(h held, kind history.Kind, command, done string) {
+func (c *tubeConsumer) endWith(h held, kind history.Kind, command, done string) {
 	c.end(h, history.Op{Kind: kind, Lease: h.lease}, fmt.Sprintf(command, h.seq), done)
 }
 
@@ -136,7 +136,7 @@ func (c *tubeConsumer) touch(h held) {
 	c.record(h, history.Op{Kind: history.Touch, Lease: h.lease, TTR: jobTTR}, fmt.Sprintf("touch %d", h.seq), "TOUCHED")
 }
 
-// end settles a reservation. After any other answer the server may still hold it for
+// end ends a reservation. After any other answer the server may still hold it for
 // the connection, and give it back when that ends.
 func (c *tubeConsumer) end(h held, op history.Op, command string, done ...string) {
 	if c.record(h, op, command, done...) != history.OK {

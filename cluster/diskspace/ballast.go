@@ -8,12 +8,12 @@ import (
 )
 
 // BallastFile is the name, below the directory, of a file that only takes up
-// space. It goes when a node starts on a full disk, which needs some room to come
-// up: without it the way out of a full disk would be a larger one. It is made
-// again when the disk has room.
+// space. It is removed when a node starts on a full disk, because a start needs some
+// free space: without it only a larger disk would help. It is made again when the disk
+// has enough free space.
 const BallastFile = "ballast"
 
-// ballastMost is what a start writes at most before it gives anything back: the
+// ballastMost is the most that a start writes before it frees any space: the
 // memtables of the state, four of 32 MiB, from their write-ahead log.
 const ballastMost = 128 << 20
 
@@ -22,7 +22,7 @@ func ballastOf(mark uint64) uint64 { return min(mark/2, ballastMost) }
 
 func (w *Watch) ballast() string { return filepath.Join(w.o.Dir, BallastFile) }
 
-// dropBallast makes room on a disk that is about full. It reports whether it did.
+// dropBallast removes the ballast if the disk is almost full. It reports whether it did.
 func (w *Watch) dropBallast() bool {
 	s := w.State()
 	if s.Free >= ballastOf(s.Mark)/2 {
@@ -56,7 +56,7 @@ func (w *Watch) takeBallast() {
 	}
 }
 
-// makeBallast leaves a whole file or none.
+// makeBallast makes the whole file or none.
 func makeBallast(path string, size uint64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {

@@ -38,8 +38,8 @@ type Options struct {
 	Dir    string
 	Mark   Mark
 	Logger *slog.Logger
-	// Changed is told when Low has changed, on the goroutine of Run. It must
-	// not block. nil: nobody is.
+	// Changed is called when Low has changed, on the goroutine of Run. It must
+	// not block. May be nil.
 	Changed func(State)
 	// Measure gives the free and the total bytes of the disk below Dir; nil:
 	// the operating system is asked.
@@ -55,8 +55,8 @@ type Watch struct {
 	ballasted bool // the ballast is there, or was tried
 }
 
-// New takes a first look, so that State is true from the start. On a disk that is
-// full it makes the room that the ballast was kept for.
+// New takes a first look, so that State is correct from the start. On a full disk it
+// removes the ballast.
 func New(o Options) *Watch {
 	if o.Measure == nil {
 		o.Measure = measure
@@ -94,13 +94,13 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// look says whether Low has changed. A look that fails changes nothing: writes
-// that fail for want of space are noticed by themselves.
+// look measures the disk and reports whether Low has changed. A look that fails changes
+// nothing.
 func (w *Watch) look() (changed bool) {
 	free, total, err := w.o.Measure(w.o.Dir)
 	if err != nil {
 		if !w.failed {
-			w.o.Logger.Warn("cannot tell how full the disk is; adds are not refused before it is full", "dir", w.o.Dir, "error", err)
+			w.o.Logger.Warn("cannot measure the disk's free space; adds are accepted until it is full", "dir", w.o.Dir, "error", err)
 		}
 		w.failed = true
 		return false
@@ -113,7 +113,7 @@ func (w *Watch) look() (changed bool) {
 	case now.Low && !old.Low:
 		w.o.Logger.Warn("the disk is low", "dir", w.o.Dir, "free_bytes", now.Free, "low_water_bytes", now.Mark)
 	case old.Low && !now.Low:
-		w.o.Logger.Info("the disk has room again", "dir", w.o.Dir, "free_bytes", now.Free, "low_water_bytes", now.Mark)
+		w.o.Logger.Info("the disk has enough free space again", "dir", w.o.Dir, "free_bytes", now.Free, "low_water_bytes", now.Mark)
 	}
 	return now.Low != old.Low
 }

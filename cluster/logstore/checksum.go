@@ -13,7 +13,7 @@ import (
 // was written.
 var ErrDamaged = errors.New("the entry is damaged on disk")
 
-// raft-wal checks what it reads only when it looks for a torn end. A bit that
+// raft-wal checks what it reads only when it looks for a torn end, bbolt never. A bit that
 // flipped in an older entry would go to followers, and into the state after a
 // restart. So every entry carries a checksum behind Raft's own extensions, of
 // which Tarry has none: 4 bytes of it and a mark. Entries of releases that did

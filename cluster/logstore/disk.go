@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
 	walfs "github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/types"
 
@@ -15,13 +16,22 @@ import (
 // Disk is what the stores keep their data on. The simulation of power losses
 // gives one of its own; everywhere else it is files below a directory.
 type Disk struct {
-	Segments types.VFS // the log's entries
-	Records  vfs.FS    // the log's list of segments, term and vote
+	Segments types.VFS // the entries of raft-wal
+	Records  vfs.FS    // the list of segments, the watermark, term and vote
+	// BoltDir is the directory of raft-boltdb's file, which is a real one always:
+	// bbolt maps it into memory. Empty: the directory of the stores. WrapBolt, when not
+	// nil, is put around raft-boltdb, before anybody counts on what it has stored.
+	BoltDir  string
+	WrapBolt func(path string, log raft.LogStore) raft.LogStore
 }
 
-// openDisk makes the directories below dir.
-func openDisk(dir string) (*Disk, error) {
-	if err := os.MkdirAll(filepath.Join(dir, logDir), 0o700); err != nil {
+// openDisk makes the directories that a kind of log needs below dir.
+func openDisk(dir string, kind Kind) (*Disk, error) {
+	logs := dir
+	if kind == RaftWAL {
+		logs = filepath.Join(dir, logDir)
+	}
+	if err := os.MkdirAll(logs, 0o700); err != nil {
 		return nil, fmt.Errorf("log directory: %w", err)
 	}
 	d := &Disk{Segments: walfs.New(), Records: vfs.Default}
@@ -31,8 +41,8 @@ func openDisk(dir string) (*Disk, error) {
 	return d, nil
 }
 
-// Unsynced is fs, except that it says it has synced and has not. It is the
-// mutant that a simulated power loss must find out.
+// Unsynced returns fs with syncs that do nothing and report success. It is the
+// mutant that a simulated power loss must detect.
 func Unsynced(fs types.VFS) types.VFS { return unsynced{fs} }
 
 type unsynced struct{ types.VFS }

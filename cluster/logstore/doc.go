@@ -1,28 +1,29 @@
 // Package logstore keeps a shard's Raft log and its votes on disk, and ends the
 // process when the disk can no longer be trusted.
 //
-// raft-wal holds the log: one sync an append, and truncation that costs nothing
-// later. BenchmarkAppend compares it with raft-boltdb. Its list of segments, and
-// term and vote, are small files with a checksum (record.go). They were bbolt files
-// before: there a flipped bit could take back a vote or the end of the log without
-// a word, and some damage ended the process inside of bbolt.
+// There are two kinds of log (kind.go). raft-wal (wal*.go) is the default: one sync an
+// append, and truncation without later cost. raft-boltdb (bolt*.go, watermark.go)
+// is one file that bbolt's tools can read: two syncs an append. This package adds what
+// each of them lacks, so that both keep one contract (contract_test.go): checksums of
+// entries, no gaps, and no silent loss of what was committed. BenchmarkAppend compares
+// them. With either kind, term and vote are in a small file with a checksum (record.go).
 //
-// Both stores are fail-stop (failstop.go). Raft answers a failed write by going
-// on, but after one failed sync nobody knows what is on the disk, and a later
-// sync may succeed without the lost pages. So the first failure is kept, every
-// later call returns it, and the owner is told to end the process. A write that
-// hangs is worse than one that fails, because heartbeats go on and no other node
-// takes over: a write in flight for too long ends the process as well. It is
-// never given up while it goes on, for it could still reach the disk later.
+// Log and votes are fail-stop (failstop.go). Raft continues after a failed write. But
+// after a failed sync the content of the disk is unknown, and a later sync may succeed
+// without the lost pages. So the first failure is kept, every later call returns it,
+// and a callback makes the owner end the process. A write that hangs is worse than one
+// that fails: the leader still sends heartbeats, so no other node takes over. A write
+// that takes too long therefore ends the process too. The write is never abandoned
+// while the process runs, because it could still reach the disk later.
 //
 // A vote is two writes in Raft, the term and then the candidate. A crash in
 // between could leave the new term with the old candidate and let the node vote
-// twice. Here the term waits in memory and all go to disk as one record
+// twice. Here the term is kept in memory until both go to disk as one record
 // (vote.go).
 //
-// What is truncated at the log's start stays readable while its segment exists:
-// raft-wal drops whole segments. That is harmless, the entries are committed, and
-// it spares a follower that is a little behind a whole snapshot.
+// Entries that were truncated at the log's start may stay readable, because raft-wal
+// drops whole segments. That is harmless, since they are committed, and it saves a
+// follower that is slightly behind from needing a snapshot.
 //
 // Start at Open in stores.go.
 package logstore

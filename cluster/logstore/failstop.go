@@ -16,7 +16,7 @@ import (
 // ErrClosed is returned by stores that were closed.
 var ErrClosed = errors.New("the log stores are closed")
 
-// failStop is what both stores have in common: the failure of one ends the other.
+// failStop is shared by both stores: the failure of one stops the other.
 type failStop struct {
 	hungAfter time.Duration
 	fatal     func(error)
@@ -58,9 +58,9 @@ func (s *failStop) latch(err error) error {
 
 func (s *failStop) tell(err error) { s.told.Do(func() { s.fatal(err) }) }
 
-// wakeGrace is how long the watchdog looks once more before it speaks: after the
-// process itself was stopped for a while (SIGSTOP, a frozen container) its time
-// seems to be over, though the disk was never asked.
+// wakeGrace is how long the watchdog waits once more before it reports a hung write:
+// after the process itself was suspended for a while (SIGSTOP, a frozen container) the
+// time limit has passed although the disk was not the cause.
 const wakeGrace = time.Second
 
 // write runs one write of a store under the watchdog. It returns when the write

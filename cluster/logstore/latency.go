@@ -32,8 +32,8 @@ func (l *latency) end(now time.Time) {
 	l.flight = time.Time{}
 }
 
-// mean is over the last appends, and over the one under way once that has taken
-// longer; 0 when there is nothing to go by.
+// mean is over the last appends, and over the one in flight once that has taken
+// longer; 0: there was none yet.
 func (l *latency) mean(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

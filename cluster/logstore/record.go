@@ -9,6 +9,8 @@ import (
 	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/internal/durable"
 )
 
 // record is a small file that is replaced whole, durably and in one step: after a
@@ -26,9 +28,9 @@ const (
 	maxRecord     = 16 << 20 // bytes, far above what a list of segments takes
 )
 
-// ErrRecordDamaged is wrapped by the error of a record that is other than it was
+// ErrFileDamaged is wrapped by the error of a file that is other than it was
 // written.
-var ErrRecordDamaged = errors.New("the file is damaged")
+var ErrFileDamaged = errors.New("the file is damaged")
 
 func (r record) path() string { return r.fs.PathJoin(r.dir, r.name) }
 
@@ -49,9 +51,9 @@ func (r record) load() ([]byte, error) {
 	end := len(data) - crc32.Size
 	switch {
 	case end < 1 || len(data) > maxRecord:
-		return nil, fmt.Errorf("%s: %w: it has %d bytes", r.path(), ErrRecordDamaged, len(data))
+		return nil, fmt.Errorf("%s: %w: it has %d bytes", r.path(), ErrFileDamaged, len(data))
 	case binary.BigEndian.Uint32(data[end:]) != r.sum(data[:end]):
-		return nil, fmt.Errorf("%s: %w: its checksum is wrong", r.path(), ErrRecordDamaged)
+		return nil, fmt.Errorf("%s: %w: its checksum is wrong", r.path(), ErrFileDamaged)
 	case data[0] != recordVersion:
 		return nil, fmt.Errorf("%s has format %d, and this release knows only %d: another release wrote it", r.path(), data[0], recordVersion)
 	}
@@ -65,38 +67,16 @@ func (r record) store(payload []byte) error {
 	if len(data) > maxRecord {
 		return fmt.Errorf("write %s: %d bytes are more than %d", r.path(), len(data), maxRecord)
 	}
-	tmp := r.path() + ".tmp"
-	f, err := r.fs.Create(tmp, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		if _, err = f.Write(data); err == nil {
-			err = f.Sync()
-		}
-		err = errors.Join(err, f.Close())
-	}
-	if err == nil {
-		err = r.fs.Rename(tmp, r.path())
-	}
-	if err == nil {
-		err = syncDir(r.fs, r.dir)
-	}
-	if err != nil {
+	if err := durable.Replace(r.fs, r.path(), data); err != nil {
 		return fmt.Errorf("write %s: %w", r.path(), err)
 	}
 	return nil
 }
 
-// exists tells a record that was never stored from one that cannot be read.
+// exists reports whether the record was ever stored, readable or not.
 func exists(err error) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func syncDir(fsys vfs.FS, path string) error {
-	d, err := fsys.OpenDir(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

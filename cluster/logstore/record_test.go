@@ -32,17 +32,17 @@ func TestADamagedRecordIsRefused(t *testing.T) {
 		bad[bit/8] ^= 1 << (bit % 8)
 		write(r, bad)
 		_, err := r.load()
-		require.ErrorIs(t, err, ErrRecordDamaged, "bit %d", bit)
+		require.ErrorIs(t, err, ErrFileDamaged, "bit %d", bit)
 	}
 	for _, bad := range [][]byte{nil, good[:1], good[:len(good)-1], append(slices.Clone(good), 0)} {
 		write(r, bad)
 		_, err := r.load()
-		require.ErrorIs(t, err, ErrRecordDamaged)
+		require.ErrorIs(t, err, ErrFileDamaged)
 		require.ErrorContains(t, err, "votes")
 	}
 	write(record{r.fs, "", "segments"}, good)
 	_, err = record{r.fs, "", "segments"}.load()
-	require.ErrorIs(t, err, ErrRecordDamaged, "another file in its place")
+	require.ErrorIs(t, err, ErrFileDamaged, "another file in its place")
 
 	newer := []byte{recordVersion + 1, 'x'}
 	sum := r.sum(newer)

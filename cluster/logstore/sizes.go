@@ -21,9 +21,9 @@ const (
 	unknownEntryBytes = 1024
 )
 
-// sizes knows about how many bytes the newest entries of a log take. An average
-// over all of them would not do: an idle time with small entries would let the
-// big ones before it stay for ever.
+// sizes estimates how many bytes the newest entries of a log take. An average
+// over all entries would be wrong: after an idle time with small entries, the large
+// ones before it would never be truncated.
 type sizes struct {
 	mu sync.Mutex
 	// marks are points of the log about markBytes apart, oldest first.
@@ -98,8 +98,8 @@ func (s *sizes) mark() {
 	s.marks = append(s.marks, mark{index: s.last, total: s.total})
 }
 
-// deleted hears of a truncation. One at the log's start needs nothing, because
-// the answer is only ever used as a bound; of one at its end the marks go too.
+// deleted is called after a truncation. At the log's start there is nothing to do,
+// because the estimate is only used as a bound. At its end the marks are removed.
 func (s *sizes) deleted(first, last uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *sizes) deleted(first, last uint64) {
 	}
 }
 
-// restart forgets what came before the log's present end.
+// restart discards the marks before the log's present end.
 func (s *sizes) restart() { s.marks = append(s.marks[:0], mark{index: s.last, total: s.total}) }
 
 func (s *sizes) entriesFor(bytes int64) uint64 {

@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,23 +10,26 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/segment"
+
+	"tarry/internal/durable"
 )
 
-// Options says how the stores behave. Fatal is required.
+// Options configures the stores. Fatal is required.
 type Options struct {
+	// Kind is that of the log; empty: DefaultKind. It must be the one with which the
+	// log was made.
+	Kind Kind
 	// HungAfter is how long one write may be in flight; 0: 10 s.
 	HungAfter time.Duration
 	// Fatal is called once, from any goroutine, when a store has failed or
 	// hangs. It must end the process.
 	Fatal func(error)
-	// Logger hears what the log has to say of itself; nil: nobody does.
+	// Logger receives the log's messages; nil: they are dropped.
 	Logger hclog.Logger
 	// Wrap, when not nil, is put around the log below the fail-stop: tests make
 	// a slow one of it.
 	Wrap func(raft.LogStore) raft.LogStore
-	// SegmentBytes is the size of one segment of the log; 0: its default, 64 MiB.
+	// SegmentBytes is the size of one segment of raft-wal; 0: its default, 64 MiB.
 	SegmentBytes int
 	// Disk replaces the files below the directory; nil: none does.
 	Disk *Disk
@@ -33,12 +37,8 @@ type Options struct {
 
 const defaultHungAfter = 10 * time.Second
 
-// Names below the directory. They are on disk.
-const (
-	logDir    = "wal"
-	listFile  = "segments" // below logDir
-	votesFile = "votes"
-)
+// votesFile holds term and vote. Its name is on disk.
+const votesFile = "votes"
 
 // Stores are a shard's log and stable store. All methods may be called from any
 // goroutine.
@@ -58,9 +58,8 @@ func Open(dir string, o Options) (*Stores, error) {
 	if o.Fatal == nil {
 		return nil, errors.New("logstore: Options.Fatal is required")
 	}
-	if o.HungAfter == 0 {
-		o.HungAfter = defaultHungAfter
-	}
+	o.Kind = cmp.Or(o.Kind, DefaultKind)
+	o.HungAfter = cmp.Or(o.HungAfter, defaultHungAfter)
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
@@ -75,7 +74,7 @@ func (s *Stores) open(dir string, o Options) error {
 	disk := o.Disk
 	if disk == nil {
 		var err error
-		if disk, err = openDisk(dir); err != nil {
+		if disk, err = openDisk(dir, o.Kind); err != nil {
 			return err
 		}
 	}
@@ -83,19 +82,13 @@ func (s *Stores) open(dir string, o Options) error {
 	if err != nil {
 		return err
 	}
-	walDir := filepath.Join(dir, logDir)
-	list, filer := segmentList{record{disk.Records, walDir, listFile}}, segment.NewFiler(walDir, disk.Segments)
-	if err := mendTail(list, filer); err != nil {
-		return fmt.Errorf("open the log in %s: %w", walDir, err)
-	}
-	log, err := wal.Open(walDir, wal.WithLogger(o.Logger), wal.WithMetaStore(list), wal.WithSegmentFiler(filer), wal.WithSegmentSize(o.SegmentBytes))
+	log, err := s.openLog(dir, disk, votes.held.term > 0, o)
 	if err != nil {
-		return fmt.Errorf("open the log in %s: %w", walDir, err)
+		return err
 	}
-	s.closers = append(s.closers, log.Close)
 	if o.Disk == nil {
 		// The libraries sync their files, not the names of these in dir.
-		if err := errors.Join(syncDir(vfs.Default, dir), syncDir(vfs.Default, filepath.Dir(dir))); err != nil {
+		if err := errors.Join(durable.SyncDir(vfs.Default, dir), durable.SyncDir(vfs.Default, filepath.Dir(dir))); err != nil {
 			return fmt.Errorf("log directory: %w", err)
 		}
 	}
@@ -103,6 +96,24 @@ func (s *Stores) open(dir string, o Options) error {
 		return s.wrap(o.Wrap(log), votes, o)
 	}
 	return s.wrap(log, votes, o)
+}
+
+// openLog opens the log. used says that Raft has run on it.
+func (s *Stores) openLog(dir string, disk *Disk, used bool, o Options) (log raft.LogStore, err error) {
+	var closes func() error
+	switch o.Kind {
+	case RaftWAL:
+		log, closes, err = openWAL(dir, disk, used, o)
+	case RaftBoltDB:
+		log, closes, err = openBolt(dir, disk, used)
+	default:
+		err = fmt.Errorf("the data directory was made with the log store %q, which this release does not have: it has %s and %s", o.Kind, RaftWAL, RaftBoltDB)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, closes)
+	return log, nil
 }
 
 // wrap puts the stores behind the fail-stop.

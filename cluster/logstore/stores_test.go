@@ -52,14 +52,6 @@ func TestStoresKeepWhatTheyWereGiven(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-func TestClosedStoresRefuseWithoutAlarm(t *testing.T) {
-	s := open(t, t.TempDir())
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Log.StoreLogs(entries(1, 1, 1)), ErrClosed)
-	_, err := s.Stable.Get([]byte("x"))
-	require.ErrorIs(t, err, ErrClosed)
-}
-
 // Raft writes a vote as two values. Whatever it has written when the process
 // dies, the vote on disk is one that it made.
 func TestVoteIsOneRecord(t *testing.T) {
@@ -185,36 +177,4 @@ func TestAbsenceIsNoFailure(t *testing.T) {
 	_, err := s.Stable.Get([]byte("k"))
 	require.ErrorIs(t, err, errNotFound)
 	require.NoError(t, s.Err())
-}
-
-// A follower whose last entries a new leader replaces truncates its log's end. In
-// raft-wal v0.4.0 a log so truncated could not be opened again (its issue 31).
-func TestLogOpensAgainAfterItsEndWasReplaced(t *testing.T) {
-	dir := t.TempDir()
-	entries := func(first, last, term uint64) (es []*raft.Log) {
-		for i := first; i <= last; i++ {
-			es = append(es, &raft.Log{Index: i, Term: term, Data: []byte("entry")})
-		}
-		return es
-	}
-	options := Options{Fatal: func(err error) { t.Errorf("fatal: %v", err) }}
-	s, err := Open(dir, options)
-	require.NoError(t, err)
-	require.NoError(t, s.Log.StoreLogs(entries(1, 20, 1)))
-	require.NoError(t, s.Log.DeleteRange(15, 20))
-	require.NoError(t, s.Close())
-	s, err = Open(dir, options)
-	require.NoError(t, err)
-	require.NoError(t, s.Log.StoreLogs(entries(15, 18, 2)))
-	require.NoError(t, s.Log.DeleteRange(17, 18))
-	require.NoError(t, s.Log.StoreLogs(entries(17, 25, 3)))
-	require.NoError(t, s.Close())
-	s, err = Open(dir, options)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	for i, term := range map[uint64]uint64{1: 1, 14: 1, 15: 2, 16: 2, 17: 3, 25: 3} {
-		var e raft.Log
-		require.NoError(t, s.Log.GetLog(i, &e), "entry %d", i)
-		require.Equal(t, term, e.Term, "entry %d", i)
-	}
 }

@@ -65,7 +65,7 @@ func TestFailedAppendEndsTheProcessAndLeavesTheLogWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d, err := openDisk(dir)
+			d, err := openDisk(dir, RaftWAL)
 			require.NoError(t, err)
 			f := &failing{VFS: d.Segments, part: c.part}
 			d.Segments = f

@@ -17,19 +17,19 @@ const (
 	keyVoteCandidate = "LastVoteCand"
 )
 
-// errNotFound is what Raft wants to hear of an absent value: it compares the text.
+// errNotFound is the error that Raft expects for an absent value: it compares the text.
 var errNotFound = errors.New("not found")
 
 // votes keeps term and vote as one record: 8 bytes of term, 8 of the term of the
-// last vote, then its candidate. Raft sets the term of a vote first and counts on
-// neither half before both calls have returned, so that term may wait in memory
-// until the candidate comes. Raft knows no other keys.
+// last vote, then its candidate. Raft sets the term of a vote first and relies on
+// neither half before both calls have returned. So that term may be kept in memory
+// until the candidate is set. Raft uses no other keys.
 type votes struct {
 	file record
 
 	mu     sync.Mutex
 	held   ballot // what is on disk
-	staged uint64 // the term of a vote whose candidate has not come
+	staged uint64 // the term of a vote whose candidate is not set yet
 }
 
 type ballot struct {
@@ -46,7 +46,7 @@ func openVotes(file record) (*votes, error) {
 		return v, err
 	}
 	if v.held, err = decodeBallot(data); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", file.path(), ErrRecordDamaged, err)
+		return nil, fmt.Errorf("%s: %w: %w", file.path(), ErrFileDamaged, err)
 	}
 	return v, nil
 }
@@ -70,7 +70,7 @@ func decodeBallot(data []byte) (b ballot, err error) {
 	return b, nil
 }
 
-// write makes b durable. It is called under mu.
+// write makes b durable. It is called with mu held.
 func (v *votes) write(b ballot) error {
 	if err := v.file.store(b.encode()); err != nil {
 		return err

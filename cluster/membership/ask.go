@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 )
@@ -16,8 +17,8 @@ import (
 // askTimeout bounds one question to one node.
 const askTimeout = 2 * time.Second
 
-// client gives a connection to a server's RPC port. It leads to that server or
-// nowhere, whoever has the address.
+// client returns a connection to a server's RPC port. It fails if another server has
+// the address.
 func (m *Membership) client(ctx context.Context, serverID, clusterAddr string) (memberpb.MembershipClient, error) {
 	conn, err := m.cfg.Dial(ctx, serverID, clusterAddr)
 	if err != nil {
@@ -26,11 +27,11 @@ func (m *Membership) client(ctx context.Context, serverID, clusterAddr string) (
 	return memberpb.NewMembershipClient(conn), nil
 }
 
-// ask asks one server where it stands. An answer from another server at that
-// address is an error.
+// ask asks one server for its status. A reply from another server at that address is an
+// error.
 func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*memberpb.StatusResponse, error) {
 	if serverID == m.cfg.ServerID {
-		return m.status(serverID), nil // clocks.go reads this node's clock itself
+		return m.status(serverID), nil // the clock guard reads this node's clock itself
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -38,7 +39,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
-	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Receipts: m.receiptsToTell()}
+	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor("")}
 	m.tellClock(raft.ServerID(serverID), req)
 	asked := time.Now()
 	resp, err := c.Status(ctx, req)
@@ -48,14 +49,14 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if resp.ServerId != serverID {
 		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
 	}
-	m.clocks.heard(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
+	m.clocks.Record(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
 	if m.Configured(serverID) { // as in Status: a stranger's could end this process
-		m.hear(resp.Receipts)
+		m.mergeAcks(resp.Acks)
 	}
 	return resp, nil
 }
 
-// askAll asks many at once; a nil answer means that there was none.
+// askAll asks several servers concurrently; a nil reply means that there was none.
 func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*memberpb.StatusResponse {
 	out := make([]*memberpb.StatusResponse, len(nodes))
 	var wg sync.WaitGroup
@@ -73,21 +74,19 @@ func (m *Membership) askAll(ctx context.Context, nodes []gossip.Member) []*membe
 	return out
 }
 
-// status is this node's answer to ask.
+// status is this node's reply to ask.
 func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp := &memberpb.StatusResponse{
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
-		ClusterAddr: m.cfg.ClusterAddr, HasState: m.hasState(), LastContactMs: -1, NowUs: m.wall().UnixMicro(),
+		ClusterAddr: m.cfg.ClusterAddr, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
 		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.ClusterVersion(), HoldVersion: m.cfg.HoldVersion,
 	}
-	c := m.cfg.Condition()
-	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = c.DiskLow, c.DiskFree, c.LogWrite.Microseconds()
+	disk := m.cfg.DiskHealth()
+	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()
 	if asker != "" {
 		resp.AskerForgotten = m.cfg.Forgotten(asker)
-		if has := m.receipts.of(asker); has.term > 0 {
-			resp.Receipts = append(resp.Receipts, &memberpb.Receipt{ServerId: asker, Term: has.term, Index: has.index})
-		}
 	}
+	resp.Acks = m.acksFor(asker)
 	r := m.raft.Load()
 	if r == nil {
 		return resp
@@ -95,15 +94,10 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	stats := m.localStats(r)
 	resp.LastIndex, resp.LastTerm, resp.LastContactMs = stats.LastIndex, stats.LastTerm, stats.LastContact.Milliseconds()
 	resp.AppliedIndex = r.AppliedIndex()
-	resp.Receipts = append(resp.Receipts, m.receiptsToTell()...)
-	for _, s := range m.configuration().Servers {
-		if asker != "" && string(s.ID) == asker {
-			resp.AskerConfigured = true
-		}
-	}
+	resp.AskerConfigured = asker != "" && m.Configured(asker)
 	return resp
 }
 
-func conditionFromPB(s *memberpb.StatusResponse) Condition {
-	return Condition{DiskLow: s.DiskLow, DiskFree: s.DiskFreeBytes, LogWrite: time.Duration(s.LogWriteUs) * time.Microsecond}
+func diskHealthFromPB(s *memberpb.StatusResponse) diskpolicy.Health {
+	return diskpolicy.Health{Low: s.DiskLow, Free: s.DiskFreeBytes, LogWrite: micros(s.LogWriteUs)}
 }

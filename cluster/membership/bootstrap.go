@@ -14,17 +14,19 @@ import (
 
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
+	"tarry/internal/sleep"
 )
 
-// A promise outlives the time in which its proposer may use it by far, on clocks
-// that need only run at about the same speed: the proposer counts from before it
-// asked, the holder from when it answered.
+// A promise lasts much longer than its proposer may use it. The proposer counts from
+// before it asked, the holder from when it answered, so their clocks need only run at
+// about the same speed.
 const (
 	promiseFor = 15 * time.Second
 	proposeFor = 5 * time.Second
 )
 
-// promise is this node's word to be in one proposer's first configuration.
+// promise is this node's promise to be in one proposer's first configuration.
 type promise struct {
 	mu    sync.Mutex
 	to    string // server id of the proposer
@@ -56,7 +58,7 @@ func (m *Membership) findCluster(ctx context.Context) {
 			said = why
 		}
 		// The jitter keeps nodes that were started together from asking each
-		// other at the same instants for ever.
+		// other at the same instants forever.
 		t := time.NewTimer(m.cfg.Timing.Poll/2 + rand.N(m.cfg.Timing.Poll))
 		select {
 		case <-ctx.Done():
@@ -64,8 +66,8 @@ func (m *Membership) findCluster(ctx context.Context) {
 			return
 		case <-m.toStarter:
 			t.Stop()
-			// News come in flocks; one look soon after the first serves all.
-			if pause(ctx, m.cfg.Timing.Poll/10) != nil {
+			// Changes come in bursts; one look soon after the first covers all.
+			if !sleep.For(ctx, m.cfg.Timing.Poll/10) {
 				return
 			}
 		case <-t.C:
@@ -76,7 +78,7 @@ func (m *Membership) findCluster(ctx context.Context) {
 // tryBootstrap makes one attempt. It returns what the node waits for, or an
 // empty string when it has started a cluster.
 func (m *Membership) tryBootstrap(ctx context.Context) (why string, err error) {
-	if m.cfg.Expect == 1 && len(m.seedList()) == 0 && m.ClusterID() == "" {
+	if m.cfg.Expect == 1 && len(m.seeds.list()) == 0 && m.ClusterID() == "" {
 		return "", m.bootstrap([]gossip.Meta{m.meta()})
 	}
 	if why := m.lookAround(ctx); why != "" {
@@ -96,9 +98,9 @@ func (m *Membership) tryBootstrap(ctx context.Context) (why string, err error) {
 	return "", m.bootstrap(members)
 }
 
-// lookAround asks every live node where it stands. Any that is in a cluster, or
-// may be, rules out for the life of this process that it starts one: it will be
-// taken in. A node that cannot be asked delays the decision.
+// lookAround asks every live node for its status. When any is in a cluster, or may be,
+// this process never starts one: that cluster will add it. A node that does not answer
+// delays the decision. It returns what this node waits for; empty: nothing.
 func (m *Membership) lookAround(ctx context.Context) (why string) {
 	others := m.others()
 	answers := m.askAll(ctx, others)
@@ -137,7 +139,7 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 
 // proposal is the first configuration that self should propose, given the live
 // nodes, self included: the nodes with the smallest ids, as many as expected.
-// Otherwise it says what is waited for.
+// Otherwise why says what this node waits for.
 func proposal(self gossip.Meta, live []gossip.Member) (members []gossip.Meta, why string) {
 	nodeIDs := make(map[string]bool)
 	for _, n := range live {
@@ -203,8 +205,8 @@ func (m *Membership) askPromise(ctx context.Context, n gossip.Meta, req *memberp
 	return c.Promise(ctx, req)
 }
 
-// grantPromise is a proposer's request as this node sees it; an empty answer
-// grants it.
+// grantPromise decides on a proposer's request. It returns why it is refused; empty:
+// it is granted.
 func (m *Membership) grantPromise(req *memberpb.PromiseRequest, now time.Time) (reason string) {
 	switch {
 	case m.hasState():
@@ -219,7 +221,7 @@ func (m *Membership) grantPromise(req *memberpb.PromiseRequest, now time.Time) (
 		return "the configuration proposed does not list it"
 	}
 	if holder, ok := m.promise.give(req.ServerId, now); !ok {
-		return "it has promised itself to " + nodeIDOf(holder)
+		return "it has promised itself to " + raftconfig.NodeID(holder)
 	}
 	if req.ServerId != m.cfg.ServerID {
 		m.admitted.Store(true) // the proposer will ask for a vote
@@ -248,7 +250,7 @@ func (m *Membership) bootstrap(members []gossip.Meta) error {
 func nodeIDs(servers []raft.Server) []string {
 	out := make([]string, 0, len(servers))
 	for _, s := range servers {
-		out = append(out, nodeIDOf(string(s.ID)))
+		out = append(out, raftconfig.NodeID(s.ID))
 	}
 	slices.Sort(out)
 	return out

@@ -17,6 +17,7 @@ import (
 )
 
 func TestThreeNodesMakeOneClusterInEveryStartOrder(t *testing.T) {
+	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			w := newTown(t)
@@ -67,6 +68,7 @@ func (w *town) oneClusterID(nodes ...*node) string {
 }
 
 func TestANodeInNoClusterSeeksOthersUntilTheyAreUp(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.rejoin = time.Hour
 	later := w.node("n2", 2)
@@ -77,6 +79,7 @@ func TestANodeInNoClusterSeeksOthersUntilTheyAreUp(t *testing.T) {
 }
 
 func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := []*node{w.node("n1", 3), w.node("n2", 3), w.node("n3", 3), w.node("n4", 3)}
 	for _, n := range nodes {
@@ -88,6 +91,7 @@ func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {
 }
 
 func TestSingleNodeStartsAlone(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n := w.node("n1", 1)
 	n.start()
@@ -98,6 +102,7 @@ func TestSingleNodeStartsAlone(t *testing.T) {
 }
 
 func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n1 := w.node("n1", 1)
 	n1.start()
@@ -115,6 +120,7 @@ func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
 }
 
 func TestRestartKeepsTheMember(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	id := w.oneClusterID(nodes...)
@@ -129,6 +135,7 @@ func TestRestartKeepsTheMember(t *testing.T) {
 }
 
 func TestFarewellRemovesNobody(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	follower := other(nodes, w.leader())
@@ -163,6 +170,7 @@ func other(nodes []*node, not *node) *node {
 }
 
 func TestWipedNodeComesBackAsANewMember(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*node){"after a farewell": (*node).stop, "after a crash": (*node).kill} {
 		t.Run(name, func(t *testing.T) {
 			w := newTown(t)
@@ -185,6 +193,7 @@ func TestWipedNodeComesBackAsANewMember(t *testing.T) {
 
 // Gossip may believe in the earlier run for most of a minute when machines are busy.
 func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	w.gossipBelieves = true
 	nodes := w.startTrio()
@@ -204,6 +213,7 @@ func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
 }
 
 func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	leader := w.leader()
@@ -237,6 +247,7 @@ func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
 }
 
 func TestClustersThatShareASeedNeverMerge(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	a, b := w.node("a1", 1), w.node("b1", 1)
 	a.start()
@@ -244,8 +255,8 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 	ids := map[*node]string{a: w.oneClusterID(a), b: w.oneClusterID(b)}
 	require.NotEqual(t, ids[a], ids[b])
 	// Both clusters and a newcomer name both.
-	a.addSeeds([]string{b.gossipAddr()})
-	b.addSeeds([]string{a.gossipAddr()})
+	a.seeds.add([]string{b.gossipAddr()})
+	b.seeds.add([]string{a.gossipAddr()})
 	c := w.node("c1", 0, a.gossipAddr(), b.gossipAddr())
 	c.start()
 	eventually(t, "the newcomer is in one of them", func() bool {
@@ -265,6 +276,7 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 }
 
 func TestDifferentExpectationsStartNoCluster(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n1, n2, n3 := w.node("n1", 2), w.node("n2", 3), w.node("n3", 2)
 	n2.join, n3.join = []string{n1.gossipAddr()}, []string{n1.gossipAddr()}
@@ -287,6 +299,7 @@ func TestDifferentExpectationsStartNoCluster(t *testing.T) {
 }
 
 func TestRunTimeJoin(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n1, n2 := w.node("n1", 1), w.node("n2", 0)
 	n1.start()
@@ -304,6 +317,7 @@ func TestRunTimeJoin(t *testing.T) {
 // One record in gossip, made up by a stranger, gives a voter another address. The voter
 // is asked, and nothing changes.
 func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	w.oneClusterID(nodes...)
@@ -334,6 +348,7 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 
 // A join tells nobody whether an address that is no node's is open.
 func TestAJoinIsNoPortScanner(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n := w.node("n1", 1)
 	n.start()
@@ -356,6 +371,7 @@ func TestAJoinIsNoPortScanner(t *testing.T) {
 }
 
 func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	moved := other(nodes, w.leader())
@@ -375,6 +391,7 @@ func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
 }
 
 func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	// A new pool knows nobody, as each side of a long partition in the end.
@@ -389,6 +406,7 @@ func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
 }
 
 func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n1, n2 := w.node("n1", 1), w.node("n2", 0)
 	n2.join = []string{n1.gossipAddr()}

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 	"google.golang.org/grpc"
 
+	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/job"
 )
@@ -31,7 +31,7 @@ const (
 	maxSeeds  = 64
 )
 
-// Config says who this node is and gives membership what it needs of the node.
+// Config has this node's identity and what membership needs of the node.
 type Config struct {
 	NodeID      string   // --node-id, 1 to 64 bytes
 	ServerID    string   // NodeID "." incarnation, kept in the data directory
@@ -48,38 +48,37 @@ type Config struct {
 	// at the start and again when its address may have changed.
 	AdvertiseHost string
 
-	// HasState says that Raft has a log, a term or a snapshot on disk.
+	// HasState reports whether Raft has a log, a term or a snapshot on disk.
 	HasState bool
 
 	Logger *slog.Logger
 
 	// ClusterID is the cluster's id as the state machine knows it, else empty.
 	ClusterID func() string
-	// Forgotten says whether a server id was removed for good.
+	// Forgotten reports whether a server id was removed for good.
 	Forgotten func(serverID string) bool
-	// ClusterVersion is the one that the state machine has come to.
+	// ClusterVersion is the one of the state machine.
 	ClusterVersion func() uint32
-	// ProposeClusterID, ProposeForget and ProposeVersion put their facts through the
-	// log. They block until it is applied on this node, or ctx ends.
+	// ProposeClusterID, ProposeForget and ProposeVersion propose to the log. They
+	// block until the entry is applied on this node, or ctx ends.
 	ProposeClusterID func(ctx context.Context, id string) error
 	ProposeForget    func(ctx context.Context, serverID string) error
 	ProposeVersion   func(ctx context.Context, to uint32) error
 	// ProposeClockReset sets the queue's clock back through the log; on the leader.
 	ProposeClockReset func(ctx context.Context, to time.Time) error
-	// Condition says how this node's disk is doing. It must not block. nil:
-	// always well.
-	Condition func() Condition
+	// DiskHealth is how this node's disk is doing. It must not block. nil: always well.
+	DiskHealth func() diskpolicy.Health
 	// MaxClockOffset is how far this node's clock may be off the majority's for it
-	// to lead; 0: DefaultMaxClockOffset.
+	// to lead; 0: clockguard.DefaultMaxOffset.
 	MaxClockOffset time.Duration
-	// Now is this node's clock, ClusterClock the leader's of the queue; ClockConfirmed
-	// tells a leader what the voters' clocks say (majority) at an instant of the
-	// monotonic clock, at least. None may block. nil: time.Now; Now; not called.
+	// Now is this node's clock, ClusterClock the queue's clock on the leader.
+	// ClockConfirmed receives, on a leader, the earliest time that the majority's clocks
+	// may have at an instant of the monotonic clock. None may block. nil: time.Now; Now;
+	// not called.
 	Now, ClusterClock func() time.Time
 	ClockConfirmed    func(at, majority time.Time)
-	// Doubt ends the process: this node has acknowledged more than it has. nil:
-	// nobody is told.
-	Doubt func(error)
+	// Acks are exchanged with every status call.
+	Acks Acks
 	// Dial gives a pooled connection to a server's RPC port, which reaches no other
 	// server at that address; it is not closed here.
 	Dial func(ctx context.Context, serverID, clusterAddr string) (*grpc.ClientConn, error)
@@ -91,14 +90,15 @@ type Config struct {
 
 // Timing is how often things are looked at. Zero values take the defaults.
 type Timing struct {
-	Poll      time.Duration // a node in no cluster looks for one; default 1 s
-	Rejoin    time.Duration // a member seeks missing ones again; default 10 s
-	Reconcile time.Duration // the leader compares everything; default 15 s
-	Health    time.Duration // the leader asks every member how it is; default 2 s
-	// JoinAnswer is when an operator's join that failed is answered, whatever failed.
+	Poll      time.Duration // how often a node in no cluster looks for one; default 1 s
+	Rejoin    time.Duration // how often a member looks for missing ones; default 10 s
+	Reconcile time.Duration // how often the leader compares all members; default 15 s
+	Health    time.Duration // how often the leader asks every member for its status; default 2 s
+	// JoinAnswer is after how long a failed join of an operator is answered, whatever
+	// failed.
 	JoinAnswer time.Duration // default 9 s
-	Stabilize  time.Duration // a joiner is healthy this long before it votes; default 10 s
-	Settle     time.Duration // a leader leads this long before it gives way to a better disk; default 30 s
+	Stabilize  time.Duration // how long a joiner is healthy before it votes; default 10 s
+	MinLead    time.Duration // how long a leader leads before it gives way to a better disk; default 30 s
 }
 
 func (t Timing) withDefaults() Timing {
@@ -113,7 +113,7 @@ func (t Timing) withDefaults() Timing {
 	set(&t.Health, 2*time.Second)
 	set(&t.JoinAnswer, 9*time.Second)
 	set(&t.Stabilize, 10*time.Second)
-	set(&t.Settle, 30*time.Second)
+	set(&t.MinLead, 30*time.Second)
 	return t
 }
 
@@ -141,19 +141,10 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Dial == nil {
+	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
 		return errors.New("membership lacks a logger or a callback of the node")
 	}
 	return c.meta().Check()
-}
-
-func checkSeed(addr string) error {
-	if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
-		return fmt.Errorf("join address %q is not host:port", addr)
-	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n < 1024 {
-		return fmt.Errorf("join address %q: the port must be a number from 1024 to 65535, that of another node's --gossip-addr", addr)
-	}
-	return nil
 }
 
 // meta is the part of this node's record that never changes.
@@ -162,14 +153,6 @@ func (c *Config) meta() gossip.Meta {
 		NodeID: c.NodeID, ServerID: c.ServerID, ClusterAddr: c.ClusterAddr, HTTPAddr: c.HTTPAddr,
 		Version: c.Version, Expect: uint32(c.Expect), Protocol: protocol,
 	}
-}
-
-// nodeIDOf is the part of a server id that users see.
-func nodeIDOf(serverID string) string {
-	if i := strings.LastIndexByte(serverID, '.'); i > 0 {
-		return serverID[:i]
-	}
-	return serverID
 }
 
 func hostOf(addr string) string {

@@ -1,30 +1,32 @@
-// Package membership forms a cluster and keeps its list of members right:
+// Package membership forms a cluster and maintains its list of members:
 // discovery, the first configuration, joining, promotion, removal.
 //
-// It knows Raft's configuration and the other nodes' gossip, nothing of jobs.
-// The node builds Raft and a gRPC server and wires this package in (Config,
-// Register, Start, Lead, Stop; see membership.go). What goes through the log,
-// the cluster's id and the list of forgotten servers, goes through callbacks.
+// It knows Raft's configuration and the other nodes' gossip, nothing of jobs. The
+// node builds Raft and a gRPC server and connects this package to them (Config,
+// Register, Start, Lead, Stop: start reading at membership.go). The cluster's id and
+// the list of forgotten servers are written to the log through callbacks.
+//
+// The leader calls every member for its status every two seconds (ask.go). These calls
+// also carry the input of three other packages: acknowledgements (ackguard), the time
+// (clockguard) and the health of disks (diskpolicy). evaluate.go calls the latter two.
 //
 // The rules, each in its file:
 //
 //   - A Raft server id is "<node id>.<incarnation>". A node whose data is gone
-//     comes back under a new incarnation and so as a new server; what the old
-//     one promised in votes and acknowledgements is never counted for the new.
+//     returns under a new incarnation, and so as a new server. The votes and
+//     acknowledgements of the old server never count for the new one.
 //   - A node without Raft state takes part in no vote before a cluster has
-//     asked for it by server id (gate.go). Otherwise the messages meant for
+//     invited it by server id (admission.go). Otherwise the messages meant for
 //     the old server at the same address would reach an empty log.
-//   - At most one first configuration (bootstrap.go): only nodes that expect the
-//     same number, see nobody with state, and have promised themselves to one
-//     proposer, are in it.
-//   - The leader makes the configuration follow the gossip (reconcile.go), but
-//     only by adding. Silence removes nobody. A server is removed by an operator
-//     (remove.go) or because its node id came back as another incarnation, and
-//     only when the voters that are left alive are a quorum (quorum.go).
-//   - A removed server is first forgotten through the log, then removed, so no
-//     leader adds it again and any leader can complete the removal.
-//   - A node whose clock is off the majority's does not lead (clocks.go).
-//   - Two clusters never merge (affiliation.go): gossip refuses members of
-//     another cluster, and a node in no cluster binds itself to the first that it
-//     hears of.
+//   - There is at most one first configuration (bootstrap.go). It contains only nodes
+//     that expect the same number of voters, have found no node with state, and have
+//     promised themselves to one proposer.
+//   - The leader adds the live nodes of gossip to the configuration (reconcile.go). It
+//     never removes a server because it is silent. A server is removed by an operator
+//     (operate.go) or because its node id returned as another incarnation, and
+//     only if the remaining live voters are a quorum (quorum.go).
+//   - A removed server is first forgotten through the log, then removed. So no
+//     leader adds it again, and any leader can complete the removal.
+//   - Two clusters never merge (binding.go). Gossip refuses members of another
+//     cluster, and a node in no cluster binds itself to the first one it discovers.
 package membership

@@ -36,8 +36,8 @@ func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]str
 	}
 }
 
-// wayOut says what to do about two nodes with one id. Whichever has no Raft state yet
-// has nothing to lose.
+// wayOut says what to do about two nodes with one id. The one without Raft state has
+// nothing to lose.
 func wayOut(thisHasState, otherHasState bool) string {
 	which := "one of the two"
 	switch {

@@ -3,16 +3,12 @@ package membership
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
-	"tarry/job"
 )
 
 // Whatever another node asks, a node that is starting answers, and promises
@@ -66,34 +62,8 @@ func FuzzQuestions(f *testing.F) {
 				require.Error(t, err, "it does not lead")
 			}
 		}
-		if err != nil {
-			require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
-		}
-	})
-}
-
-// What a leader sends as a failure is a failure here, never a success.
-func FuzzFailure(f *testing.F) {
-	b, err := proto.Marshal(&memberpb.Failure{Code: "not_found", Message: "m", RetryAfterMs: 1 << 62, NotLeader: true})
-	require.NoError(f, err)
-	f.Add(b, uint32(codes.FailedPrecondition))
-	b, err = proto.Marshal(&memberpb.Failure{RetryAfterMs: 9300000000000})
-	require.NoError(f, err)
-	f.Add(b, uint32(codes.Unavailable))
-	f.Fuzz(func(t *testing.T, data []byte, c uint32) {
-		failure := new(memberpb.Failure)
-		if proto.Unmarshal(data, failure) != nil || c == uint32(codes.OK) {
-			return
-		}
-		st, err := status.New(codes.Code(c), "m").WithDetails(failure)
-		require.NoError(t, err)
-		for _, write := range []bool{readCall, writeCall} {
-			err := failureOf(st.Err(), write)
-			require.Error(t, err)
-			require.Equal(t, failure.NotLeader, err == errNotLeader)
-			if e, ok := err.(*job.Error); ok {
-				require.GreaterOrEqual(t, e.RetryAfter, time.Duration(0))
-			}
+		if kind%5 < 3 {
+			require.NoError(t, err)
 		}
 	})
 }

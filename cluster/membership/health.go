@@ -10,73 +10,55 @@ import (
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
 	"tarry/job"
 )
 
-// Health judges the cluster as the leader sees it. Without a leader it is not
-// healthy, and the reasons are this node's. It blocks for some seconds at most.
+// Health is the cluster's, as the leader sees it. Without a leader it is not
+// healthy, and the reasons are this node's. It blocks for a few seconds at most.
 func (m *Membership) Health(ctx context.Context) (job.Health, error) {
-	out, err := viaLeader(ctx, m, readCall, m.healthHere, func(ctx context.Context, c memberpb.MembershipClient) (job.Health, error) {
-		resp, err := c.Health(ctx, &memberpb.HealthRequest{})
-		return job.Health{
-			Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons(),
-			ClusterVersion: resp.GetClusterVersion(), Upgrade: resp.GetUpgrade(),
-		}, err
-	})
-	if errors.Is(err, errNoLeader) && ctx.Err() == nil {
+	resp, err := viaLeader(ctx, m, readCall, &memberpb.HealthRequest{}, (*server).Health, memberpb.MembershipClient.Health)
+	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
 		return m.healthLeaderless(), nil
 	}
-	return out, err
+	return job.Health{
+		Healthy: resp.GetHealthy(), FailureTolerance: int(resp.GetFailureTolerance()), Reasons: resp.GetReasons(),
+		ClusterVersion: resp.GetClusterVersion(), Upgrade: resp.GetUpgrade(),
+	}, err
 }
 
 func (m *Membership) healthHere(context.Context) (job.Health, error) {
-	g := m.reign.Load()
-	if g == nil {
+	l := m.leadership.Load()
+	if l == nil {
 		return job.Health{}, errNotLeader
 	}
-	state := g.pilot.GetState()
+	state := l.autopilot.GetState()
 	h := job.Health{FailureTolerance: state.FailureTolerance, ClusterVersion: m.cfg.ClusterVersion()}
-	_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, g.offers.all(m.configuration().Servers))
+	_, h.Upgrade = raiseTo(h.ClusterVersion, m.cfg.Runs, l.offers.all(m.configuration().Servers))
 	if len(state.Servers) == 0 {
 		h.Reasons = append(h.Reasons, "the leader is new and has not asked the members yet")
 	}
 	leader := state.Servers[raft.ServerID(m.cfg.ServerID)]
 	for id, s := range state.Servers {
-		if why := ailment(nodeIDOf(string(id)), s, leader); why != "" {
+		if why := ailment(raftconfig.NodeID(id), s, leader); why != "" {
 			h.Reasons = append(h.Reasons, why)
 		}
 	}
-	if problems := g.problems.Load(); problems != nil {
+	if problems := l.problems.Load(); problems != nil {
 		for _, why := range *problems {
 			h.Reasons = append(h.Reasons, why)
 		}
 	}
-	h.Reasons = append(h.Reasons, m.diskReasons(g)...)
-	h.Reasons = append(h.Reasons, m.clockReasons(g)...)
+	h.Reasons = append(h.Reasons, l.disks.Reasons(time.Now())...)
+	h.Reasons = append(h.Reasons, m.clocks.Reasons()...)
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil
 }
 
-// diskReasons are the disks that are low or slow, and what follows from it.
-func (m *Membership) diskReasons(g *reign) (reasons []string) {
-	for id, c := range m.conditions(g) {
-		node := nodeIDOf(string(id))
-		if c.DiskLow {
-			reasons = append(reasons, fmt.Sprintf("%s has little room on its disk: %d MiB are free", node, c.DiskFree>>20))
-		}
-		if c.LogWrite >= slowWrite {
-			reasons = append(reasons, fmt.Sprintf("%s has a slow disk: a write to its log takes %v", node, c.LogWrite.Round(time.Millisecond)))
-		}
-	}
-	if why := m.AddsRefused(); why != "" {
-		reasons = append(reasons, "adds are refused: "+why)
-	}
-	return reasons
-}
-
-// ailment says in a sentence what is wrong with a server; empty when nothing is.
+// ailment describes what is wrong with a server; empty: nothing is.
 func ailment(node string, s, leader *autopilot.ServerState) string {
 	switch {
 	case s.Server.NodeStatus != autopilot.NodeAlive:
@@ -97,7 +79,7 @@ func ailment(node string, s, leader *autopilot.ServerState) string {
 	return ""
 }
 
-// healthLeaderless is what a node can say by itself.
+// healthLeaderless is the health that a node reports without a leader.
 func (m *Membership) healthLeaderless() job.Health {
 	h := job.Health{ClusterVersion: m.cfg.ClusterVersion(), Reasons: []string{"no leader is known to " + m.cfg.NodeID}}
 	live := make(map[string]bool)
@@ -113,7 +95,7 @@ func (m *Membership) healthLeaderless() job.Health {
 	}
 	for _, s := range servers {
 		if !live[string(s.ID)] {
-			h.Reasons = append(h.Reasons, nodeIDOf(string(s.ID))+" is not alive: gossip does not hear it")
+			h.Reasons = append(h.Reasons, raftconfig.NodeID(s.ID)+" is not alive: gossip does not hear it")
 		}
 	}
 	return h

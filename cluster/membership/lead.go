@@ -10,48 +10,52 @@ import (
 	"time"
 
 	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"tarry/cluster/diskpolicy"
+	"tarry/cluster/raftconfig"
+	"tarry/internal/sleep"
+	"tarry/job"
 )
 
-// changeTimeout bounds the wait for one change of the configuration to be taken
-// up by Raft. Its commit is bounded by Raft: a leader that reaches no quorum
-// steps down.
+// changeTimeout bounds the wait until Raft accepts one change of the configuration.
+// Raft bounds its commit: a leader that reaches no quorum steps down.
 const changeTimeout = 10 * time.Second
 
-// reign is what exists only while this node leads.
-type reign struct {
-	pilot    *autopilot.Autopilot
-	problems atomic.Pointer[map[string]string] // by node id: why it cannot be taken in, or removed; from the last pass
-	reports  reports
-	clocks   atomic.Pointer[clockVerdict] // of the last look; nil: none yet
-	noRoom   atomic.Pointer[string]       // why adds are refused; nil or empty: they are not
-	offers   offers
+// leadership is what exists only while this node leads.
+type leadership struct {
+	autopilot *autopilot.Autopilot
+	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
+	disks     *diskpolicy.Policy
+	offers    offers
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the
-// configuration follows the gossip, joiners are promoted. The node calls it when
-// it is the established leader, its barrier done, and cancels ctx when it is no
-// longer. The error is nil when ctx ended.
+// configuration follows the gossip, joiners are promoted. The node calls it when it is
+// the established leader, after its barrier, and cancels ctx when it no longer leads.
+// The error is nil when ctx ended.
 func (m *Membership) Lead(ctx context.Context) error {
 	r := m.raft.Load()
 	if r == nil {
 		return fmt.Errorf("lead before start")
 	}
-	pilot := m.newPilot(r)
-	g := &reign{pilot: pilot}
-	m.judgeRoom(g, m.conditions(g)) // what this node knows of itself counts from the start
-	m.reign.Store(g)
-	pilot.Start(ctx)
-	var judging sync.WaitGroup
-	judging.Go(func() { m.judge(ctx, g) })
+	ap := m.newAutopilot(r)
+	l := &leadership{autopilot: ap, disks: m.newDiskPolicy()}
+	l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now()) // what this node knows of itself counts from the start
+	m.clocks.Forget()
+	m.leadership.Store(l)
+	ap.Start(ctx)
+	var evaluating sync.WaitGroup
+	evaluating.Go(func() { m.evaluate(ctx, l) })
 	defer func() {
-		judging.Wait()
-		<-pilot.Stop()
-		m.reign.Store(nil)
+		evaluating.Wait()
+		<-ap.Stop()
+		m.leadership.Store(nil)
+		m.clocks.Forget()
 	}()
 	ticker := time.NewTicker(m.cfg.Timing.Reconcile)
 	defer ticker.Stop()
 	for {
-		// Whatever goes wrong in a pass heals in the next.
+		// The next pass tries again what failed in this one.
 		again := m.reconcileOnce(ctx)
 		var retry <-chan time.Time
 		if again {
@@ -63,15 +67,15 @@ func (m *Membership) Lead(ctx context.Context) error {
 		case <-ticker.C:
 		case <-retry:
 		case <-m.toLeader:
-			// News come in flocks; one look soon after the first serves all.
-			if pause(ctx, m.cfg.Timing.Poll/10) != nil {
+			// Changes come in bursts; one look soon after the first covers all.
+			if !sleep.For(ctx, m.cfg.Timing.Poll/10) {
 				return nil
 			}
 		}
 	}
 }
 
-// reconcileOnce makes one pass and says whether another soon is worth it.
+// reconcileOnce makes one pass and reports whether another should follow soon.
 func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 	if err := m.nameCluster(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -80,13 +84,13 @@ func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 		return true
 	}
 	if err := m.reconcile(ctx); err != nil {
-		if ctx.Err() == nil && err.Error() != m.reconcileSaid {
-			m.reconcileSaid = err.Error()
+		if ctx.Err() == nil && err.Error() != m.reconcileLogged {
+			m.reconcileLogged = err.Error()
 			m.cfg.Logger.Warn("the configuration does not follow the members yet; trying again", "error", err)
 		}
 		return true
 	}
-	m.reconcileSaid = ""
+	m.reconcileLogged = ""
 	if err := m.raiseVersion(ctx); err != nil {
 		if ctx.Err() == nil {
 			m.cfg.Logger.Warn("trying again", "error", err)
@@ -94,6 +98,17 @@ func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 		return true
 	}
 	return false
+}
+
+// beginChange waits for the right to change the configuration. The caller calls
+// end when it is done, unless there is an error.
+func (m *Membership) beginChange(ctx context.Context) (end func(), err error) {
+	select {
+	case m.changing <- struct{}{}:
+		return func() { <-m.changing }, nil
+	case <-ctx.Done():
+		return nil, job.NotApplied("another change of the cluster's members did not end in time: %w", ctx.Err())
+	}
 }
 
 // nameCluster gives the cluster its id, once.

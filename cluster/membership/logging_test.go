@@ -45,6 +45,7 @@ func (l *logLines) with(parts ...string) (found []string) {
 const duplicateID = "another node has this node's id"
 
 func TestTheLogTellsWhichMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	leader := w.leader()
@@ -72,6 +73,7 @@ func TestTheLogTellsWhichMembersComeAndGo(t *testing.T) {
 }
 
 func TestBothNodesWithOneIDSayWhereTheOtherIsAndTheWayOut(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ expect, firstExpect int }{
 		"one is in the cluster": {firstExpect: 1},
 		"both are fresh":        {expect: 2, firstExpect: 2},
@@ -115,6 +117,7 @@ func TestBothNodesWithOneIDSayWhereTheOtherIsAndTheWayOut(t *testing.T) {
 }
 
 func TestWhyANodeIsNotTakenInIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	n1 := w.node("n1", 1)
 	n1.start()
@@ -125,8 +128,8 @@ func TestWhyANodeIsNotTakenInIsLoggedOnce(t *testing.T) {
 	eventually(t, "it says why", func() bool { return len(n1.log.with("level=WARN", because)) > 0 })
 	// Each pass of the leader stores its own problems.
 	for range 3 {
-		pass := n1.reign.Load().problems.Load()
-		eventually(t, "another pass", func() bool { return n1.reign.Load().problems.Load() != pass })
+		pass := n1.leadership.Load().problems.Load()
+		eventually(t, "another pass", func() bool { return n1.leadership.Load().problems.Load() != pass })
 	}
 	require.Len(t, n1.log.with(because), 1)
 }

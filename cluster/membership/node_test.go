@@ -22,8 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"tarry/cluster/ackguard"
+	"tarry/cluster/diskpolicy"
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/transport"
 	"tarry/internal/freeport"
 	"tarry/job"
@@ -46,7 +48,7 @@ type town struct {
 	t     *testing.T
 	mu    sync.Mutex
 	raft  map[string]string // cluster address to the Raft listener
-	conns map[string]*grpc.ClientConn
+	conns *leaderrpc.Conns
 	nodes []*node
 
 	gossipBelieves bool          // in every node that it has met, for an hour
@@ -54,28 +56,18 @@ type town struct {
 }
 
 func newTown(t *testing.T) *town {
-	w := &town{t: t, raft: make(map[string]string), conns: make(map[string]*grpc.ClientConn)}
+	w := &town{t: t, raft: make(map[string]string), conns: leaderrpc.NewConns(
+		func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		},
+	)}
 	t.Cleanup(func() {
 		for _, n := range w.nodes {
 			n.stop()
 		}
-		for _, c := range w.conns {
-			c.Close()
-		}
+		w.conns.Close()
 	})
 	return w
-}
-
-func (w *town) dial(_ context.Context, _, addr string) (*grpc.ClientConn, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if c := w.conns[addr]; c != nil {
-		return c, nil
-	}
-	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second}))
-	w.conns[addr] = c
-	return c, err
 }
 
 // node is a machine: its addresses and its disk outlive a run.
@@ -92,10 +84,11 @@ type node struct {
 	runs                    job.Versions // of its release
 	holds                   bool
 
-	condition atomic.Pointer[Condition] // of its disk; nil: well
-	log       logLines
+	diskHealth atomic.Pointer[diskpolicy.Health] // nil: well
+	log        logLines
 
 	*Membership
+	acks   *ackguard.Guard
 	raft   *raft.Raft
 	fsm    *fsm
 	layer  *layer
@@ -138,16 +131,16 @@ func (n *node) config() Config {
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
 		ProposeVersion:   func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:             n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
-		Dial: n.town.dial,
-		Condition: func() Condition {
-			if c := n.condition.Load(); c != nil {
-				return *c
+		Dial: n.town.conns.Get, Acks: n.acks,
+		DiskHealth: func() diskpolicy.Health {
+			if h := n.diskHealth.Load(); h != nil {
+				return *h
 			}
-			return Condition{LogWrite: time.Millisecond}
+			return diskpolicy.Health{LogWrite: time.Millisecond}
 		},
 		Timing: Timing{
 			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.town.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
-			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, Settle: time.Second, JoinAnswer: time.Second,
+			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, MinLead: time.Second, JoinAnswer: time.Second,
 		},
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
@@ -166,6 +159,7 @@ func (n *node) start() {
 	t.Helper()
 	n.fsm = &fsm{gone: make(map[string]bool), version: 1}
 	var err error
+	n.acks = ackguard.New(ackguard.Config{ServerID: n.serverID(), Logger: testLogger(), OnRollback: func(err error) { t.Error(err) }})
 	n.Membership, err = New(n.config())
 	require.NoError(t, err)
 
@@ -177,14 +171,15 @@ func (n *node) start() {
 	c.ShutdownOnRemove = false
 	c.Logger = hclog.NewNullLogger()
 	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.Gate(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(),
+		Stream: n.Admission(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(),
 	})
-	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.Witness(n.trans))
+	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.acks.Transport(n.trans))
 	require.NoError(t, err)
+	n.acks.Start(n.raft)
 
 	l, err := net.Listen("tcp", strings.Replace(n.clusterAddr, "localhost", "127.0.0.1", 1))
 	require.NoError(t, err)
-	n.grpc = grpc.NewServer()
+	n.grpc = leaderrpc.NewServer(func(context.Context, string) error { return nil })
 	n.Register(n.grpc)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
@@ -205,13 +200,13 @@ func (n *node) lead(ctx context.Context) {
 			end()
 			end = func() {}
 			if leads && n.raft.Barrier(5*time.Second).Error() == nil {
-				end = n.beginReign(ctx)
+				end = n.beginLeadership(ctx)
 			}
 		}
 	}
 }
 
-func (n *node) beginReign(ctx context.Context) (end func()) {
+func (n *node) beginLeadership(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { n.Lead(ctx) })
@@ -253,7 +248,7 @@ func (n *node) wipe() {
 func (n *node) gossipAddr() string { return n.gossipBind }
 
 func (n *node) leads() bool {
-	return n.Membership != nil && n.reign.Load() != nil && n.raft.State() == raft.Leader
+	return n.Membership != nil && n.leadership.Load() != nil && n.raft.State() == raft.Leader
 }
 
 // leader waits until exactly one node leads, and returns it.

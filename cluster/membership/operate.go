@@ -10,23 +10,23 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
+	"tarry/internal/sleep"
 	"tarry/job"
 )
 
 // Members lists the servers of the cluster as the leader knows them, ordered by
-// id. Without a leader it gives what this node knows, and no one has the
-// leader's role. It blocks for some seconds at most.
+// id. Without a leader it returns what this node knows, and no one has
+// the leader's role. It blocks for a few seconds at most.
 func (m *Membership) Members(ctx context.Context) ([]job.Member, error) {
-	out, err := viaLeader(ctx, m, readCall, m.membersHere, func(ctx context.Context, c memberpb.MembershipClient) ([]job.Member, error) {
-		resp, err := c.Members(ctx, &memberpb.MembersRequest{})
-		return membersFromPB(resp), err
-	})
-	if errors.Is(err, errNoLeader) && ctx.Err() == nil {
+	resp, err := viaLeader(ctx, m, readCall, &memberpb.MembersRequest{}, (*server).Members, memberpb.MembershipClient.Members)
+	if errors.Is(err, leaderrpc.ErrNoLeader) && ctx.Err() == nil {
 		return m.membersHere(ctx)
 	}
-	return out, err
+	return membersFromPB(resp), err
 }
 
 // membersHere lists the servers from this node's configuration.
@@ -45,7 +45,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	var nodes []gossip.Member
 	for _, s := range m.configuration().Servers {
 		n, alive := heard[string(s.ID)]
-		n.ServerID, n.NodeID = string(s.ID), nodeIDOf(string(s.ID))
+		n.ServerID, n.NodeID = string(s.ID), raftconfig.NodeID(s.ID)
 		if n.ClusterAddr == "" {
 			n.ClusterAddr = string(s.Address)
 		}
@@ -72,11 +72,11 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	return out, nil
 }
 
-// lastLag is the lag of a silent server by the last figures that autopilot has;
-// everything when there are none.
+// lastLag is the lag of a silent server by autopilot's last figures; the whole log when
+// there are none.
 func (m *Membership) lastLag(id raft.ServerID, last uint64) uint64 {
-	if g := m.reign.Load(); g != nil {
-		if s := g.pilot.GetState().Servers[id]; s != nil {
+	if l := m.leadership.Load(); l != nil {
+		if s := l.autopilot.GetState().Servers[id]; s != nil {
 			return last - min(last, s.Stats.LastIndex)
 		}
 	}
@@ -84,15 +84,10 @@ func (m *Membership) lastLag(id raft.ServerID, last uint64) uint64 {
 }
 
 // Transfer hands leadership to the voter with this node id, or to the best
-// follower when it is empty, and blocks until the move is done, for some seconds
-// at most. Leadership that is there already is success.
+// follower when it is empty, and blocks until the move is done, for a few
+// seconds at most. Transfer to the present leader succeeds.
 func (m *Membership) Transfer(ctx context.Context, nodeID string) error {
-	_, err := viaLeader(ctx, m, writeCall,
-		func(ctx context.Context) (struct{}, error) { return struct{}{}, m.transferHere(ctx, nodeID) },
-		func(ctx context.Context, c memberpb.MembershipClient) (struct{}, error) {
-			_, err := c.Transfer(ctx, &memberpb.TransferRequest{Id: nodeID})
-			return struct{}{}, err
-		})
+	_, err := viaLeader(ctx, m, writeCall, &memberpb.TransferRequest{Id: nodeID}, (*server).Transfer, memberpb.MembershipClient.Transfer)
 	return err
 }
 
@@ -104,8 +99,10 @@ func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
 	if nodeID == m.cfg.NodeID {
 		return nil
 	}
-	if err := m.checkClockOf(ctx, nodeID); err != nil {
-		return err
+	if target, ok := findServer(m.configuration(), nodeID); ok { // otherwise handOver fails, or chooses
+		if err := m.clocks.CheckLeader(ctx, target.ID); err != nil {
+			return err
+		}
 	}
 	if err := m.handOver(nodeID); err != nil {
 		return err
@@ -114,7 +111,7 @@ func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
 		if _, id := r.LeaderWithID(); id != "" && string(id) != m.cfg.ServerID {
 			return nil
 		}
-		if pause(ctx, 20*time.Millisecond) != nil {
+		if !sleep.For(ctx, 20*time.Millisecond) {
 			return job.Unknown("leadership was given up, but no new leader is known yet")
 		}
 	}
@@ -125,12 +122,8 @@ func (m *Membership) handOver(nodeID string) error {
 	r := m.raft.Load()
 	c := m.configuration()
 	var target *raft.Server
-	voters := 0
 	for _, s := range c.Servers {
-		if s.Suffrage == raft.Voter {
-			voters++
-		}
-		if nodeID != "" && nodeIDOf(string(s.ID)) == nodeID {
+		if nodeID != "" && raftconfig.NodeID(s.ID) == nodeID {
 			target = &s
 		}
 	}
@@ -140,7 +133,7 @@ func (m *Membership) handOver(nodeID string) error {
 		return unknownMember(nodeID, c)
 	case target != nil && target.Suffrage != raft.Voter:
 		return job.Errorf(job.CodeConflict, "%s is not a voter yet and cannot lead", nodeID)
-	case voters < 2:
+	case len(raftconfig.Voters(c)) < 2:
 		return job.Errorf(job.CodeConflict, "%s is the only voter; there is no other to lead", m.cfg.NodeID)
 	case target != nil:
 		f = r.LeadershipTransferToServer(target.ID, target.Address)
@@ -160,14 +153,9 @@ func unknownMember(id string, c raft.Configuration) error {
 // Remove removes a node from the cluster for good. It is refused with
 // CodeQuorumWouldFail when the voters left alive would be no quorum, and with
 // CodeNotFound when there is no such member. A leader that is to be removed hands
-// over first. It blocks for some seconds at most.
+// over first. It blocks for a few seconds at most.
 func (m *Membership) Remove(ctx context.Context, nodeID string) error {
-	_, err := viaLeader(ctx, m, writeCall,
-		func(ctx context.Context) (struct{}, error) { return struct{}{}, m.removeHere(ctx, nodeID) },
-		func(ctx context.Context, c memberpb.MembershipClient) (struct{}, error) {
-			_, err := c.Remove(ctx, &memberpb.RemoveRequest{Id: nodeID})
-			return struct{}{}, err
-		})
+	_, err := viaLeader(ctx, m, writeCall, &memberpb.RemoveRequest{Id: nodeID}, (*server).Remove, memberpb.MembershipClient.Remove)
 	return err
 }
 
@@ -181,10 +169,10 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 		return err
 	}
 	defer end()
-	// A node id stands for two servers for a moment when its data was lost.
+	// For a moment two servers have one node id, when its data was lost.
 	found := false
 	for {
-		c, index := m.configurationAt()
+		c := m.configuration()
 		target, ok := findServer(c, nodeID)
 		if !ok {
 			if found {
@@ -205,13 +193,14 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 		if err := m.forget(ctx, string(target.ID)); err != nil {
 			return removalError(nodeID, err)
 		}
-		if err := m.removeServer(target.ID, index); err != nil {
+		if err := m.removeServer(target.ID); err != nil {
 			return removalError(nodeID, err)
 		}
 	}
 }
 
-// removalError: once forgetting was proposed, any leader may complete the rest.
+// removalError makes the outcome of a failed removal unknown: once forgetting was
+// proposed, any leader may complete the rest.
 func removalError(nodeID string, err error) error {
 	var typed *job.Error
 	if errors.As(err, &typed) && typed.Code == job.CodeNotApplied {
@@ -223,7 +212,7 @@ func removalError(nodeID string, err error) error {
 // findServer finds a member by node id, or by its exact server id.
 func findServer(c raft.Configuration, id string) (raft.Server, bool) {
 	for _, s := range c.Servers {
-		if string(s.ID) == id || nodeIDOf(string(s.ID)) == id {
+		if string(s.ID) == id || raftconfig.NodeID(s.ID) == id {
 			return s, true
 		}
 	}

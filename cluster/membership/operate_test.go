@@ -11,6 +11,7 @@ import (
 )
 
 func TestRemovedNodeStaysOut(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
@@ -35,6 +36,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 }
 
 func TestRemoveTheLeader(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	old := w.leader()
@@ -70,6 +72,7 @@ func TestLeave(t *testing.T) {
 }
 
 func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
@@ -110,6 +113,7 @@ func TestTransferLeadership(t *testing.T) {
 }
 
 func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	for _, n := range nodes[1:] {
@@ -131,6 +135,7 @@ func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
 // A removal got as far as forgetting, and the rest of it would leave too few that are
 // alive. That is said, and joins go on: they may be the way out.
 func TestAHalfDoneRemovalDoesNotHoldUpJoins(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	leader := w.leader()
@@ -155,6 +160,7 @@ func TestAHalfDoneRemovalDoesNotHoldUpJoins(t *testing.T) {
 }
 
 func TestInterruptedRemovalIsCompleted(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	gone := other(nodes, w.leader())

@@ -1,40 +1,52 @@
 package membership
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/raftconfig"
 	"tarry/job"
 )
-
-func quorum(voters int) int { return voters/2 + 1 }
 
 // checkRemoval refuses a removal after which the voters that are alive would not
 // be a quorum of the voters that are left. Removing a voter that is dead already
 // is fine when the others suffice.
 func checkRemoval(c raft.Configuration, alive map[raft.ServerID]bool, leaving raft.ServerID) error {
 	voters, living, votes := 0, 0, false
-	for _, s := range c.Servers {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		if s.ID == leaving {
+	for _, id := range raftconfig.Voters(c) {
+		switch {
+		case id == leaving:
 			votes = true
 			continue
-		}
-		voters++
-		if alive[s.ID] {
+		case alive[id]:
 			living++
 		}
+		voters++
 	}
-	name := nodeIDOf(string(leaving))
+	name := raftconfig.NodeID(leaving)
 	switch {
 	case !votes:
 		return nil
 	case voters == 0:
 		return job.Errorf(job.CodeQuorumWouldFail, "%s is the last voter; a cluster cannot be without one", name)
-	case living < quorum(voters):
+	case living < raftconfig.Quorum(voters):
 		return job.Errorf(job.CodeQuorumWouldFail, "removing %s leaves %s of which %s alive; %s needed",
-			name, plural(voters, "voter"), isAre(living), isAre(quorum(voters)))
+			name, plural(voters, "voter"), isAre(living), isAre(raftconfig.Quorum(voters)))
 	}
 	return nil
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, word)
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }

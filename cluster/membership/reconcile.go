@@ -10,10 +10,11 @@ import (
 
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
 )
 
-// reconcile makes Raft's configuration follow the live members, one member after
-// the other. A member that cannot be taken in does not hold up the others.
+// reconcile updates Raft's configuration by the live members, one member after
+// the other. A member that cannot be added does not delay the others.
 func (m *Membership) reconcile(ctx context.Context) error {
 	end, err := m.beginChange(ctx)
 	if err != nil {
@@ -23,8 +24,8 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	var errs []error
 	problems := make(map[string]string)
 	if id, err := m.finishRemoval(ctx); err != nil {
-		// The others go on: a joiner may be what the rest of it waits for.
-		node := nodeIDOf(string(id))
+		// The others go on: the removal may wait for a joiner.
+		node := raftconfig.NodeID(id)
 		problems[node] = fmt.Sprintf("the removal of %s (server %s) is half done: %v", node, id, err)
 		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
 	}
@@ -32,21 +33,21 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := m.settle(ctx, n); err != nil {
+		if err := m.syncMember(ctx, n); err != nil {
 			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
 		}
 	}
-	if g := m.reign.Load(); g != nil {
-		g.problems.Store(&problems)
+	if l := m.leadership.Load(); l != nil {
+		l.problems.Store(&problems)
 	}
 	return errors.Join(errs...)
 }
 
-// finishRemoval completes a removal of which only the first half, forgetting, was
-// done: the leader before this one did not get further. It returns whose.
+// finishRemoval completes the removal of a server that an earlier leader had forgotten
+// but not removed. It returns which server.
 func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
-	c, index := m.configurationAt()
+	c := m.configuration()
 	for _, s := range c.Servers {
 		if !m.cfg.Forgotten(string(s.ID)) {
 			continue
@@ -57,17 +58,17 @@ func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 		if err := checkRemoval(c, m.aliveServers(ctx, c), s.ID); err != nil {
 			return s.ID, err
 		}
-		return s.ID, m.removeServer(s.ID, index)
+		return s.ID, m.removeServer(s.ID)
 	}
 	return "", nil
 }
 
-// settle brings one live node's place in the configuration up to date.
-func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
+// syncMember updates one live node's entry in the configuration.
+func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if m.cfg.Forgotten(n.ServerID) {
-		return nil // it was removed; it will find out
+		return nil // it was removed, and will notice
 	}
-	c, index := m.configurationAt()
+	c := m.configuration()
 	var older []raft.Server
 	for _, s := range c.Servers {
 		switch {
@@ -78,8 +79,8 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 				return err
 			}
 			m.cfg.Logger.Info("member has a new address", "node", n.NodeID, "old", s.Address, "new", n.ClusterAddr)
-			return m.addServer(n, index) // keeps a voter a voter
-		case nodeIDOf(string(s.ID)) == n.NodeID:
+			return m.addServer(n) // keeps a voter a voter
+		case raftconfig.NodeID(s.ID) == n.NodeID:
 			older = append(older, s)
 		}
 	}
@@ -91,21 +92,21 @@ func (m *Membership) settle(ctx context.Context, n gossip.Member) error {
 	}
 	if len(older) > 0 {
 		// One at a time; the next pass goes on.
-		return m.replace(ctx, c, index, older[0], n)
+		return m.replace(ctx, c, older[0], n)
 	}
 	if err := m.invite(ctx, n); err != nil {
 		return err
 	}
-	if err := m.addServer(n, index); err != nil {
+	if err := m.addServer(n); err != nil {
 		return err
 	}
 	m.cfg.Logger.Info("node joined; it votes once it has caught up", "node", n.NodeID, "address", n.ClusterAddr)
 	return nil
 }
 
-// checkMove is an error unless a member itself confirms the address that gossip gives
-// for it, where anybody can say anything: at its present address when it answers
-// there, else at the new one.
+// checkMove returns an error unless a member itself confirms the address that gossip
+// has for it, because gossip can be forged. It asks at the present address first, then
+// at the new one.
 func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Member) error {
 	a, err := m.ask(ctx, n.ServerID, string(s.Address))
 	if err != nil {
@@ -124,7 +125,7 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 
 // replace removes the server that a node id had before its data was lost. The
 // newcomer is added in the same pass.
-func (m *Membership) replace(ctx context.Context, c raft.Configuration, index uint64, old raft.Server, n gossip.Member) error {
+func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft.Server, n gossip.Member) error {
 	if m.bothLive(ctx, old.ID, n) {
 		return fmt.Errorf("another node with the id %s is still alive at %s, or was moments ago (servers %s and %s); if both run, %s",
 			n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
@@ -136,16 +137,16 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, index ui
 	if err := m.forget(ctx, string(old.ID)); err != nil {
 		return err
 	}
-	if err := m.removeServer(old.ID, index); err != nil {
+	if err := m.removeServer(old.ID); err != nil {
 		return err
 	}
-	return m.settle(ctx, n)
+	return m.syncMember(ctx, n)
 }
 
 // bothLive reports whether two machines were given the same node id, as far as this
-// node can tell. Gossip alone is no witness where the newcomer has the old server's
-// address: it believes in the earlier run for a while, a minute on a busy machine,
-// because its probes reach a process there.
+// node can tell. Gossip alone does not prove it where the newcomer has the old server's
+// address: gossip counts the earlier run as alive for a while, a minute on a busy
+// machine, because its probes reach a process there.
 func (m *Membership) bothLive(ctx context.Context, old raft.ServerID, n gossip.Member) bool {
 	earlier, alive := m.find(string(old))
 	if !alive || earlier.ClusterAddr != n.ClusterAddr {
@@ -155,8 +156,8 @@ func (m *Membership) bothLive(ctx context.Context, old raft.ServerID, n gossip.M
 	return err != nil // the newcomer's answer proves that the address is its own now
 }
 
-// invite asks a node to come into this cluster and no other, and proves that the
-// leader can reach it by the address it advertises.
+// invite asks a node to join this cluster and no other. It proves that the leader can
+// reach it by the address that it advertises.
 func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -174,19 +175,21 @@ func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 	return nil
 }
 
-func (m *Membership) addServer(n gossip.Member, prevIndex uint64) error {
-	f := m.raft.Load().AddNonvoter(raft.ServerID(n.ServerID), raft.ServerAddress(n.ClusterAddr), prevIndex, changeTimeout)
+// addServer and removeServer are called between beginChange and its end, so the
+// configuration is the one that was decided on.
+func (m *Membership) addServer(n gossip.Member) error {
+	f := m.raft.Load().AddNonvoter(raft.ServerID(n.ServerID), raft.ServerAddress(n.ClusterAddr), 0, changeTimeout)
 	if err := f.Error(); err != nil {
 		return fmt.Errorf("add it at %s: %w", n.ClusterAddr, err)
 	}
 	return nil
 }
 
-func (m *Membership) removeServer(id raft.ServerID, prevIndex uint64) error {
-	if err := m.raft.Load().RemoveServer(id, prevIndex, changeTimeout).Error(); err != nil {
+func (m *Membership) removeServer(id raft.ServerID) error {
+	if err := m.raft.Load().RemoveServer(id, 0, changeTimeout).Error(); err != nil {
 		return fmt.Errorf("remove %s: %w", id, err)
 	}
-	m.cfg.Logger.Info("server removed", "member", nodeIDOf(string(id)), "server", id)
+	m.cfg.Logger.Info("server removed", "member", raftconfig.NodeID(id), "server", id)
 	return nil
 }
 
@@ -202,8 +205,8 @@ func (m *Membership) forget(ctx context.Context, serverID string) error {
 	return nil
 }
 
-// aliveServers asks every server of the configuration itself: gossip may take
-// seconds to notice that one has gone.
+// aliveServers asks every server of the configuration: gossip may take seconds to
+// notice that one is gone.
 func (m *Membership) aliveServers(ctx context.Context, c raft.Configuration) map[raft.ServerID]bool {
 	nodes := make([]gossip.Member, len(c.Servers))
 	for i, s := range c.Servers {
@@ -211,7 +214,7 @@ func (m *Membership) aliveServers(ctx context.Context, c raft.Configuration) map
 		if err != nil {
 			addr = s.Address
 		}
-		nodes[i].NodeID, nodes[i].ServerID, nodes[i].ClusterAddr = nodeIDOf(string(s.ID)), string(s.ID), string(addr)
+		nodes[i].NodeID, nodes[i].ServerID, nodes[i].ClusterAddr = raftconfig.NodeID(s.ID), string(s.ID), string(addr)
 	}
 	alive := make(map[raft.ServerID]bool, len(nodes))
 	for i, a := range m.askAll(ctx, nodes) {
@@ -220,8 +223,8 @@ func (m *Membership) aliveServers(ctx context.Context, c raft.Configuration) map
 	return alive
 }
 
-// acceptInvitation is an invitation as the invited node sees it; an empty answer
-// accepts it.
+// acceptInvitation decides on an invitation. It returns why it is refused; empty: it is
+// accepted.
 func (m *Membership) acceptInvitation(req *memberpb.InviteRequest) (reason string) {
 	if req.Invited != m.cfg.ServerID {
 		return fmt.Sprintf("server %s is meant, but this is %s", req.Invited, m.cfg.ServerID)
@@ -241,7 +244,7 @@ func (m *Membership) acceptInvitation(req *memberpb.InviteRequest) (reason strin
 	if r.LastIndex() > 1 && !m.Configured(req.ServerId) {
 		return "it has data of a cluster that never got an id; move its data directory away to let it join"
 	}
-	if bound := m.affiliation.bind(req.ClusterId, time.Now()); bound != req.ClusterId {
+	if bound := m.binding.bind(req.ClusterId, time.Now()); bound != req.ClusterId {
 		return "it is about to join cluster " + bound
 	}
 	m.joining.Store(true)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"tarry/cluster/ackguard"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/job"
@@ -112,6 +113,7 @@ func bare(t testing.TB, change ...func(*Config)) *Membership {
 		ProposeForget:    func(context.Context, string) error { return nil },
 		ProposeVersion:   func(context.Context, uint32) error { return nil },
 		ClusterVersion:   func() uint32 { return 1 },
+		Acks:             ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}}),
 		Dial:             func(context.Context, string, string) (*grpc.ClientConn, error) { return nil, errors.New("no network") },
 	}
 	for _, f := range change {
@@ -153,7 +155,7 @@ func TestANodeThatCannotStartAClusterPromisesNothing(t *testing.T) {
 	m.joining.Store(true)
 	require.Contains(t, m.grantPromise(good, time.Now()), "in a cluster")
 	m = bare(t)
-	m.affiliation.bind("y", time.Now())
+	m.binding.bind("y", time.Now())
 	require.Contains(t, m.grantPromise(good, time.Now()), "cluster y")
 }
 
@@ -170,8 +172,8 @@ func TestANodeBindsItselfToTheFirstClusterItHearsOf(t *testing.T) {
 	require.NoError(t, hear(""), "a node in no cluster may come to any")
 
 	now := time.Now()
-	require.False(t, m.affiliation.lapse(now))
-	require.True(t, m.affiliation.lapse(now.Add(2*bindFor)))
+	require.False(t, m.binding.lapse(now))
+	require.True(t, m.binding.lapse(now.Add(2*bindFor)))
 	require.NoError(t, hear("y"))
 
 	inOne := bare(t, func(c *Config) { c.ClusterID = func() string { return "x" }; c.HasState = true })
@@ -197,6 +199,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{func(c *Config) { c.Expect = 10 }, "between 0 and 9"},
 		{func(c *Config) { c.Expect, c.Join = 1, []string{"n2:7302"} }, "beside the one to join"},
 		{func(c *Config) { c.Dial = nil }, "callback"},
+		{func(c *Config) { c.Acks = nil }, "callback"},
 		{func(c *Config) { c.Version = strings.Repeat("v", 500) }, "the limit is 512"},
 	} {
 		cfg := bare(t).cfg
@@ -204,27 +207,6 @@ func TestConfigIsChecked(t *testing.T) {
 		_, err := New(cfg)
 		require.ErrorContains(t, err, c.want)
 	}
-}
-
-func TestFailuresKeepTheirCodeAcrossTheHop(t *testing.T) {
-	for _, err := range []error{
-		job.Errorf(job.CodeQuorumWouldFail, "removing n2 leaves 2 voters"),
-		job.NotApplied("busy"),
-		job.Unknown("who knows"),
-		fmt.Errorf("wrapped: %w", job.Errorf(job.CodeNotFound, "no n9")),
-	} {
-		var want, got *job.Error
-		require.ErrorAs(t, err, &want)
-		require.ErrorAs(t, failureOf(statusOf(err), writeCall), &got)
-		require.Equal(t, want.Code, got.Code)
-		require.Equal(t, want.Message, got.Message)
-		require.Equal(t, want.RetryAfter, got.RetryAfter)
-	}
-	require.ErrorIs(t, failureOf(statusOf(errNotLeader), writeCall), errNotLeader)
-	require.Equal(t, job.CodeInternal, code(failureOf(statusOf(errors.New("oops")), readCall)))
-	lost := errors.New("connection reset")
-	require.Equal(t, job.CodeUnknown, code(failureOf(lost, writeCall)), "a write without an answer may have been done")
-	require.Equal(t, job.CodeNotApplied, code(failureOf(lost, readCall)))
 }
 
 func TestGossipStartsAnewWhenTheAdvertisedHostMoves(t *testing.T) {

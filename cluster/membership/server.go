@@ -10,18 +10,18 @@ import (
 	"tarry/job"
 )
 
-// server answers the other nodes.
+// server serves the calls of other nodes.
 type server struct {
 	memberpb.UnimplementedMembershipServer
 	m *Membership
 }
 
 func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
-	// What a stranger says of receipts could end this process, or another's, and what
-	// it says of its clock the leadership.
+	// What a stranger says of acks could end this process, or another's, and what it
+	// says of its clock the leadership.
 	if s.m.Configured(req.GetServerId()) {
-		s.m.hear(req.GetReceipts())
-		s.m.hearClock(req)
+		s.m.mergeAcks(req.GetAcks())
+		s.m.recordClock(req)
 	}
 	return s.m.status(req.GetServerId()), nil
 }
@@ -38,11 +38,11 @@ func (s *server) Invite(_ context.Context, req *memberpb.InviteRequest) (*member
 
 func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memberpb.MembersResponse, error) {
 	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
-		return nil, statusOf(errNotLeader)
+		return nil, errNotLeader
 	}
 	members, err := s.m.membersHere(ctx)
 	if err != nil {
-		return nil, statusOf(err)
+		return nil, err
 	}
 	resp := &memberpb.MembersResponse{}
 	for _, n := range members {
@@ -70,7 +70,7 @@ func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
 func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*memberpb.HealthResponse, error) {
 	h, err := s.m.healthHere(ctx)
 	if err != nil {
-		return nil, statusOf(err)
+		return nil, err
 	}
 	return &memberpb.HealthResponse{
 		Healthy: h.Healthy, FailureTolerance: int32(h.FailureTolerance), Reasons: h.Reasons,
@@ -81,19 +81,19 @@ func (s *server) Health(ctx context.Context, _ *memberpb.HealthRequest) (*member
 func (s *server) Clocks(ctx context.Context, _ *memberpb.ClocksRequest) (*memberpb.ClocksResponse, error) {
 	c, err := s.m.clocksHere(ctx)
 	if err != nil {
-		return nil, statusOf(err)
+		return nil, err
 	}
 	return clocksToPB(c), nil
 }
 
 func (s *server) ResetClock(ctx context.Context, _ *memberpb.ResetClockRequest) (*memberpb.ResetClockResponse, error) {
-	return &memberpb.ResetClockResponse{}, statusOf(s.m.resetClockHere(ctx))
+	return &memberpb.ResetClockResponse{}, s.m.resetClockHere(ctx)
 }
 
 func (s *server) Remove(ctx context.Context, req *memberpb.RemoveRequest) (*memberpb.RemoveResponse, error) {
-	return &memberpb.RemoveResponse{}, statusOf(s.m.removeHere(ctx, req.Id))
+	return &memberpb.RemoveResponse{}, s.m.removeHere(ctx, req.Id)
 }
 
 func (s *server) Transfer(ctx context.Context, req *memberpb.TransferRequest) (*memberpb.TransferResponse, error) {
-	return &memberpb.TransferResponse{}, statusOf(s.m.transferHere(ctx, req.Id))
+	return &memberpb.TransferResponse{}, s.m.transferHere(ctx, req.Id)
 }

@@ -11,6 +11,7 @@ import (
 
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
 	"tarry/job"
 )
 
@@ -19,7 +20,7 @@ import (
 // is silent may be of any release, so it holds the raise up. Members are looked at
 // and taken in under one lock, so none of an older release comes in between.
 
-// offer is what a member says of the cluster version.
+// offer is what a member reports of the cluster version.
 type offer struct {
 	runs    job.Versions
 	cluster uint32 // as its state has it
@@ -30,14 +31,14 @@ func offerOf(s *memberpb.StatusResponse) offer {
 	return offer{runs: job.Versions{Min: s.MinVersion, Max: s.MaxVersion}, cluster: s.ClusterVersion, hold: s.HoldVersion}
 }
 
-// offers are those that the leader has last heard.
+// offers holds the last offer of each server.
 type offers struct {
 	mu sync.Mutex
 	of map[raft.ServerID]offer
 }
 
-// heard takes an offer in and reports whether it is another than before.
-func (o *offers) heard(id raft.ServerID, now offer) (news bool) {
+// record stores an offer and reports whether it differs from the last one.
+func (o *offers) record(id raft.ServerID, now offer) (news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.of == nil {
@@ -48,7 +49,7 @@ func (o *offers) heard(id raft.ServerID, now offer) (news bool) {
 	return news
 }
 
-// all lists the offers of servers; the zero offer of one that was never heard.
+// all lists the offers of servers; the zero offer for one that never replied.
 func (o *offers) all(servers []raft.Server) map[raft.ServerID]offer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -67,7 +68,7 @@ func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) 
 	}
 	var waits []string
 	for id, o := range offers {
-		switch node := nodeIDOf(string(id)); {
+		switch node := raftconfig.NodeID(id); {
 		case o.runs == job.Versions{}:
 			waits = append(waits, node+", which does not answer")
 		case o.hold:
@@ -100,7 +101,7 @@ func (m *Membership) raiseVersion(ctx context.Context) error {
 		if err != nil {
 			addr = s.Address
 		}
-		nodes[i].NodeID, nodes[i].ServerID, nodes[i].ClusterAddr = nodeIDOf(string(s.ID)), string(s.ID), string(addr)
+		nodes[i].NodeID, nodes[i].ServerID, nodes[i].ClusterAddr = raftconfig.NodeID(s.ID), string(s.ID), string(addr)
 	}
 	fresh := make(map[raft.ServerID]offer, len(servers))
 	for i, a := range m.askAll(ctx, nodes) {
@@ -122,7 +123,7 @@ func (m *Membership) raiseVersion(ctx context.Context) error {
 	return nil
 }
 
-// checkVersion is an error when a node that would join cannot run the cluster's
+// checkVersion returns an error when a node that would join cannot run the cluster's
 // version.
 func (m *Membership) checkVersion(ctx context.Context, n gossip.Member) error {
 	a, err := m.ask(ctx, n.ServerID, n.ClusterAddr)

@@ -50,6 +50,7 @@ func (w *town) versions(nodes ...*node) (all []uint32) {
 }
 
 func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	nodes := w.startTrio()
 	w.oneClusterID(nodes...)
@@ -94,6 +95,7 @@ func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
 }
 
 func TestANodeOfAnOlderReleaseCannotJoin(t *testing.T) {
+	t.Parallel()
 	w := newTown(t)
 	first := w.node("n1", 1)
 	first.runs.Max = 2

@@ -3,24 +3,24 @@ package membership
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"tarry/cluster/membership/gossip"
+	"tarry/cluster/raftconfig"
+	"tarry/internal/sleep"
 )
 
-// watch is every node's periodic care: its gossip record is true, missing
-// members are sought, and a removal is noticed.
+// watch runs on every node until ctx ends. It updates the node's gossip record, looks
+// for missing members, and detects that the node was removed.
 func (m *Membership) watch(ctx context.Context) {
-	// A first try at once, then at intervals that differ between nodes.
+	// The first try is at once, the others at intervals that differ between nodes.
 	next := time.Now()
 	spread := m.recordState()
-	heard := map[raft.ServerID]bool{}
+	logged := map[raft.ServerID]bool{}
 	duplicates := map[string]string{}
 	for {
-		m.tellHeard(heard)
+		m.logAlive(logged)
 		m.warnOfDuplicates(ctx, duplicates)
 		if s := m.recordState(); s != spread {
 			if m.updateRecord() {
@@ -37,41 +37,34 @@ func (m *Membership) watch(ctx context.Context) {
 			}
 			next = time.Now().Add(again*3/4 + rand.N(again/2))
 		}
-		t := time.NewTimer(m.cfg.Timing.Poll)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if !sleep.Until(ctx, m.cfg.Timing.Poll, m.toWatcher) {
 			return
-		case <-m.toWatcher:
-		case <-t.C:
 		}
-		t.Stop()
 	}
 }
 
-// tellHeard logs which members of the cluster are heard now and were not, and the
-// other way round. Only members in Raft's configuration count: gossip may be forged.
-// heard is what was told before.
-func (m *Membership) tellHeard(heard map[raft.ServerID]bool) {
+// logAlive logs which members have become alive and which are no longer. Only members
+// in Raft's configuration count: gossip may be forged. logged has the last logged state.
+func (m *Membership) logAlive(logged map[raft.ServerID]bool) {
 	member := map[raft.ServerID]bool{}
 	for _, s := range m.configuration().Servers {
 		member[s.ID] = true
 		_, now := m.PeerByServerID(string(s.ID))
-		before, known := heard[s.ID]
-		heard[s.ID] = now
-		switch node := nodeIDOf(string(s.ID)); {
+		before, known := logged[s.ID]
+		logged[s.ID] = now
+		switch node := raftconfig.NodeID(s.ID); {
 		case now && !known:
 			m.cfg.Logger.Info("member is alive", "member", node, "address", s.Address)
 		case now && !before:
 			m.cfg.Logger.Info("member is back", "member", node, "address", s.Address)
 		case !now && before:
-			m.cfg.Logger.Warn("member has stopped or is not heard any more", "member", node, "address", s.Address)
+			m.cfg.Logger.Warn("member has stopped or cannot be reached", "member", node, "address", s.Address)
 		}
 	}
-	for id := range heard {
+	for id := range logged {
 		if !member[id] {
-			delete(heard, id)
-			m.cfg.Logger.Info("member has left the cluster", "member", nodeIDOf(string(id)))
+			delete(logged, id)
+			m.cfg.Logger.Info("member has left the cluster", "member", raftconfig.NodeID(id))
 		}
 	}
 }
@@ -101,84 +94,28 @@ func (m *Membership) updateRecord() bool {
 	return true
 }
 
-// keepBinding renews the binding to a cluster while one of its members is heard,
-// and ends it long after the last was.
+// keepBinding renews the binding to a cluster while one of its members is alive, and
+// ends it a minute after the last was.
 func (m *Membership) keepBinding() {
-	id := m.affiliation.id()
+	id := m.binding.id()
 	if id == "" {
 		return
 	}
 	now := time.Now()
 	for _, n := range m.others() {
 		if n.ClusterID == id && !n.Fresh {
-			m.affiliation.bind(id, now)
+			m.binding.bind(id, now)
 			return
 		}
 	}
-	if m.affiliation.lapse(now) {
-		m.cfg.Logger.Warn("no member of the cluster to join is heard any more; any cluster may take this node in", "cluster", id)
+	if m.binding.lapse(now) {
+		m.cfg.Logger.Warn("no member of the cluster to join is alive any more; this node may join any cluster", "cluster", id)
 	}
 }
 
-// rejoin seeks members when fewer are heard than there should be. Gossip itself
-// gives up on a dead node after half a minute, so without this the sides of a
-// long partition would never find each other again.
-func (m *Membership) rejoin(ctx context.Context) {
-	p := m.pool.Load()
-	if p == nil || !m.missesMembers() {
-		return
-	}
-	addrs := m.seedList()
-	for _, a := range p.Known() {
-		if a != m.GossipAddr() && !slices.Contains(addrs, a) {
-			addrs = append(addrs, a)
-		}
-	}
-	if len(addrs) == 0 {
-		return
-	}
-	n, err := p.Join(ctx, addrs)
-	if err != nil && ctx.Err() == nil {
-		m.cfg.Logger.Debug("not every address to join answered", "answered", n, "error", err)
-	}
-	if f := m.foreign.Load(); f != nil && *f != m.foreignSaid {
-		m.foreignSaid = *f // once for each
-		m.cfg.Logger.Warn("another cluster was met and refused", "node", f.nodeID, "its_cluster", f.theirs, "our_cluster", f.ours)
-	}
-}
-
-func (m *Membership) missesMembers() bool {
-	live := make(map[string]bool)
-	for _, n := range m.members() {
-		live[n.ServerID] = true
-	}
-	for _, s := range m.configuration().Servers {
-		if !live[string(s.ID)] {
-			return true
-		}
-	}
-	return len(live) < max(len(m.seedList()), 2)
-}
-
-func (m *Membership) seedList() []string {
-	m.seedsMu.Lock()
-	defer m.seedsMu.Unlock()
-	return slices.Clone(m.seeds)
-}
-
-func (m *Membership) addSeeds(addrs []string) {
-	m.seedsMu.Lock()
-	defer m.seedsMu.Unlock()
-	for _, a := range addrs {
-		if !slices.Contains(m.seeds, a) && len(m.seeds) < maxSeeds {
-			m.seeds = append(m.seeds, a)
-		}
-	}
-}
-
-// checkRemoved asks the others when this node has reason to think that it is no
-// longer a member. One answer is enough: a forgotten server stays forgotten, and
-// its id is of one cluster only.
+// checkRemoved asks the others when this node has reason to think that it is no longer
+// a member. One answer is enough: a forgotten server stays forgotten, and its id is
+// unique.
 func (m *Membership) checkRemoved(ctx context.Context) {
 	r := m.raft.Load()
 	if m.removed.Load() || !m.hasState() {
@@ -193,38 +130,5 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, move its data directory away and start it again")
 			return
 		}
-	}
-}
-
-// Configured reports whether a server is in Raft's latest configuration here.
-func (m *Membership) Configured(serverID string) bool {
-	for _, s := range m.configuration().Servers {
-		if string(s.ID) == serverID {
-			return true
-		}
-	}
-	return false
-}
-
-// followAdvertisedIP starts gossip anew when the advertised name has another
-// address than the one that gossip spreads, as after a container was connected
-// to its network again.
-func (m *Membership) followAdvertisedIP(ctx context.Context) {
-	p := m.pool.Load()
-	if p != nil {
-		lookup, cancel := context.WithTimeout(ctx, askTimeout)
-		ip, err := gossip.ResolveHost(lookup, m.cfg.AdvertiseHost)
-		cancel()
-		if err != nil || ip.Equal(p.IP()) {
-			return
-		}
-		m.cfg.Logger.Warn("the advertised host has a new address; gossip starts anew", "host", m.cfg.AdvertiseHost, "old", p.IP(), "new", ip)
-		m.pool.Store(nil)
-		if err := p.Close(); err != nil {
-			m.cfg.Logger.Debug("old gossip did not stop cleanly", "error", err)
-		}
-	}
-	if err := m.openPool(ctx); err != nil && ctx.Err() == nil {
-		m.cfg.Logger.Error("gossip did not start; trying again", "error", err)
 	}
 }

@@ -5,8 +5,8 @@
 // source: cluster/noderpc/node.proto
 
 // What nodes of one cluster ask of each other about queues. Membership has a
-// service of its own. Operations and results travel in their encoded form
-// (job/jobpb), because the leader puts them into its log as they are.
+// service of its own. All but Digest are asked of the leader; a failure is the status
+// of the call, with a Failure as its detail (package leaderrpc).
 
 package noderpc
 
@@ -15,6 +15,8 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
+	leaderrpc "tarry/cluster/leaderrpc"
+	jobpb "tarry/job/jobpb"
 	unsafe "unsafe"
 )
 
@@ -25,76 +27,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Refusals that leave the log untouched.
-type Refusal int32
-
-const (
-	Refusal_NONE       Refusal = 0
-	Refusal_NOT_LEADER Refusal = 1 // ask another node
-	Refusal_OVERLOADED Refusal = 2 // a bound is reached; try again later
-	Refusal_UNKNOWN    Refusal = 3 // leadership was lost while committing: the outcome is unknown
-	Refusal_DRAINING   Refusal = 4
-	Refusal_DISK_LOW   Refusal = 5 // adds are refused; a batch without adds would be taken
-	Refusal_INVALID    Refusal = 6 // the state machine refuses it, and would again
-	Refusal_NEWER      Refusal = 7 // the cluster version does not have it yet
-)
-
-// Enum value maps for Refusal.
-var (
-	Refusal_name = map[int32]string{
-		0: "NONE",
-		1: "NOT_LEADER",
-		2: "OVERLOADED",
-		3: "UNKNOWN",
-		4: "DRAINING",
-		5: "DISK_LOW",
-		6: "INVALID",
-		7: "NEWER",
-	}
-	Refusal_value = map[string]int32{
-		"NONE":       0,
-		"NOT_LEADER": 1,
-		"OVERLOADED": 2,
-		"UNKNOWN":    3,
-		"DRAINING":   4,
-		"DISK_LOW":   5,
-		"INVALID":    6,
-		"NEWER":      7,
-	}
-)
-
-func (x Refusal) Enum() *Refusal {
-	p := new(Refusal)
-	*p = x
-	return p
-}
-
-func (x Refusal) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (Refusal) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_noderpc_node_proto_enumTypes[0].Descriptor()
-}
-
-func (Refusal) Type() protoreflect.EnumType {
-	return &file_cluster_noderpc_node_proto_enumTypes[0]
-}
-
-func (x Refusal) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use Refusal.Descriptor instead.
-func (Refusal) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{0}
-}
-
 type ProposeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Count         uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // operations in ops
-	Ops           []byte                 `protobuf:"bytes,3,opt,name=ops,proto3" json:"ops,omitempty"`      // framed as in an entry (job.AppendOp)
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Count uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // operations in ops
+	// The operations, each framed as in an entry (job.AppendOp). They are bytes here
+	// because the leader puts them into its log as they are: it checks them, and makes
+	// no messages of them.
+	Ops           []byte `protobuf:"bytes,3,opt,name=ops,proto3" json:"ops,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,9 +92,7 @@ func (x *ProposeRequest) GetOps() []byte {
 
 type ProposeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Results       []byte                 `protobuf:"bytes,3,opt,name=results,proto3" json:"results,omitempty"` // tarry.v1.Results
+	Results       []*jobpb.Result        `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"` // one for each operation
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,21 +127,7 @@ func (*ProposeResponse) Descriptor() ([]byte, []int) {
 	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *ProposeResponse) GetRefusal() Refusal {
-	if x != nil {
-		return x.Refusal
-	}
-	return Refusal_NONE
-}
-
-func (x *ProposeResponse) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *ProposeResponse) GetResults() []byte {
+func (x *ProposeResponse) GetResults() []*jobpb.Result {
 	if x != nil {
 		return x.Results
 	}
@@ -213,10 +137,10 @@ func (x *ProposeResponse) GetResults() []byte {
 type WaitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`  // chosen by the sender, unique in the stream, not 0
-	Reserve       []byte                 `protobuf:"bytes,2,opt,name=reserve,proto3" json:"reserve,omitempty"` // tarry.v1.Reserve; empty: withdraw the waiter
+	Reserve       *jobpb.Reserve         `protobuf:"bytes,2,opt,name=reserve,proto3" json:"reserve,omitempty"` // absent: cancel the waiter
 	Poll          bool                   `protobuf:"varint,3,opt,name=poll,proto3" json:"poll,omitempty"`      // answer at once
-	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`      // withdraw: jobs on their way are still wanted
-	Shard         uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"`
+	Keep          bool                   `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`      // on cancelling: jobs on their way are still wanted
+	Shard         uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"`    // in the first message
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,7 +182,7 @@ func (x *WaitRequest) GetWaiter() uint64 {
 	return 0
 }
 
-func (x *WaitRequest) GetReserve() []byte {
+func (x *WaitRequest) GetReserve() *jobpb.Reserve {
 	if x != nil {
 		return x.Reserve
 	}
@@ -289,10 +213,8 @@ func (x *WaitRequest) GetShard() uint32 {
 type WaitAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Waiter        uint64                 `protobuf:"varint,1,opt,name=waiter,proto3" json:"waiter,omitempty"`
-	Refusal       Refusal                `protobuf:"varint,2,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
-	Result        []byte                 `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"` // tarry.v1.Result with jobs
-	Code          string                 `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`     // with INVALID: the error's, and what it says
-	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	Failure       *leaderrpc.Failure     `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	Jobs          []*jobpb.Reserved      `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,45 +256,34 @@ func (x *WaitAnswer) GetWaiter() uint64 {
 	return 0
 }
 
-func (x *WaitAnswer) GetRefusal() Refusal {
+func (x *WaitAnswer) GetFailure() *leaderrpc.Failure {
 	if x != nil {
-		return x.Refusal
-	}
-	return Refusal_NONE
-}
-
-func (x *WaitAnswer) GetResult() []byte {
-	if x != nil {
-		return x.Result
+		return x.Failure
 	}
 	return nil
 }
 
-func (x *WaitAnswer) GetCode() string {
+func (x *WaitAnswer) GetJobs() []*jobpb.Reserved {
 	if x != nil {
-		return x.Code
+		return x.Jobs
 	}
-	return ""
+	return nil
 }
 
-func (x *WaitAnswer) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
+// A read is a field here, a field of ReadResponse for its answer, and a case in
+// cluster/read.go.
 type ReadRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	// Types that are valid to be assigned to What:
 	//
 	//	*ReadRequest_Job
-	//	*ReadRequest_Topic
-	//	*ReadRequest_Topics
 	//	*ReadRequest_JobSeq
 	//	*ReadRequest_Peek
 	//	*ReadRequest_Jobs
+	//	*ReadRequest_Topic
+	//	*ReadRequest_Topics
+	//	*ReadRequest_ConfiguredTopics
 	//	*ReadRequest_Totals
 	//	*ReadRequest_Schedule
 	//	*ReadRequest_Schedules
@@ -434,24 +345,6 @@ func (x *ReadRequest) GetJob() string {
 	return ""
 }
 
-func (x *ReadRequest) GetTopic() string {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Topic); ok {
-			return x.Topic
-		}
-	}
-	return ""
-}
-
-func (x *ReadRequest) GetTopics() *TopicPage {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Topics); ok {
-			return x.Topics
-		}
-	}
-	return nil
-}
-
 func (x *ReadRequest) GetJobSeq() uint64 {
 	if x != nil {
 		if x, ok := x.What.(*ReadRequest_JobSeq); ok {
@@ -470,7 +363,7 @@ func (x *ReadRequest) GetPeek() *Peek {
 	return nil
 }
 
-func (x *ReadRequest) GetJobs() []byte {
+func (x *ReadRequest) GetJobs() *jobpb.JobQuery {
 	if x != nil {
 		if x, ok := x.What.(*ReadRequest_Jobs); ok {
 			return x.Jobs
@@ -479,13 +372,40 @@ func (x *ReadRequest) GetJobs() []byte {
 	return nil
 }
 
-func (x *ReadRequest) GetTotals() bool {
+func (x *ReadRequest) GetTopic() string {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Topic); ok {
+			return x.Topic
+		}
+	}
+	return ""
+}
+
+func (x *ReadRequest) GetTopics() *Page {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_Topics); ok {
+			return x.Topics
+		}
+	}
+	return nil
+}
+
+func (x *ReadRequest) GetConfiguredTopics() *Page {
+	if x != nil {
+		if x, ok := x.What.(*ReadRequest_ConfiguredTopics); ok {
+			return x.ConfiguredTopics
+		}
+	}
+	return nil
+}
+
+func (x *ReadRequest) GetTotals() *Empty {
 	if x != nil {
 		if x, ok := x.What.(*ReadRequest_Totals); ok {
 			return x.Totals
 		}
 	}
-	return false
+	return nil
 }
 
 func (x *ReadRequest) GetSchedule() string {
@@ -497,7 +417,7 @@ func (x *ReadRequest) GetSchedule() string {
 	return ""
 }
 
-func (x *ReadRequest) GetSchedules() *TopicPage {
+func (x *ReadRequest) GetSchedules() *Page {
 	if x != nil {
 		if x, ok := x.What.(*ReadRequest_Schedules); ok {
 			return x.Schedules
@@ -514,49 +434,55 @@ type ReadRequest_Job struct {
 	Job string `protobuf:"bytes,2,opt,name=job,proto3,oneof"` // by id
 }
 
-type ReadRequest_Topic struct {
-	Topic string `protobuf:"bytes,3,opt,name=topic,proto3,oneof"` // by name
-}
-
-type ReadRequest_Topics struct {
-	Topics *TopicPage `protobuf:"bytes,4,opt,name=topics,proto3,oneof"`
-}
-
 type ReadRequest_JobSeq struct {
-	JobSeq uint64 `protobuf:"varint,5,opt,name=job_seq,json=jobSeq,proto3,oneof"` // the job of that seq
+	JobSeq uint64 `protobuf:"varint,3,opt,name=job_seq,json=jobSeq,proto3,oneof"` // the job of that seq
 }
 
 type ReadRequest_Peek struct {
-	Peek *Peek `protobuf:"bytes,6,opt,name=peek,proto3,oneof"` // the head of a list
+	Peek *Peek `protobuf:"bytes,4,opt,name=peek,proto3,oneof"` // the head of a list
 }
 
 type ReadRequest_Jobs struct {
-	Jobs []byte `protobuf:"bytes,10,opt,name=jobs,proto3,oneof"` // tarry.v1.JobQuery
+	Jobs *jobpb.JobQuery `protobuf:"bytes,5,opt,name=jobs,proto3,oneof"`
+}
+
+type ReadRequest_Topic struct {
+	Topic string `protobuf:"bytes,6,opt,name=topic,proto3,oneof"` // by name
+}
+
+type ReadRequest_Topics struct {
+	Topics *Page `protobuf:"bytes,7,opt,name=topics,proto3,oneof"`
+}
+
+type ReadRequest_ConfiguredTopics struct {
+	ConfiguredTopics *Page `protobuf:"bytes,8,opt,name=configured_topics,json=configuredTopics,proto3,oneof"` // topics that have settings, also without jobs
 }
 
 type ReadRequest_Totals struct {
-	Totals bool `protobuf:"varint,11,opt,name=totals,proto3,oneof"` // the counts of all topics together
+	Totals *Empty `protobuf:"bytes,9,opt,name=totals,proto3,oneof"` // the counts of all topics together
 }
 
 type ReadRequest_Schedule struct {
-	Schedule string `protobuf:"bytes,20,opt,name=schedule,proto3,oneof"` // by name
+	Schedule string `protobuf:"bytes,10,opt,name=schedule,proto3,oneof"` // by name
 }
 
 type ReadRequest_Schedules struct {
-	Schedules *TopicPage `protobuf:"bytes,21,opt,name=schedules,proto3,oneof"` // by name
+	Schedules *Page `protobuf:"bytes,11,opt,name=schedules,proto3,oneof"`
 }
 
 func (*ReadRequest_Job) isReadRequest_What() {}
-
-func (*ReadRequest_Topic) isReadRequest_What() {}
-
-func (*ReadRequest_Topics) isReadRequest_What() {}
 
 func (*ReadRequest_JobSeq) isReadRequest_What() {}
 
 func (*ReadRequest_Peek) isReadRequest_What() {}
 
 func (*ReadRequest_Jobs) isReadRequest_What() {}
+
+func (*ReadRequest_Topic) isReadRequest_What() {}
+
+func (*ReadRequest_Topics) isReadRequest_What() {}
+
+func (*ReadRequest_ConfiguredTopics) isReadRequest_What() {}
 
 func (*ReadRequest_Totals) isReadRequest_What() {}
 
@@ -567,7 +493,7 @@ func (*ReadRequest_Schedules) isReadRequest_What() {}
 type Peek struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	State         uint32                 `protobuf:"varint,2,opt,name=state,proto3" json:"state,omitempty"` // tarry.v1.State
+	State         jobpb.State            `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,36 +535,36 @@ func (x *Peek) GetTopic() string {
 	return ""
 }
 
-func (x *Peek) GetState() uint32 {
+func (x *Peek) GetState() jobpb.State {
 	if x != nil {
 		return x.State
 	}
-	return 0
+	return jobpb.State(0)
 }
 
-type TopicPage struct {
+// Page is part of a list that is ordered by name.
+type Page struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	Configured    bool                   `protobuf:"varint,3,opt,name=configured,proto3" json:"configured,omitempty"` // topics that have settings, also without jobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *TopicPage) Reset() {
-	*x = TopicPage{}
+func (x *Page) Reset() {
+	*x = Page{}
 	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *TopicPage) String() string {
+func (x *Page) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*TopicPage) ProtoMessage() {}
+func (*Page) ProtoMessage() {}
 
-func (x *TopicPage) ProtoReflect() protoreflect.Message {
+func (x *Page) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -650,48 +576,78 @@ func (x *TopicPage) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use TopicPage.ProtoReflect.Descriptor instead.
-func (*TopicPage) Descriptor() ([]byte, []int) {
+// Deprecated: Use Page.ProtoReflect.Descriptor instead.
+func (*Page) Descriptor() ([]byte, []int) {
 	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *TopicPage) GetAfter() string {
+func (x *Page) GetAfter() string {
 	if x != nil {
 		return x.After
 	}
 	return ""
 }
 
-func (x *TopicPage) GetMax() uint32 {
+func (x *Page) GetMax() uint32 {
 	if x != nil {
 		return x.Max
 	}
 	return 0
 }
 
-func (x *TopicPage) GetConfigured() bool {
-	if x != nil {
-		return x.Configured
-	}
-	return false
+type Empty struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
+func (x *Empty) Reset() {
+	*x = Empty{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Empty) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Empty) ProtoMessage() {}
+
+func (x *Empty) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Empty.ProtoReflect.Descriptor instead.
+func (*Empty) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
+}
+
+// ReadResponse has what was asked for; nothing when it does not exist.
 type ReadResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	Job           []byte                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`              // tarry.v1.Job; empty: there is none
-	Topics        [][]byte               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`        // tarry.v1.Topic
-	Page          []byte                 `protobuf:"bytes,10,opt,name=page,proto3" json:"page,omitempty"`           // tarry.v1.JobPage
-	Totals        []byte                 `protobuf:"bytes,11,opt,name=totals,proto3" json:"totals,omitempty"`       // tarry.v1.Totals; empty: all are zero
-	Schedules     [][]byte               `protobuf:"bytes,20,rep,name=schedules,proto3" json:"schedules,omitempty"` // tarry.v1.ScheduleInfo
+	Job           *jobpb.Job             `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Jobs          *jobpb.JobPage         `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Topic         *jobpb.Topic           `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Topics        []*jobpb.Topic         `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
+	Totals        *jobpb.Totals          `protobuf:"bytes,5,opt,name=totals,proto3" json:"totals,omitempty"`
+	Schedule      *jobpb.ScheduleInfo    `protobuf:"bytes,6,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Schedules     []*jobpb.ScheduleInfo  `protobuf:"bytes,7,rep,name=schedules,proto3" json:"schedules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadResponse) Reset() {
 	*x = ReadResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +659,7 @@ func (x *ReadResponse) String() string {
 func (*ReadResponse) ProtoMessage() {}
 
 func (x *ReadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,160 +672,56 @@ func (x *ReadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
 func (*ReadResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *ReadResponse) GetRefusal() Refusal {
-	if x != nil {
-		return x.Refusal
-	}
-	return Refusal_NONE
-}
-
-func (x *ReadResponse) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *ReadResponse) GetJob() []byte {
+func (x *ReadResponse) GetJob() *jobpb.Job {
 	if x != nil {
 		return x.Job
 	}
 	return nil
 }
 
-func (x *ReadResponse) GetTopics() [][]byte {
+func (x *ReadResponse) GetJobs() *jobpb.JobPage {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetTopic() *jobpb.Topic {
+	if x != nil {
+		return x.Topic
+	}
+	return nil
+}
+
+func (x *ReadResponse) GetTopics() []*jobpb.Topic {
 	if x != nil {
 		return x.Topics
 	}
 	return nil
 }
 
-func (x *ReadResponse) GetPage() []byte {
-	if x != nil {
-		return x.Page
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetTotals() []byte {
+func (x *ReadResponse) GetTotals() *jobpb.Totals {
 	if x != nil {
 		return x.Totals
 	}
 	return nil
 }
 
-func (x *ReadResponse) GetSchedules() [][]byte {
+func (x *ReadResponse) GetSchedule() *jobpb.ScheduleInfo {
 	if x != nil {
-		return x.Schedules
+		return x.Schedule
 	}
 	return nil
 }
 
-type DigestRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Mark          string                 `protobuf:"bytes,2,opt,name=mark,proto3" json:"mark,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DigestRequest) Reset() {
-	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DigestRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DigestRequest) ProtoMessage() {}
-
-func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+func (x *ReadResponse) GetSchedules() []*jobpb.ScheduleInfo {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+		return x.Schedules
 	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
-func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *DigestRequest) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *DigestRequest) GetMark() string {
-	if x != nil {
-		return x.Mark
-	}
-	return ""
-}
-
-type DigestResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DigestResponse) Reset() {
-	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DigestResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DigestResponse) ProtoMessage() {}
-
-func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
-func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *DigestResponse) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *DigestResponse) GetDigest() string {
-	if x != nil {
-		return x.Digest
-	}
-	return ""
+	return nil
 }
 
 type VerifyRequest struct {
@@ -881,7 +733,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +745,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +758,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *VerifyRequest) GetShard() uint32 {
@@ -918,17 +770,16 @@ func (x *VerifyRequest) GetShard() uint32 {
 
 type VerifyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Refusal       Refusal                `protobuf:"varint,1,opt,name=refusal,proto3,enum=tarry.node.v1.Refusal" json:"refusal,omitempty"`
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
-	Equal         bool                   `protobuf:"varint,3,opt,name=equal,proto3" json:"equal,omitempty"`
-	Digests       []*NodeDigest          `protobuf:"bytes,4,rep,name=digests,proto3" json:"digests,omitempty"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Equal         bool                   `protobuf:"varint,2,opt,name=equal,proto3" json:"equal,omitempty"`
+	Digests       []*NodeDigest          `protobuf:"bytes,3,rep,name=digests,proto3" json:"digests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +791,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,14 +804,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *VerifyResponse) GetRefusal() Refusal {
-	if x != nil {
-		return x.Refusal
-	}
-	return Refusal_NONE
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *VerifyResponse) GetIndex() uint64 {
@@ -995,7 +839,7 @@ type NodeDigest struct {
 
 func (x *NodeDigest) Reset() {
 	*x = NodeDigest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +851,7 @@ func (x *NodeDigest) String() string {
 func (*NodeDigest) ProtoMessage() {}
 
 func (x *NodeDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +864,7 @@ func (x *NodeDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDigest.ProtoReflect.Descriptor instead.
 func (*NodeDigest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{12}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NodeDigest) GetNodeId() string {
@@ -1044,98 +888,184 @@ func (x *NodeDigest) GetError() string {
 	return ""
 }
 
+type DigestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Mark          string                 `protobuf:"bytes,2,opt,name=mark,proto3" json:"mark,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestRequest) Reset() {
+	*x = DigestRequest{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestRequest) ProtoMessage() {}
+
+func (x *DigestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
+func (*DigestRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DigestRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *DigestRequest) GetMark() string {
+	if x != nil {
+		return x.Mark
+	}
+	return ""
+}
+
+type DigestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DigestResponse) Reset() {
+	*x = DigestResponse{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DigestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DigestResponse) ProtoMessage() {}
+
+func (x *DigestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
+func (*DigestResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DigestResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *DigestResponse) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 var File_cluster_noderpc_node_proto protoreflect.FileDescriptor
 
 const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\"N\n" +
+	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\"N\n" +
 	"\x0eProposeRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x10\n" +
-	"\x03ops\x18\x03 \x01(\fR\x03ops\"w\n" +
-	"\x0fProposeResponse\x120\n" +
-	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12\x18\n" +
-	"\aresults\x18\x03 \x01(\fR\aresults\"}\n" +
+	"\x03ops\x18\x03 \x01(\fR\x03ops\"=\n" +
+	"\x0fProposeResponse\x12*\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\x90\x01\n" +
 	"\vWaitRequest\x12\x16\n" +
-	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x12\x18\n" +
-	"\areserve\x18\x02 \x01(\fR\areserve\x12\x12\n" +
+	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x12+\n" +
+	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveR\areserve\x12\x12\n" +
 	"\x04poll\x18\x03 \x01(\bR\x04poll\x12\x12\n" +
 	"\x04keep\x18\x04 \x01(\bR\x04keep\x12\x14\n" +
-	"\x05shard\x18\x05 \x01(\rR\x05shard\"\x9c\x01\n" +
+	"\x05shard\x18\x05 \x01(\rR\x05shard\"\x83\x01\n" +
 	"\n" +
 	"WaitAnswer\x12\x16\n" +
-	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x120\n" +
-	"\arefusal\x18\x02 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x16\n" +
-	"\x06result\x18\x03 \x01(\fR\x06result\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"\xd9\x02\n" +
+	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x125\n" +
+	"\afailure\x18\x02 \x01(\v2\x1b.tarry.leaderrpc.v1.FailureR\afailure\x12&\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xbd\x03\n" +
 	"\vReadRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x16\n" +
-	"\x05topic\x18\x03 \x01(\tH\x00R\x05topic\x122\n" +
-	"\x06topics\x18\x04 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\x06topics\x12\x19\n" +
-	"\ajob_seq\x18\x05 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
-	"\x04peek\x18\x06 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peek\x12\x14\n" +
-	"\x04jobs\x18\n" +
-	" \x01(\fH\x00R\x04jobs\x12\x18\n" +
-	"\x06totals\x18\v \x01(\bH\x00R\x06totals\x12\x1c\n" +
-	"\bschedule\x18\x14 \x01(\tH\x00R\bschedule\x128\n" +
-	"\tschedules\x18\x15 \x01(\v2\x18.tarry.node.v1.TopicPageH\x00R\tschedulesB\x06\n" +
-	"\x04what\"2\n" +
+	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
+	"\ajob_seq\x18\x03 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
+	"\x04peek\x18\x04 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peek\x12(\n" +
+	"\x04jobs\x18\x05 \x01(\v2\x12.tarry.v1.JobQueryH\x00R\x04jobs\x12\x16\n" +
+	"\x05topic\x18\x06 \x01(\tH\x00R\x05topic\x12-\n" +
+	"\x06topics\x18\a \x01(\v2\x13.tarry.node.v1.PageH\x00R\x06topics\x12B\n" +
+	"\x11configured_topics\x18\b \x01(\v2\x13.tarry.node.v1.PageH\x00R\x10configuredTopics\x12.\n" +
+	"\x06totals\x18\t \x01(\v2\x14.tarry.node.v1.EmptyH\x00R\x06totals\x12\x1c\n" +
+	"\bschedule\x18\n" +
+	" \x01(\tH\x00R\bschedule\x123\n" +
+	"\tschedules\x18\v \x01(\v2\x13.tarry.node.v1.PageH\x00R\tschedulesB\x06\n" +
+	"\x04what\"C\n" +
 	"\x04Peek\x12\x14\n" +
-	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x14\n" +
-	"\x05state\x18\x02 \x01(\rR\x05state\"S\n" +
-	"\tTopicPage\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\".\n" +
+	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1e\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
+	"\x05Empty\"\xba\x02\n" +
+	"\fReadResponse\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
+	"\x04jobs\x18\x02 \x01(\v2\x11.tarry.v1.JobPageR\x04jobs\x12%\n" +
+	"\x05topic\x18\x03 \x01(\v2\x0f.tarry.v1.TopicR\x05topic\x12'\n" +
+	"\x06topics\x18\x04 \x03(\v2\x0f.tarry.v1.TopicR\x06topics\x12(\n" +
+	"\x06totals\x18\x05 \x01(\v2\x10.tarry.v1.TotalsR\x06totals\x122\n" +
+	"\bschedule\x18\x06 \x01(\v2\x16.tarry.v1.ScheduleInfoR\bschedule\x124\n" +
+	"\tschedules\x18\a \x03(\v2\x16.tarry.v1.ScheduleInfoR\tschedules\"%\n" +
+	"\rVerifyRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\"q\n" +
+	"\x0eVerifyResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05equal\x18\x02 \x01(\bR\x05equal\x123\n" +
+	"\adigests\x18\x03 \x03(\v2\x19.tarry.node.v1.NodeDigestR\adigests\"S\n" +
 	"\n" +
-	"configured\x18\x03 \x01(\bR\n" +
-	"configured\"\xce\x01\n" +
-	"\fReadResponse\x120\n" +
-	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12\x10\n" +
-	"\x03job\x18\x03 \x01(\fR\x03job\x12\x16\n" +
-	"\x06topics\x18\x04 \x03(\fR\x06topics\x12\x12\n" +
-	"\x04page\x18\n" +
-	" \x01(\fR\x04page\x12\x16\n" +
-	"\x06totals\x18\v \x01(\fR\x06totals\x12\x1c\n" +
-	"\tschedules\x18\x14 \x03(\fR\tschedules\"9\n" +
+	"NodeDigest\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"9\n" +
 	"\rDigestRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
 	"\x0eDigestResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\"%\n" +
-	"\rVerifyRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\"\xa3\x01\n" +
-	"\x0eVerifyResponse\x120\n" +
-	"\arefusal\x18\x01 \x01(\x0e2\x16.tarry.node.v1.RefusalR\arefusal\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x14\n" +
-	"\x05equal\x18\x03 \x01(\bR\x05equal\x123\n" +
-	"\adigests\x18\x04 \x03(\v2\x19.tarry.node.v1.NodeDigestR\adigests\"S\n" +
-	"\n" +
-	"NodeDigest\x12\x17\n" +
-	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error*t\n" +
-	"\aRefusal\x12\b\n" +
-	"\x04NONE\x10\x00\x12\x0e\n" +
-	"\n" +
-	"NOT_LEADER\x10\x01\x12\x0e\n" +
-	"\n" +
-	"OVERLOADED\x10\x02\x12\v\n" +
-	"\aUNKNOWN\x10\x03\x12\f\n" +
-	"\bDRAINING\x10\x04\x12\f\n" +
-	"\bDISK_LOW\x10\x05\x12\v\n" +
-	"\aINVALID\x10\x06\x12\t\n" +
-	"\x05NEWER\x10\a2\xe2\x02\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest2\xe2\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
 	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +
 	"\x04Read\x12\x1a.tarry.node.v1.ReadRequest\x1a\x1b.tarry.node.v1.ReadResponse\x12E\n" +
-	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponse\x12E\n" +
-	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
+	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponse\x12E\n" +
+	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
 
 var (
 	file_cluster_noderpc_node_proto_rawDescOnce sync.Once
@@ -1149,48 +1079,69 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 	return file_cluster_noderpc_node_proto_rawDescData
 }
 
-var file_cluster_noderpc_node_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_cluster_noderpc_node_proto_goTypes = []any{
-	(Refusal)(0),            // 0: tarry.node.v1.Refusal
-	(*ProposeRequest)(nil),  // 1: tarry.node.v1.ProposeRequest
-	(*ProposeResponse)(nil), // 2: tarry.node.v1.ProposeResponse
-	(*WaitRequest)(nil),     // 3: tarry.node.v1.WaitRequest
-	(*WaitAnswer)(nil),      // 4: tarry.node.v1.WaitAnswer
-	(*ReadRequest)(nil),     // 5: tarry.node.v1.ReadRequest
-	(*Peek)(nil),            // 6: tarry.node.v1.Peek
-	(*TopicPage)(nil),       // 7: tarry.node.v1.TopicPage
-	(*ReadResponse)(nil),    // 8: tarry.node.v1.ReadResponse
-	(*DigestRequest)(nil),   // 9: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),  // 10: tarry.node.v1.DigestResponse
-	(*VerifyRequest)(nil),   // 11: tarry.node.v1.VerifyRequest
-	(*VerifyResponse)(nil),  // 12: tarry.node.v1.VerifyResponse
-	(*NodeDigest)(nil),      // 13: tarry.node.v1.NodeDigest
+	(*ProposeRequest)(nil),     // 0: tarry.node.v1.ProposeRequest
+	(*ProposeResponse)(nil),    // 1: tarry.node.v1.ProposeResponse
+	(*WaitRequest)(nil),        // 2: tarry.node.v1.WaitRequest
+	(*WaitAnswer)(nil),         // 3: tarry.node.v1.WaitAnswer
+	(*ReadRequest)(nil),        // 4: tarry.node.v1.ReadRequest
+	(*Peek)(nil),               // 5: tarry.node.v1.Peek
+	(*Page)(nil),               // 6: tarry.node.v1.Page
+	(*Empty)(nil),              // 7: tarry.node.v1.Empty
+	(*ReadResponse)(nil),       // 8: tarry.node.v1.ReadResponse
+	(*VerifyRequest)(nil),      // 9: tarry.node.v1.VerifyRequest
+	(*VerifyResponse)(nil),     // 10: tarry.node.v1.VerifyResponse
+	(*NodeDigest)(nil),         // 11: tarry.node.v1.NodeDigest
+	(*DigestRequest)(nil),      // 12: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),     // 13: tarry.node.v1.DigestResponse
+	(*jobpb.Result)(nil),       // 14: tarry.v1.Result
+	(*jobpb.Reserve)(nil),      // 15: tarry.v1.Reserve
+	(*leaderrpc.Failure)(nil),  // 16: tarry.leaderrpc.v1.Failure
+	(*jobpb.Reserved)(nil),     // 17: tarry.v1.Reserved
+	(*jobpb.JobQuery)(nil),     // 18: tarry.v1.JobQuery
+	(jobpb.State)(0),           // 19: tarry.v1.State
+	(*jobpb.Job)(nil),          // 20: tarry.v1.Job
+	(*jobpb.JobPage)(nil),      // 21: tarry.v1.JobPage
+	(*jobpb.Topic)(nil),        // 22: tarry.v1.Topic
+	(*jobpb.Totals)(nil),       // 23: tarry.v1.Totals
+	(*jobpb.ScheduleInfo)(nil), // 24: tarry.v1.ScheduleInfo
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
-	0,  // 0: tarry.node.v1.ProposeResponse.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 1: tarry.node.v1.WaitAnswer.refusal:type_name -> tarry.node.v1.Refusal
-	7,  // 2: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.TopicPage
-	6,  // 3: tarry.node.v1.ReadRequest.peek:type_name -> tarry.node.v1.Peek
-	7,  // 4: tarry.node.v1.ReadRequest.schedules:type_name -> tarry.node.v1.TopicPage
-	0,  // 5: tarry.node.v1.ReadResponse.refusal:type_name -> tarry.node.v1.Refusal
-	0,  // 6: tarry.node.v1.VerifyResponse.refusal:type_name -> tarry.node.v1.Refusal
-	13, // 7: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	1,  // 8: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	3,  // 9: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	5,  // 10: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
-	9,  // 11: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	11, // 12: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	2,  // 13: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	4,  // 14: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	8,  // 15: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
-	10, // 16: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	12, // 17: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	13, // [13:18] is the sub-list for method output_type
-	8,  // [8:13] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	14, // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
+	15, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
+	16, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
+	17, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
+	5,  // 4: tarry.node.v1.ReadRequest.peek:type_name -> tarry.node.v1.Peek
+	18, // 5: tarry.node.v1.ReadRequest.jobs:type_name -> tarry.v1.JobQuery
+	6,  // 6: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.Page
+	6,  // 7: tarry.node.v1.ReadRequest.configured_topics:type_name -> tarry.node.v1.Page
+	7,  // 8: tarry.node.v1.ReadRequest.totals:type_name -> tarry.node.v1.Empty
+	6,  // 9: tarry.node.v1.ReadRequest.schedules:type_name -> tarry.node.v1.Page
+	19, // 10: tarry.node.v1.Peek.state:type_name -> tarry.v1.State
+	20, // 11: tarry.node.v1.ReadResponse.job:type_name -> tarry.v1.Job
+	21, // 12: tarry.node.v1.ReadResponse.jobs:type_name -> tarry.v1.JobPage
+	22, // 13: tarry.node.v1.ReadResponse.topic:type_name -> tarry.v1.Topic
+	22, // 14: tarry.node.v1.ReadResponse.topics:type_name -> tarry.v1.Topic
+	23, // 15: tarry.node.v1.ReadResponse.totals:type_name -> tarry.v1.Totals
+	24, // 16: tarry.node.v1.ReadResponse.schedule:type_name -> tarry.v1.ScheduleInfo
+	24, // 17: tarry.node.v1.ReadResponse.schedules:type_name -> tarry.v1.ScheduleInfo
+	11, // 18: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	0,  // 19: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	2,  // 20: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	4,  // 21: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
+	9,  // 22: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	12, // 23: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	1,  // 24: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	3,  // 25: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	8,  // 26: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
+	10, // 27: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	13, // 28: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -1200,11 +1151,12 @@ func file_cluster_noderpc_node_proto_init() {
 	}
 	file_cluster_noderpc_node_proto_msgTypes[4].OneofWrappers = []any{
 		(*ReadRequest_Job)(nil),
-		(*ReadRequest_Topic)(nil),
-		(*ReadRequest_Topics)(nil),
 		(*ReadRequest_JobSeq)(nil),
 		(*ReadRequest_Peek)(nil),
 		(*ReadRequest_Jobs)(nil),
+		(*ReadRequest_Topic)(nil),
+		(*ReadRequest_Topics)(nil),
+		(*ReadRequest_ConfiguredTopics)(nil),
 		(*ReadRequest_Totals)(nil),
 		(*ReadRequest_Schedule)(nil),
 		(*ReadRequest_Schedules)(nil),
@@ -1214,14 +1166,13 @@ func file_cluster_noderpc_node_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   13,
+			NumEnums:      0,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_cluster_noderpc_node_proto_goTypes,
 		DependencyIndexes: file_cluster_noderpc_node_proto_depIdxs,
-		EnumInfos:         file_cluster_noderpc_node_proto_enumTypes,
 		MessageInfos:      file_cluster_noderpc_node_proto_msgTypes,
 	}.Build()
 	File_cluster_noderpc_node_proto = out.File

@@ -5,8 +5,8 @@
 // source: cluster/noderpc/node.proto
 
 // What nodes of one cluster ask of each other about queues. Membership has a
-// service of its own. Operations and results travel in their encoded form
-// (job/jobpb), because the leader puts them into its log as they are.
+// service of its own. All but Digest are asked of the leader; a failure is the status
+// of the call, with a Failure as its detail (package leaderrpc).
 
 package noderpc
 
@@ -26,8 +26,8 @@ const (
 	Node_Propose_FullMethodName = "/tarry.node.v1.Node/Propose"
 	Node_Wait_FullMethodName    = "/tarry.node.v1.Node/Wait"
 	Node_Read_FullMethodName    = "/tarry.node.v1.Node/Read"
-	Node_Digest_FullMethodName  = "/tarry.node.v1.Node/Digest"
 	Node_Verify_FullMethodName  = "/tarry.node.v1.Node/Verify"
+	Node_Digest_FullMethodName  = "/tarry.node.v1.Node/Digest"
 )
 
 // NodeClient is the client API for Node service.
@@ -44,11 +44,11 @@ type NodeClient interface {
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
 	// Read has the leader answer a linearizable read.
 	Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error)
-	// Digest returns the node's state digest at a mark in the log; it blocks
-	// until the node has reached the mark and computed it.
-	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
+	// Digest returns the node's state digest at a mark in the log. It blocks
+	// until the node has reached the mark and computed it.
+	Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error)
 }
 
 type nodeClient struct {
@@ -92,20 +92,20 @@ func (c *nodeClient) Read(ctx context.Context, in *ReadRequest, opts ...grpc.Cal
 	return out, nil
 }
 
-func (c *nodeClient) Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error) {
+func (c *nodeClient) Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DigestResponse)
-	err := c.cc.Invoke(ctx, Node_Digest_FullMethodName, in, out, cOpts...)
+	out := new(VerifyResponse)
+	err := c.cc.Invoke(ctx, Node_Verify_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *nodeClient) Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error) {
+func (c *nodeClient) Digest(ctx context.Context, in *DigestRequest, opts ...grpc.CallOption) (*DigestResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(VerifyResponse)
-	err := c.cc.Invoke(ctx, Node_Verify_FullMethodName, in, out, cOpts...)
+	out := new(DigestResponse)
+	err := c.cc.Invoke(ctx, Node_Digest_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +126,11 @@ type NodeServer interface {
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
 	// Read has the leader answer a linearizable read.
 	Read(context.Context, *ReadRequest) (*ReadResponse, error)
-	// Digest returns the node's state digest at a mark in the log; it blocks
-	// until the node has reached the mark and computed it.
-	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
+	// Digest returns the node's state digest at a mark in the log. It blocks
+	// until the node has reached the mark and computed it.
+	Digest(context.Context, *DigestRequest) (*DigestResponse, error)
 	mustEmbedUnimplementedNodeServer()
 }
 
@@ -150,11 +150,11 @@ func (UnimplementedNodeServer) Wait(grpc.BidiStreamingServer[WaitRequest, WaitAn
 func (UnimplementedNodeServer) Read(context.Context, *ReadRequest) (*ReadResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Read not implemented")
 }
-func (UnimplementedNodeServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
-}
 func (UnimplementedNodeServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
+}
+func (UnimplementedNodeServer) Digest(context.Context, *DigestRequest) (*DigestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Digest not implemented")
 }
 func (UnimplementedNodeServer) mustEmbedUnimplementedNodeServer() {}
 func (UnimplementedNodeServer) testEmbeddedByValue()              {}
@@ -220,24 +220,6 @@ func _Node_Read_Handler(srv interface{}, ctx context.Context, dec func(interface
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Node_Digest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DigestRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(NodeServer).Digest(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Node_Digest_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NodeServer).Digest(ctx, req.(*DigestRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Node_Verify_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(VerifyRequest)
 	if err := dec(in); err != nil {
@@ -252,6 +234,24 @@ func _Node_Verify_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(NodeServer).Verify(ctx, req.(*VerifyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Node_Digest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DigestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).Digest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_Digest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).Digest(ctx, req.(*DigestRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -272,12 +272,12 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Node_Read_Handler,
 		},
 		{
-			MethodName: "Digest",
-			Handler:    _Node_Digest_Handler,
-		},
-		{
 			MethodName: "Verify",
 			Handler:    _Node_Verify_Handler,
+		},
+		{
+			MethodName: "Digest",
+			Handler:    _Node_Digest_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -9,6 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/hashicorp/raft-wal/types"
+
+	"tarry/internal/durable"
 )
 
 // disk is one node's disk during one life of the node. After a power loss the
@@ -74,14 +76,6 @@ func (l linkFS) Link(from, to string) error {
 
 func (l linkFS) Unwrap() vfs.FS { return l.FS }
 
-func syncDir(fsys vfs.FS, dir string) error {
-	d, err := fsys.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // segments keeps the log's segments on a disk, as raft-wal/fs does: a file's name
 // is synced with its first sync.
 type segments struct{ fs vfs.FS }
@@ -103,7 +97,7 @@ func (s segments) Create(dir, name string, _ uint64) (types.WritableFile, error)
 }
 
 func (s segments) Delete(dir, name string) error {
-	return errors.Join(s.fs.Remove(s.fs.PathJoin(dir, name)), syncDir(s.fs, dir))
+	return errors.Join(s.fs.Remove(s.fs.PathJoin(dir, name)), durable.SyncDir(s.fs, dir))
 }
 
 func (s segments) OpenReader(dir, name string) (types.ReadableFile, error) {
@@ -134,5 +128,5 @@ func (s *segment) Sync() error {
 		return err
 	}
 	s.fresh = false
-	return syncDir(s.fs, s.dir)
+	return durable.SyncDir(s.fs, s.dir)
 }

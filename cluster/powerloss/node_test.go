@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/logstore"
 	"tarry/cluster/statemachine"
 	"tarry/fsm"
+	"tarry/internal/durable"
 )
 
 // life is one run of a node: from a start to the next power loss.
@@ -22,6 +23,8 @@ type life struct {
 	id   raft.ServerID
 	s    *simulation
 	disk *disk
+	kind logstore.Kind
+	bolt *boltDisk     // nil but with raft-boltdb
 	dead atomic.Bool   // the power is off: what it still does must not be seen
 	over chan struct{} // closed when it is stopped
 	wire *raft.InmemTransport
@@ -34,25 +37,31 @@ type life struct {
 	relays  sync.WaitGroup
 
 	mu   sync.Mutex
-	next *vfs.MemFS // what is left of the disk
+	next remains // of its disks
+}
+
+// remains is what a power loss leaves of a node's disks.
+type remains struct {
+	mem  *vfs.MemFS
+	bolt []byte // the file of raft-boltdb; nil: there is none
 }
 
 // openStores opens log and state, or makes fresh ones.
 func (l *life) openStores() error {
 	const dir, walDir = "raft", "raft/wal"
-	for _, d := range []string{dir, walDir} {
-		if err := errors.Join(l.disk.MkdirAll(d, 0o750), syncDir(l.disk, l.disk.PathDir(d))); err != nil {
-			return err
-		}
+	if err := durable.MkdirAll(l.disk, walDir); err != nil {
+		return err
 	}
 	var files types.VFS = segments{l.disk}
 	if l.s.unsynced {
 		files = logstore.Unsynced(files)
 	}
+	d := &logstore.Disk{Segments: files, Records: l.disk}
+	if l.bolt != nil {
+		d.BoltDir, d.WrapBolt = l.bolt.dir, l.bolt.wrap
+	}
 	var err error
-	if l.stores, err = logstore.Open(dir, logstore.Options{
-		Fatal: l.fatal, SegmentBytes: 64 << 10, Disk: &logstore.Disk{Segments: files, Records: l.disk},
-	}); err != nil {
+	if l.stores, err = logstore.Open(dir, logstore.Options{Kind: l.kind, Fatal: l.fatal, SegmentBytes: 64 << 10, Disk: d}); err != nil {
 		return err
 	}
 	l.machine, err = fsm.Open("fsm", fsm.Options{FS: l.disk, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, OnFatal: l.fatal})
@@ -105,6 +114,9 @@ func (l *life) stop() error {
 	}
 	if l.stores != nil {
 		errs = append(errs, l.stores.Close())
+	}
+	if l.bolt != nil {
+		errs = append(errs, l.bolt.close())
 	}
 	return errors.Join(errs...)
 }

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/logstore"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -23,8 +23,9 @@ const patience = time.Minute
 // simulation is one run: clients write, nodes lose power.
 type simulation struct {
 	rng      *rand.Rand // of the controller
-	unsynced bool       // the log lies about its syncs
-	calm     bool       // no more losses
+	kinds    [nodes]logstore.Kind
+	unsynced bool // the log lies about its syncs
+	calm     bool // no more losses
 	ledger   *ledger
 	lives    [nodes]atomic.Pointer[life]
 
@@ -73,8 +74,14 @@ func idOf(n int) raft.ServerID { return raft.ServerID(fmt.Sprintf("n%d", n)) }
 
 // begin starts a life of node n on a disk; the power may go while it starts. A
 // life whose power went counts as started.
-func (s *simulation) begin(n int, mem *vfs.MemFS, lossAfter int) (*life, error) {
-	l := &life{id: idOf(n), s: s, disk: newDisk(mem), over: make(chan struct{})}
+func (s *simulation) begin(n int, left remains, lossAfter int) (*life, error) {
+	l := &life{id: idOf(n), s: s, disk: newDisk(left.mem), kind: s.kinds[n], over: make(chan struct{})}
+	if l.kind == logstore.RaftBoltDB {
+		var err error
+		if l.bolt, err = newBoltDisk(left.bolt, s.unsynced, l.disk.write); err != nil {
+			return l, err
+		}
+	}
 	_, l.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(l.id), time.Second)
 	l.disk.plan(lossAfter, func() { s.powerOff(l) })
 	s.lives[n].Store(l)
@@ -147,7 +154,10 @@ func (s *simulation) end(l *life, percent int, rng *rand.Rand) bool {
 			other.wire.Disconnect(l.wire.LocalAddr())
 		}
 	}
-	next := l.disk.remains(percent, rng)
+	next := remains{mem: l.disk.remains(percent, rng)}
+	if l.bolt != nil {
+		next.bolt = l.bolt.remains(percent, rng)
+	}
 	l.mu.Lock()
 	l.next = next
 	l.mu.Unlock()
@@ -164,13 +174,13 @@ func (s *simulation) restart(n int) error {
 		}
 		_ = old.stop() // what a node without power meets is of no interest
 		old.mu.Lock()
-		mem := old.next
+		left := old.next
 		old.mu.Unlock()
 		again := 0
 		if !s.calm && s.rng.IntN(4) == 0 {
 			again = 1 + s.rng.IntN(60)
 		}
-		if _, err := s.begin(n, mem, again); err != nil {
+		if _, err := s.begin(n, left, again); err != nil {
 			return err
 		}
 	}

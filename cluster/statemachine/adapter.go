@@ -15,8 +15,8 @@ import (
 
 // Options connects an Adapter to its node.
 type Options struct {
-	// OnChanges hears what a batch of entries or an installed snapshot has
-	// changed. It runs on Raft's FSM goroutine and must not block. nil: nobody.
+	// OnChanges is called with the changes of a batch of entries or an installed
+	// snapshot. It runs on Raft's FSM goroutine and must not block. May be nil.
 	OnChanges func(fsm.Changes)
 	// Fatal is called when going on would risk the state. It must end the
 	// process. Required.
@@ -49,9 +49,9 @@ func New(m *fsm.Machine, o Options) *Adapter {
 // Snapshots is the store to give to Raft with this FSM.
 func (a *Adapter) Snapshots() raft.SnapshotStore { return a.snapshots }
 
-// SetServing says whether somebody waits for results: on the leader. Without,
-// entries are applied the same and their results, bodies above all, are not
-// built. It may be called from any goroutine.
+// SetServing sets whether results are needed, as on the leader. If not, entries are
+// applied the same way, but their results, which have the bodies, are not built. It may
+// be called from any goroutine.
 func (a *Adapter) SetServing(serving bool) { a.serving.Store(serving) }
 
 // Apply implements raft.FSM. The result is that of ApplyBatch.
@@ -69,7 +69,7 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 		entries[i] = fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data, Configuration: l.Type == raft.LogConfiguration}
 	}
 	hook.Point(hook.BeforeApply)
-	results, changes, err := a.apply(entries)
+	results, changes, err := a.mutant.apply(a.machine, entries, a.serving.Load())
 	hook.Point(hook.AfterApply)
 	if err != nil {
 		a.o.Fatal(fmt.Errorf("apply the log entries %d to %d: %w", logs[0].Index, logs[len(logs)-1].Index, err))
@@ -82,22 +82,15 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 	return responses
 }
 
-func (a *Adapter) apply(entries []fsm.Entry) ([][]*jobpb.Result, fsm.Changes, error) {
-	if a.mutant != nil {
-		return a.applyMutated(entries)
-	}
-	return a.machine.Apply(entries, a.serving.Load())
-}
-
 // Snapshot implements raft.FSM. It returns at once: the state is on disk already.
 func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil }
 
 // Restore implements raft.FSM: it installs what the snapshot store has received.
 //
-// Raft empties its log on disk after that, but goes on believing in the log's
-// last entry (raft issue 697). When that entry lies beyond the snapshot, or at
-// its place with another term, the leader's next message would be refused and the
-// snapshot sent again for ever. A fresh start ends that, so the process ends.
+// Raft empties its log on disk after that, but keeps the log's last entry in memory
+// (raft issue 697). If that entry is beyond the snapshot, or at its index with another
+// term, Raft would reject the leader's next message, and the leader would send the
+// snapshot again for ever. A restart fixes that, so the process ends.
 func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	for {
 		w, ok := snapshot.(raft.ReadCloserWrapper)
@@ -124,12 +117,12 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	return nil
 }
 
-// ErrStartAgain is wrapped by the error with which a node ends that is whole and has
-// to begin anew with what is on its disk.
+// ErrStartAgain is wrapped by the error with which an undamaged node ends because it
+// must restart from its disk.
 var ErrStartAgain = errors.New("the node must start again to go on from the snapshot")
 
-// checkLog proves that Raft can go on from a state at index and term without a
-// fresh start.
+// checkLog returns an error unless Raft can continue from a state at index and term
+// without a restart.
 func (a *Adapter) checkLog(index, term uint64) error {
 	if a.o.Log == nil {
 		return nil
@@ -158,7 +151,7 @@ func (v virtual) Persist(to raft.SnapshotSink) error {
 	if !ok {
 		return fmt.Errorf("persist a snapshot: a %T is no sink of this store", to)
 	}
-	err := v.machine.Witness(s.meta.Index, s.meta.Term, raft.EncodeConfiguration(s.meta.Configuration), s.meta.ConfigurationIndex)
+	err := v.machine.MarkDurable(s.meta.Index, s.meta.Term, raft.EncodeConfiguration(s.meta.Configuration), s.meta.ConfigurationIndex)
 	if err != nil {
 		v.o.Fatal(err) // after a failed sync nobody knows what is on the disk
 		return err

@@ -4,22 +4,22 @@
 // results back (adapter.go). A machine keeps its state on disk, with the applied
 // index in it, so a snapshot of Raft is a virtual one (snapshots.go):
 //
-//   - The machine is its own newest snapshot. List says how far it has come, and
-//     with NoSnapshotRestoreOnStart, which the node must set, Raft goes on from
+//   - The machine is its own newest snapshot. List returns its applied index, and
+//     with NoSnapshotRestoreOnStart, which the node must set, Raft continues from
 //     there.
-//   - Taking a snapshot makes the state durable and writes down the point that
-//     Raft has reached, nothing more: it costs the same for ten jobs and ten
-//     million. After that the log up to there may go.
-//   - Only for a follower that is too far behind is the state read, as a stream
-//     from a checkpoint. Index, term and configuration come from the stream
-//     itself, never from the running machine, which has moved on by then.
+//   - Taking a snapshot makes the state durable and records the index that Raft has
+//     reached. It costs the same for ten jobs and ten million. After that the log up to
+//     that index may be truncated.
+//   - The state is read, as a stream from a checkpoint, only for a follower that is too
+//     far behind. Index, term and configuration come from the stream itself, never from
+//     the running machine, which is ahead of it by then.
 //   - A received snapshot is built beside the live state and replaces it in one
-//     step. A failure before that step leaves the old state serving; one after it
+//     step. A failure before that step leaves the old state in use; a failure after it
 //     ends the process.
 //
-// CheckStart (start.go) proves before Raft starts that state and log fit together,
-// and drops a log that an installed snapshot has overtaken.
+// CheckStart (start.go) verifies before Raft starts that state and log fit together,
+// and drops a log that an installed snapshot has superseded.
 //
-// raft.Restore is not for this store: it invents an index that no archive has.
+// raft.Restore must not be used: it makes up an index that no archive has.
 // The package knows Raft's and the machine's interfaces, no network and no clock.
 package statemachine

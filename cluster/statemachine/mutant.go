@@ -1,3 +1,5 @@
+//go:build chaos
+
 package statemachine
 
 import (
@@ -12,16 +14,16 @@ import (
 
 // mutant breaks one promise on purpose, to show that the checker of histories
 // notices. It changes entries on their way to the machine, on every node alike,
-// and makes their results look as if nothing had happened. It exists only in
-// processes that package hook made a mutant, which a default build cannot be.
+// and makes their results look as if nothing had happened. Package hook decides
+// whether a process is one; a build without the tag chaos cannot be.
 type mutant struct {
 	name  string
 	last  map[string]*jobpb.Reserved // the last job handed out, by topic
 	count int                        // of reserves with jobs
 }
 
-// newMutant returns the mutant that this process is, nil for a sound one, or one
-// whose defect is elsewhere.
+// newMutant returns the mutant that this process is; nil: it is none, or its defect is
+// elsewhere.
 func newMutant() *mutant {
 	for _, name := range hook.Mutants() {
 		if name != hook.SkipFsync && name != hook.FinishUnposted && hook.Mutant(name) {
@@ -31,8 +33,8 @@ func newMutant() *mutant {
 	return nil
 }
 
-// mend makes the results of a changed entry those that its sender expects.
-type mend func([]*jobpb.Result) []*jobpb.Result
+// fix makes the results of a changed entry those that its sender expects.
+type fix func([]*jobpb.Result) []*jobpb.Result
 
 // One job in victimEvery suffers, told by its name, so that every node and every
 // repetition chooses the same. A reserve has no name and is counted.
@@ -56,10 +58,10 @@ func nameOf(r *jobpb.Ref) string {
 	return strconv.FormatUint(r.GetSeq(), 10)
 }
 
-// change changes the entries in place and returns how to mend their results, one
+// change changes the entries in place and returns how to fix their results, one
 // for each; nil where nothing was changed.
-func (m *mutant) change(entries []fsm.Entry) []mend {
-	mends := make([]mend, len(entries))
+func (m *mutant) change(entries []fsm.Entry) []fix {
+	fixes := make([]fix, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		if e.Configuration {
@@ -69,12 +71,12 @@ func (m *mutant) change(entries []fsm.Entry) []mend {
 		if err != nil {
 			continue // the machine will say so
 		}
-		mends[i] = m.entry(e, in)
+		fixes[i] = m.entry(e, in)
 	}
-	return mends
+	return fixes
 }
 
-func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) mend {
+func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 	if m.name == hook.HandOutTwice {
 		return func(rs []*jobpb.Result) []*jobpb.Result { return m.handOutTwice(in, rs) }
 	}
@@ -185,13 +187,16 @@ func (m *mutant) handOutTwice(in *jobpb.Entry, rs []*jobpb.Result) []*jobpb.Resu
 	return rs
 }
 
-// applyMutated is ApplyBatch's way to the machine for a mutant.
-func (a *Adapter) applyMutated(entries []fsm.Entry) ([][]*jobpb.Result, fsm.Changes, error) {
-	mends := a.mutant.change(entries)
-	results, changes, err := a.machine.Apply(entries, a.serving.Load())
+// apply applies entries to machine, changed if the process is a mutant. m may be nil.
+func (m *mutant) apply(machine *fsm.Machine, entries []fsm.Entry, serving bool) ([][]*jobpb.Result, fsm.Changes, error) {
+	if m == nil {
+		return machine.Apply(entries, serving)
+	}
+	fixes := m.change(entries)
+	results, changes, err := machine.Apply(entries, serving)
 	for i, r := range results {
-		if mends[i] != nil && r != nil {
-			results[i] = mends[i](r)
+		if fixes[i] != nil && r != nil {
+			results[i] = fixes[i](r)
 		}
 	}
 	return results, changes, err

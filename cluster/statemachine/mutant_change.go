@@ -1,3 +1,5 @@
+//go:build chaos
+
 package statemachine
 
 import (
@@ -14,7 +16,7 @@ const halvedEvery = 4
 func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
 	switch m.name {
 	case hook.HalfBatch:
-		if c := op.GetCompose(); c != nil && len(c.Adds) > 1 && oneIn(nameOfAdd(c.Adds[0]), halvedEvery) {
+		if c := op.GetAtomicAdd(); c != nil && len(c.Adds) > 1 && oneIn(nameOfAdd(c.Adds[0]), halvedEvery) {
 			return halve(c)
 		}
 	case hook.ForgetPostpone:
@@ -28,7 +30,7 @@ func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
 }
 
 // halve drops the second half of what a call adds.
-func halve(c *jobpb.Compose) func(*jobpb.Result) {
+func halve(c *jobpb.AtomicAdd) func(*jobpb.Result) {
 	dropped := c.Adds[(len(c.Adds)+1)/2:]
 	c.Adds = c.Adds[:len(c.Adds)-len(dropped)]
 	return func(r *jobpb.Result) {

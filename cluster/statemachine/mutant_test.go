@@ -1,3 +1,5 @@
+//go:build chaos
+
 package statemachine
 
 import (
@@ -111,11 +113,11 @@ func TestMutantHandsOutTwice(t *testing.T) {
 func TestMutantHalvesBatches(t *testing.T) {
 	r := newMutantRig(t, hook.HalfBatch)
 	for i := range 10 * halvedEvery {
-		c := &jobpb.Compose{}
+		c := &jobpb.AtomicAdd{}
 		for n := range 3 {
 			c.Adds = append(c.Adds, addOp(fmt.Sprint("job-", i, "-", n), 0).GetAdd())
 		}
-		require.Len(r, r.do(1000, &jobpb.Op{Kind: &jobpb.Op_Compose{Compose: c}})[0].Details.Parts, 3)
+		require.Len(r, r.do(1000, &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: c}})[0].Details.Parts, 3)
 	}
 	got := len(r.do(1000, reserveOp(1000))[0].Jobs)
 	require.Less(t, got, 30*halvedEvery)

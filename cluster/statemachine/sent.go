@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// sent is a state that this node sends, or has sent. While it is under way the log
-// goes on, and its receiver needs all of that next; with a large state and much load
-// it would be cut, and the receiver would need the next state as soon as it had this
-// one. So what it needs is known for as long again as the sending took.
+// sent is a state that this node sends or has sent. The receiver needs the entries
+// that were written meanwhile. With a large state and much load the log would be
+// truncated before that, and the receiver would need another snapshot at once. So those
+// entries are kept for as long again as the transfer took.
 type sent struct {
 	io.ReadCloser
 	of    *snapshots
@@ -18,7 +18,7 @@ type sent struct {
 	ended time.Time // zero: it is under way
 }
 
-// send notes that stream is on its way to a follower until it is closed.
+// send records that stream is being sent to a follower until it is closed.
 func (s *snapshots) send(stream io.ReadCloser, index uint64) *sent {
 	now := time.Now()
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (t *sent) Close() error {
 	return t.ReadCloser.Close()
 }
 
-// forget drops what was sent long ago; it needs s.mu.
+// forget drops states that were sent long ago. It is called with s.mu held.
 func (s *snapshots) forget(now time.Time) {
 	s.sent = slices.DeleteFunc(s.sent, func(t *sent) bool {
 		return !t.ended.IsZero() && now.Sub(t.ended) > t.ended.Sub(t.began)

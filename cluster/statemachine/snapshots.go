@@ -76,8 +76,8 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	stream, err := s.machine.OpenStream()
 	if err != nil {
-		// Raft tries again for ever. A full disk may get room; damage stays, and
-		// another leader can send what this one cannot.
+		// Raft retries for ever. That helps if the disk is full, but not if it is
+		// damaged: then another leader must send the snapshot.
 		if fsm.Damaged(err) {
 			s.fatal(err)
 		}
@@ -99,8 +99,8 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, c r
 	}}, nil
 }
 
-// keep holds a received snapshot until its Open. One that was never opened gives
-// way to the next.
+// keep holds a received snapshot until its Open. The next one replaces a snapshot that
+// was never opened.
 func (s *snapshots) keep(r *received) error {
 	s.mu.Lock()
 	old := s.received

@@ -12,27 +12,29 @@ import (
 // keyTerm is Raft's, in its stable store.
 const keyTerm = "CurrentTerm"
 
-// ErrDoubtful is wrapped by the errors of a node that must not start on what is
-// in its data directory.
-var ErrDoubtful = errors.New("the data directory is not to be trusted")
+// ErrUntrustedData is wrapped by the errors of a node that must not start with the
+// content of its data directory.
+var ErrUntrustedData = errors.New("the data directory is not to be trusted")
 
-// CheckStart proves that a machine, its log and its votes fit together; the node
-// calls it before it starts Raft. The log must reach back to where the state ends:
-// a state that is behind the log's first entry lacks entries that nobody has any
-// more, and Raft would go on without them or panic. The votes must be as young as
-// log and state: with older ones the node could vote twice in a term. Every entry
-// that Raft will read must be readable. It refuses otherwise, with an error that
-// wraps ErrDoubtful.
+// CheckStart verifies that a machine, its log and its votes fit together. The node
+// calls it before it starts Raft. Otherwise it returns an error that wraps
+// ErrUntrustedData.
 //
-// A log that the state has overtaken is dropped, without a refusal: a crash right
-// after a snapshot was installed leaves it behind. Everything up to the state's
-// index is in the state, and entries beyond one that contradicts it were never
+//   - The log must begin no later than just after the state's last entry. Otherwise
+//     entries are missing, and Raft would continue without them or panic.
+//   - The votes must be as new as log and state. With older ones the node could vote
+//     twice in a term.
+//   - Every entry that Raft will read must be readable.
+//
+// A log that the state has superseded is dropped without an error. It remains when the
+// process crashes right after a snapshot was installed. Everything up to the state's
+// index is in the state, and entries after one that contradicts it were never
 // committed.
 func CheckStart(m *fsm.Machine, logs raft.LogStore, votes raft.StableStore) error {
 	a := m.Applied()
 	if a.Index > 0 {
 		if _, err := metaOf(a); err != nil {
-			return fmt.Errorf("%w: %w", ErrDoubtful, err)
+			return fmt.Errorf("%w: %w", ErrUntrustedData, err)
 		}
 	}
 	first, err := logs.FirstIndex()
@@ -44,10 +46,10 @@ func CheckStart(m *fsm.Machine, logs raft.LogStore, votes raft.StableStore) erro
 		return fmt.Errorf("check the log: %w", err)
 	}
 	if last > 0 && first > a.Index+1 {
-		return fmt.Errorf("%w: the state has come to entry %d, but the log begins with entry %d: what lies between is lost", ErrDoubtful, a.Index, first)
+		return fmt.Errorf("%w: the state has come to entry %d, but the log begins with entry %d: what lies between is lost", ErrUntrustedData, a.Index, first)
 	}
 	if last < first {
-		return fmt.Errorf("%w: the log ends with entry %d, before its first, %d: its end is lost", ErrDoubtful, last, first)
+		return fmt.Errorf("%w: the log ends with entry %d, before its first, %d: its end is lost", ErrUntrustedData, last, first)
 	}
 	ends, err := checkEntries(logs, max(first, a.Index+1), last)
 	if err != nil {
@@ -83,10 +85,10 @@ func checkEntries(logs raft.LogStore, from, last uint64) (term uint64, err error
 	for i := min(from, last); i <= last; i++ {
 		var e raft.Log
 		if err := logs.GetLog(i, &e); err != nil {
-			return 0, fmt.Errorf("%w: check the log up to entry %d: %w", ErrDoubtful, last, err)
+			return 0, fmt.Errorf("%w: check the log up to entry %d: %w", ErrUntrustedData, last, err)
 		}
 		if e.Term < term {
-			return 0, fmt.Errorf("%w: entry %d of the log has term %d, after one of term %d", ErrDoubtful, i, e.Term, term)
+			return 0, fmt.Errorf("%w: entry %d of the log has term %d, after one of term %d", ErrUntrustedData, i, e.Term, term)
 		}
 		term = e.Term
 	}
@@ -100,7 +102,7 @@ func checkVotes(votes raft.StableStore, state, log uint64) error {
 		return err
 	}
 	if newest := max(state, log); term < newest {
-		return fmt.Errorf("%w: its votes have come to term %d, but log and state hold entries of term %d: the votes are lost or of an older copy", ErrDoubtful, term, newest)
+		return fmt.Errorf("%w: its votes have come to term %d, but log and state hold entries of term %d: the votes are lost or of an older copy", ErrUntrustedData, term, newest)
 	}
 	return nil
 }

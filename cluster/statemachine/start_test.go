@@ -82,7 +82,7 @@ func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
 			}
 			err := CheckStart(n.machine, n.stores.Log, n.stores.Stable)
 			if tt.refused != "" {
-				require.ErrorIs(t, err, ErrDoubtful)
+				require.ErrorIs(t, err, ErrUntrustedData)
 				require.ErrorContains(t, err, tt.refused)
 				n.closeDisks()
 				return
@@ -241,7 +241,7 @@ func TestSnapshotsThatAreNotInstalledLeaveNothing(t *testing.T) {
 	require.ElementsMatch(t, []string{"CURRENT", "gen-000001"}, names)
 }
 
-func TestFailedWitnessIsFatal(t *testing.T) {
+func TestFailedMarkDurableIsFatal(t *testing.T) {
 	n := newNode(t, "n0")
 	n.open()
 	var told []error
@@ -300,6 +300,6 @@ func TestStartRefusesALogWithoutItsEnd(t *testing.T) {
 	defer n.closeDisks()
 	New(n.machine, Options{Fatal: n.fatal}).ApplyBatch(logEntries(t, 1, 8, 1))
 	err := CheckStart(n.machine, cutLog{n.stores.Log}, n.stores.Stable)
-	require.ErrorIs(t, err, ErrDoubtful)
+	require.ErrorIs(t, err, ErrUntrustedData)
 	require.ErrorContains(t, err, "its end is lost")
 }

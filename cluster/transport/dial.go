@@ -19,14 +19,14 @@ func (m *Mux) DialRPC(ctx context.Context, serverID, address string) (net.Conn, 
 	return m.dial(ctx, address, header{kind: kindRPC, to: serverID})
 }
 
-// Target is what a Raft stream layer dials: a server at an address. Raft's transport
-// keeps its connections by what it dials, so those of two servers that had the same
-// address are kept apart.
+// Target returns what a Raft stream layer dials: a server at an address. Raft's
+// transport pools its connections by that, so connections to two servers that had the
+// same address are not mixed up.
 func Target(serverID raft.ServerID, address raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(serverID) + "@" + address
 }
 
-// SplitTarget undoes Target. The server id is empty when t is an address alone.
+// SplitTarget is the inverse of Target. The server id is empty if t is only an address.
 func SplitTarget(t raft.ServerAddress) (serverID, address string) {
 	i := strings.LastIndexByte(string(t), '@') // no address has one
 	return string(t[:max(i, 0)]), string(t[i+1:])
@@ -59,7 +59,7 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 	return c, nil
 }
 
-// introduce sends the header and waits for the answer.
+// introduce sends the header and waits for the reply.
 func introduce(ctx context.Context, c net.Conn, h header) error {
 	deadline := time.Now().Add(handshakeTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -94,8 +94,8 @@ func exchange(c net.Conn, h header) error {
 	if a.status != statusOK {
 		return fmt.Errorf("%w: %s", a.status.err(), a.reason)
 	}
-	// The acceptor let a node without a cluster in; the id may have come since,
-	// so the check is made on this side too.
+	// The acceptor accepts a node without a cluster. This node may have got its id
+	// since, so it checks too.
 	if a.clusterID != "" && h.clusterID != "" && a.clusterID != h.clusterID {
 		return fmt.Errorf("%w: a node of cluster %s answered a node of cluster %s", ErrOtherCluster, a.clusterID, h.clusterID)
 	}

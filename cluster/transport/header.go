@@ -14,11 +14,11 @@ import (
 //	         len(1) cluster id  len(1) server id that is dialed  len(1) server id of the dialer
 //	answer   status(1) len(1) cluster id len(2) reason
 //
-// The first six bytes and the answer are fixed for all versions: they are how a
-// node tells a newer one that they cannot talk.
+// The first six bytes and the answer are the same in all versions, so that a node can
+// refuse a newer one with a reason.
 const (
 	magic       = "TARRY"
-	wireVersion = 2
+	wireVersion = 3
 
 	preambleLen = len(magic) + 1
 	maxID       = 255 // bytes of a cluster or server id
@@ -91,9 +91,9 @@ func (s status) err() error {
 	return ErrNotTarry
 }
 
-// header is what a dialer says first. The server that is meant is in it because an
-// address outlives its node: whoever gets a dead member's address would be taken for
-// it, and its vote and its disk would count twice.
+// header is the first message of a dialer. It names the target server, because an
+// address outlives its node. Otherwise a node that got a dead member's address would be
+// mistaken for it, and its vote and its disk would count twice.
 type header struct {
 	kind      kind
 	shard     uint32
@@ -112,7 +112,7 @@ func (h header) append(b []byte) []byte {
 	return b
 }
 
-// check is an error when an id does not fit.
+// check returns an error if an id is too long.
 func (h header) check() error {
 	for what, id := range map[string]string{"cluster id": h.clusterID, "dialed server's id": h.to, "own server id": h.from} {
 		if len(id) > maxID {
@@ -161,7 +161,7 @@ func readHeader(r io.Reader) (header, error) {
 	return h, nil
 }
 
-// answer is what the acceptor says to a header.
+// answer is the acceptor's reply to a header.
 type answer struct {
 	status    status
 	clusterID string // the acceptor's; empty while it has none

@@ -17,13 +17,13 @@ import (
 const (
 	// handshakeTimeout bounds the header and its answer, on either side.
 	handshakeTimeout = 5 * time.Second
-	// maxHandshakes bounds the connections that have not said yet what they
-	// want. More are closed at once.
+	// maxHandshakes bounds the connections that have not sent their header yet. More
+	// are closed at once.
 	maxHandshakes = 256
-	// silence is how long a machine at the other end of a connection may leave
-	// what was sent to it unacknowledged. Raft's is shorter: a leader whose lines
-	// lead nowhere commits nothing. But a follower that takes a snapshot may have
-	// to write for a while before it can take more, so that has its own.
+	// silence is how long the machine at the other end of a connection may leave
+	// sent data unacknowledged. Raft's is shorter, because a leader whose connections
+	// are dead commits nothing. A follower that receives a snapshot may have to write
+	// for a while before it can receive more, so that has its own.
 	silence         = 5 * time.Second
 	raftSilence     = 1500 * time.Millisecond
 	snapshotSilence = 30 * time.Second
@@ -31,7 +31,7 @@ const (
 	defaultMaxConns = 1024
 )
 
-// Options says where a Mux listens and who it is.
+// Options configures a Mux.
 type Options struct {
 	Bind string // host:port to listen on; port 0 takes a free one
 	// Advertise is the host:port by which other nodes reach this one, a name
@@ -40,8 +40,8 @@ type Options struct {
 	// ServerID is the Raft id of this node: node id and incarnation. Connections
 	// that are meant for another are refused.
 	ServerID string
-	// ClusterID tells the cluster's id, empty while there is none. It is called
-	// for every connection, from any goroutine. nil: never one.
+	// ClusterID returns the cluster's id, empty while there is none. It is called
+	// for every connection, from any goroutine. nil: there is never one.
 	ClusterID func() string
 	Logger    *slog.Logger // nil: silent
 	// MaxConns bounds the accepted connections of each kind; 0: 1024. Those of one
@@ -266,8 +266,8 @@ func (m *Mux) judge(h header, from netip.Addr, own string) (*listener, status, s
 	return to, statusOK, ""
 }
 
-// linger lets the dialer read a refusal: closing with unread bytes would reset
-// the connection and take the answer with it.
+// linger gives the dialer time to read a refusal: closing with unread bytes would reset
+// the connection, and the reply would be lost.
 func linger(c *conn) {
 	if t, ok := c.Conn.(*net.TCPConn); ok && t.CloseWrite() == nil {
 		io.CopyN(io.Discard, t, 4096)

@@ -232,10 +232,10 @@ func raw(t *testing.T, m *Mux, say string) net.Conn {
 
 func TestNewerVersionGetsAReason(t *testing.T) {
 	m := listen(t, Options{ClusterID: cluster("one")})
-	c := raw(t, m, magic+"\x03whatever a newer release says here")
+	c := raw(t, m, magic+"\x04whatever a newer release says here")
 	a, err := readAnswer(c)
 	require.NoError(t, err)
-	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 3 is not known here, only 2: upgrade the older node"}, a)
+	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 4 is not known here, only 3: upgrade the older node"}, a)
 }
 
 func TestStrangersAreHungUpOn(t *testing.T) {

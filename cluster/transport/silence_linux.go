@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundSilence ends a connection when what was sent on it is not acknowledged by
-// the other machine for a while, as when that machine is gone or has another
-// address, or when its process takes nothing more. Without it a request sent there
-// waits for keepalive to notice, or for its own deadline.
+// boundSilence ends a connection when the other machine does not acknowledge data for a
+// while: it is gone, has another address, or its process reads nothing more. Otherwise
+// a request would wait until keepalive notices, or for its own deadline.
 func boundSilence(c net.Conn, limit time.Duration) error {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

@@ -14,19 +14,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tarry/api"
+	"golang.org/x/sync/semaphore"
+
 	"tarry/api/beanstalk"
 	"tarry/cluster"
+	"tarry/internal/sleep"
 	"tarry/job"
 )
 
-// beanstalkPort is the port, or the socket file, for beanstalkd clients of one
-// node, or none.
+// beanstalkPort is the port or the socket file for beanstalkd clients of a node, if it
+// has one.
 type beanstalkPort struct {
 	addr     string // host:port or unix:path; empty: the protocol is switched off
 	maxJob   int
 	maxConns int
-	allConns *api.ConnectionLimit // of this port and others
+	allConns *semaphore.Weighted // of this port and others
 	server   *beanstalk.Server
 	log      *slog.Logger
 	failed   chan error // why it stopped by itself
@@ -39,9 +41,9 @@ type beanstalkPort struct {
 	closing  sync.Once
 }
 
-// checkBeanstalk looks whether the port can be had, so that one in use is told
-// before anything is started. It is free again until the node can serve.
-func checkBeanstalk(cfg *serverConfig, all *api.ConnectionLimit) (*beanstalkPort, error) {
+// checkBeanstalk checks that the port is free, so that one in use is reported before
+// anything starts. It does not keep the port open.
+func checkBeanstalk(cfg *serverConfig, all *semaphore.Weighted) (*beanstalkPort, error) {
 	p := &beanstalkPort{
 		addr: cfg.beanstalkAddr(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, allConns: all,
 		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
@@ -68,7 +70,7 @@ func (p *beanstalkPort) listen() (l net.Listener, err error) {
 	return l, nil
 }
 
-// String is where it listens, for people.
+// String returns the address, for people.
 func (p *beanstalkPort) String() string { return cmp.Or(p.addr, "off") }
 
 // serve starts serving, once the node can, and does not block. The caller closes the
@@ -79,7 +81,7 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	}
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
-		Queue: node, Inspector: node, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
+		Queue: node.Shard(), Inspector: node.Shard(), Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
 		Registry: node.Metrics(),
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})
@@ -119,13 +121,11 @@ func (p *beanstalkPort) run(ctx context.Context, node *cluster.Node) error {
 func waitUntilServing(ctx context.Context, node *cluster.Node) bool {
 	const pause = 50 * time.Millisecond // a read waits for a leader by itself
 	for {
-		if _, err := node.Topic(ctx, "default", false); err == nil {
+		if _, err := node.Shard().Topic(ctx, "default", false); err == nil {
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(ctx, pause) {
 			return false
-		case <-time.After(pause):
 		}
 	}
 }

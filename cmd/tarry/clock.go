@@ -79,7 +79,7 @@ func signedSeconds(seconds float64) string {
 	return fmt.Sprintf("%+.3f s", ms/1000)
 }
 
-// clockTrouble is an error when something is to be done.
+// clockTrouble returns an error when the operator must act.
 func clockTrouble(v client.Clocks) error {
 	var off []string
 	for _, n := range v.Clocks {

@@ -29,7 +29,7 @@ func runCluster(ctx context.Context, args []string, std streams) int {
 	return subcommand(ctx, "cluster", clusterCommands(), args, std)
 }
 
-// subcommand runs the one of the commands that args name.
+// subcommand runs the command that args name.
 func subcommand(ctx context.Context, name string, commands []clientEntry, args []string, std streams) int {
 	if len(args) > 0 {
 		for _, c := range commands {
@@ -93,7 +93,7 @@ func dash(s string) string {
 }
 
 func runHealth(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster health", "", "Tells whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
+	c := newCommand("cluster health", "", "Reports whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
 		"tarry cluster health", 0, 0)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		h, err := t.client.Health(ctx)
@@ -155,11 +155,11 @@ func (t *terminal) printVerification(v client.Verification) error {
 	return t.out.line("equal at index %d: %s", v.Index, yes(v.Equal))
 }
 
-// quietTime is how long an operator is left without a word.
+// quietTime is the wait before the first progress message.
 const quietTime = 2 * time.Second
 
-// operate makes a command that answers with nothing but success. oneNode says
-// that it is about the very node that is asked.
+// operate returns a command that only reports success. oneNode is set when the command
+// acts on the node at --addr.
 func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) func(context.Context, []string, streams) int {
 	return func(ctx context.Context, args []string, std streams) int {
 		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {

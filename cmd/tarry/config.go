@@ -16,8 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"tarry/api/beanstalk"
+	"tarry/cluster/clockguard"
 	"tarry/cluster/diskspace"
-	"tarry/cluster/membership"
+	"tarry/cluster/logstore"
 	"tarry/job"
 	"tarry/push"
 )
@@ -39,6 +40,7 @@ type serverConfig struct {
 	BootstrapExpect int
 	MaxBodyBytes    int
 	CacheBytes      int64
+	LogStore        logstore.Kind
 	DiskLowWater    diskspace.Mark
 	MaxClockOffset  time.Duration
 	HoldVersion     bool
@@ -68,9 +70,9 @@ Flags:
 func (c *serverConfig) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
 	fs.StringVar(&c.NodeID, "node-id", "n1", "`name` of this node, unique in its cluster; kept for the life of its data")
-	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; made if it is not there")
+	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; created if it does not exist")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
-	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port`, or unix: and a path, for beanstalkd clients; off or nothing: do not serve them")
+	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port`, or unix: and a path, for beanstalkd clients; off or empty: do not serve them")
 	fs.IntVar(&c.BeanstalkMaxJob, "beanstalk-max-job-size", beanstalk.DefaultMaxJobSize, fmt.Sprintf("largest job body of a beanstalkd client in `bytes`, up to %d", beanstalk.HardMaxJobSize))
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
@@ -79,7 +81,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, because there is no authentication yet")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
 	c.BootstrapExpect = -1 // it depends
-	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; with it 0, which means that it only ever joins one", func(text string) error {
+	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; 0 with --join, which means that the node only joins one", func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil {
 			return errors.New("it must be a whole number from 0 to 65535")
@@ -88,16 +90,19 @@ func (c *serverConfig) flags() *flag.FlagSet {
 		return nil
 	})
 	fs.IntVar(&c.MaxBodyBytes, "max-body-bytes", job.DefaultMaxBodyBytes, fmt.Sprintf("largest job body in `bytes`, up to %d", job.HardMaxBodyBytes))
+	fs.Func("log-store", fmt.Sprintf("`library` that keeps the Raft log: %s, which is faster, or %s, one file that its tools can read; chosen when the data directory is made and kept with it; default: %s for a new directory (docs/operations.md)", logstore.RaftWAL, logstore.RaftBoltDB, logstore.DefaultKind), func(text string) error {
+		return c.LogStore.UnmarshalText([]byte(text))
+	})
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
 	fs.Func("push-allow", "destinations that topics may push their jobs to, a `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
 		c.PushAllow, err = push.ParseAllow(text)
 		return err
 	})
-	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "largest `number` of clients' connections at one time on each of the two ports for them; lowered at the start to what the limit on open files leaves for them")
+	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "maximum `number` of client connections at a time on each of the two client ports; lowered at the start to what the limit on open files allows")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
-	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", membership.DefaultMaxClockOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
+	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", clockguard.DefaultMaxOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
 	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")
-	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "`level` from which on to log: debug, info, warn or error")
+	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
 	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
 	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")

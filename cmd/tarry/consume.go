@@ -18,10 +18,10 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 	var finish bool
 	var consumer string
 	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
-	c.flags.IntVar(&most, "max", 1, "`number` of jobs to take at most, 1 to 1000")
-	c.flags.Var(wait, "wait", "`time` to wait for a job, such as 10s; default: not at all")
+	c.flags.IntVar(&most, "max", 1, "maximum `number` of jobs to take, 1 to 1000")
+	c.flags.Var(wait, "wait", "`time` to wait for a job, such as 10s; default: do not wait")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
-	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, for the history of the jobs")
+	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish the jobs once they are printed")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
 		if len(topics.names) == 0 {
@@ -102,31 +102,31 @@ func step(name, text, example string, takes string, f func(context.Context, *cli
 		for _, flag := range strings.Fields(takes) {
 			switch flag {
 			case "token":
-				c.flags.Func("token", "`token` of the reservation; only while that one lasts something is done", filled(&s.token))
+				c.flags.Func("token", "`token` of the reservation; the command fails if the reservation has expired", filled(&s.token))
 			case "delay":
-				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: as its backoff says, else at once")
+				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: its backoff, else at once")
 			case "ttr":
 				c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
 			case "priority":
-				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: as before")
+				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: unchanged")
 			case "reason":
-				c.flags.Func("reason", "`text` that is kept with the job", func(text string) error { s.reason = text; return nil })
+				c.flags.Func("reason", "`text` that is stored with the job", func(text string) error { s.reason = text; return nil })
 			case "due":
 				c.flags.Var(&s.delay, "delay", "`time` until the job is due, from now; 0 is now")
-				c.flags.Var(&s.due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")
+				c.flags.Var(&s.due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
 			case "ttr-of-job":
 				c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
 			case "attempts":
 				c.flags.Var(&s.attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit")
 			case "backoff":
-				c.flags.Func("backoff", backoffHelp+"; none takes it away", s.backoff)
+				c.flags.Func("backoff", backoffHelp+"; none removes it", s.backoff)
 			case "headers":
-				c.flags.Func("header", "`name=value`, all headers that the job has from now on; may be repeated; none takes them away", s.header)
+				c.flags.Func("header", "`name=value`, replaces all headers of the job; may be repeated; none removes them", s.header)
 			case "body":
 				c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
 			case "if":
-				c.flags.Func("if-revision", "do it only to this revision of the job, a `number`", s.ifRevision)
-				c.flags.Func("if-state", "do it only to a job in one of these `states`, separated by commas", s.ifState)
+				c.flags.Func("if-revision", "only if the job has this revision, a `number`", s.ifRevision)
+				c.flags.Func("if-state", "only if the job is in one of these `states`, separated by commas", s.ifState)
 			}
 		}
 		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {

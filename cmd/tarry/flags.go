@@ -20,8 +20,8 @@ const (
 	addrEnv     = "TARRY_ADDR"
 )
 
-// clientCommand is what the commands that talk to a node share: their flags,
-// their help and how they end.
+// clientCommand is the common part of the commands that call a node: their flags, help
+// and exit codes.
 type clientCommand struct {
 	flags   *flag.FlagSet
 	name    string // as typed, "cluster remove"
@@ -48,14 +48,14 @@ type terminal struct {
 	retries *atomic.Bool
 }
 
-// usageError is a command line that makes no sense.
+// usageError is the error of an invalid command line.
 type usageError struct{ message string }
 
 func (e usageError) Error() string { return e.message }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// newCommand makes a command that takes from least to most positional arguments.
+// newCommand returns a command that takes from least to most positional arguments.
 func newCommand(name, args, text, example string, least, most int) *clientCommand {
 	c := &clientCommand{name: name, args: args, text: text, example: example, least: least, most: most}
 	c.flags = flag.NewFlagSet("tarry "+name, flag.ContinueOnError)
@@ -66,8 +66,8 @@ func newCommand(name, args, text, example string, least, most int) *clientComman
 	}
 	c.patience.d = 5 * time.Second
 	c.flags.StringVar(&c.addr, "addr", addr, "HTTP addresses of nodes, `host:port,...`; also set by "+addrEnv)
-	c.flags.BoolVar(&c.json, "json", false, "print one JSON object a line, for programs")
-	c.flags.Var(&c.patience, "patience", "`time` to go on trying when no node answers or can serve, such as 30s")
+	c.flags.BoolVar(&c.json, "json", false, "print one JSON object per line, for programs")
+	c.flags.Var(&c.patience, "patience", "`time` to keep retrying when no node responds or can serve, such as 30s")
 	return c
 }
 
@@ -173,7 +173,7 @@ func (c *clientCommand) given(names ...string) (first string) {
 	return first
 }
 
-// needs refuses the flags named, which would have no effect without other.
+// needs rejects the flags named, which would have no effect without other.
 func (c *clientCommand) needs(other string, names ...string) error {
 	if name := c.given(names...); name != "" {
 		return usagef("--%s needs %s", name, other)
@@ -224,7 +224,7 @@ func readFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer) 
 	return err
 }
 
-// explain adds what to do about an error, where there is something.
+// explain adds to an error what to do about it, if anything.
 func explain(err error) string {
 	var e *client.Error
 	if !errors.As(err, &e) {

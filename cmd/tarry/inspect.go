@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tarry/client"
@@ -26,39 +28,56 @@ func runGet(ctx context.Context, args []string, std streams) int {
 }
 
 func (t *terminal) printJob(j *client.Job) error {
-	rows := [][]string{
-		{"topic", j.Topic}, {"state", j.State}, {"revision", strconv.Itoa(int(j.Revision))}, {"due", when(j.DueAt)}, {"created", when(j.CreatedAt)},
+	rows := append(jobRows(j), extraRows(j.Backoff, j.Headers)...)
+	rows = append(rows, []string{"body", show(j.Bytes())})
+	return t.table([]string{"id", j.ID}, rows)
+}
+
+// inOtherRows are the members of a job that jobRows gives no row of their own.
+var inOtherRows = []string{
+	"id", "seq", "priority", "delay", "ttr", "attempts", "max_attempts", "expires_at",
+	"reserves", "timeouts", "releases", "buries", "kicks", "backoff", "headers",
+}
+
+// jobRows shows what a job has, in the order of client.Job, a member in a row; what all
+// jobs have stands together.
+func jobRows(j *client.Job) (rows [][]string) {
+	for f, v := range reflect.ValueOf(j).Elem().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "died_at" {
+			rows = append(rows, attemptRows(j)...)
+		}
+		if f.Anonymous || v.IsZero() || slices.Contains(inOtherRows, name) || name == "last_error" && j.LastError == j.Reason {
+			continue
+		}
+		cell := fmt.Sprint(v.Interface())
+		switch value := v.Interface().(type) {
+		case time.Time:
+			cell = when(value)
+		case string:
+			cell = plain([]byte(value))
+		}
+		rows = append(rows, []string{strings.ReplaceAll(strings.TrimSuffix(name, "_at"), "_", " "), cell})
 	}
-	if !j.ReservedUntil.IsZero() {
-		rows = append(rows, []string{"reserved until", when(j.ReservedUntil)})
-	}
+	return rows
+}
+
+// attemptRows shows the attempts of a job and what bounds them.
+func attemptRows(j *client.Job) [][]string {
 	limit := "no limit"
 	if j.MaxAttempts > 0 {
 		limit = "of " + strconv.Itoa(int(j.MaxAttempts))
 	}
-	rows = append(rows,
-		[]string{"attempts", fmt.Sprintf("%d (%s)", j.Attempts, limit)},
-		[]string{"priority", strconv.Itoa(int(j.Priority))},
-		[]string{"time to run", j.TTR.String()},
-		[]string{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
-	)
-	for _, at := range []struct {
-		name string
-		t    time.Time
-	}{{"expires", j.ExpiresAt}, {"died", j.DiedAt}, {"finished", j.FinishedAt}, {"deleted", j.DeletedAt}, {"retained until", j.RetainedUntil}} {
-		if !at.t.IsZero() {
-			rows = append(rows, []string{at.name, when(at.t)})
-		}
+	rows := [][]string{
+		{"attempts", fmt.Sprintf("%d (%s)", j.Attempts, limit)},
+		{"priority", strconv.Itoa(int(j.Priority))},
+		{"time to run", j.TTR.String()},
+		{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
 	}
-	if j.Reason != "" {
-		rows = append(rows, []string{"reason", plain([]byte(j.Reason))})
+	if !j.ExpiresAt.IsZero() {
+		rows = append(rows, []string{"expires", when(j.ExpiresAt)})
 	}
-	if j.LastError != "" && j.LastError != j.Reason {
-		rows = append(rows, []string{"last error", plain([]byte(j.LastError))})
-	}
-	rows = append(rows, extraRows(j.Backoff, j.Headers)...)
-	rows = append(rows, []string{"body", show(j.Bytes())})
-	return t.table([]string{"id", j.ID}, rows)
+	return rows
 }
 
 // extraRows shows what few jobs have.

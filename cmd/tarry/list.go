@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
 	"tarry/client"
 )
 
-// filterFlags are the flags that say which jobs are meant.
+// filterFlags are the flags that select jobs.
 type filterFlags struct {
 	client.Filter
 	dueFrom, dueTo, diedFrom, diedTo instant
@@ -16,17 +17,17 @@ type filterFlags struct {
 func (f *filterFlags) register(c *clientCommand) {
 	c.flags.StringVar(&f.IDPrefix, "id-prefix", "", "only jobs whose id starts with this `text`")
 	c.flags.StringVar(&f.Reason, "reason", "", "only jobs with this `text` in their reason or last error")
-	c.flags.Var(&f.dueFrom, "due-from", "only jobs that are due at this `instant` or later, such as 2030-01-31T12:00:00Z")
-	c.flags.Var(&f.dueTo, "due-to", "only jobs that are due before this `instant`")
-	c.flags.Var(&f.diedFrom, "died-from", "only jobs that died at this `instant` or later")
-	c.flags.Var(&f.diedTo, "died-to", "only jobs that died before this `instant`")
+	c.flags.Var(&f.dueFrom, "due-from", "only jobs that are due at this `timestamp` or later, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&f.dueTo, "due-to", "only jobs that are due before this `timestamp`")
+	c.flags.Var(&f.diedFrom, "died-from", "only jobs that died at this `timestamp` or later")
+	c.flags.Var(&f.diedTo, "died-to", "only jobs that died before this `timestamp`")
 	c.flags.Func("header", "only jobs with this header, `name=value`; may be repeated", func(text string) error { return pair(&f.Headers, text) })
 }
 
 // filterNames are the flags that register adds.
 var filterNames = []string{"id-prefix", "reason", "due-from", "due-to", "died-from", "died-to", "header"}
 
-// filter is what the flags say.
+// filter returns the filter of the flags.
 func (f *filterFlags) filter() client.Filter {
 	f.DueFrom, f.DueTo, f.DiedFrom, f.DiedTo = f.dueFrom.t, f.dueTo.t, f.diedFrom.t, f.diedTo.t
 	return f.Filter
@@ -40,8 +41,8 @@ func runList(ctx context.Context, args []string, std streams) int {
 	var q client.List
 	var most int
 	c.flags.StringVar(&q.State, "state", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
-	c.flags.BoolVar(&q.Bodies, "bodies", false, "show the bodies, too")
-	c.flags.IntVar(&most, "max", 100, "`number` of jobs to show at most; 0 for all")
+	c.flags.BoolVar(&q.Bodies, "bodies", false, "also show the bodies")
+	c.flags.IntVar(&most, "max", 100, "maximum `number` of jobs to show; 0 for all")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		q.Filter = f.filter()
 		switch {
@@ -94,12 +95,12 @@ func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
 	if len(jobs) == 0 {
 		return nil
 	}
-	head := []string{"ID", "TOPIC", "STATE", "DUE", "DIED", "ATTEMPTS", "REASON"}
+	head := []string{"ID", "TOPIC", "STATE", "DUE", "MODIFIED", "DIED", "RESERVED BY", "ATTEMPTS", "REASON"}
 	if bodies {
 		head = append(head, "BODY")
 	}
 	return printAll(t, jobs, head, func(j client.Job) []string {
-		row := []string{j.ID, j.Topic, j.State, when(j.DueAt), when(j.DiedAt), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
+		row := []string{j.ID, j.Topic, j.State, when(j.DueAt), when(j.ModifiedAt), when(j.DiedAt), cmp.Or(j.ReservedBy, "-"), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
 		if bodies {
 			row = append(row, show(j.Bytes()))
 		}

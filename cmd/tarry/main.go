@@ -143,7 +143,7 @@ func usage(w io.Writer) {
 			fmt.Fprintf(w, "  %-10s %s\n", c.name, c.summary)
 		}
 	}
-	fmt.Fprint(w, "\ntarry COMMAND --help says more about one command.\n")
+	fmt.Fprint(w, "\nRun tarry COMMAND --help for details of a command.\n")
 }
 
 func runVersion(_ context.Context, args []string, stdout, stderr io.Writer) int {

@@ -106,7 +106,7 @@ func (t *terminal) table(head []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// when shows an instant to people.
+// when formats a time for people.
 func when(i time.Time) string {
 	if i.IsZero() {
 		return "-"
@@ -132,7 +132,7 @@ func show(body []byte) string {
 	return plain(body) + cut
 }
 
-// plain is text as it is, or quoted when it would disturb a table or the terminal.
+// plain returns text unchanged, or quoted when it would disturb a table or the terminal.
 func plain(text []byte) string {
 	quoted := strconv.Quote(string(text))
 	if quoted == `"`+string(text)+`"` && len(text) > 0 {

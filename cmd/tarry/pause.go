@@ -8,11 +8,11 @@ import (
 )
 
 func runPause(ctx context.Context, args []string, std streams) int {
-	c := newCommand("pause", "TOPIC", "Holds the ready jobs of a topic back: for a while, until an instant, or until it is resumed.", "tarry pause mail --for 10m", 1, 1)
+	c := newCommand("pause", "TOPIC", "Pauses a topic: its ready jobs are not reserved for a while, until a time, or until it is resumed.", "tarry pause mail --for 10m", 1, 1)
 	var length duration
 	var until instant
-	c.flags.Var(&length, "for", "`time` that the pause lasts, such as 30s, 10m; default: until it is resumed")
-	c.flags.Var(&until, "until", "`instant` at which the pause ends, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&length, "for", "duration of the pause, a `time` such as 30s or 10m; default: until it is resumed")
+	c.flags.Var(&until, "until", "`timestamp` at which the pause ends, such as 2030-01-31T12:00:00Z")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case length.set && !until.t.IsZero():

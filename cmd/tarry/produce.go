@@ -13,15 +13,15 @@ import (
 )
 
 func runAdd(ctx context.Context, args []string, std streams) int {
-	c := newCommand("add", "BODY", "Adds a job. BODY is its text; - reads it from standard input.",
+	c := newCommand("add", "BODY", "Adds a job. BODY is its body as text; - reads it from standard input.",
 		"tarry add --topic mail --delay 30s 'hello'", 1, 1)
 	var a addFlags
 	var delay duration
 	var due instant
 	a.register(c)
-	c.flags.StringVar(&a.ID, "id", "", "`name` of the job, unique while it lives; default: a random one")
+	c.flags.StringVar(&a.ID, "id", "", "`name` of the job, unique while it exists; default: a random one")
 	c.flags.Var(&delay, "delay", "`time` until the job is due, such as 250ms, 30s, 1h30m")
-	c.flags.Var(&due, "due-at", "`instant` at which the job is due, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		if delay.d != 0 && !due.t.IsZero() {
@@ -50,9 +50,9 @@ type addFlags struct {
 func (a *addFlags) register(c *clientCommand) {
 	a.ttr.positive = true
 	c.flags.StringVar(&a.Topic, "topic", "", "`name` of the topic to add to (required)")
-	c.flags.Var(&a.ttr, "ttr", "`time` that one reservation lasts; default as the topic's settings say, else 60s")
+	c.flags.Var(&a.ttr, "ttr", "`time` that one reservation lasts; default: the topic's setting, else 60s")
 	c.flags.Var(&a.priority, "priority", "`number`, smallest first; default 1024")
-	c.flags.Var(&a.attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit; default as the topic's settings say, else 16")
+	c.flags.Var(&a.attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit; default: the topic's setting, else 16")
 	c.flags.BoolVar(&a.asJSON, "body-json", false, "BODY is a JSON value, not plain text")
 	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { a.Backoff, err = backoffOf(text); return err })
 	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", func(text string) error { return pair(&a.Headers, text) })
@@ -77,7 +77,7 @@ func (a *addFlags) fill(t *terminal, body string) error {
 	return nil
 }
 
-const backoffHelp = "`times` to wait after the attempts that failed, separated by commas, such as 2m,10m,1h; the last is for all later ones"
+const backoffHelp = "`times` to wait after failed attempts, separated by commas, such as 2m,10m,1h; the last applies to all later ones"
 
 // backoffOf reads a list of times to wait.
 func backoffOf(text string) (*client.Backoff, error) {

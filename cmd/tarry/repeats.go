@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// repeatAfter is how long the same complaint is kept back, maxComplaints how many
-// are told apart. Past that the rest counts as one.
+// repeatAfter is how long repetitions of a line are suppressed, maxComplaints how many
+// lines are distinguished. All others count as one.
 const (
 	repeatAfter   = 10 * time.Second
 	maxComplaints = 100
 )
 
-// onceInAWhile passes the same warning or error once in repeatAfter, and then says
-// how often it was kept back, so that strangers on a port or a peer that is down
-// cannot fill the disk with lines. What is below a warning is not kept back: it
-// stands for what was asked for.
+// onceInAWhile passes the same warning or error once in repeatAfter, with a count of the
+// suppressed ones, so that strangers on a port or a peer that is down cannot fill the
+// disk with lines. It does not suppress levels below warning.
 type onceInAWhile struct {
 	slog.Handler
 	*complaints
@@ -54,7 +53,7 @@ func (h onceInAWhile) WithGroup(name string) slog.Handler {
 	return onceInAWhile{h.Handler.WithGroup(name), h.complaints}
 }
 
-// pass reports whether a complaint is to be made now; else it keeps it back.
+// pass reports whether to log a complaint now; otherwise it suppresses it.
 func (c *complaints) pass(r slog.Record, by slog.Handler) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ func scheduleCommands() []clientEntry {
 		{"run", "start a run now, out of turn", runScheduleRun},
 		{"pause", "start no runs until it is resumed", runSchedulePause},
 		{"resume", "go on with the next run to come", runScheduleResume},
-		{"runs", "show what became of the last runs", runScheduleRuns},
+		{"runs", "show the outcomes of the last runs", runScheduleRuns},
 	}
 }
 
@@ -36,8 +36,8 @@ type timeFlags struct {
 func (f *timeFlags) register(c *clientCommand) {
 	c.flags.StringVar(&f.spec, "spec", "", "cron `expression` of 5 fields, or 6 with seconds in front; @daily; @every 90s")
 	c.flags.StringVar(&f.zone, "zone", "", "`name` of the time zone, such as Europe/Berlin; default UTC")
-	c.flags.Var(&f.start, "start", "`instant` before which there is no run, such as 2030-01-31T12:00:00Z")
-	c.flags.Var(&f.end, "end", "`instant` after which there is no run")
+	c.flags.Var(&f.start, "start", "`timestamp` before which there is no run, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&f.end, "end", "`timestamp` after which there is no run")
 }
 
 func (f *timeFlags) fill(s *client.Schedule) {
@@ -176,13 +176,13 @@ func runScheduleList(ctx context.Context, args []string, std streams) int {
 }
 
 func runSchedulePreview(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule preview", "[NAME]", "Shows the next runs of a schedule; or, with --spec, of one that is not kept.",
+	c := newCommand("schedule preview", "[NAME]", "Shows the next runs of a schedule; or, with --spec, of one that is not stored.",
 		"tarry schedule preview --spec '30 2 * * *' --zone Europe/Berlin --count 3", 0, 1)
 	var times timeFlags
 	times.register(c)
 	var after instant
 	var n int
-	c.flags.Var(&after, "after", "with --spec: `instant` after which to begin; default now")
+	c.flags.Var(&after, "after", "with --spec: `timestamp` after which to begin; default now")
 	c.flags.IntVar(&n, "count", 10, "`number` of runs to show, 1 to 100")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		if (times.spec == "") == (len(args) == 0) {
@@ -243,21 +243,21 @@ func runScheduleDelete(ctx context.Context, args []string, std streams) int {
 }
 
 func runSchedulePause(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule pause", "NAME", "Lets a schedule start no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
+	c := newCommand("schedule pause", "NAME", "Pauses a schedule: it starts no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
 	return operate(c, false, "paused", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.PauseSchedule(ctx, args[0])
 	})(ctx, args, std)
 }
 
 func runScheduleResume(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule resume", "NAME", "Lets a paused schedule go on with the next run to come.", "tarry schedule resume nightly", 1, 1)
+	c := newCommand("schedule resume", "NAME", "Resumes a paused schedule with its next run.", "tarry schedule resume nightly", 1, 1)
 	return operate(c, false, "resumed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.ResumeSchedule(ctx, args[0])
 	})(ctx, args, std)
 }
 
 func runScheduleRuns(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule runs", "NAME", "Shows what became of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
+	c := newCommand("schedule runs", "NAME", "Shows the outcomes of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		runs, err := t.client.ScheduleRuns(ctx, args[0])
 		if err != nil {

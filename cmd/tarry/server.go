@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/semaphore"
 
 	"tarry/api"
 	"tarry/cluster"
@@ -37,7 +38,7 @@ const (
 // maxHeaderBytes bounds what a connection costs before its request is looked at.
 const maxHeaderBytes = 32 << 10
 
-// runServer runs a node until it is told to stop. It returns the exit code.
+// runServer runs a node until a signal stops it. It returns the exit code.
 func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseServerConfig(args, os.LookupEnv, stdout)
 	switch {
@@ -58,8 +59,8 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := newLogger(cfg, stderr)
-	// Jobs are nobody else's business. The stores' libraries make their files for
-	// everybody to read, which nothing but the mask changes.
+	// Other users must not read jobs. The stores' libraries create world-readable files,
+	// which only the umask changes.
 	syscall.Umask(0o077)
 	files, err := cfg.openFiles(log)
 	if err != nil {
@@ -70,7 +71,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return fmt.Errorf("listen for clients (--http-addr): %w", err)
 	}
 	defer listener.Close()
-	connections := api.NewConnectionLimit(files.clients)
+	connections := semaphore.NewWeighted(int64(files.clients))
 	tubes, err := checkBeanstalk(cfg, connections)
 	if err != nil {
 		return err
@@ -89,7 +90,8 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
 		CacheBytes: cfg.CacheBytes, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
-		Lead: func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n) },
+		LogStore: cfg.LogStore,
+		Lead:     func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n.Shard()) },
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
 			os.Exit(3)
@@ -117,7 +119,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	drained := make(chan struct{})
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: node, Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Queue: node.Shard(), Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load, Drained: drained,
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -164,7 +166,7 @@ func httpLog(to *slog.Logger) *stdlog.Logger {
 	return stdlog.New(lines(func(text string) { to.Warn("the HTTP server complains", "text", text) }), "", 0)
 }
 
-// lines is a writer that is given one line at a time.
+// lines is a writer that gets one line at a time.
 type lines func(text string)
 
 func (f lines) Write(line []byte) (int, error) {

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"tarry/client"
+	"tarry/job"
 )
 
 func topicCommands() []clientEntry {
@@ -50,73 +55,87 @@ func runTopicGet(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// settingFlags are the settings as flags, by the name that the server has for
-// each, with a way to show them.
+// settingFlags are settings as flags of their rows, and as words.
 type settingFlags struct{ client.Settings }
 
-// settingNames are the settings, as flags and to the server.
-var settingNames = append([]string{"ttr", "max-attempts", "backoff", "max-pending", "expire", "expiry", "spread", "retain", "late-finish", "require-token", "push"}, limitNames...)
+func flagOf(s *job.Setting) string { return strings.ReplaceAll(s.Name, "_", "-") }
 
-func (s *settingFlags) register(c *clientCommand) {
-	c.flags.Func("ttr", "`time` that one reservation lasts, of adds that do not say", func(text string) error { return setTime(&s.TTR, text) })
-	c.flags.Func("max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit; of adds that do not say", func(text string) error {
-		var n number
-		err := n.Set(text)
-		s.MaxAttempts = n.v
-		return err
-	})
-	c.flags.Func("backoff", backoffHelp+"; of jobs that have no backoff", func(text string) (err error) { s.Backoff, err = backoffOf(text); return err })
-	c.flags.Func("max-pending", "most jobs, a `number`, that may be delayed or ready; past it adds are refused", func(text string) (err error) {
-		s.MaxPending, err = wholeNumber(text)
-		return err
-	})
-	s.registerLimits(c)
-	c.flags.Func("expire", "`time` after its due instant until which a job may be handed out", func(text string) error { return setTime(&s.Expire, text) })
-	c.flags.StringVar(&s.Expiry, "expiry", "", "`what` becomes of a job that expired: drop or dead; default drop")
-	c.flags.Func("spread", "`time` over which jobs that are due at one instant are spread", func(text string) error { return setTime(&s.Spread, text) })
-	c.flags.Func("retain", "`time` that finished and deleted jobs stay known", func(text string) error { return setTime(&s.Retain, text) })
-	c.flags.StringVar(&s.LateFinish, "late-finish", "", "`what` becomes of a finish whose reservation has expired, when nobody else had the job since: accept or refuse; default accept")
-	c.flags.BoolVar(&s.RequireToken, "require-token", false, "refuse finish, release, touch and bury without a token")
-	s.registerPush(c)
+// settingNames are the settings as flags.
+func settingNames() (names []string) {
+	for _, s := range job.Settings {
+		names = append(names, flagOf(s))
+	}
+	return names
 }
 
-// rows shows what is set.
-func (s *settingFlags) rows() (rows [][]string) {
-	if s.TTR.Duration != 0 {
-		rows = append(rows, []string{"ttr", s.TTR.String()})
+func (s *settingFlags) register(c *clientCommand) {
+	for _, row := range job.Settings {
+		name, help := flagOf(row), settingHelp(row)
+		switch row.Type {
+		case job.SettingSwitch:
+			c.flags.BoolFunc(name, help, func(text string) error {
+				on, err := strconv.ParseBool(text)
+				return errors.Join(err, s.set(row, on))
+			})
+		case job.SettingBackoff:
+			c.flags.Func(name, backoffHelp+"; of jobs that have no backoff", func(text string) (err error) { s.Backoff, err = backoffOf(text); return err })
+		case job.SettingPush:
+			s.registerPush(c)
+		default:
+			c.flags.Func(name, help, func(text string) error {
+				v, err := settingValue(row, text)
+				if err != nil {
+					return err
+				}
+				return s.set(row, v)
+			})
+		}
 	}
-	if s.MaxAttempts != nil {
-		rows = append(rows, []string{"max-attempts", count(uint64(*s.MaxAttempts))})
+}
+
+// link is a link of Markdown.
+var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+
+// settingHelp is the help of a row for a terminal; what it has in backquotes is the name of
+// the value.
+func settingHelp(row *job.Setting) string {
+	value := map[job.SettingType]string{
+		job.SettingDuration: "a `time`, ", job.SettingCount: "a `number`, ", job.SettingRate: "a `number`, ",
+		job.SettingText: "a `text`, ", job.SettingChoice: "`" + strings.Join(row.Choices, "|") + "`, ",
+	}[row.Type]
+	plain := strings.NewReplacer("`", "")
+	return plain.Replace(link.ReplaceAllString(row.Help, "$1")) + "; " + value + "default " + plain.Replace(row.Default)
+}
+
+// settingValue reads a flag.
+func settingValue(row *job.Setting, text string) (any, error) {
+	switch row.Type {
+	case job.SettingDuration:
+		var d client.Duration
+		err := setTime(&d, text)
+		return d, err
+	case job.SettingCount:
+		return wholeNumber(text)
+	case job.SettingRate:
+		rate, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			err = fmt.Errorf("%q is not a number", text)
+		}
+		return rate, err
 	}
-	if s.Backoff != nil {
-		rows = append(rows, []string{"backoff", backoffWords(s.Backoff)})
+	return text, nil
+}
+
+// set sets the member of a row, as the server would have written it.
+func (s *settingFlags) set(row *job.Setting, v any) error {
+	text, err := json.Marshal(map[string]any{row.Name: v})
+	if err == nil {
+		err = json.Unmarshal(text, &s.Settings)
 	}
-	if s.MaxPending != nil {
-		rows = append(rows, []string{"max-pending", count(*s.MaxPending)})
+	if err != nil {
+		return errors.New("it is out of range")
 	}
-	rows = append(rows, s.limitRows()...)
-	if s.Expire.Duration != 0 {
-		rows = append(rows, []string{"expire", s.Expire.String()})
-	}
-	if s.Expiry != "" {
-		rows = append(rows, []string{"expiry", s.Expiry})
-	}
-	if s.Spread.Duration != 0 {
-		rows = append(rows, []string{"spread", s.Spread.String()})
-	}
-	if s.Retain.Duration != 0 {
-		rows = append(rows, []string{"retain", s.Retain.String()})
-	}
-	if s.LateFinish != "" {
-		rows = append(rows, []string{"late-finish", s.LateFinish})
-	}
-	if s.RequireToken {
-		rows = append(rows, []string{"require-token", "yes"})
-	}
-	if s.Push != nil {
-		rows = append(rows, []string{"push", pushWords(s.Push)})
-	}
-	return rows
+	return nil
 }
 
 // setTime reads a time that is not 0, which would not be sent.
@@ -130,6 +149,54 @@ func setTime(d *client.Duration, text string) error {
 	}
 	d.Duration = v.d
 	return nil
+}
+
+// rows shows what is set.
+func (s *settingFlags) rows() ([][]string, error) {
+	text, err := json.Marshal(s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	var set map[string]jsontext.Value
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, err
+	}
+	var rows [][]string
+	for _, row := range job.Settings {
+		if v, ok := set[row.Name]; ok {
+			words, err := s.words(row, v)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, []string{flagOf(row), words})
+		}
+	}
+	return rows, nil
+}
+
+// words shows one setting, of which v is the JSON.
+func (s *settingFlags) words(row *job.Setting, v jsontext.Value) (string, error) {
+	switch row.Type {
+	case job.SettingDuration:
+		var d client.Duration
+		err := json.Unmarshal(v, &d)
+		return d.String(), err
+	case job.SettingChoice:
+		var name string
+		err := json.Unmarshal(v, &name)
+		return name, err
+	case job.SettingText:
+		var text string
+		err := json.Unmarshal(v, &text)
+		return plain([]byte(text)), err
+	case job.SettingSwitch:
+		return "yes", nil
+	case job.SettingBackoff:
+		return backoffWords(s.Backoff), nil
+	case job.SettingPush:
+		return pushWords(s.Push), nil
+	}
+	return string(v), nil
 }
 
 func backoffWords(b *client.Backoff) string {
@@ -156,12 +223,16 @@ func wholeNumber(text string) (*uint64, error) {
 }
 
 func runTopicSet(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topic set", "TOPIC", "Changes what is named of a topic's settings; the rest stays.", "tarry topic set mail --max-pending 100000", 1, 1)
+	c := newCommand("topic set", "TOPIC", "Changes the named settings of a topic and keeps the others.", "tarry topic set mail --max-pending 100000", 1, 1)
 	var s settingFlags
 	s.register(c)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-		if len(s.rows()) == 0 {
-			return usagef("nothing is to change; give one of --%s", strings.Join(settingNames, ", --"))
+		rows, err := s.rows()
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return usagef("nothing is to change; give one of --%s", strings.Join(settingNames(), ", --"))
 		}
 		changed, err := t.client.ChangeSettings(ctx, args[0], s.Settings)
 		if err != nil {
@@ -172,12 +243,12 @@ func runTopicSet(ctx context.Context, args []string, std streams) int {
 }
 
 func runTopicUnset(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topic unset", "TOPIC [SETTING...]", "Takes settings of a topic away, all of them when none is named.", "tarry topic unset mail max-pending", 1, len(settingNames)+1)
+	c := newCommand("topic unset", "TOPIC [SETTING...]", "Removes settings of a topic, all of them when none is named.", "tarry topic unset mail max-pending", 1, len(job.Settings)+1)
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
 		topic, names := args[0], args[1:]
 		for i, name := range names {
-			if !slices.Contains(settingNames, name) {
-				return usagef("there is no setting %q; there are %s", name, strings.Join(settingNames, ", "))
+			if !slices.Contains(settingNames(), name) {
+				return usagef("there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
 			}
 			names[i] = strings.ReplaceAll(name, "-", "_")
 		}
@@ -203,7 +274,10 @@ func (t *terminal) printSettings(all ...client.TopicSettings) error {
 			}
 			continue
 		}
-		rows := (&settingFlags{s.Settings}).rows()
+		rows, err := (&settingFlags{s.Settings}).rows()
+		if err != nil {
+			return err
+		}
 		if len(rows) == 0 {
 			if err := t.out.line("%s has no settings", s.Topic); err != nil {
 				return err

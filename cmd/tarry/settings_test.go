@@ -31,6 +31,10 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^late-finish +refuse\nrequire-token +yes$`, shown)
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "late-finish", "require-token"))
 
+	shown = s.ok("topic", "set", "tokens", "--description", `mail to "VIPs"`)
+	require.Regexp(t, `(?m)^description +"mail to \\"VIPs\\""$`, shown)
+	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "description"))
+
 	for _, args := range [][]string{
 		{"topic", "set", "mail"}, {"topic", "set", "mail", "--ttr", "0"}, {"topic", "set", "mail", "--max-attempts", "-1"}, {"topic", "set", "mail", "--max-pending", "-1"}, {"topic", "unset", "mail", "max_pending"}, {"topic", "nothing"}, {"topic"},
 	} {

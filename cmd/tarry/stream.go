@@ -18,7 +18,7 @@ func runStream(ctx context.Context, args []string, std streams) int {
 	c.flags.IntVar(&most, "max", 0, "`number` of jobs to stop after; default: go on for ever")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
 	c.flags.Var(heartbeat, "heartbeat", "`time` between signs of life on a silent stream, 1s to 5m; default: 15s")
-	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, for the history of the jobs")
+	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish each job once it is printed")
 	c.flags.BoolVar(&release, "release", false, "give unfinished jobs back when the connection ends")
 	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {

@@ -108,7 +108,7 @@ func runMove(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-// printSwept says how many jobs something was done to.
+// printSwept prints how many jobs a sweep has changed.
 func (t *terminal) printSwept(word string, s client.Swept, err error) error {
 	if err != nil {
 		return err

@@ -11,32 +11,58 @@ import (
 
 // Ports are taken below Linux's ephemeral range, so that no outgoing connection
 // sits on a node's port while the node is down.
+//
+// Programs that run side by side share them by blocks: whoever listens on the first
+// port of a block owns the rest of it, until its process ends.
 const (
 	firstPort = 20000
-	lastPort  = 31999
+	blocks    = 120
+	blockSize = 100
 )
 
 var ports = struct {
 	sync.Mutex
-	next int
-}{next: firstPort + os.Getpid()*37%(lastPort-firstPort)}
+	owned []net.Listener // on the first port of each block of this process
+	rest  []int          // of the latest block: not given out yet
+	next  int            // the block to try next
+}{next: os.Getpid() % blocks}
 
-// Take finds a port of 127.0.0.1 that nobody listens on, by TCP or UDP, and that
-// this process has not given out lately. Other processes start their search
-// elsewhere, so that programs that run side by side rarely meet.
+// Take returns a port of 127.0.0.1 that nobody listens on, by TCP or UDP, that this
+// process has not given out before, and that no other process gives out while this
+// one lives.
 func Take() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()
-	for range lastPort - firstPort {
-		p := ports.next
-		if ports.next++; ports.next > lastPort {
-			ports.next = firstPort
+	for {
+		for len(ports.rest) > 0 {
+			p := ports.rest[0]
+			ports.rest = ports.rest[1:]
+			if portIsFree(p) {
+				return p, nil
+			}
 		}
-		if portIsFree(p) {
-			return p, nil
+		if err := claimBlock(); err != nil {
+			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
+}
+
+// claimBlock is called with ports locked.
+func claimBlock() error {
+	for range blocks {
+		first := firstPort + ports.next*blockSize
+		ports.next = (ports.next + 1) % blocks
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first))
+		if err != nil {
+			continue // another process has it
+		}
+		ports.owned = append(ports.owned, l)
+		for p := first + 1; p < first+blockSize; p++ {
+			ports.rest = append(ports.rest, p)
+		}
+		return nil
+	}
+	return fmt.Errorf("no free port between %d and %d", firstPort, firstPort+blocks*blockSize-1)
 }
 
 func portIsFree(p int) bool {

@@ -18,3 +18,18 @@ func TestTakenPortsDifferAndPortsInUseAreSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, a, b)
 }
+
+func TestNobodyElseGetsTheBlockOfAPort(t *testing.T) {
+	port, err := Take()
+	require.NoError(t, err)
+	first := port - (port-firstPort)%blockSize
+	require.False(t, portIsFree(first), "the block's owner listens on its first port")
+	seen := map[int]bool{}
+	for range 2 * blockSize {
+		p, err := Take()
+		require.NoError(t, err)
+		require.False(t, seen[p])
+		require.NotZero(t, (p-firstPort)%blockSize)
+		seen[p] = true
+	}
+}

@@ -1,18 +1,18 @@
-// Package hook lets the fault harness reach into a node: kill it at a named point
-// of its write path, set its clock off, and make it a mutant that breaks a
-// promise, so that the checker of histories can be seen to notice.
+// Package hook lets the fault harness control a node from inside: kill it at a named
+// point of its write path, shift its clock, or make it a mutant that breaks a
+// guarantee, which shows that the checker of histories detects it.
 //
 // All of it exists only in binaries built with the tag "chaos" (on.go). Without
 // the tag (off.go) every function is empty or constant and is compiled away;
-// TestDefaultBinaryHasNoHooks holds that. The rooms call these functions without
-// asking which build they are in.
+// TestDefaultBinaryHasNoHooks checks that. The packages call these functions in any
+// build.
 //
-// What a hooked binary does is told by its environment:
+// Environment variables control a binary with hooks:
 //
 //	TARRY_HOOK_KILL    "before-apply:40": SIGKILL at the 40th time that point is passed
 //	TARRY_HOOK_CLOCK   a file with milliseconds as text, which are added to the clock
 //	TARRY_HOOK_MUTANT  the name of a mutant
-//	TARRY_HOOK_TRAILING  how many log entries stay behind a snapshot, and lie between two
+//	TARRY_HOOK_TRAILING  how many log entries are kept behind a snapshot, and are between two
 //
 // The package imports nothing of the project.
 package hook

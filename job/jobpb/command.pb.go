@@ -685,7 +685,7 @@ type Op struct {
 	//	*Op_ReserveJob
 	//	*Op_PauseTopic
 	//	*Op_Update
-	//	*Op_Compose
+	//	*Op_AtomicAdd
 	//	*Op_SetTopic
 	//	*Op_PutSchedule
 	//	*Op_DeleteSchedule
@@ -881,10 +881,10 @@ func (x *Op) GetUpdate() *Update {
 	return nil
 }
 
-func (x *Op) GetCompose() *Compose {
+func (x *Op) GetAtomicAdd() *AtomicAdd {
 	if x != nil {
-		if x, ok := x.Kind.(*Op_Compose); ok {
-			return x.Compose
+		if x, ok := x.Kind.(*Op_AtomicAdd); ok {
+			return x.AtomicAdd
 		}
 	}
 	return nil
@@ -1039,8 +1039,8 @@ type Op_Update struct {
 	Update *Update `protobuf:"bytes,16,opt,name=update,proto3,oneof"`
 }
 
-type Op_Compose struct {
-	Compose *Compose `protobuf:"bytes,17,opt,name=compose,proto3,oneof"`
+type Op_AtomicAdd struct {
+	AtomicAdd *AtomicAdd `protobuf:"bytes,17,opt,name=atomic_add,json=atomicAdd,proto3,oneof"`
 }
 
 type Op_SetTopic struct {
@@ -1111,7 +1111,7 @@ func (*Op_PauseTopic) isOp_Kind() {}
 
 func (*Op_Update) isOp_Kind() {}
 
-func (*Op_Compose) isOp_Kind() {}
+func (*Op_AtomicAdd) isOp_Kind() {}
 
 func (*Op_SetTopic) isOp_Kind() {}
 
@@ -1264,7 +1264,7 @@ type Add struct {
 	MaxAttempts   uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: without limit
 	IfExists      IfExists               `protobuf:"varint,10,opt,name=if_exists,json=ifExists,proto3,enum=tarry.v1.IfExists" json:"if_exists,omitempty"`
 	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // of the job that is to be replaced or postponed; ignored when there is none
-	Extras        *Extras                `protobuf:"bytes,12,opt,name=extras,proto3" json:"extras,omitempty"`
+	Options       *JobOptions            `protobuf:"bytes,12,opt,name=options,proto3" json:"options,omitempty"`
 	TopicTtr      bool                   `protobuf:"varint,13,opt,name=topic_ttr,json=topicTtr,proto3" json:"topic_ttr,omitempty"`                // the topic's ttr_ms comes before the one here
 	TopicAttempts bool                   `protobuf:"varint,14,opt,name=topic_attempts,json=topicAttempts,proto3" json:"topic_attempts,omitempty"` // the topic's max_attempts comes before the one here
 	unknownFields protoimpl.UnknownFields
@@ -1378,9 +1378,9 @@ func (x *Add) GetCondition() *Condition {
 	return nil
 }
 
-func (x *Add) GetExtras() *Extras {
+func (x *Add) GetOptions() *JobOptions {
 	if x != nil {
-		return x.Extras
+		return x.Options
 	}
 	return nil
 }
@@ -1399,8 +1399,8 @@ func (x *Add) GetTopicAttempts() bool {
 	return false
 }
 
-// Extras is what few jobs have.
-type Extras struct {
+// JobOptions is what few jobs have.
+type JobOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Backoff       *Backoff               `protobuf:"bytes,1,opt,name=backoff,proto3" json:"backoff,omitempty"`
 	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
@@ -1408,20 +1408,20 @@ type Extras struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Extras) Reset() {
-	*x = Extras{}
+func (x *JobOptions) Reset() {
+	*x = JobOptions{}
 	mi := &file_job_jobpb_command_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Extras) String() string {
+func (x *JobOptions) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Extras) ProtoMessage() {}
+func (*JobOptions) ProtoMessage() {}
 
-func (x *Extras) ProtoReflect() protoreflect.Message {
+func (x *JobOptions) ProtoReflect() protoreflect.Message {
 	mi := &file_job_jobpb_command_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1433,19 +1433,19 @@ func (x *Extras) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Extras.ProtoReflect.Descriptor instead.
-func (*Extras) Descriptor() ([]byte, []int) {
+// Deprecated: Use JobOptions.ProtoReflect.Descriptor instead.
+func (*JobOptions) Descriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Extras) GetBackoff() *Backoff {
+func (x *JobOptions) GetBackoff() *Backoff {
 	if x != nil {
 		return x.Backoff
 	}
 	return nil
 }
 
-func (x *Extras) GetHeaders() []*Header {
+func (x *JobOptions) GetHeaders() []*Header {
 	if x != nil {
 		return x.Headers
 	}
@@ -1650,6 +1650,7 @@ type TopicSettings struct {
 	Push          *PushTarget `protobuf:"bytes,14,opt,name=push,proto3" json:"push,omitempty"`                                                         // where the leader posts the jobs to; absent: nowhere
 	LateFinish    LateFinish  `protobuf:"varint,15,opt,name=late_finish,json=lateFinish,proto3,enum=tarry.v1.LateFinish" json:"late_finish,omitempty"` // whether a job is finished by the token of a reservation that expired
 	RequireToken  bool        `protobuf:"varint,16,opt,name=require_token,json=requireToken,proto3" json:"require_token,omitempty"`                    // finish, release, touch and bury without a token are refused
+	Description   string      `protobuf:"bytes,17,opt,name=description,proto3" json:"description,omitempty"`                                           // for people
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1787,6 +1788,13 @@ func (x *TopicSettings) GetRequireToken() bool {
 		return x.RequireToken
 	}
 	return false
+}
+
+func (x *TopicSettings) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
 }
 
 // PushTarget is an HTTP server that is posted each job.
@@ -2614,10 +2622,10 @@ func (x *Release) GetReservedMs() int64 {
 	return 0
 }
 
-// Compose ends a reserved job, if it names one, and adds jobs: all of it or
+// AtomicAdd ends a reserved job, if it names one, and adds jobs: all of it or
 // nothing. The adds may only conflict or keep, and name an id once; one may take
 // the id of the job that is finished.
-type Compose struct {
+type AtomicAdd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Finish        *Finish                `protobuf:"bytes,1,opt,name=finish,proto3" json:"finish,omitempty"`
 	Adds          []*Add                 `protobuf:"bytes,2,rep,name=adds,proto3" json:"adds,omitempty"` // at least one
@@ -2625,20 +2633,20 @@ type Compose struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Compose) Reset() {
-	*x = Compose{}
+func (x *AtomicAdd) Reset() {
+	*x = AtomicAdd{}
 	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Compose) String() string {
+func (x *AtomicAdd) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Compose) ProtoMessage() {}
+func (*AtomicAdd) ProtoMessage() {}
 
-func (x *Compose) ProtoReflect() protoreflect.Message {
+func (x *AtomicAdd) ProtoReflect() protoreflect.Message {
 	mi := &file_job_jobpb_command_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2650,19 +2658,19 @@ func (x *Compose) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Compose.ProtoReflect.Descriptor instead.
-func (*Compose) Descriptor() ([]byte, []int) {
+// Deprecated: Use AtomicAdd.ProtoReflect.Descriptor instead.
+func (*AtomicAdd) Descriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *Compose) GetFinish() *Finish {
+func (x *AtomicAdd) GetFinish() *Finish {
 	if x != nil {
 		return x.Finish
 	}
 	return nil
 }
 
-func (x *Compose) GetAdds() []*Add {
+func (x *AtomicAdd) GetAdds() []*Add {
 	if x != nil {
 		return x.Adds
 	}
@@ -3943,7 +3951,7 @@ func (x *Result) GetDetails() *Details {
 // Details are what few operations answer, each with one of them.
 type Details struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
-	Parts            []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                // compose: one for each add
+	Parts            []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                // atomic_add: one for each add
 	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: as they are now; absent: none
 	ScheduleRevision uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule, delete_schedule: of the schedule after the operation
 	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to go on; absent: the end was reached
@@ -4067,7 +4075,7 @@ type Reserved struct {
 	DueMs           int64                  `protobuf:"varint,9,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
 	ReservedUntilMs int64                  `protobuf:"varint,10,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"`
 	TtrMs           int64                  `protobuf:"varint,11,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`
-	Extras          *Extras                `protobuf:"bytes,12,opt,name=extras,proto3" json:"extras,omitempty"`
+	Options         *JobOptions            `protobuf:"bytes,12,opt,name=options,proto3" json:"options,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4179,9 +4187,9 @@ func (x *Reserved) GetTtrMs() int64 {
 	return 0
 }
 
-func (x *Reserved) GetExtras() *Extras {
+func (x *Reserved) GetOptions() *JobOptions {
 	if x != nil {
-		return x.Extras
+		return x.Options
 	}
 	return nil
 }
@@ -4210,7 +4218,7 @@ type Job struct {
 	Kicks           uint32                 `protobuf:"varint,19,opt,name=kicks,proto3" json:"kicks,omitempty"`
 	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add, update or release
 	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // grows with every change of the job but falling due; starts with 1
-	Extras          *Extras                `protobuf:"bytes,22,opt,name=extras,proto3" json:"extras,omitempty"`
+	Options         *JobOptions            `protobuf:"bytes,22,opt,name=options,proto3" json:"options,omitempty"`
 	LastError       string                 `protobuf:"bytes,23,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`                      // the last reason that a consumer gave
 	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`                              // when it became dead; 0 unless it is
 	ExpiresMs       int64                  `protobuf:"varint,25,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                     // when it expires if it is still waiting then; 0: never
@@ -4218,6 +4226,8 @@ type Job struct {
 	RetainedUntilMs int64                  `protobuf:"varint,31,opt,name=retained_until_ms,json=retainedUntilMs,proto3" json:"retained_until_ms,omitempty"` // from when on it may be forgotten; 0 unless it was
 	History         []*Event               `protobuf:"bytes,32,rep,name=history,proto3" json:"history,omitempty"`                                           // its add first, then the latest events, in order
 	HistoryDropped  uint32                 `protobuf:"varint,33,opt,name=history_dropped,json=historyDropped,proto3" json:"history_dropped,omitempty"`      // events between the add and the others that were forgotten
+	ModifiedMs      int64                  `protobuf:"varint,34,opt,name=modified_ms,json=modifiedMs,proto3" json:"modified_ms,omitempty"`                  // of the last change, which falling due is not; at first as created_ms
+	ReservedBy      string                 `protobuf:"bytes,35,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`                   // the consumer that the reserve named; empty unless it is reserved
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4399,9 +4409,9 @@ func (x *Job) GetRevision() uint32 {
 	return 0
 }
 
-func (x *Job) GetExtras() *Extras {
+func (x *Job) GetOptions() *JobOptions {
 	if x != nil {
-		return x.Extras
+		return x.Options
 	}
 	return nil
 }
@@ -4453,6 +4463,20 @@ func (x *Job) GetHistoryDropped() uint32 {
 		return x.HistoryDropped
 	}
 	return 0
+}
+
+func (x *Job) GetModifiedMs() int64 {
+	if x != nil {
+		return x.ModifiedMs
+	}
+	return 0
+}
+
+func (x *Job) GetReservedBy() string {
+	if x != nil {
+		return x.ReservedBy
+	}
+	return ""
 }
 
 // Event is one thing that happened to a job.
@@ -5562,7 +5586,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xa0\n" +
+	"clockEpoch\"\xa7\n" +
 	"\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
@@ -5585,8 +5609,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"reserveJob\x127\n" +
 	"\vpause_topic\x18\x0f \x01(\v2\x14.tarry.v1.PauseTopicH\x00R\n" +
 	"pauseTopic\x12*\n" +
-	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06update\x12-\n" +
-	"\acompose\x18\x11 \x01(\v2\x11.tarry.v1.ComposeH\x00R\acompose\x121\n" +
+	"\x06update\x18\x10 \x01(\v2\x10.tarry.v1.UpdateH\x00R\x06update\x124\n" +
+	"\n" +
+	"atomic_add\x18\x11 \x01(\v2\x13.tarry.v1.AtomicAddH\x00R\tatomicAdd\x121\n" +
 	"\tset_topic\x18\x12 \x01(\v2\x12.tarry.v1.SetTopicH\x00R\bsetTopic\x12:\n" +
 	"\fput_schedule\x18\x15 \x01(\v2\x15.tarry.v1.PutScheduleH\x00R\vputSchedule\x12C\n" +
 	"\x0fdelete_schedule\x18\x16 \x01(\v2\x18.tarry.v1.DeleteScheduleH\x00R\x0edeleteSchedule\x12=\n" +
@@ -5606,7 +5631,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"generation\"P\n" +
 	"\tCondition\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xca\x03\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xd0\x03\n" +
 	"\x03Add\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -5619,11 +5644,12 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\fmax_attempts\x18\t \x01(\rR\vmaxAttempts\x12/\n" +
 	"\tif_exists\x18\n" +
 	" \x01(\x0e2\x12.tarry.v1.IfExistsR\bifExists\x121\n" +
-	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12(\n" +
-	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\x12\x1b\n" +
+	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12.\n" +
+	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1b\n" +
 	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
-	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"a\n" +
-	"\x06Extras\x12+\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"e\n" +
+	"\n" +
+	"JobOptions\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
 	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"2\n" +
 	"\x06Header\x12\x12\n" +
@@ -5636,7 +5662,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
 	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
 	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
-	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\xe3\x04\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x85\x05\n" +
 	"\rTopicSettings\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1a\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03H\x00R\x05ttrMs\x88\x01\x01\x12&\n" +
@@ -5656,7 +5682,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x04push\x18\x0e \x01(\v2\x14.tarry.v1.PushTargetR\x04push\x125\n" +
 	"\vlate_finish\x18\x0f \x01(\x0e2\x14.tarry.v1.LateFinishR\n" +
 	"lateFinish\x12#\n" +
-	"\rrequire_token\x18\x10 \x01(\bR\frequireTokenB\t\n" +
+	"\rrequire_token\x18\x10 \x01(\bR\frequireToken\x12 \n" +
+	"\vdescription\x18\x11 \x01(\tR\vdescriptionB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +
@@ -5735,8 +5762,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\abackoff\x18\b \x01(\bR\abackoff\x12\x18\n" +
 	"\aentropy\x18\t \x01(\x06R\aentropy\x12\x1f\n" +
 	"\vreserved_ms\x18\f \x01(\x03R\n" +
-	"reservedMs\"V\n" +
-	"\aCompose\x12(\n" +
+	"reservedMs\"X\n" +
+	"\tAtomicAdd\x12(\n" +
 	"\x06finish\x18\x01 \x01(\v2\x10.tarry.v1.FinishR\x06finish\x12!\n" +
 	"\x04adds\x18\x02 \x03(\v2\r.tarry.v1.AddR\x04adds\"?\n" +
 	"\x05Touch\x12\x1f\n" +
@@ -5842,7 +5869,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x11schedule_revision\x18\x03 \x01(\x04R\x10scheduleRevision\x12&\n" +
 	"\x04next\x18\x04 \x01(\v2\x12.tarry.v1.ProgressR\x04next\"5\n" +
 	"\aResults\x12*\n" +
-	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe3\x02\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe9\x02\n" +
 	"\bReserved\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -5857,8 +5884,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06due_ms\x18\t \x01(\x03R\x05dueMs\x12*\n" +
 	"\x11reserved_until_ms\x18\n" +
 	" \x01(\x03R\x0freservedUntilMs\x12\x15\n" +
-	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\x12(\n" +
-	"\x06extras\x18\f \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\"\xea\x06\n" +
+	"\x06ttr_ms\x18\v \x01(\x03R\x05ttrMs\x12.\n" +
+	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\"\xb2\a\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
@@ -5882,8 +5909,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06buries\x18\x12 \x01(\rR\x06buries\x12\x14\n" +
 	"\x05kicks\x18\x13 \x01(\rR\x05kicks\x12\x19\n" +
 	"\bdelay_ms\x18\x14 \x01(\x03R\adelayMs\x12\x1a\n" +
-	"\brevision\x18\x15 \x01(\rR\brevision\x12(\n" +
-	"\x06extras\x18\x16 \x01(\v2\x10.tarry.v1.ExtrasR\x06extras\x12\x1d\n" +
+	"\brevision\x18\x15 \x01(\rR\brevision\x12.\n" +
+	"\aoptions\x18\x16 \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\x17 \x01(\tR\tlastError\x12\x17\n" +
 	"\adied_ms\x18\x18 \x01(\x03R\x06diedMs\x12\x1d\n" +
@@ -5892,7 +5919,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bended_ms\x18\x1e \x01(\x03R\aendedMs\x12*\n" +
 	"\x11retained_until_ms\x18\x1f \x01(\x03R\x0fretainedUntilMs\x12)\n" +
 	"\ahistory\x18  \x03(\v2\x0f.tarry.v1.EventR\ahistory\x12'\n" +
-	"\x0fhistory_dropped\x18! \x01(\rR\x0ehistoryDropped\"\x82\x03\n" +
+	"\x0fhistory_dropped\x18! \x01(\rR\x0ehistoryDropped\x12\x1f\n" +
+	"\vmodified_ms\x18\" \x01(\x03R\n" +
+	"modifiedMs\x12\x1f\n" +
+	"\vreserved_by\x18# \x01(\tR\n" +
+	"reservedBy\"\x82\x03\n" +
 	"\x05Event\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.tarry.v1.Event.KindR\x04kind\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12%\n" +
@@ -6111,7 +6142,7 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Ref)(nil),            // 12: tarry.v1.Ref
 	(*Condition)(nil),      // 13: tarry.v1.Condition
 	(*Add)(nil),            // 14: tarry.v1.Add
-	(*Extras)(nil),         // 15: tarry.v1.Extras
+	(*JobOptions)(nil),     // 15: tarry.v1.JobOptions
 	(*Header)(nil),         // 16: tarry.v1.Header
 	(*Headers)(nil),        // 17: tarry.v1.Headers
 	(*Backoff)(nil),        // 18: tarry.v1.Backoff
@@ -6127,7 +6158,7 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Finish)(nil),         // 28: tarry.v1.Finish
 	(*Delete)(nil),         // 29: tarry.v1.Delete
 	(*Release)(nil),        // 30: tarry.v1.Release
-	(*Compose)(nil),        // 31: tarry.v1.Compose
+	(*AtomicAdd)(nil),      // 31: tarry.v1.AtomicAdd
 	(*Touch)(nil),          // 32: tarry.v1.Touch
 	(*Bury)(nil),           // 33: tarry.v1.Bury
 	(*Kick)(nil),           // 34: tarry.v1.Kick
@@ -6181,7 +6212,7 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	31, // 17: tarry.v1.Op.compose:type_name -> tarry.v1.Compose
+	31, // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
 	59, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
 	60, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
@@ -6195,9 +6226,9 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	0,  // 28: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
 	2,  // 29: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
 	13, // 30: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15, // 31: tarry.v1.Add.extras:type_name -> tarry.v1.Extras
-	18, // 32: tarry.v1.Extras.backoff:type_name -> tarry.v1.Backoff
-	16, // 33: tarry.v1.Extras.headers:type_name -> tarry.v1.Header
+	15, // 31: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18, // 32: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16, // 33: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
 	16, // 34: tarry.v1.Headers.list:type_name -> tarry.v1.Header
 	18, // 35: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
 	3,  // 36: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
@@ -6221,8 +6252,8 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	12, // 54: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
 	13, // 55: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
 	12, // 56: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28, // 57: tarry.v1.Compose.finish:type_name -> tarry.v1.Finish
-	14, // 58: tarry.v1.Compose.adds:type_name -> tarry.v1.Add
+	28, // 57: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14, // 58: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
 	12, // 59: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
 	12, // 60: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
 	12, // 61: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
@@ -6244,10 +6275,10 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	37, // 77: tarry.v1.Details.next:type_name -> tarry.v1.Progress
 	50, // 78: tarry.v1.Results.results:type_name -> tarry.v1.Result
 	0,  // 79: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15, // 80: tarry.v1.Reserved.extras:type_name -> tarry.v1.Extras
+	15, // 80: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
 	0,  // 81: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
 	1,  // 82: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15, // 83: tarry.v1.Job.extras:type_name -> tarry.v1.Extras
+	15, // 83: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
 	55, // 84: tarry.v1.Job.history:type_name -> tarry.v1.Event
 	9,  // 85: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
 	1,  // 86: tarry.v1.Event.state:type_name -> tarry.v1.State
@@ -6291,7 +6322,7 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_ReserveJob)(nil),
 		(*Op_PauseTopic)(nil),
 		(*Op_Update)(nil),
-		(*Op_Compose)(nil),
+		(*Op_AtomicAdd)(nil),
 		(*Op_SetTopic)(nil),
 		(*Op_PutSchedule)(nil),
 		(*Op_DeleteSchedule)(nil),

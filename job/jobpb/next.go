@@ -48,7 +48,7 @@ func DecodeNext(op *Op) error {
 	}
 	k := &Op_Stamp{Stamp: new(Finish)}
 	op.Kind = k
-	return k.Stamp.UnmarshalVT(inner)
+	return k.Stamp.UnmarshalVTUnsafe(inner)
 }
 
 // SetStamps gives an update the field that the next release has more: so many stamps.

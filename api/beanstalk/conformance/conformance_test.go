@@ -8,11 +8,13 @@ import (
 
 // TestRealBeanstalkd holds the suite itself to the real server.
 func TestRealBeanstalkd(t *testing.T) {
+	t.Parallel()
 	r := StartReal(t, Settings{})
 	Run(t, Target{Addr: r.Addr(), Version: r.Version})
 }
 
 func TestLifeOfARealBeanstalkd(t *testing.T) {
+	t.Parallel()
 	RunLife(t, func(t *testing.T, s Settings) Server { return StartReal(t, s) })
 }
 

@@ -10,16 +10,16 @@ import (
 	"tarry/job"
 )
 
-// Bounds of what a node says of itself. Anybody can send a record, and what is in it
-// is dialed, written to logs and shown to operators.
+// Bounds of a node's record. Anybody can send a record, and its content is dialed,
+// logged and shown to operators.
 const (
 	maxNodeID      = 64
 	maxIncarnation = 32
 	maxVersion     = 64
 )
 
-// wellFormed is an error for a record that no node makes. incarnation is what the
-// server id has beside the node id.
+// wellFormed returns an error for a record that no node makes. incarnation is the part
+// of the server id after the node id.
 func (m Meta) wellFormed(incarnation string) error {
 	if err := job.CheckID("node id", m.NodeID); err != nil || len(m.NodeID) > maxNodeID {
 		return errors.Join(fmt.Errorf("node id %.70q is not one of 1 to %d bytes", m.NodeID, maxNodeID), err)
@@ -44,7 +44,7 @@ func (m Meta) wellFormed(incarnation string) error {
 	return nil
 }
 
-// checkAddr is an error unless addr is a name or an IP and a port.
+// checkAddr returns an error unless addr is a name or an IP and a port.
 func checkAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"net"
 )
 
-// stdLogger gives memberlist the logger it wants. Its errors are passing
-// trouble with one peer, which it retries by itself, so they become warnings;
-// everything else is for debugging.
+// stdLogger returns a logger for memberlist. Its errors are temporary failures of one
+// peer, which it retries, so they become warnings. Everything else becomes debug.
 func stdLogger(to *slog.Logger) *log.Logger {
 	return log.New(&lineLogger{to}, "", 0)
 }

@@ -15,7 +15,7 @@ const MaxMeta = 512
 // under the same version, which older ones skip; a new version is a break.
 const metaVersion = 1
 
-// Meta is what a node says of itself.
+// Meta is a node's own record.
 type Meta struct {
 	NodeID      string // --node-id
 	ServerID    string // the Raft server id, NodeID "." incarnation
@@ -33,7 +33,7 @@ type Meta struct {
 
 const flagFresh = 1
 
-// Encode gives the record's bytes. It is an error when they exceed MaxMeta.
+// Encode returns the record's bytes, or an error if they exceed MaxMeta.
 func (m Meta) Encode() ([]byte, error) {
 	// Most of a record is the host name, and it is usually the same twice.
 	http := m.HTTPAddr
@@ -60,10 +60,10 @@ func (m Meta) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// maxClusterID is the room kept for a cluster id, which is learned later.
+// maxClusterID is the space reserved for a cluster id, which is set later.
 const maxClusterID = 32
 
-// Check is an error when the record could outgrow MaxMeta, or others would refuse it.
+// Check returns an error if the record could exceed MaxMeta, or others would refuse it.
 func (m Meta) Check() error {
 	if len(m.ClusterID) < maxClusterID {
 		m.ClusterID = strings.Repeat("x", maxClusterID)

@@ -22,8 +22,8 @@ import (
 // have to wait for a Join under way.
 const joinTimeout = 3 * time.Second
 
-// updateTimeout bounds how long a change of our record, or our farewell, waits
-// until one other node has taken it; gossip carries it further.
+// updateTimeout bounds how long a change of our record, or our leave message, waits
+// until one other node has received it; gossip spreads it further.
 const updateTimeout = 2 * time.Second
 
 // maxLive bounds the runs of nodes that are taken for alive, far above what a cluster
@@ -55,7 +55,7 @@ type Member struct {
 	GossipAddr string // host:port by the name the node advertises
 }
 
-// Pool is this node's part in the gossip.
+// Pool is the set of live nodes, by gossip, and this node's record in it.
 type Pool struct {
 	o    Options
 	ip   net.IP // advertised; fixed for the life of the pool
@@ -166,8 +166,8 @@ func (p *Pool) Find(serverID string) (found Member, ok bool) {
 	return found, ok
 }
 
-// Known lists the gossip addresses of all nodes heard of since the start, also
-// of those that are not alive now.
+// Known lists the gossip addresses of all nodes seen since the start, including
+// those that are not alive now.
 func (p *Pool) Known() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,8 +200,8 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 			}
 			n, err := p.list.Join([]string{t})
 			if err != nil {
-				// Why is for this node's operator alone: whoever asked for the join could
-				// look with it which ports of other machines are open.
+				// The reason is only logged. With it the caller of a join could scan the
+				// ports of other machines.
 				p.o.Logger.Debug("no node answers at an address to join", "address", a, "error", err)
 				errs = append(errs, fmt.Errorf("no node answers at %s", a))
 			}
@@ -211,8 +211,8 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 	return joined, errors.Join(errs...)
 }
 
-// joinable reports whether a node can be at an IP:port: not at those that mean many
-// machines or none, nor at link-local ones, where clouds keep what must not be asked.
+// joinable reports whether a node can be at an IP:port. It excludes multicast and
+// unspecified addresses, and link-local ones, where clouds have metadata services.
 func joinable(target string) bool {
 	a, err := netip.ParseAddrPort(target)
 	ip := a.Addr().Unmap()
@@ -220,11 +220,11 @@ func joinable(target string) bool {
 		ip != netip.AddrFrom4([4]byte{255, 255, 255, 255}) && ip != netip.AddrFrom4([4]byte{168, 63, 129, 16})
 }
 
-// Update spreads this node's record anew. It blocks until another node has
-// taken it, for two seconds at most.
+// Update gossips this node's record again. It blocks until another node has
+// received it, for two seconds at most.
 func (p *Pool) Update() error { return p.list.UpdateNode(updateTimeout) }
 
-// Close says farewell, so that the others need not find out, and stops. It
+// Close sends a leave message, so that the others notice at once, and stops. It
 // changes nothing in any cluster.
 func (p *Pool) Close() error {
 	if p.closed.Swap(true) {
@@ -235,12 +235,12 @@ func (p *Pool) Close() error {
 		return fmt.Errorf("stop gossip: %w", err)
 	}
 	if leave != nil {
-		p.o.Logger.Debug("no other node heard the farewell", "error", leave)
+		p.o.Logger.Debug("no other node received the leave message", "error", leave)
 	}
 	return nil
 }
 
-// Crash stops without a farewell, as a process that is killed; for tests.
+// Crash stops without a leave message, like a killed process; for tests.
 func (p *Pool) Crash() error {
 	p.closed.Store(true)
 	return p.list.Shutdown()
@@ -265,8 +265,8 @@ func (d *delegate) GetBroadcasts(_, _ int) [][]byte { return nil }
 func (d *delegate) LocalState(bool) []byte          { return nil }
 func (d *delegate) MergeRemoteState([]byte, bool)   {}
 
-// NotifyAlive and NotifyMerge are memberlist's two gates: for one node that was
-// heard of, and for everything that a node we exchange records with knows.
+// NotifyAlive and NotifyMerge are memberlist's two checks: for one node, and for all
+// the records of a node with which records are exchanged.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	m, err := DecodeMeta(n.Meta)
 	if err != nil {
@@ -326,7 +326,7 @@ func (d *delegate) set(n *memberlist.Node) {
 	d.o.Changed()
 }
 
-// NotifyLeave comes for a farewell and for a failure alike.
+// NotifyLeave is called for a leave message and for a failure.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	d.mu.Lock()
 	delete(d.live, n.Name)

@@ -27,7 +27,7 @@ const (
 type StatusRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
-	Receipts []*Receipt             `protobuf:"bytes,2,rep,name=receipts,proto3" json:"receipts,omitempty"`                 // that it knows, its own among them
+	Acks     []*Ack                 `protobuf:"bytes,2,rep,name=acks,proto3" json:"acks,omitempty"`                         // that it knows, its own among them
 	// A leader tells the node that is asked when its clock is off the majority's, and
 	// by how much it is ahead.
 	ClockOff      bool  `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
@@ -73,9 +73,9 @@ func (x *StatusRequest) GetServerId() string {
 	return ""
 }
 
-func (x *StatusRequest) GetReceipts() []*Receipt {
+func (x *StatusRequest) GetAcks() []*Ack {
 	if x != nil {
-		return x.Receipts
+		return x.Acks
 	}
 	return nil
 }
@@ -94,8 +94,8 @@ func (x *StatusRequest) GetClockOffsetUs() int64 {
 	return 0
 }
 
-// Receipt is what a server has told others that it has on disk.
-type Receipt struct {
+// Ack is what a server has told others that it has on disk.
+type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
 	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
@@ -104,20 +104,20 @@ type Receipt struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Receipt) Reset() {
-	*x = Receipt{}
+func (x *Ack) Reset() {
+	*x = Ack{}
 	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Receipt) String() string {
+func (x *Ack) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Receipt) ProtoMessage() {}
+func (*Ack) ProtoMessage() {}
 
-func (x *Receipt) ProtoReflect() protoreflect.Message {
+func (x *Ack) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -129,26 +129,26 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
-func (*Receipt) Descriptor() ([]byte, []int) {
+// Deprecated: Use Ack.ProtoReflect.Descriptor instead.
+func (*Ack) Descriptor() ([]byte, []int) {
 	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *Receipt) GetServerId() string {
+func (x *Ack) GetServerId() string {
 	if x != nil {
 		return x.ServerId
 	}
 	return ""
 }
 
-func (x *Receipt) GetTerm() uint64 {
+func (x *Ack) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
 	}
 	return 0
 }
 
-func (x *Receipt) GetIndex() uint64 {
+func (x *Ack) GetIndex() uint64 {
 	if x != nil {
 		return x.Index
 	}
@@ -170,7 +170,7 @@ type StatusResponse struct {
 	DiskLow         bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`                        // the free space is below the low-water mark
 	DiskFreeBytes   uint64                 `protobuf:"varint,12,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	LogWriteUs      int64                  `protobuf:"varint,13,opt,name=log_write_us,json=logWriteUs,proto3" json:"log_write_us,omitempty"` // mean of the last writes to the log; 0: not known
-	Receipts        []*Receipt             `protobuf:"bytes,14,rep,name=receipts,proto3" json:"receipts,omitempty"`                          // that the answering node knows, its own and the asker's among them
+	Acks            []*Ack                 `protobuf:"bytes,14,rep,name=acks,proto3" json:"acks,omitempty"`                                  // that the answering node knows, its own and the asker's among them
 	NowUs           int64                  `protobuf:"varint,15,opt,name=now_us,json=nowUs,proto3" json:"now_us,omitempty"`                  // the answering node's clock, since the Unix epoch
 	MinVersion      uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"`   // the cluster versions that the node runs
 	MaxVersion      uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
@@ -302,9 +302,9 @@ func (x *StatusResponse) GetLogWriteUs() int64 {
 	return 0
 }
 
-func (x *StatusResponse) GetReceipts() []*Receipt {
+func (x *StatusResponse) GetAcks() []*Ack {
 	if x != nil {
-		return x.Receipts
+		return x.Acks
 	}
 	return nil
 }
@@ -1335,90 +1335,20 @@ func (*TransferResponse) Descriptor() ([]byte, []int) {
 	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
-// Failure travels as the detail of a gRPC status, so that a failure keeps its
-// code across the hop to the leader.
-type Failure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	RetryAfterMs  int64                  `protobuf:"varint,3,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
-	NotLeader     bool                   `protobuf:"varint,4,opt,name=not_leader,json=notLeader,proto3" json:"not_leader,omitempty"` // nothing was done; ask the leader
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Failure) Reset() {
-	*x = Failure{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Failure) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Failure) ProtoMessage() {}
-
-func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Failure.ProtoReflect.Descriptor instead.
-func (*Failure) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *Failure) GetCode() string {
-	if x != nil {
-		return x.Code
-	}
-	return ""
-}
-
-func (x *Failure) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *Failure) GetRetryAfterMs() int64 {
-	if x != nil {
-		return x.RetryAfterMs
-	}
-	return 0
-}
-
-func (x *Failure) GetNotLeader() bool {
-	if x != nil {
-		return x.NotLeader
-	}
-	return false
-}
-
 var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescriptor
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xa7\x01\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\x9b\x01\n" +
 	"\rStatusRequest\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\x124\n" +
-	"\breceipts\x18\x02 \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12(\n" +
+	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
 	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
-	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\"P\n" +
-	"\aReceipt\x12\x1b\n" +
+	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\"L\n" +
+	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xc2\x05\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xb6\x05\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1436,8 +1366,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12&\n" +
 	"\x0fdisk_free_bytes\x18\f \x01(\x04R\rdiskFreeBytes\x12 \n" +
 	"\flog_write_us\x18\r \x01(\x03R\n" +
-	"logWriteUs\x124\n" +
-	"\breceipts\x18\x0e \x03(\v2\x18.tarry.member.v1.ReceiptR\breceipts\x12\x15\n" +
+	"logWriteUs\x12(\n" +
+	"\x04acks\x18\x0e \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x15\n" +
 	"\x06now_us\x18\x0f \x01(\x03R\x05nowUs\x12\x1f\n" +
 	"\vmin_version\x18\x14 \x01(\rR\n" +
 	"minVersion\x12\x1f\n" +
@@ -1509,13 +1439,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0eRemoveResponse\"!\n" +
 	"\x0fTransferRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
-	"\x10TransferResponse\"|\n" +
-	"\aFailure\x12\x12\n" +
-	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12$\n" +
-	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\x12\x1d\n" +
-	"\n" +
-	"not_leader\x18\x04 \x01(\bR\tnotLeader2\xc7\x05\n" +
+	"\x10TransferResponse2\xc7\x05\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -1541,10 +1465,10 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 0: tarry.member.v1.StatusRequest
-	(*Receipt)(nil),            // 1: tarry.member.v1.Receipt
+	(*Ack)(nil),                // 1: tarry.member.v1.Ack
 	(*StatusResponse)(nil),     // 2: tarry.member.v1.StatusResponse
 	(*PromiseRequest)(nil),     // 3: tarry.member.v1.PromiseRequest
 	(*PromiseResponse)(nil),    // 4: tarry.member.v1.PromiseResponse
@@ -1564,11 +1488,10 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*RemoveResponse)(nil),     // 18: tarry.member.v1.RemoveResponse
 	(*TransferRequest)(nil),    // 19: tarry.member.v1.TransferRequest
 	(*TransferResponse)(nil),   // 20: tarry.member.v1.TransferResponse
-	(*Failure)(nil),            // 21: tarry.member.v1.Failure
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
-	1,  // 0: tarry.member.v1.StatusRequest.receipts:type_name -> tarry.member.v1.Receipt
-	1,  // 1: tarry.member.v1.StatusResponse.receipts:type_name -> tarry.member.v1.Receipt
+	1,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
+	1,  // 1: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
 	9,  // 2: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
 	14, // 3: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
 	0,  // 4: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
@@ -1607,7 +1530,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

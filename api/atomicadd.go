@@ -1,0 +1,61 @@
+package api
+
+import (
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// atomicAdd adds jobs all or nothing, and with a finish ends that job in the same
+// step. The answer has one result for each job that was added.
+func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) error {
+	field := "jobs"
+	if finish != nil {
+		field = "then"
+	}
+	op, now := &jobpb.AtomicAdd{Finish: finish}, time.Now()
+	for i := range items {
+		add, err := items[i].op(s.MaxBodyBytes, now)
+		if err != nil {
+			return job.InItem(field, i, err)
+		}
+		op.Adds = append(op.Adds, add.GetAdd())
+	}
+	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: op}})
+	if err != nil {
+		return err
+	}
+	parts := r.GetDetails().GetParts()
+	if len(parts) != len(items) {
+		return job.Errorf(job.CodeInternal, "%d jobs gave %d results", len(items), len(parts))
+	}
+	s.writeResults(x, len(items), nil, parts, (*writer).added)
+	return nil
+}
+
+// finishRequest ends a job, and may add others in the same step.
+type finishRequest struct {
+	changeRequest
+	Then list[addRequest, batchLimit] `json:"then"`
+}
+
+// finish handles POST /v1/jobs/{id}/finish.
+func (s *server) finish(x *call) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	var q finishRequest
+	if err := x.decodeOptional(maxBatchRequest, &q); err != nil {
+		return err
+	}
+	op, err := verbFinish.inPath(&q.changeRequest, id)
+	if err != nil {
+		return err
+	}
+	if !q.Then.set {
+		return s.changed(x, op)
+	}
+	return s.atomicAdd(x, op.GetFinish(), q.Then.v)
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"tarry/job"
+)
+
+// call is one request and its response while a handlerFunc handles it.
+type call struct {
+	s  *server
+	w  http.ResponseWriter
+	r  *http.Request
+	in *buffer // holds the request once it was read
+	// decoded is the request's JSON, part of in, once it was decoded: a single object
+	// whose fields are all known.
+	decoded []byte
+	// commandID is the id in a command at POST /, which the response repeats.
+	commandID string
+	share     Share // of the budget; none before the first claim
+	claimed   int64 // bytes of it
+
+	out    *buffer
+	json   writer // the response; its bytes belong to out
+	status int
+	sent   bool
+}
+
+// buffer is a reusable run of bytes.
+type buffer struct{ b []byte }
+
+// Larger buffers are not reused, so that a burst of large requests does not stay in
+// memory.
+const maxPooledBytes = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return &buffer{make([]byte, 0, 4<<10)} }}
+
+func recycle(b *buffer) {
+	if b != nil && cap(b.b) <= maxPooledBytes {
+		buffers.Put(b)
+	}
+}
+
+func newCall(s *server, w http.ResponseWriter, r *http.Request) *call {
+	x := &call{s: s, w: w, r: r, status: http.StatusOK, out: buffers.Get().(*buffer)}
+	x.json.b = x.out.b[:0]
+	return x
+}
+
+// close returns the buffers to the pool. The request and the response must not be used
+// after it.
+func (x *call) close() {
+	x.share.Release(x.claimed)
+	recycle(x.in)
+	x.out.b = x.json.b
+	recycle(x.out)
+}
+
+// fail replaces the response by an error.
+func (x *call) fail(err error) {
+	x.json.b = x.json.b[:0]
+	e := asError(err)
+	if x.reads() && e.Code == job.CodeUnknown {
+		e = withRetry(job.NotApplied("the answer could not be read in time, or the leader was lost meanwhile"))
+	}
+	x.status = statusOf(e)
+	if e.RetryAfter > 0 {
+		x.w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
+	}
+	if x.status == http.StatusInternalServerError {
+		x.s.Logger.Error("request failed", "method", x.r.Method, "path", x.r.URL.Path, "error", err)
+	}
+	if x.r.URL.Path == "/" {
+		x.json.commandFailure(e, x.commandID)
+		return
+	}
+	x.json.beginObject()
+	x.json.failure(e)
+	x.json.endObject()
+}
+
+// reads reports whether the call only reads, so that a failure cannot have changed
+// anything.
+func (x *call) reads() bool {
+	return (x.r.Method == http.MethodGet || x.r.Method == http.MethodHead) && x.r.URL.Path != "/v1/stream"
+}
+
+// send writes the response. An error means that the client did not get all of it.
+func (x *call) send() error {
+	x.sent = true
+	h := x.w.Header()
+	h["Content-Type"] = contentTypeJSON
+	h.Set("Content-Length", strconv.Itoa(len(x.json.b)+1))
+	x.w.WriteHeader(x.status)
+	x.json.b = append(x.json.b, '\n')
+	allowWrite(x.w, x.s.Timeout)
+	_, err := x.w.Write(x.json.b)
+	return err
+}
+
+var contentTypeJSON = []string{"application/json"}
+
+// timeout returns the request's context with a timeout of d.
+func (x *call) timeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(x.r.Context(), d)
+}
+
+// pathValue returns the unescaped value of a path parameter.
+func (x *call) pathValue(name string) (string, error) {
+	v, err := url.PathUnescape(mux.Vars(x.r)[name])
+	if err != nil {
+		return "", job.Invalid(name, "in the path is not escaped as a URL asks for: %v", err)
+	}
+	return v, nil
+}
+
+// pathID returns the job id in the path.
+func (x *call) pathID() (string, error) {
+	id, err := x.pathValue("id")
+	if err != nil {
+		return "", err
+	}
+	return id, job.CheckRefID("id", id)
+}
+
+// pathTopic returns the topic in the path.
+func (x *call) pathTopic() (string, error) {
+	topic, err := x.pathValue("topic")
+	if err != nil {
+		return "", err
+	}
+	return topic, job.CheckTopic("topic", topic)
+}

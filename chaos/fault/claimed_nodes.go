@@ -1,0 +1,109 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"tarry/bench/localcluster"
+)
+
+// ClaimedNodes records which nodes an injection works on, so that faults side by side have
+// distinct victims. The runner gives an injection's nodes back when it is over.
+type ClaimedNodes struct {
+	mu    sync.Mutex
+	nodes map[*localcluster.Node]*Env
+}
+
+// NewClaimedNodes begins with every node free.
+func NewClaimedNodes() *ClaimedNodes { return &ClaimedNodes{nodes: map[*localcluster.Node]*Env{}} }
+
+// claim reports false when another injection has the node.
+func (c *ClaimedNodes) claim(e *Env, n *localcluster.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if owner := c.nodes[n]; owner != nil && owner != e {
+		return false
+	}
+	c.nodes[n] = e
+	return true
+}
+
+// Release frees the nodes that e claimed.
+func (c *ClaimedNodes) Release(e *Env) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, owner := range c.nodes {
+		if owner == e {
+			delete(c.nodes, n)
+		}
+	}
+}
+
+// ErrNoVictim is returned when the fault finds no node to work on, because the
+// faults beside it have them. The runner counts it as not injected.
+var ErrNoVictim = errors.New("no node is free for this fault")
+
+// Leader takes the leader.
+func (e *Env) Leader(ctx context.Context) (*localcluster.Node, error) {
+	leader, err := e.currentLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !e.Claimed.claim(e, leader) {
+		return nil, ErrNoVictim
+	}
+	return leader, nil
+}
+
+// Follower takes a running node that does not lead, by the seed.
+func (e *Env) Follower(ctx context.Context) (*localcluster.Node, error) {
+	leader, err := e.currentLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes := slices.DeleteFunc(e.Cluster.Nodes(), func(n *localcluster.Node) bool { return n == leader || !n.Running() })
+	return e.oneOf(nodes)
+}
+
+// Node takes any running node, by the seed.
+func (e *Env) Node(context.Context) (*localcluster.Node, error) {
+	return e.oneOf(slices.DeleteFunc(e.Cluster.Nodes(), func(n *localcluster.Node) bool { return !n.Running() }))
+}
+
+// All takes every node, in an order drawn by the seed. Only a fault without
+// Overlaps may: it has the cluster to itself.
+func (e *Env) All() ([]*localcluster.Node, error) {
+	nodes := e.Cluster.Nodes()
+	e.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	for _, n := range nodes {
+		if !e.Claimed.claim(e, n) {
+			return nil, ErrNoVictim
+		}
+	}
+	return nodes, nil
+}
+
+func (e *Env) oneOf(nodes []*localcluster.Node) (*localcluster.Node, error) {
+	e.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	for _, n := range nodes {
+		if e.Claimed.claim(e, n) {
+			return n, nil
+		}
+	}
+	return nil, ErrNoVictim
+}
+
+// currentLeader waits for a leader. A cluster of which a fault beside this one
+// has the leader may have none for a while.
+func (e *Env) currentLeader(ctx context.Context) (*localcluster.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, healing)
+	defer cancel()
+	leader, err := e.Cluster.Leader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the leader: %w", err)
+	}
+	return leader, nil
+}

@@ -1,0 +1,50 @@
+package ackguard
+
+import (
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
+)
+
+// Config says whom a Guard serves.
+type Config struct {
+	ServerID string // this node's
+	Logger   *slog.Logger
+	// OnRollback ends the process: this node has acknowledged more than it has. It
+	// may be called more than once, from several goroutines.
+	OnRollback func(error)
+}
+
+// Guard is one node's. Its life: New, Check, Transport, Start with the running Raft.
+// It has no goroutines except those of the transport, which end with it. All
+// methods may be called from many goroutines at once.
+type Guard struct {
+	cfg       Config
+	raft      atomic.Pointer[raft.Raft]
+	acks      acks
+	successes successes
+}
+
+// New returns a Guard that knows no acknowledgements yet.
+func New(cfg Config) *Guard { return &Guard{cfg: cfg} }
+
+// Start takes the running Raft. Until then messages are checked as in term 0.
+func (g *Guard) Start(r *raft.Raft) { g.raft.Store(r) }
+
+func (g *Guard) self() raft.ServerID { return raft.ServerID(g.cfg.ServerID) }
+
+func (g *Guard) configured(serverID string) bool {
+	c := raftconfig.Latest(g.raft.Load())
+	return raftconfig.Contains(c, raft.ServerID(serverID))
+}
+
+// LastLogTerm is the term of a running Raft's last entry. Raft has it only as text, in
+// its stats.
+func LastLogTerm(r *raft.Raft) uint64 {
+	term, _ := strconv.ParseUint(r.Stats()["last_log_term"], 10, 64)
+	return term
+}

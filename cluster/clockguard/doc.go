@@ -1,0 +1,18 @@
+// Package clockguard keeps a node whose clock is wrong from leading, because the state
+// machine takes the time from the leader's clock.
+//
+// The reference is the lower median of the voters' clocks that answer. It is the lower
+// one because late is safe and early is not. Every status call carries the time, and
+// its round trip bounds the error, as in NTP.
+//
+//   - A node whose clock is off the median by more than Config.MaxOffset, plus the
+//     error, does not lead while a majority of the voters agrees on the time. It
+//     transfers leadership to a voter whose clock is right.
+//   - While no majority agrees, no clock is known to be wrong and leadership stays. The
+//     leader's entries still use the lower median (Config.Confirmed).
+//   - The clock of a single voter counts as right.
+//
+// The package knows Raft's configuration, and job's types for what operators see.
+// Callbacks in Config ask servers and transfer leadership. Start reading at compare in
+// verdict.go; guard.go decides when it is called.
+package clockguard

@@ -1,0 +1,99 @@
+package clockguard
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
+	"tarry/job"
+)
+
+// The operators' commands; all of them run on the leader.
+
+// Offsets are how far the clocks of the members are ahead of the majority's, by node
+// id, as this leader last saw them; nil on other nodes.
+func (g *Guard) Offsets() map[string]time.Duration {
+	v := g.last.Load()
+	if v == nil {
+		return nil
+	}
+	list := make(map[string]time.Duration, len(v.offsets))
+	for id, o := range v.offsets {
+		list[raftconfig.NodeID(id)] = o.by
+	}
+	return list
+}
+
+// Reasons lists, as sentences, what was wrong with the clocks at the last look.
+func (g *Guard) Reasons() []string {
+	v := g.last.Load()
+	if v == nil {
+		return nil
+	}
+	return v.reasons()
+}
+
+// Compare asks all members for the time and compares. It blocks for a second at most.
+func (g *Guard) Compare(ctx context.Context) job.Clocks {
+	servers := g.cfg.Configuration().Servers
+	ids := make([]raft.ServerID, len(servers))
+	for i, s := range servers {
+		ids[i] = s.ID
+	}
+	v := g.ask(ctx, ids, never)
+	out := job.Clocks{MaxOffset: g.cfg.MaxOffset, Agreed: v.agreed}
+	if !v.majority.IsZero() {
+		out.Majority = v.majority
+		out.ClusterAhead = g.queueAhead(v)
+	}
+	for _, s := range servers {
+		o, known := v.offsets[s.ID]
+		out.Nodes = append(out.Nodes, job.NodeClock{
+			ID: raftconfig.NodeID(s.ID), Voter: s.Suffrage == raft.Voter, Known: known,
+			Offset: o.by, Within: o.within, Off: v.off(s.ID),
+		})
+	}
+	slices.SortFunc(out.Nodes, func(a, b job.NodeClock) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// CheckLeader returns an error if the clock of a server that is to lead next is off,
+// because that server would transfer leadership back. It asks the voters now, and
+// blocks for a second at most.
+func (g *Guard) CheckLeader(ctx context.Context, id raft.ServerID) error {
+	v := g.ask(ctx, g.voters(), never)
+	if !v.off(id) {
+		return nil
+	}
+	return job.Errorf(job.CodeConflict, "the clock of %s is %s the majority's; more than %v keeps it from leading: set it right first",
+		raftconfig.NodeID(id), aheadOf(v.offsets[id].by), v.most)
+}
+
+// CheckReset asks the voters to what time the queue's clock is to be set back. It is
+// refused with CodeConflict unless that clock is ahead of the majority's by more than
+// Config.MaxOffset. It blocks for a second at most.
+func (g *Guard) CheckReset(ctx context.Context) (to time.Time, err error) {
+	v := g.ask(ctx, g.voters(), agreed)
+	switch {
+	case v.majority.IsZero():
+		return time.Time{}, job.NotApplied("no majority of the voters has told the time within %v", confirmTimeout)
+	case !v.agreed || !v.right(g.cfg.ServerID):
+		return time.Time{}, job.Errorf(job.CodeConflict, "set the nodes' clocks right first: %s", strings.Join(v.reasons(), "; "))
+	}
+	v.ahead = g.queueAhead(v)
+	if !v.ranAway() {
+		return time.Time{}, job.Errorf(job.CodeConflict, "the queue's clock is %s the nodes'; it is set back only when it is ahead by more than %v: what is less heals by itself",
+			aheadOf(v.ahead), v.most)
+	}
+	g.cfg.Logger.Warn("setting the queue's clock back", "ahead", v.ahead.Round(time.Millisecond))
+	return v.earliest(), nil
+}
+
+// queueAhead is how far the queue's clock is ahead of the majority's, on the leader.
+func (g *Guard) queueAhead(v verdict) time.Duration {
+	return g.cfg.ClusterClock().Round(0).Sub(v.then(time.Now()))
+}

@@ -1,0 +1,133 @@
+package datadir
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/internal/durable"
+)
+
+// identityVersion is the version of the data directory's layout.
+const identityVersion = 2
+
+const (
+	incarnationBytes = 8
+	maxIdentity      = 4 << 10 // bytes of node.json, far above what it takes
+)
+
+// identity is what node.json in the data directory holds. The incarnation tells
+// this directory from any other that a node of the same name had before: a node
+// that lost its disk has lost its votes too and must come back as a new member.
+type identity struct {
+	Version     int    `json:"version"`
+	NodeID      string `json:"node_id"`
+	Incarnation string `json:"incarnation"`
+	Left        bool   `json:"left,omitempty"`      // the node left its cluster for good
+	LogStore    string `json:"log_store,omitempty"` // empty: OriginalLogStore
+	Sum         string `json:"sum"`                 // CRC-32C of the rest, in hexadecimal digits
+}
+
+// OriginalLogStore is the log store of directories that name none, as those of
+// releases that had no other. A release without a choice refuses one that names one.
+const OriginalLogStore = "raft-wal"
+
+func (i identity) serverID() string { return i.NodeID + "." + i.Incarnation }
+
+func (d *Dir) file() string { return filepath.Join(d.path, "node.json") }
+
+func (d *Dir) load(nodeID, logStore string) error {
+	data, err := os.ReadFile(d.file())
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(d.path, shardName(0))); err == nil {
+			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; move the directory away, and the node will rejoin as a new member", d.file(), d.path)
+		}
+		var raw [incarnationBytes]byte
+		rand.Read(raw[:])
+		d.id = identity{Version: identityVersion, NodeID: nodeID, Incarnation: hex.EncodeToString(raw[:])}
+		if logStore != OriginalLogStore {
+			d.id.LogStore = logStore
+		}
+		return d.save()
+	}
+	if err != nil {
+		return fmt.Errorf("read the node's identity: %w", err)
+	}
+	if d.id, err = decodeIdentity(data); err != nil {
+		return fmt.Errorf("%s is damaged (%w): move the directory away, and the node will rejoin as a new member", d.file(), err)
+	}
+	switch {
+	case d.id.Version > identityVersion:
+		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by a newer release. If none has run here, %s is damaged; %s", d.path, d.id.Version, identityVersion, d.file(), recovery(d.path))
+	case d.id.Version < identityVersion:
+		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by an older release; %s", d.path, d.id.Version, identityVersion, recovery(d.path))
+	case d.id.NodeID != nodeID:
+		return fmt.Errorf("data directory %s belongs to node %q, but --node-id is %q", d.path, d.id.NodeID, nodeID)
+	case logStore != "" && logStore != d.LogStore():
+		return fmt.Errorf("data directory %s was made with --log-store %s, but --log-store is %s: a directory keeps its log store; leave the flag out, or move the directory away, and the node will rejoin as a new member", d.path, d.LogStore(), logStore)
+	case d.id.Left:
+		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away", d.path)
+	}
+	return nil
+}
+
+// encode is the one form in which an identity stands in its file.
+func (i identity) encode() ([]byte, error) {
+	i.Sum = ""
+	rest, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	i.Sum = fmt.Sprintf("%08x", crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
+	data, err := json.MarshalIndent(i, "", "  ")
+	return append(data, '\n'), err
+}
+
+// decodeIdentity reads what encode made, and nothing else. Of another version it
+// promises nothing but the version.
+func decodeIdentity(data []byte) (identity, error) {
+	if len(data) > maxIdentity {
+		return identity{}, fmt.Errorf("it has more than %d bytes", maxIdentity)
+	}
+	var id identity
+	if err := json.Unmarshal(data, &id); err != nil {
+		return identity{}, err
+	}
+	if id.Version < 1 {
+		return identity{}, errors.New("it has no version")
+	}
+	if id.Version != identityVersion {
+		return id, nil
+	}
+	if raw, err := hex.DecodeString(id.Incarnation); err != nil || hex.EncodeToString(raw) != id.Incarnation || len(raw) != incarnationBytes {
+		return identity{}, fmt.Errorf("its incarnation is %.40q, which is not %d hexadecimal digits", id.Incarnation, 2*incarnationBytes)
+	}
+	whole, err := id.encode()
+	if err != nil {
+		return identity{}, err
+	}
+	if !bytes.Equal(whole, data) {
+		return identity{}, errors.New("it is not as it was written")
+	}
+	return id, nil
+}
+
+// save writes the identity durably: whole or not at all.
+func (d *Dir) save() error {
+	data, err := d.id.encode()
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(vfs.Default, d.file(), data); err != nil {
+		return fmt.Errorf("write the node's identity: %w", err)
+	}
+	return nil
+}

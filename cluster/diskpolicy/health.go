@@ -1,0 +1,68 @@
+package diskpolicy
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
+)
+
+// Health is what a node reports of its own disk. The zero value is a healthy disk.
+type Health struct {
+	Low  bool
+	Free uint64 // bytes
+	// LogWrite is the mean time of the last writes to the Raft log; 0: not known.
+	LogWrite time.Duration
+}
+
+// reports holds the last report of each server's disk.
+type reports struct {
+	mu sync.Mutex
+	of map[raft.ServerID]report
+}
+
+type report struct {
+	Health
+	at time.Time
+}
+
+func (r *reports) record(id raft.ServerID, h Health, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = make(map[raft.ServerID]report)
+	}
+	r.of[id] = report{h, now}
+}
+
+// since returns the reports that are not older than the instant, and forgets the others.
+func (r *reports) since(oldest time.Time) map[raft.ServerID]Health {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fresh := make(map[raft.ServerID]Health)
+	for id, rep := range r.of {
+		if rep.at.Before(oldest) {
+			delete(r.of, id) // silent, or no member any more
+			continue
+		}
+		fresh[id] = rep.Health
+	}
+	return fresh
+}
+
+// reasons lists, as sentences, what is wrong with disks.
+func reasons(disks map[raft.ServerID]Health) (list []string) {
+	for id, h := range disks {
+		node := raftconfig.NodeID(id)
+		if h.Low {
+			list = append(list, fmt.Sprintf("%s has little room on its disk: %d MiB are free", node, h.Free>>20))
+		}
+		if h.LogWrite >= slowWrite {
+			list = append(list, fmt.Sprintf("%s has a slow disk: a write to its log takes %v", node, h.LogWrite.Round(time.Millisecond)))
+		}
+	}
+	return list
+}

@@ -1,0 +1,163 @@
+package diskpolicy
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
+)
+
+// A leader whose disk is low or slow delays every write, because each entry is written
+// to its disk. It transfers leadership to a voter with a better disk. These rules keep
+// leadership from alternating:
+//
+//   - Free space comes before speed, and only a much faster voter counts as faster. So
+//     each transfer is to a better disk; among equal ones there is none.
+//   - The reason must have lasted for several evaluations in a row.
+//   - There is a minimum time (MinLead) from the beginning of the leadership, and from
+//     each attempt, to the next one.
+const (
+	// slowWrite is a mean append time that slows the queue down: about a hundred
+	// times that of a healthy disk.
+	slowWrite = 500 * time.Millisecond
+	// muchFaster is how many times faster a voter must be.
+	muchFaster = 4
+	// looksForReason is for how many evaluations in a row the reason must exist.
+	looksForReason = 3
+)
+
+// Config says whose Policy it is.
+type Config struct {
+	ServerID raft.ServerID // this node's
+	Own      func() Health // of this node's disk; must not block
+	KeepFor  time.Duration // how long a report of another node counts
+	MinLead  time.Duration // a leader leads this long before it gives way to a better disk
+	Logger   *slog.Logger
+}
+
+// Policy is one leader's, for as long as it leads. BetterLeader is called from one
+// goroutine, the other methods from many at once.
+type Policy struct {
+	cfg     Config
+	reports reports
+	refused atomic.Pointer[string] // why adds are; nil or empty: they are not
+
+	began time.Time // the leadership, or the last attempt to give it away
+	seen  int       // looks in a row that saw a reason to
+}
+
+// New returns the Policy of a leader that begins to lead now.
+func New(cfg Config, now time.Time) *Policy { return &Policy{cfg: cfg, began: now} }
+
+// Record stores what another node reports of its disk.
+func (p *Policy) Record(id raft.ServerID, h Health, now time.Time) { p.reports.record(id, h, now) }
+
+// disks are those known now; this node's own is always fresh.
+func (p *Policy) disks(now time.Time) map[raft.ServerID]Health {
+	known := p.reports.since(now.Add(-p.cfg.KeepFor))
+	known[p.cfg.ServerID] = p.cfg.Own()
+	return known
+}
+
+// AddsRefused returns why adds are to be refused, by the last evaluation; empty: they
+// are accepted. It is cheap.
+func (p *Policy) AddsRefused() string {
+	if why := p.refused.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// Evaluate decides whether adds are refused.
+func (p *Policy) Evaluate(voters []raft.ServerID, now time.Time) {
+	why := noRoom(voters, p.disks(now))
+	old := p.refused.Swap(&why)
+	switch before := old != nil && *old != ""; {
+	case why != "" && !before:
+		p.cfg.Logger.Warn("refusing adds; all other operations continue", "because", why)
+	case why == "" && before:
+		p.cfg.Logger.Info("accepting adds again")
+	}
+}
+
+// Reasons lists, as sentences, which disks are low or slow, and what follows from it.
+func (p *Policy) Reasons(now time.Time) []string {
+	list := reasons(p.disks(now))
+	if why := p.AddsRefused(); why != "" {
+		list = append(list, "adds are refused: "+why)
+	}
+	return list
+}
+
+// BetterLeader makes one evaluation. It returns the voter to which leadership should be
+// transferred now, and why; empty: there is none. fit are the voters that could lead.
+func (p *Policy) BetterLeader(fit []raft.ServerID, now time.Time) (to raft.ServerID, why string) {
+	to, why = better(p.cfg.ServerID, fit, p.disks(now))
+	if to == "" {
+		p.seen = 0
+		return "", ""
+	}
+	if p.seen++; p.seen < looksForReason || now.Sub(p.began) < p.cfg.MinLead {
+		return "", ""
+	}
+	p.began, p.seen = now, 0
+	return to, why
+}
+
+// noRoom returns why there is not enough free space for adds; empty: there is. An entry
+// needs the disks of a majority, so adds are accepted while a majority of the voters
+// replies and has enough space. A voter that does not reply is no reason by itself:
+// Raft steps down if no majority is left.
+func noRoom(voters []raft.ServerID, disks map[raft.ServerID]Health) string {
+	var low []string
+	roomy := 0
+	for _, id := range voters {
+		switch h, known := disks[id]; {
+		case known && h.Low:
+			low = append(low, fmt.Sprintf("%s (%d MiB free)", raftconfig.NodeID(id), h.Free>>20))
+		case known:
+			roomy++
+		}
+	}
+	quorum := raftconfig.Quorum(len(voters))
+	if len(low) == 0 || roomy >= quorum {
+		return ""
+	}
+	slices.Sort(low)
+	plural := "s"
+	if quorum == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("the disk is low on %s; adds need room on %d voter%s", strings.Join(low, ", "), quorum, plural)
+}
+
+// better picks among the voters that are fit to lead.
+func better(self raft.ServerID, fit []raft.ServerID, disks map[raft.ServerID]Health) (to raft.ServerID, why string) {
+	own := disks[self]
+	for _, id := range fit {
+		h, known := disks[id]
+		if id == self || !known || h.Low {
+			continue
+		}
+		// One that has written nothing lately counts as slow as this one.
+		faster := h.LogWrite > 0 && h.LogWrite <= own.LogWrite/muchFaster
+		slow := own.LogWrite >= slowWrite && faster
+		if (own.Low || slow) && (to == "" || h.LogWrite < disks[to].LogWrite) {
+			to = id
+		}
+	}
+	switch {
+	case to == "":
+		return "", ""
+	case own.Low:
+		return to, fmt.Sprintf("the disk of this node is low (%d MiB free)", own.Free>>20)
+	}
+	return to, fmt.Sprintf("the disk of this node is slow: a write to the log takes %v, on the other %v",
+		own.LogWrite.Round(time.Millisecond), disks[to].LogWrite.Round(time.Microsecond))
+}

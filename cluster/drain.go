@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/raftconfig"
+)
+
+// Drain prepares the node's end: it reports itself not ready, answers waiting
+// reserves, and hands leadership over. It blocks until that is done or ctx ends.
+// It never leaves the cluster.
+func (n *Node) Drain(ctx context.Context) {
+	if n.draining.Swap(true) {
+		return
+	}
+	n.shard.waits.Drain()
+	if n.shard.raft.State() != raft.Leader || n.onlyVoter() {
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.shard.transfer() }() // ends when Raft stops, at the latest
+	select {
+	case err := <-done:
+		if err != nil {
+			n.log.Warn("could not transfer leadership before stopping", "error", err)
+		}
+	case <-ctx.Done():
+		n.log.Warn("could not transfer leadership before stopping", "error", ctx.Err())
+	}
+}
+
+func (n *Node) onlyVoter() bool {
+	return len(raftconfig.Voters(raftconfig.Latest(n.shard.raft))) <= 1
+}

@@ -1,0 +1,100 @@
+package leaderprobe
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// threeServers is a Raft group in memory. Each server waits an hour for a heartbeat
+// before it stands for election by itself.
+func threeServers(t *testing.T) []*follower {
+	var servers []raft.Server
+	var transports []*raft.InmemTransport
+	for _, id := range []raft.ServerID{"n1.1", "n2.1", "n3.1"} {
+		addr, transport := raft.NewInmemTransport(raft.ServerAddress(id))
+		servers = append(servers, raft.Server{ID: id, Address: addr})
+		transports = append(transports, transport)
+	}
+	var group []*follower
+	for i, s := range servers {
+		for _, to := range transports {
+			transports[i].Connect(to.LocalAddr(), to)
+		}
+		c := raft.DefaultConfig()
+		c.LocalID, c.Logger = s.ID, hclog.NewNullLogger()
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Hour, time.Hour, 100*time.Millisecond
+		log := raft.NewInmemStore()
+		require.NoError(t, raft.BootstrapCluster(c, log, log, raft.NewInmemSnapshotStore(), transports[i], raft.Configuration{Servers: servers}))
+		r, err := raft.NewRaft(c, new(raft.MockFSM), log, log, raft.NewInmemSnapshotStore(), transports[i])
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, r.Shutdown().Error()) })
+		group = append(group, &follower{raft: r, transport: transports[i], Config: Config{
+			ServerID: s.ID, Heartbeat: time.Hour, Election: time.Hour, Lease: 100 * time.Millisecond,
+			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Reload: func(change func(*raft.ReloadableConfig)) error {
+				settings := r.ReloadableConfig()
+				change(&settings)
+				return r.ReloadConfig(settings)
+			},
+		}})
+	}
+	return group
+}
+
+// elect has a server stand until it leads, and all the others know.
+func elect(t *testing.T, group []*follower, f *follower) {
+	require.Eventually(t, func() bool {
+		if f.raft.State() == raft.Follower {
+			require.NoError(t, f.standForElection())
+		}
+		for _, other := range group {
+			if _, id := other.raft.LeaderWithID(); id != f.ServerID {
+				return false
+			}
+		}
+		return f.raft.State() == raft.Leader
+	}, 30*time.Second, 50*time.Millisecond)
+}
+
+func TestAFollowerThatStandsForElectionLeads(t *testing.T) {
+	group := threeServers(t)
+	elect(t, group, group[0])
+	elect(t, group, group[1]) // in place of a leader that lives
+}
+
+func TestACheckOfALeaderThatLivesChangesNothing(t *testing.T) {
+	t.Parallel()
+	group := threeServers(t)
+	leader := group[0]
+	elect(t, group, leader)
+	term := leader.raft.CurrentTerm()
+	for _, f := range group[1:] {
+		f.checkHeartbeat(t.Context(), leader.ServerID)
+		settings := f.raft.(*raft.Raft).ReloadableConfig()
+		require.Equal(t, time.Hour, settings.HeartbeatTimeout, "the timeouts are restored")
+		require.Equal(t, time.Hour, settings.ElectionTimeout)
+	}
+	require.Equal(t, raft.Leader, leader.raft.State())
+	require.Equal(t, term, leader.raft.CurrentTerm())
+}
+
+func TestFollowersStandOneAfterTheOther(t *testing.T) {
+	group := threeServers(t)
+	leader := group[1].ServerID
+	var waits []time.Duration
+	for _, f := range group {
+		if wait, votes := f.staggered(leader); votes {
+			waits = append(waits, wait)
+		}
+	}
+	require.Equal(t, []time.Duration{0, electionStagger}, waits, "the leader does not stand in its own place")
+}

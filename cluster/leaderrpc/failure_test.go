@@ -1,0 +1,158 @@
+package leaderrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"tarry/cluster/leaderrpc"
+	"tarry/cluster/noderpc"
+	"tarry/job"
+)
+
+// leadingNode is a node whose handlers all end in one way.
+type leadingNode struct {
+	noderpc.UnimplementedNodeServer
+	end func(context.Context) error
+}
+
+func (n leadingNode) Propose(ctx context.Context, _ *noderpc.ProposeRequest) (*noderpc.ProposeResponse, error) {
+	return nil, n.end(ctx)
+}
+
+func (n leadingNode) Read(ctx context.Context, _ *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
+	return nil, n.end(ctx)
+}
+
+// forward sends a write and a read from a follower to a leader whose handlers end so.
+func forward(t *testing.T, ctx context.Context, end func(context.Context) error) (write, read error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := leaderrpc.NewServer(func(context.Context, string) error { return nil })
+	noderpc.RegisterNodeServer(server, leadingNode{end: end})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-served)
+	})
+	conns := leaderrpc.NewConns(func(ctx context.Context, _, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	})
+	t.Cleanup(conns.Close)
+	return forwardOver(ctx, conns, l.Addr().String())
+}
+
+func forwardOver(ctx context.Context, conns *leaderrpc.Conns, addr string) (write, read error) {
+	leader := leaderrpc.Leader{ID: "n1.x", Addr: addr}
+	way := &leaderrpc.Way[noderpc.NodeClient]{
+		Self:   "n2.x",
+		Leader: func() (leaderrpc.Leader, <-chan struct{}) { return leader, nil },
+		Client: func(ctx context.Context, id, addr string) (noderpc.NodeClient, error) {
+			c, err := conns.Get(ctx, id, addr)
+			return noderpc.NewNodeClient(c), err
+		},
+	}
+	_, write = leaderrpc.Ask(ctx, way, leaderrpc.Rules{}, leader, &noderpc.ProposeRequest{}, noderpc.NodeClient.Propose)
+	_, read = leaderrpc.Ask(ctx, way, leaderrpc.Rules{Read: true}, leader, &noderpc.ReadRequest{}, noderpc.NodeClient.Read)
+	return write, read
+}
+
+// Every kind of failure is at the follower what it was at the leader.
+func TestAFailureSurvivesTheWayFromTheLeader(t *testing.T) {
+	for name, failure := range map[string]*job.Error{
+		"a code":             job.Errorf(job.CodeQuorumWouldFail, "removing n2 leaves 2 voters"),
+		"a field":            job.Invalid("jobs[3].delay", "must be between 0 and 31 years"),
+		"no leader":          leaderrpc.NoLeader(),
+		"unknown outcome":    job.Unknown("the outcome is unknown: leadership lost while committing log"),
+		"too large":          job.Errorf(job.CodeTooLarge, "the request takes 17000000 bytes in the log; it may take 16777216 at most"),
+		"version not raised": job.NotApplied("%w", &job.NewerError{What: "Op.touch", Since: 2, Version: 1}),
+		"overloaded":         {Code: job.CodeOverloaded, Message: "too much is waiting", RetryAfter: 2 * time.Second},
+		"disk low":           {Code: job.CodeDiskLow, Message: "the disk of n1 is low", RetryAfter: 5 * time.Second},
+		"typed internal":     job.Errorf(job.CodeInternal, "encode the request: too deep"),
+		"a long message":     job.Errorf(job.CodeNotFound, "%s", strings.Repeat("é", 2<<10)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, err := range []error{failure, fmt.Errorf("wrapped: %w", failure)} {
+				write, read := forward(t, t.Context(), func(context.Context) error { return err })
+				require.Equal(t, read, write)
+				got, ok := errors.AsType[*job.Error](write)
+				require.True(t, ok, "%T", write)
+				require.Equal(t, failure.Code, got.Code)
+				require.Equal(t, failure.Message, got.Message)
+				require.Equal(t, failure.Field, got.Field)
+				require.Equal(t, failure.RetryAfter, got.RetryAfter)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoFailureOfTheRequest(t *testing.T) {
+	again := func(t *testing.T, err error) { require.Equal(t, leaderrpc.ErrNotLeader, err) }
+	code := func(code job.Code, text string) func(*testing.T, error) {
+		return func(t *testing.T, err error) {
+			require.Equal(t, code, job.CodeOf(err))
+			require.ErrorContains(t, err, text)
+			require.NotContains(t, err.Error(), "rpc error", "gRPC's own words are for nobody")
+		}
+	}
+	unknown := code(job.CodeUnknown, "the outcome is unknown")
+	for name, tt := range map[string]struct {
+		end         error
+		write, read func(*testing.T, error)
+	}{
+		"not the leader":          {leaderrpc.ErrNotLeader, again, again},
+		"not the leader, wrapped": {fmt.Errorf("no: %w", leaderrpc.ErrNotLeader), again, again},
+		"cancelled there":         {context.Canceled, unknown, again},
+		"out of time there":       {context.DeadlineExceeded, unknown, again},
+		"an error without a code": {errors.New("disk on fire"), code(job.CodeInternal, "disk on fire"), code(job.CodeInternal, "disk on fire")},
+		"a stranger":              {status.Error(codes.PermissionDenied, "no member"), code(job.CodeNotApplied, "no member"), again},
+		"no such shard yet":       {status.Error(codes.NotFound, "no shard 0"), code(job.CodeNotApplied, "no shard 0"), again},
+		"damaged":                 {status.Error(codes.InvalidArgument, "2 operations, not 1"), code(job.CodeNotApplied, "2 operations"), code(job.CodeNotApplied, "2 operations")},
+		"an answer too large":     {status.Error(codes.ResourceExhausted, "larger than max"), unknown, again},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write, read := forward(t, t.Context(), func(context.Context) error { return tt.end })
+			tt.write(t, write)
+			tt.read(t, read)
+		})
+	}
+	t.Run("cancelled here", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		write, read := forward(t, ctx, func(handled context.Context) error {
+			cancel()
+			<-handled.Done()
+			return handled.Err()
+		})
+		unknown(t, write)
+		again(t, read)
+	})
+	t.Run("out of time here", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		write, read := forward(t, ctx, func(handled context.Context) error {
+			<-handled.Done()
+			return handled.Err()
+		})
+		unknown(t, write)
+		again(t, read)
+	})
+	t.Run("not sent", func(t *testing.T) {
+		conns := leaderrpc.NewConns(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") })
+		write, read := forwardOver(t.Context(), conns, "127.0.0.1:1")
+		again(t, write)
+		again(t, read)
+		conns.Close()
+		write, read = forwardOver(t.Context(), conns, "127.0.0.1:1")
+		again(t, write)
+		again(t, read)
+	})
+}

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/leaderrpc"
+	"tarry/cluster/raftconfig"
+)
+
+// watchLeader follows who leads.
+func (s *Shard) watchLeader() {
+	seen := make(chan raft.Observation, 16)
+	o := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	s.raft.RegisterObserver(o)
+	defer s.raft.DeregisterObserver(o)
+	// Observations may be dropped when they come fast, so the truth is asked
+	// for each time, and now and then.
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		addr, id := s.raft.LeaderWithID()
+		now := leaderrpc.Leader{ID: string(id), Addr: string(addr)}
+		if old, _ := s.leaders.Get(); old != now {
+			s.leaders.Set(now, time.Now())
+			s.log.Info("leader changed", "leader", raftconfig.NodeID(now.ID))
+			s.waits.Leave(now)
+		}
+		select {
+		case <-seen:
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package logstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft-wal/segment"
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// segmentList is the log's list of its segments, as one record. raft-wal's own is
+// a bbolt file, whose data have no checksum: a flipped bit in it could silently
+// remove the end of the log.
+type segmentList struct{ record }
+
+var _ types.MetaStore = segmentList{}
+
+func (l segmentList) Load(string) (s types.PersistentState, err error) {
+	data, err := l.load()
+	if there, err := exists(err); !there {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s: %w: %w", l.path(), ErrFileDamaged, err)
+	}
+	return s, nil
+}
+
+func (l segmentList) CommitState(s types.PersistentState) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return l.store(data)
+}
+
+var errNotUsed = errors.New("the list of segments holds no other values")
+
+func (segmentList) GetStable([]byte) ([]byte, error) { return nil, errNotUsed }
+func (segmentList) SetStable(_, _ []byte) error      { return errNotUsed }
+func (segmentList) Close() error                     { return nil }
+
+// checkList returns an error for segments that are not in the list. The number of a
+// segment is written to the list before the segment is created. So a list without it
+// is lost or an older copy, and raft-wal would remove the segment as a leftover.
+// It also returns an error if Raft has run on the log and there is no list: the list is
+// on disk before Raft starts.
+func checkList(list types.PersistentState, filer *segment.Filer, used bool) error {
+	if used && list.NextSegmentID == 0 {
+		return fmt.Errorf("%w: the list of segments of the log is missing, but the node has taken part in elections", ErrFileDamaged)
+	}
+	files, err := filer.List()
+	if err != nil {
+		return err
+	}
+	for id := range files {
+		if id >= list.NextSegmentID {
+			return fmt.Errorf("the list of segments of the log is missing or an older copy: it ends before segment %d, and segment %d is there", list.NextSegmentID, id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package membership
+
+import (
+	"io"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/ackguard"
+)
+
+// An ack for more than a node has would end it.
+func TestAStrangersAcksAreNotBelieved(t *testing.T) {
+	w := newTown(t)
+	n1, stranger := w.node("n1", 1), w.node("n2", 2)
+	n1.start()
+	stranger.start()
+	w.leader()
+	stranger.acks.Merge([]ackguard.Ack{{ServerID: n1.serverID(), Term: 1000, Index: 1}})
+	_, err := n1.ask(t.Context(), stranger.serverID(), stranger.clusterAddr)
+	require.NoError(t, err)
+	require.Less(t, n1.acks.Of(n1.serverID()).Term, uint64(1000))
+}
+
+// forger is a transport to all nodes of somebody who takes the name of one.
+func (w *town) forger(as *node) *raft.NetworkTransport {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(w.t, err)
+	tr := raft.NewNetworkTransport(&layer{Listener: l, town: w, node: as}, 2, 5*time.Second, io.Discard)
+	w.t.Cleanup(func() {
+		tr.Close()
+		tr.CloseStreams()
+	})
+	return tr
+}
+
+// One message with the last term there is, from somebody who takes a member's name.
+func TestAForgedTermDoesNotStopACluster(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	w.startTrio()
+	leader := w.leader()
+	before := leader.raft.CurrentTerm()
+	forger := w.forger(leader)
+	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader.serverID()), Addr: []byte("localhost:1")}
+	for _, n := range w.nodes {
+		target := raft.ServerAddress(n.clusterAddr)
+		_ = forger.AppendEntries(raft.ServerID(n.serverID()), target, &raft.AppendEntriesRequest{RPCHeader: header, Term: math.MaxUint64}, new(raft.AppendEntriesResponse))
+		_ = forger.AppendEntries(raft.ServerID(n.serverID()), target, &raft.AppendEntriesRequest{RPCHeader: header, Term: math.MaxUint64, PrevLogEntry: 1, PrevLogTerm: 1}, new(raft.AppendEntriesResponse))
+		_ = forger.RequestVote(raft.ServerID(n.serverID()), target, &raft.RequestVoteRequest{RPCHeader: header, Term: math.MaxUint64, LeadershipTransfer: true}, new(raft.RequestVoteResponse))
+	}
+	require.NoError(t, w.leader().propose("cluster x"))
+	require.Less(t, w.leader().raft.CurrentTerm(), before+1000)
+}

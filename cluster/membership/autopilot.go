@@ -1,0 +1,139 @@
+package membership
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"tarry/cluster/ackguard"
+	"tarry/cluster/raftconfig"
+)
+
+// For autopilot a server is healthy if its last contact with the leader was within
+// lastContactLimit and it is at most lagLimit entries behind. An entry is a batch of
+// operations.
+const (
+	lastContactLimit = 5 * time.Second
+	lagLimit         = 1000
+)
+
+// autopilotDelegate implements raft-autopilot's delegate. Autopilot promotes servers
+// and evaluates their health. It never removes one: silence is no reason to (doc.go).
+type autopilotDelegate struct{ m *Membership }
+
+func (m *Membership) newAutopilot(r *raft.Raft) *autopilot.Autopilot {
+	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Error})
+	log.RegisterSink(autopilotLog{m.cfg.Logger.With("part", "autopilot")})
+	return autopilot.New(r, autopilotDelegate{m},
+		autopilot.WithLogger(log),
+		autopilot.WithUpdateInterval(m.cfg.Timing.Health),
+		autopilot.WithReconcileInterval(m.cfg.Timing.Health),
+	)
+}
+
+func (d autopilotDelegate) AutopilotConfig() *autopilot.Config {
+	return &autopilot.Config{
+		CleanupDeadServers:      false,
+		LastContactThreshold:    lastContactLimit,
+		MaxTrailingLogs:         lagLimit,
+		ServerStabilizationTime: d.m.cfg.Timing.Stabilize,
+	}
+}
+
+func (d autopilotDelegate) NotifyState(*autopilot.State) {}
+
+// RemoveFailedServer is never called: CleanupDeadServers is off.
+func (d autopilotDelegate) RemoveFailedServer(*autopilot.Server) {}
+
+func (d autopilotDelegate) KnownServers() map[raft.ServerID]*autopilot.Server {
+	out := make(map[raft.ServerID]*autopilot.Server)
+	for _, s := range d.m.configuration().Servers {
+		out[s.ID] = &autopilot.Server{
+			ID: s.ID, Name: raftconfig.NodeID(s.ID), Address: s.Address,
+			NodeStatus: autopilot.NodeFailed, RaftVersion: int(raft.ProtocolVersionMax),
+			NodeType: autopilot.NodeVoter, IsLeader: string(s.ID) == d.m.cfg.ServerID,
+		}
+	}
+	for _, n := range d.m.members() {
+		if s := out[raft.ServerID(n.ServerID)]; s != nil {
+			s.NodeStatus, s.Version = autopilot.NodeAlive, n.Version
+		}
+	}
+	return out
+}
+
+// FetchServerStats asks all servers at once. One that does not answer in time keeps
+// its last figures.
+func (d autopilotDelegate) FetchServerStats(ctx context.Context, servers map[raft.ServerID]*autopilot.Server) map[raft.ServerID]*autopilot.ServerStats {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := make(map[raft.ServerID]*autopilot.ServerStats, len(servers))
+	for id, s := range servers {
+		if s.NodeStatus != autopilot.NodeAlive {
+			continue
+		}
+		wg.Go(func() {
+			stats := d.stats(ctx, id)
+			mu.Lock()
+			defer mu.Unlock()
+			out[id] = stats
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (d autopilotDelegate) stats(ctx context.Context, id raft.ServerID) *autopilot.ServerStats {
+	// A negative contact means that there was no answer.
+	none := &autopilot.ServerStats{LastContact: -1}
+	addr, err := d.m.ServerAddr(id)
+	if err != nil {
+		return none
+	}
+	a, err := d.m.ask(ctx, string(id), string(addr))
+	if err != nil {
+		d.m.cfg.Logger.Debug("no status", "server", id, "error", err)
+		return none
+	}
+	if l := d.m.leadership.Load(); l != nil {
+		l.disks.Record(id, diskHealthFromPB(a), time.Now())
+		if l.offers.record(id, offerOf(a)) {
+			poke(d.m.toLeader)
+		}
+	}
+	return &autopilot.ServerStats{
+		LastContact: time.Duration(a.LastContactMs) * time.Millisecond,
+		LastTerm:    a.LastTerm,
+		LastIndex:   a.LastIndex,
+	}
+}
+
+func (m *Membership) localStats(r *raft.Raft) autopilot.ServerStats {
+	s := autopilot.ServerStats{LastTerm: ackguard.LastLogTerm(r), LastIndex: r.LastIndex(), LastContact: -time.Millisecond}
+	if r.State() == raft.Leader {
+		s.LastContact = 0
+	} else if at := r.LastContact(); !at.IsZero() {
+		s.LastContact = time.Since(at)
+	}
+	return s
+}
+
+// autopilotLog passes autopilot's messages to slog.
+type autopilotLog struct{ to *slog.Logger }
+
+func (l autopilotLog) Accept(_ string, level hclog.Level, msg string, args ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case hclog.Info:
+		to = slog.LevelInfo
+	case hclog.Warn, hclog.Error:
+		to = slog.LevelWarn // it tries again by itself
+	}
+	l.to.Log(context.Background(), to, msg, args...)
+}

@@ -1,0 +1,105 @@
+package membership
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/raft"
+	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"tarry/cluster/clockguard"
+	"tarry/cluster/diskpolicy"
+	"tarry/cluster/raftconfig"
+)
+
+// reportLooks is for how many looks a node's report of its disk or clock counts.
+const reportLooks = 5
+
+// newClockGuard makes the guard of this node.
+func (m *Membership) newClockGuard() *clockguard.Guard {
+	return clockguard.New(clockguard.Config{
+		ServerID: m.self(), MaxOffset: m.cfg.MaxClockOffset, KeepFor: reportLooks * m.cfg.Timing.Health, Logger: m.cfg.Logger,
+		Now: m.cfg.Now, ClusterClock: m.cfg.ClusterClock, Confirmed: m.cfg.ClockConfirmed,
+		Configuration: m.configuration, Ask: m.askClock, GiveWay: m.giveWay,
+	})
+}
+
+func (m *Membership) newDiskPolicy() *diskpolicy.Policy {
+	return diskpolicy.New(diskpolicy.Config{
+		ServerID: m.self(), Own: m.cfg.DiskHealth, KeepFor: reportLooks * m.cfg.Timing.Health,
+		MinLead: m.cfg.Timing.MinLead, Logger: m.cfg.Logger,
+	}, time.Now())
+}
+
+// evaluate checks the voters' clocks and disks until ctx ends. It decides whether adds
+// are refused, and whether another voter should lead.
+func (m *Membership) evaluate(ctx context.Context, l *leadership) {
+	fit := func() []raft.ServerID { return m.fitToLead(l) }
+	m.clocks.Look(ctx, fit)
+	tick := time.NewTicker(m.cfg.Timing.Health)
+	defer tick.Stop()
+	for {
+		timed := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.toEvaluator:
+		case <-tick.C:
+			timed = true
+		}
+		m.clocks.Look(ctx, fit)
+		l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now())
+		if !timed {
+			continue
+		}
+		to, why := l.disks.BetterLeader(fit(), time.Now())
+		if to == "" {
+			continue
+		}
+		m.cfg.Logger.Warn("transferring leadership", "to", raftconfig.NodeID(to), "because", why)
+		if err := m.giveWay(to); err != nil {
+			m.cfg.Logger.Warn("could not transfer leadership; trying again later", "error", err)
+		}
+	}
+}
+
+// Evaluate makes a leader check disks and clocks now. The node calls it when its disk
+// becomes low or is no longer low, or when its clock is off. It does not block. Without
+// it the change is noticed within seconds.
+func (m *Membership) Evaluate() { poke(m.toEvaluator) }
+
+// fitToLead are the voters that are alive and keep up, and whose clocks are not known
+// to be off.
+func (m *Membership) fitToLead(l *leadership) (fit []raft.ServerID) {
+	state := l.autopilot.GetState()
+	for _, id := range raftconfig.Voters(m.configuration()) {
+		_, off := m.clocks.Off(id)
+		if s := state.Servers[id]; s != nil && !off && s.Health.Healthy && s.Server.NodeStatus == autopilot.NodeAlive {
+			fit = append(fit, id)
+		}
+	}
+	return fit
+}
+
+// giveWay transfers leadership to a voter with a better disk or a right clock.
+func (m *Membership) giveWay(to raft.ServerID) error {
+	m.gaveWay.Add(1)
+	return m.handOver(raftconfig.NodeID(to))
+}
+
+// GaveWay returns how often this node, as the leader, tried to transfer leadership to a
+// voter with a better disk or a right clock.
+func (m *Membership) GaveWay() uint64 { return m.gaveWay.Load() }
+
+// ClockGuard compares this node's clock with the voters'.
+func (m *Membership) ClockGuard() *clockguard.Guard { return m.clocks }
+
+// AddsRefused returns, on the leader, why adds are to be refused now; empty: they are
+// accepted. On other nodes it is always empty. It is cheap.
+func (m *Membership) AddsRefused() string {
+	l := m.leadership.Load()
+	if l == nil {
+		return ""
+	}
+	return l.disks.AddsRefused()
+}

@@ -1,0 +1,79 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"tarry/cluster/membership/gossip"
+	"tarry/internal/sleep"
+)
+
+// resolveFor is how long Start waits until the node's own name resolves; a
+// name service may publish it a moment after the process starts.
+const resolveFor = 10 * time.Second
+
+func (m *Membership) openPool(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveFor)
+	defer cancel()
+	m.poolMu.Lock()
+	defer m.poolMu.Unlock()
+	for {
+		m.epoch.Store(uint64(time.Now().UnixNano()))
+		p, err := gossip.Open(ctx, gossip.Options{
+			Bind: m.cfg.GossipBind, AdvertiseHost: m.cfg.AdvertiseHost,
+			Meta: m.meta, Admit: m.admit, Changed: m.gossipChanged,
+			Logger: m.cfg.Logger.With("part", "gossip"), Tune: m.cfg.tuneGossip,
+		})
+		if err == nil {
+			m.pool.Store(p)
+			return nil
+		}
+		var unresolved *net.DNSError
+		if !errors.As(err, &unresolved) || !sleep.For(ctx, 500*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// meta is this node's gossip record as of now.
+func (m *Membership) meta() gossip.Meta {
+	meta := m.cfg.meta()
+	meta.ClusterID = m.ClusterID()
+	meta.Epoch = m.epoch.Load()
+	meta.Fresh = !m.hasState()
+	return meta
+}
+
+func (m *Membership) gossipChanged() {
+	poke(m.toLeader)
+	poke(m.toStarter)
+}
+
+// ClusterIDChanged makes gossip spread the cluster's id at once. The node calls it when
+// the id is in the state machine. It does not block. Without it the change is
+// noticed within seconds.
+func (m *Membership) ClusterIDChanged() { poke(m.toWatcher) }
+
+// followAdvertisedIP restarts gossip when the advertised name no longer resolves to the
+// address that gossip spreads, as after a container was reconnected to its network.
+func (m *Membership) followAdvertisedIP(ctx context.Context) {
+	p := m.pool.Load()
+	if p != nil {
+		lookup, cancel := context.WithTimeout(ctx, askTimeout)
+		ip, err := gossip.ResolveHost(lookup, m.cfg.AdvertiseHost)
+		cancel()
+		if err != nil || ip.Equal(p.IP()) {
+			return
+		}
+		m.cfg.Logger.Warn("the advertised host has a new address; restarting gossip", "host", m.cfg.AdvertiseHost, "old", p.IP(), "new", ip)
+		m.pool.Store(nil)
+		if err := p.Close(); err != nil {
+			m.cfg.Logger.Debug("old gossip did not stop cleanly", "error", err)
+		}
+	}
+	if err := m.openPool(ctx); err != nil && ctx.Err() == nil {
+		m.cfg.Logger.Error("gossip did not start; trying again", "error", err)
+	}
+}

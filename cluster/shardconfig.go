@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/cluster/diskspace"
+	"tarry/cluster/noderpc"
+)
+
+// shardConfig is what a Shard needs of its node.
+type shardConfig struct {
+	Timing
+	Number   uint32
+	ServerID string // Raft id of this node
+	NodeID   string
+	Dir      string
+	Cache    int64
+	Tables   int // open at one time
+	Logger   *slog.Logger
+	Registry prometheus.Registerer
+	Fatal    func(error)
+	// Peer returns a client to a server at a cluster address.
+	Peer func(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error)
+	// ClusterChanged is called when the cluster's id or its forgotten members
+	// have changed. It must not block.
+	ClusterChanged func()
+	// AddsRefused returns, on the leader, why adds are refused now; empty: they are
+	// accepted. Disk is what was last seen of the disk below Dir. Both are cheap.
+	AddsRefused func() string
+	Disk        func() diskspace.State
+	GaveWay     func() uint64 // see membership.Membership
+	// Wall is this node's clock; ConfirmClock asks the voters whether it is right,
+	// and is an error unless it is within MaxClockOffset, or none can say.
+	Wall           func() time.Time
+	ConfirmClock   func(ctx context.Context) error
+	MaxClockOffset time.Duration
+	// ClockWentOff is called when Wall differs too much from the voters' clocks. It must
+	// not block. ClockOffsets is membership.Membership's.
+	ClockWentOff func()
+	ClockOffsets func() map[string]time.Duration
+	// ConfirmLeader reports in which term this node leads; see
+	// ackguard.Guard.
+	ConfirmLeader func(ctx context.Context) (term uint64, err error)
+	// Lead runs while this node is the established leader, until ctx ends.
+	Lead func(ctx context.Context)
+
+	LogStore string // a logstore.Kind
+
+	wrapLog func(raft.LogStore) raft.LogStore // see Config
+	files   files
+}

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"tarry/cluster/ackguard"
+	"tarry/cluster/datadir"
+	"tarry/cluster/logstore"
+	"tarry/cluster/statemachine"
+	"tarry/fsm"
+	"tarry/internal/hook"
+)
+
+// The files of a shard: the Raft log and the state.
+
+func (s *Shard) openStores() (err error) {
+	defer func() { err = datadir.WithRecovery(err, s.cfg.Dir) }()
+	if err := datadir.ClaimShard(s.cfg.Dir, s.cfg.ServerID); err != nil {
+		return err
+	}
+	if s.stores, err = logstore.Open(filepath.Join(s.cfg.Dir, "raft"), logstore.Options{
+		Kind: logstore.Kind(s.cfg.LogStore), Fatal: s.fatal, Logger: newRaftLogger(s.log), Wrap: s.cfg.wrapLog, SegmentBytes: s.cfg.files.segmentBytes,
+	}); err != nil {
+		return fmt.Errorf("open the Raft log: %w", err)
+	}
+	if s.machine, err = fsm.Open(filepath.Join(s.cfg.Dir, "fsm"), fsm.Options{
+		Shard: s.cfg.Number, CacheBytes: s.cfg.Cache, OpenTables: s.cfg.Tables, OnFatal: s.fatal, Point: hook.Point,
+		FS: s.cfg.files.state, MemTableBytes: s.cfg.files.memTableBytes,
+	}); err != nil {
+		return fmt.Errorf("open the state machine: %w", err)
+	}
+	if err := statemachine.CheckStart(s.machine, s.stores.Log, s.stores.Stable); err != nil {
+		return err
+	}
+	s.progress = &progress{applied: func() uint64 { return s.machine.Applied().Index }, entry: s.stores.Log.GetLog}
+	s.adapter = statemachine.New(s.machine, statemachine.Options{OnChanges: s.changed, Fatal: s.fatal, Log: s.stores.Log})
+	return nil
+}
+
+// fatal ends the process; for damaged files it says what can be done.
+func (s *Shard) fatal(err error) {
+	if errors.Is(err, logstore.ErrDamaged) || errors.Is(err, logstore.ErrFileDamaged) || fsm.Damaged(err) {
+		err = datadir.WithRecovery(err, s.cfg.Dir)
+	}
+	s.cfg.Fatal(err)
+}
+
+// hasState reports whether Raft has ever run on these stores.
+func (s *Shard) hasState() (bool, error) {
+	return raft.HasExistingState(s.stores.Log, s.stores.Stable, s.adapter.Snapshots())
+}
+
+// logPosition is how far log, votes and state have come, and the servers of the last
+// configuration in the state. For before Raft starts.
+func (s *Shard) logPosition() ([]raft.Server, ackguard.LogPosition, error) {
+	applied := s.machine.Applied()
+	last, err := s.stores.Log.LastIndex()
+	if err != nil {
+		return nil, ackguard.LogPosition{}, fmt.Errorf("read the log: %w", err)
+	}
+	term, err := statemachine.Term(s.stores.Stable)
+	if err != nil {
+		return nil, ackguard.LogPosition{}, err
+	}
+	var servers []raft.Server
+	if len(applied.Configuration) > 0 {
+		servers = raft.DecodeConfiguration(applied.Configuration).Servers
+	}
+	return servers, ackguard.LogPosition{Term: term, LastIndex: max(last, applied.Index)}, nil
+}
+
+func (s *Shard) closeStores() error {
+	var errs []error
+	if s.machine != nil {
+		errs = append(errs, s.machine.Close())
+	}
+	if s.stores != nil {
+		errs = append(errs, s.stores.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close the shard's stores: %w", err)
+	}
+	return nil
+}

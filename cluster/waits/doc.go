@@ -1,0 +1,13 @@
+// Package waits lets a reserve wait for jobs on any node. Jobs are handed out by the
+// leader's dispatcher, so a reserve on another node waits there, and is registered with
+// the leader.
+//
+// A Client has all waiting reserves of its node. When this node leads they wait in its
+// dispatcher; otherwise they go to the leader over one stream (stream.go), whose other
+// end is Serve (server.go). When leadership moves, the Client registers them with the
+// next leader, and their consumers go on waiting. A job that reaches a reserve whose
+// consumer has disconnected is released.
+//
+// The package knows waiters, the stream's messages, and who leads; nothing of Raft.
+// Start at Client.Reserve.
+package waits

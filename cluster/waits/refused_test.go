@@ -1,0 +1,28 @@
+package waits
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// What the leader's state machine refuses, a waiter of another node hears as such.
+func TestARefusalTravelsToTheNodeThatWaits(t *testing.T) {
+	leader := &remoteWaiters{waiters: map[uint64]*dispatch.Waiter{}}
+	leader.out.init()
+	leader.answer(1, nil, &job.Error{Code: job.CodeInvalid, Message: "no such reserve"})
+	answers := leader.out.close()
+	require.Len(t, answers, 1)
+
+	s := newStream(nil, 0, nil)
+	s.begin()
+	var got error
+	s.Add(&dispatch.Waiter{Reserve: &jobpb.Reserve{}, Done: func(_ []*jobpb.Reserved, err error) { got = err }})
+	require.NoError(t, s.answer(answers[0]))
+	require.Equal(t, job.CodeInvalid, job.CodeOf(got))
+	require.ErrorContains(t, got, "no such reserve")
+}

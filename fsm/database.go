@@ -1,0 +1,69 @@
+package fsm
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/fsm/store"
+)
+
+// ErrViewEnded is returned by a View whose state was closed or replaced by an
+// installed snapshot. A new View sees what is there now.
+var ErrViewEnded = errors.New("the state under this view was closed or replaced")
+
+// Damaged reports whether an error of this package means that files are not what
+// was written.
+func Damaged(err error) bool { return store.Damaged(err) }
+
+// database is one open store and the views that read from it. It can be closed
+// while views are open: their methods then return ErrViewEnded, so closing never waits
+// for a view that was not closed.
+type database struct {
+	path string
+	db   *pebble.DB
+
+	mu    sync.Mutex
+	views map[*View]struct{} // nil once the store is closed
+}
+
+func openDatabase(dir *store.Dir, path string) (*database, error) {
+	db, err := dir.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &database{path: path, db: db, views: make(map[*View]struct{})}, nil
+}
+
+// view opens a snapshot of what is committed.
+func (s *database) view(shard uint32) *View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &View{shard: shard, store: s}
+	if s.views != nil {
+		v.snapshot = s.db.NewSnapshot()
+		s.views[v] = struct{}{}
+	}
+	return v
+}
+
+func (s *database) forget(v *View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.views, v)
+}
+
+// close ends the views, then closes the database. It waits for reads in progress,
+// which end soon.
+func (s *database) close() error {
+	s.mu.Lock()
+	views := s.views
+	s.views = nil
+	s.mu.Unlock()
+	var err error
+	for v := range views {
+		err = errors.Join(err, v.end())
+	}
+	return errors.Join(err, s.db.Close())
+}

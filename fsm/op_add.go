@@ -1,0 +1,93 @@
+package fsm
+
+import (
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// add creates a job, or finds that it is there already. job.CheckOp has accepted op.
+func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
+	if err := x.limits().CheckDue("due_at", op.DueMs, x.clock()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	if op.Id != "" {
+		old, err := x.jobByID(op.Id)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			return x.addTo(op, old, r)
+		}
+	}
+	return x.addNew(op, r)
+}
+
+// addNew creates a job, and its topic if it has to.
+func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
+	t := x.m.topics[op.Topic]
+	if s := x.settingsOf(op.Topic, t); s != nil && s.MaxPending != nil && t.pending() >= *s.MaxPending {
+		return x.refuseFull(op.Topic, s, t.pending(), r)
+	}
+	if t == nil {
+		if x.topicsAtLimit() {
+			return x.refuseTopic(op.Topic, r)
+		}
+		t = x.newTopic(op.Topic)
+	}
+	options, err := encodeOptions(op.Options)
+	if err != nil {
+		return err
+	}
+	rec, list := x.newRecord(op, t)
+	rec.spec.options = options
+	t.added++
+	x.create(t, rec, list)
+	if x.replies {
+		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.seq, x.name(rec), rec.state(list), rec.status.dueMS, rec.status.revision
+	}
+	return nil
+}
+
+// addTo does what an add asks for when its id is taken.
+func (x *tx) addTo(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	switch op.IfExists {
+	case jobpb.IfExists_IF_EXISTS_REPLACE:
+		return x.replace(op, old, r)
+	case jobpb.IfExists_IF_EXISTS_POSTPONE:
+		return x.postpone(op, old, r)
+	default:
+		return x.addAgain(op, old, r)
+	}
+}
+
+func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.limits().MaxTopics }
+
+func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", name, len(x.m.topics))
+}
+
+// newRecord numbers the job and works out when it is due, and so which list it is to be in.
+func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, listKind) {
+	now := x.clock()
+	rec := &record{
+		seq: x.m.meta.state.nextSeq,
+		spec: jobSpec{
+			id: strings.Clone(op.Id), topic: t.number, priority: op.Priority, createdMS: now,
+			dueRequest: op.DueMs, ttrMS: op.TtrMs, maxAttempts: op.MaxAttempts,
+			bodyKind: op.BodyKind,
+		},
+		body: op.Body, bodyLen: len(op.Body),
+	}
+	x.m.meta.state.nextSeq++
+	if t.settings != nil {
+		rec.spec.useDefaults(op, t.settings)
+	}
+	if op.DueMs == 0 {
+		rec.spec.delayMS = op.DelayMs
+	}
+	list, due := x.waitUntil(t, rec.seq, op.DueMs, op.DelayMs)
+	rec.spec.dueMS = due
+	rec.status = newStatus(&rec.spec)
+	return rec, list
+}

@@ -1,0 +1,153 @@
+package fsm
+
+import (
+	"bytes"
+
+	"tarry/job/jobpb"
+)
+
+// addAgain answers an add whose id is taken: by the same job, which makes adds
+// safe to repeat, or by another.
+func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	if !x.replies {
+		return nil // nothing changes
+	}
+	field, err := x.conflict(op, old)
+	if err != nil {
+		return err
+	}
+	t, err := x.topicOf(old)
+	if err != nil {
+		return err
+	}
+	if field != "" {
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another %s%s", op.Id, field, old.endedNote())
+	}
+	list, err := x.listOf(t, old)
+	if err != nil {
+		return err
+	}
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = old.seq, x.name(old), old.state(list), old.status.dueMS, old.status.revision, true
+	return nil
+}
+
+// conflict names the first field in which an add differs from the job that has
+// its id, if it minds; empty: none.
+func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
+	if op.IfExists == jobpb.IfExists_IF_EXISTS_KEEP {
+		return "", nil
+	}
+	if _, err := x.job(old.seq, true); err != nil { // for the body
+		return "", err
+	}
+	t, err := x.topicOf(old)
+	if err != nil {
+		return "", err
+	}
+	options, err := encodeOptions(op.Options)
+	if err != nil {
+		return "", err
+	}
+	return difference(op, options, t.name, old), nil
+}
+
+// difference names the first field in which an add differs from a job as it was
+// added; empty: none. What an add leaves to the topic is not compared: the
+// settings may have changed since.
+func difference(op *jobpb.Add, options, topic string, old *record) string {
+	delayMS := op.DelayMs
+	if op.DueMs != 0 {
+		delayMS = 0 // it is ignored
+	}
+	switch {
+	case op.Topic != topic:
+		return "topic"
+	case op.BodyKind != old.spec.bodyKind || !bytes.Equal(op.Body, old.body):
+		return "body"
+	case op.Priority != old.spec.priority:
+		return "priority"
+	case !op.TopicTtr && op.TtrMs != old.spec.ttrMS:
+		return "ttr"
+	case !op.TopicAttempts && op.MaxAttempts != old.spec.maxAttempts:
+		return "max_attempts"
+	case options != old.spec.options:
+		return "backoff or headers"
+	case op.DueMs != old.spec.dueRequest || delayMS != old.spec.delayMS:
+		return "delay or due instant"
+	}
+	return ""
+}
+
+// replace puts the job of an add in the place of the one that has its id. It is
+// a new job: its seq is new, and what became of the old one is forgotten.
+func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	t, from, err := x.replaceable(op, old, r)
+	if t == nil || err != nil {
+		return err
+	}
+	// Before anything is changed.
+	to := x.m.topics[op.Topic]
+	if to == nil && x.topicsAtLimit() {
+		return x.refuseTopic(op.Topic, r)
+	}
+	if s := x.settingsOf(op.Topic, to); s != nil && s.MaxPending != nil {
+		pending := to.pending()
+		if to == t && from.waits() {
+			pending-- // the old job gives its room, too
+		}
+		if pending >= *s.MaxPending {
+			return x.refuseFull(op.Topic, s, pending, r)
+		}
+	}
+	if !old.status.phase.ended() {
+		t.deleted++
+	}
+	// Its id goes to the new job, so there is nothing left to retain.
+	if err := x.erase(t, old, from); err != nil {
+		return err
+	}
+	r.Replaced = true
+	return x.addNew(op, r)
+}
+
+// postpone gives the job that has an add's id the due instant of the add. A job
+// that has ended is not to be postponed: the add makes a new one.
+func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
+	t, from, err := x.replaceable(op, old, r)
+	switch {
+	case t == nil || err != nil:
+		return err
+	case old.status.phase.ended():
+		return x.replace(op, old, r)
+	case t.name != op.Topic:
+		return x.refuse(r, jobpb.Code_ID_CONFLICT, "id %.40q is taken by a job with another topic", op.Id)
+	case from == listDead:
+		return x.refuseDead(old, r)
+	}
+	to, due := x.waitUntil(t, old.seq, op.DueMs, op.DelayMs)
+	err = x.move(t, old, from, to, func(s *jobStatus) {
+		s.timedOut = false
+		s.dueMS, s.lastDelayMS = due, due-x.clock()
+		x.recordEvent(t, old, jobpb.Event_POSTPONED, to, s.attempts, "")
+	})
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision = old.seq, x.name(old), old.state(to), due, old.status.revision
+	r.Existing, r.Postponed = true, true
+	return err
+}
+
+// replaceable reports whether a job may be replaced or postponed by an add, with its
+// topic and list. When the topic is nil the add is refused and r says why.
+func (x *tx) replaceable(op *jobpb.Add, old *record, r *jobpb.Result) (*topic, listKind, error) {
+	t, err := x.topicOf(old)
+	if err != nil {
+		return nil, listNone, err
+	}
+	list, err := x.listOf(t, old)
+	if err != nil || !x.meets(op.Condition, old, list, r) {
+		return nil, listNone, err
+	}
+	if list == listReserved {
+		return nil, listNone, x.refuseReserved(old, r)
+	}
+	return t, list, nil
+}

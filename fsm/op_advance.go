@@ -1,0 +1,130 @@
+package fsm
+
+import (
+	"container/heap"
+
+	"tarry/job/jobpb"
+)
+
+// advance first continues a reset of the clock (setJobsBack). Then it
+// moves jobs whose instant has come: delayed jobs become ready, reservations expire,
+// and retained jobs are removed. It also ends pauses, adds jobs to the expiring list,
+// and drops topics that have been empty for long enough.
+//
+// Every topic that is due gets the same share of max, so that one with a million
+// due jobs does not delay the others. If more than max topics are due, those with the
+// earliest instants are processed.
+func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
+	if err := x.setJobsBack(op.Max); err != nil {
+		return err
+	}
+	if err := x.refreshHeads(); err != nil {
+		return err
+	}
+	h := &x.m.due
+	var due []*topic
+	for uint32(len(due)) < op.Max && h.Len() > 0 && (*h)[0].next <= x.clock() {
+		due = append(due, heap.Pop(h).(*topic))
+	}
+	// Popped topics return to the heap (refreshHeads), changed or not.
+	for _, t := range due {
+		x.touch(t)
+	}
+	var moved uint32
+	for left := op.Max; left > 0 && len(due) > 0; {
+		share := max(1, left/uint32(len(due)))
+		still := due[:0]
+		for _, t := range due {
+			n, err := x.advanceTopic(op, t, min(share, left), &moved)
+			if err != nil {
+				return err
+			}
+			left -= n
+			if n == share {
+				still = append(still, t)
+			}
+		}
+		due = still
+	}
+	if err := x.refreshHeads(); err != nil {
+		return err
+	}
+	r.Count = moved
+	r.More = x.m.meta.reset.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
+	return nil
+}
+
+// advanceTopic does up to share of what is due in a topic, in the order of the
+// instants and returns how much that was. moved counts the jobs among it but those that are
+// forgotten. The end of a pause comes first: what else is due makes no difference
+// to it. What is left of the share lists jobs that may expire.
+func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
+	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
+		t.resume()
+		done++
+	}
+	if done < share && t.jobs() == 0 && !t.dropped && t.keptUntil() <= x.clock() {
+		x.dropTopic(t)
+		return done + 1, nil
+	}
+	for ; done < share; done++ {
+		p, list, err := x.firstDue(t)
+		if err != nil {
+			return done, err
+		}
+		switch list {
+		case listNone:
+			n, err := x.indexExpiry(t, share-done)
+			return done + n, err
+		case listEnded:
+			if err := x.dropRetained(t, p.seq); err != nil {
+				return done, err
+			}
+			continue
+		case listDelayed:
+			err = x.fallDue(t, p)
+		case listReserved:
+			err = x.timeOut(t, p.seq, op.Entropy)
+		default:
+			err = x.expireNext(t, p)
+		}
+		if err != nil {
+			return done, err
+		}
+		*moved++
+	}
+	return done, nil
+}
+
+// firstDue is the place whose instant came first, with its list: listNone when
+// none has come. Of several at one instant it is the delayed job, then the reserved
+// one, then the one that is forgotten, then the one that expires.
+func (x *tx) firstDue(t *topic) (first place, list listKind, err error) {
+	var at int64
+	for _, l := range [...]listKind{listDelayed, listReserved, listEnded, listExpiring} {
+		var after int64
+		if l == listExpiring {
+			if after = t.settings.GetExpireMs(); after == 0 {
+				break // none expires
+			}
+		}
+		p, ok, err := x.head(t, l)
+		if err != nil {
+			return place{}, listNone, err
+		}
+		if due := p.instant + after; ok && due <= x.clock() && (list == listNone || due < at) {
+			first, list, at = p, l, due
+		}
+	}
+	return first, list, nil
+}
+
+// fallDue makes a delayed job ready. Its records say "waiting" before and after,
+// so only the index changes.
+func (x *tx) fallDue(t *topic, p place) error {
+	if err := x.removePlace(t, listDelayed, p); err != nil {
+		return err
+	}
+	x.addToLists(t, listReady, place{priority: p.carried, instant: p.instant, seq: p.seq})
+	return nil
+}

@@ -1,0 +1,110 @@
+package fsm
+
+import (
+	"slices"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// atomicAdd finishes a job and adds others, all of it or nothing. Everything that
+// could be refused is looked at before the first change.
+func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
+	var done *record
+	var t *topic
+	var from listKind // of the job that is done
+	if op.Finish != nil {
+		var err error
+		if done, t, from, err = x.findDone(op.Finish.Ref, r); done == nil || err != nil {
+			return err
+		}
+	}
+	// A job that ends can make its topic forget a retained one, which an add may
+	// have found: so it ends last, unless an add takes its id.
+	taken := done != nil && done.spec.id != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.spec.id })
+	var room *topic // where a job that was waiting makes room for the adds
+	if taken && from.waits() {
+		room = t
+	}
+	if ok, err := x.checkAtomicAdd(op.Adds, done, room, r); !ok || err != nil {
+		return err
+	}
+	if taken { // nothing is retained of it
+		t.finished++
+		if err := x.erase(t, done, from); err != nil {
+			return err
+		}
+	}
+	parts := make([]*jobpb.Result, len(op.Adds))
+	for i, add := range op.Adds {
+		parts[i] = new(jobpb.Result)
+		if err := x.add(add, parts[i]); err != nil {
+			return err
+		}
+	}
+	r.Details = &jobpb.Details{Parts: parts}
+	if done == nil || taken {
+		return nil
+	}
+	t.finished++
+	return x.endJob(t, done, from, jobpb.Event_FINISHED, "")
+}
+
+// checkAtomicAdd reports whether all the adds would succeed after done, if not nil, is
+// gone, which leaves room, if not nil, with one waiting job less. If not, r says why.
+func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, room *topic, r *jobpb.Result) (bool, error) {
+	field := "jobs" // as the client knows the list
+	if done != nil {
+		field = "then"
+	}
+	added, made := map[string]uint64{}, 0 // jobs by topic, and topics that are new
+	for i, add := range adds {
+		if err := x.limits().CheckDue("due_at", add.DueMs, x.clock()); err != nil {
+			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+		}
+		old, err := x.holderOfID(add, done)
+		if err != nil {
+			return false, err
+		}
+		if old != nil {
+			differs, err := x.conflict(add, old)
+			if err != nil {
+				return false, err
+			}
+			if differs != "" {
+				return false, x.refuse(r, jobpb.Code_ID_CONFLICT, "%s[%d]: id %.40q is taken by a job with another %s", field, i, add.Id, differs)
+			}
+			continue
+		}
+		t := x.m.topics[add.Topic]
+		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil {
+			pending := t.pending() + added[add.Topic]
+			if t != nil && t == room {
+				pending--
+			}
+			if pending >= *s.MaxPending {
+				return false, x.refuseFull(add.Topic, s, pending, r)
+			}
+		}
+		if t == nil && added[add.Topic] == 0 {
+			if made++; len(x.m.topics)+made > x.limits().MaxTopics {
+				return false, x.refuseTopic(add.Topic, r)
+			}
+		}
+		added[add.Topic]++
+	}
+	return true, nil
+}
+
+// holderOfID is the job that has an add's id and will still have it when done is
+// gone; nil: there is none.
+func (x *tx) holderOfID(add *jobpb.Add, done *record) (*record, error) {
+	if add.Id == "" {
+		return nil, nil
+	}
+	old, err := x.jobByID(add.Id)
+	if old != nil && done != nil && old.seq == done.seq {
+		return nil, err
+	}
+	return old, err
+}

@@ -1,0 +1,24 @@
+package fsm
+
+import "tarry/job/jobpb"
+
+// delete removes a job in any state; with spare_reserved, a reserved one only for
+// its holder.
+func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	list, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if op.SpareReserved && list == listReserved && op.Ref.GetGeneration() == 0 {
+		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; only its holder can delete it", x.name(rec))
+	}
+	if !x.meets(op.Condition, rec, list, r) {
+		return nil
+	}
+	t.deleted++
+	return x.endJob(t, rec, list, jobpb.Event_DELETED, "")
+}

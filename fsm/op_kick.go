@@ -1,0 +1,133 @@
+package fsm
+
+import (
+	"tarry/job/jobpb"
+)
+
+// kick makes a dead or delayed job ready, in its topic or in another.
+func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	from, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if from != listDead && from != listDelayed {
+		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
+	}
+	target := t
+	if op.ToTopic != "" {
+		if target = x.targetTopic(op.ToTopic, r); target == nil {
+			return nil
+		}
+	}
+	if from == listDead {
+		err = x.kickDead(t, target, rec)
+	} else {
+		err = x.kickDelayed(t, target, rec)
+	}
+	r.State, r.DueMs, r.Revision = jobpb.State_STATE_READY, rec.status.dueMS, rec.status.revision
+	return err
+}
+
+// kickDead makes a dead job ready, with all its attempts before it again.
+func (x *tx) kickDead(t, target *topic, rec *record) error {
+	return x.moveTo(t, target, rec, listDead, listReady, func(s *jobStatus) {
+		s.revive()
+		x.restartExpiry(target, s)
+		x.recordEvent(target, rec, jobpb.Event_KICKED, listReady, 0, "")
+	})
+}
+
+func (s *jobStatus) revive() {
+	s.attempts = 0
+	s.kicks++
+	s.setWaiting()
+}
+
+// kickDelayed makes a delayed job ready.
+func (x *tx) kickDelayed(t, target *topic, rec *record) error {
+	return x.moveTo(t, target, rec, listDelayed, listReady, func(s *jobStatus) {
+		s.dueMS = x.clock()
+		s.kicks++
+		x.recordEvent(target, rec, jobpb.Event_KICKED, listReady, s.attempts, "")
+	})
+}
+
+// kickTopic makes dead jobs of a topic ready, the longest dead first; with
+// or_delayed, and when there is none, delayed ones, the earliest due first.
+func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
+	r.Count = 0
+	t := x.m.topics[op.Topic]
+	if op.Sweep != nil {
+		return x.kickSweep(op, t, r)
+	}
+	if t == nil {
+		return nil
+	}
+	from, makeReady := listDead, x.kickDead
+	if op.OrDelayed && t.counts[from] == 0 {
+		from, makeReady = listDelayed, x.kickDelayed
+	}
+	for ; r.Count < op.Max; r.Count++ {
+		p, ok, err := x.head(t, from)
+		if err != nil || !ok {
+			return err
+		}
+		rec, err := x.job(p.seq, false)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(p.seq, t, from)
+		}
+		if err := makeReady(t, t, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kickSweep kicks the dead jobs that a sweep finds: all at once, or one after the
+// other at a rate, where they are or in another topic.
+func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
+	if err := x.checkStart(op.Sweep); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	if t == nil || t.counts[listDead] == 0 {
+		return nil
+	}
+	target := t
+	if op.ToTopic != "" {
+		// Made only when there is a job for it.
+		if target = x.m.topics[op.ToTopic]; target == nil && x.topicsAtLimit() {
+			return x.refuseTopic(op.ToTopic, r)
+		}
+	}
+	return x.sweep(t, listDead, op.Max, op.Sweep, r, func(rec *record, startMS int64, k uint64) error {
+		if target == nil {
+			target = x.newTopic(op.ToTopic)
+		}
+		if op.RateMilli == 0 {
+			return x.kickDead(t, target, rec)
+		}
+		return x.kickDeadAt(t, target, rec, startMS+int64(min(k*1_000_000/uint64(op.RateMilli), uint64(x.limits().MaxDelay.Milliseconds()))))
+	})
+}
+
+// kickDeadAt is kickDead for a job that is to wait until an instant. It is exact: no
+// spread of the topic comes on top of the rate.
+func (x *tx) kickDeadAt(t, target *topic, rec *record, dueMS int64) error {
+	to, now := listReady, x.clock()
+	if dueMS > now {
+		to = listDelayed
+	}
+	return x.moveTo(t, target, rec, listDead, to, func(s *jobStatus) {
+		s.revive()
+		s.dueMS = max(dueMS, now)
+		s.lastDelayMS = s.dueMS - now
+		x.recordEvent(target, rec, jobpb.Event_KICKED, to, 0, "")
+	})
+}

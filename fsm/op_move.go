@@ -1,0 +1,134 @@
+package fsm
+
+import (
+	"slices"
+
+	"tarry/job/jobpb"
+)
+
+// moveJobs puts jobs of one topic, or one job, into another topic. Jobs that the
+// topic only retains stay.
+func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
+	if op.Ref != nil {
+		return x.moveOne(op, r)
+	}
+	r.Count, r.More = 0, false
+	t := x.m.topics[op.Topic]
+	wanted := func(list listKind) bool {
+		return len(op.States) == 0 || slices.ContainsFunc(op.States, func(s jobpb.State) bool { return listOfState(s) == list })
+	}
+	var left uint64
+	for list := listDelayed; t != nil && list <= listDead; list++ {
+		if wanted(list) {
+			left += t.counts[list]
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	target := x.targetTopic(op.To, r)
+	if target == nil {
+		return nil
+	}
+	if left == t.jobs() && target.jobs() == 0 && left < 1<<32 {
+		x.swapJobs(t, target)
+		r.Count = uint32(left)
+		return nil
+	}
+	bytes := 0
+	for list := listDelayed; list <= listDead; list++ {
+		for wanted(list) && t.counts[list] > 0 && r.Count < op.Max && bytes < sweepBytes {
+			p, _, err := x.head(t, list)
+			if err != nil {
+				return err
+			}
+			rec, err := x.job(p.seq, false)
+			if err != nil {
+				return err
+			}
+			if rec == nil {
+				return missing(p.seq, t, list)
+			}
+			if err := x.relocate(t, target, rec, list); err != nil {
+				return err
+			}
+			bytes += rec.bodyLen
+			r.Count++
+			left--
+		}
+	}
+	r.More = left > 0
+	return nil
+}
+
+// moveOne moves the job that op names. One that is there already stays.
+func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	list, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if t.name != op.To {
+		target := x.targetTopic(op.To, r)
+		if target == nil {
+			return nil
+		}
+		if err := x.relocate(t, target, rec, list); err != nil {
+			return err
+		}
+	}
+	r.State, r.Revision = rec.state(list), rec.status.revision
+	return nil
+}
+
+// targetTopic is the topic that jobs are moved to, made if it is not there; nil: that
+// is refused. The name is known to be good. The caller puts a job into it.
+func (x *tx) targetTopic(name string, r *jobpb.Result) *topic {
+	if t := x.m.topics[name]; t != nil {
+		return t
+	}
+	if x.topicsAtLimit() {
+		_ = x.refuseTopic(name, r)
+		return nil
+	}
+	return x.newTopic(name)
+}
+
+// relocate moves a job to another topic, in the list in which it is. A dead one
+// is behind those that died there.
+func (x *tx) relocate(t, target *topic, rec *record, list listKind) error {
+	return x.moveTo(t, target, rec, list, list, func(s *jobStatus) {
+		if list == listDead {
+			s.rank = target.rank
+			target.rank++
+		}
+	})
+}
+
+// swapJobs gives each of two topics the jobs of the other, by giving it the
+// other's number: no job is touched. What belongs to the names stays with them:
+// totals, pause, settings.
+func (x *tx) swapJobs(t, u *topic) {
+	// The heap orders by number.
+	x.m.due.set(t, 0)
+	x.m.due.set(u, 0)
+	t.number, u.number = u.number, t.number
+	t.counts, u.counts = u.counts, t.counts
+	t.expiryIndexed, u.expiryIndexed = u.expiryIndexed, t.expiryIndexed
+	t.heads, u.heads = u.heads, t.heads
+	t.rank, u.rank = u.rank, t.rank
+	t.urgent, u.urgent = u.urgent, t.urgent
+	t.windows, u.windows = u.windows, t.windows
+	for _, one := range [...]*topic{t, u} {
+		x.m.byNumber[one.number] = one
+		x.key = appendNumberKey(x.key[:0], one.number)
+		must(x.batch.Set(x.key, []byte(one.name), nil))
+		if one.jobs() == 0 {
+			one.emptySince = x.clock()
+		}
+		x.touch(one)
+	}
+}

@@ -1,0 +1,81 @@
+package fsm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+func opMove(m *jobpb.MoveJobs) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: m}} }
+
+func opPurge(p *jobpb.Purge) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: p}} }
+
+func opKickSweep(topic string, most uint32, s *jobpb.Sweep) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: most, Sweep: s}}}
+}
+
+// Those that die in the topic that a whole topic moved to stand behind the dead
+// that came with it.
+func TestTheDeadKeepTheirOrderWhenATopicMoves(t *testing.T) {
+	r := newRig(t, Options{})
+	kill := func(topic, id string) {
+		r.do(opAdd(&jobpb.Add{Topic: topic, Id: id}), opReserve(1, topic), opBury(&jobpb.Bury{Ref: byID(id)}))
+	}
+	kill("t", "3")
+	kill("t", "2")
+	r.do(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}))
+	kill("u", "1")
+	page, _ := r.listed(&jobpb.JobQuery{Topic: "u", State: jobpb.State_STATE_DEAD, Max: 9})
+	var order string
+	for _, j := range page.Jobs {
+		order += j.Id
+	}
+	require.Equal(t, "321", order)
+	require.EqualValues(t, 3, r.m.topics["u"].rank)
+}
+
+// Few large jobs are as much for one command as many small ones.
+func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
+	r := newRig(t, Options{})
+	const jobs = 6
+	for range jobs {
+		r.do(opAdd(&jobpb.Add{Topic: "t", Body: make([]byte, sweepBytes/4)}))
+	}
+	r.do(opAdd(&jobpb.Add{Topic: "u"}))
+	moved := r.one(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 100}))
+	require.Equal(t, []any{uint32(4), true}, []any{moved.Count, moved.More})
+	moved = r.one(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 100}))
+	require.Equal(t, []any{uint32(2), false}, []any{moved.Count, moved.More})
+
+	// Those that the filter does not mean are read, too.
+	purge := &jobpb.Purge{Topic: "u", State: jobpb.State_STATE_READY, Max: 100, Sweep: &jobpb.Sweep{Scan: 100, Filter: &jobpb.Filter{IdPrefix: "none"}}}
+	purged := r.one(opPurge(purge))
+	require.Zero(t, purged.Count)
+	require.NotNil(t, purged.GetDetails().GetNext())
+	purge.Sweep = &jobpb.Sweep{Scan: 100, From: purged.Details.Next}
+	purged = r.one(opPurge(purge))
+	require.Equal(t, []any{uint32(3), true}, []any{purged.Count, purged.GetDetails().GetNext() == nil})
+}
+
+// A sweep ends although the jobs that it kicks die again.
+func TestASweepLeavesTheDeadOfItsOwnTimeAlone(t *testing.T) {
+	r := newRig(t, Options{})
+	kill := func() {
+		for _, j := range r.one(opReserve(10, "t")).Jobs {
+			r.do(opBury(&jobpb.Bury{Ref: bySeq(j.Seq)}))
+		}
+	}
+	r.do(opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t"}))
+	kill()
+	var at *jobpb.Progress
+	for range 3 {
+		kicked := r.one(opKickSweep("t", 1, &jobpb.Sweep{Scan: 10, From: at}))
+		require.Equal(t, uint32(1), kicked.Count)
+		kill()
+		at = kicked.GetDetails().GetNext()
+	}
+	require.Nil(t, at, "all three that were dead at the beginning were kicked")
+	require.EqualValues(t, 3, r.topic("t").Dead)
+}

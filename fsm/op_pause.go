@@ -1,0 +1,39 @@
+package fsm
+
+import (
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// pauseTopic hides a topic's ready jobs from Reserve until an Advance ends the
+// pause, if it has an end, or at once shows them again.
+func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
+	if err := x.limits().CheckPauseEnd(op.UntilMs, x.clock()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	t := x.m.topics[op.Topic]
+	if t == nil && !op.Create {
+		return x.refuse(r, jobpb.Code_NOT_FOUND, "topic %.40q does not exist; a topic begins with its first job", op.Topic)
+	}
+	if t == nil {
+		if x.topicsAtLimit() {
+			return x.refuseTopic(op.Topic, r)
+		}
+		t = x.newTopic(op.Topic)
+		t.emptySince = x.clock()
+	}
+	t.pauses++
+	t.resume()
+	switch pause := max(op.PauseMs, op.UntilMs-x.clock()); {
+	case op.Endless:
+		t.pausedUntil, t.pauseMS = job.NeverMS, job.NeverMS
+	case pause > 0:
+		t.pausedUntil, t.pauseMS = x.clock()+pause, pause
+	}
+	r.DueMs = t.pausedUntil
+	x.touch(t)
+	return nil
+}
+
+// resume ends a pause, if there is one.
+func (t *topic) resume() { t.pausedUntil, t.pauseMS = 0, 0 }

@@ -1,0 +1,23 @@
+package fsm
+
+import (
+	"tarry/job/jobpb"
+)
+
+// purge deletes jobs of one list of a topic. A reserved job belongs to its
+// consumer; there is no purge of those.
+func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
+	if err := x.checkStart(op.Sweep); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	r.Count = 0
+	t := x.m.topics[op.Topic]
+	if t == nil {
+		return nil
+	}
+	list := listOfState(op.State)
+	return x.sweep(t, list, op.Max, op.Sweep, r, func(rec *record, _ int64, _ uint64) error {
+		t.deleted++
+		return x.endJob(t, rec, list, jobpb.Event_DELETED, "")
+	})
+}

@@ -1,0 +1,104 @@
+package fsm
+
+import (
+	"fmt"
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// release gives a reserved job back: ready, delayed, or dead when its attempts
+// are used up.
+func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
+	rec, t, err := x.findReserved(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	if op.Undelivered {
+		t.refundToken(x.clock(), op.ReservedMs)
+	}
+	to, delay := listReady, op.DelayMs
+	switch {
+	case !op.Undelivered && rec.exhausted():
+		to = listDead
+	case op.DelayMs > 0 && !op.Returned:
+		to = listDelayed
+	case op.Backoff && !op.Returned && !op.Undelivered:
+		if delay, err = x.backoff(t, rec, op.Entropy); err != nil {
+			return err
+		}
+		if delay > 0 {
+			to = listDelayed
+		}
+	}
+	attempt := rec.status.attempts
+	err = x.move(t, rec, listReserved, to, func(s *jobStatus) {
+		s.release(op, delay)
+		switch to {
+		case listDead:
+			if op.Returned || op.Reason == "" {
+				s.reason = fmt.Sprintf("%s on attempt %d of %d", releaseWords(op), rec.status.attempts, rec.status.maxAttempts)
+			}
+			x.setDead(t, s)
+		case listDelayed:
+			s.dueMS = x.clock() + delay
+			s.setWaiting()
+		default:
+			s.setWaiting()
+		}
+		x.recordEvent(t, rec, jobpb.Event_RELEASED, to, attempt, releaseReason(op))
+	})
+	r.State, r.DueMs, r.Revision = rec.state(to), rec.status.dueMS, rec.status.revision
+	return err
+}
+
+// releaseReason is why a job was given back, for its history.
+func releaseReason(op *jobpb.Release) string {
+	switch {
+	case op.Undelivered:
+		return "the consumer never saw it; the attempt does not count"
+	case op.Returned:
+		return releaseWords(op)
+	}
+	return op.Reason
+}
+
+// release does to a status what every release does, wherever the job goes. delayMS
+// is the wait that it asked for.
+func (s *jobStatus) release(op *jobpb.Release, delayMS int64) {
+	if op.Undelivered {
+		// As if it had not been handed out. The generation stays ahead.
+		s.attempts--
+		s.reserves--
+	}
+	if op.Returned {
+		return
+	}
+	if !op.Undelivered {
+		s.releases++
+	}
+	s.setPriority(op.SetPriority, op.Priority)
+	s.setReason(op.Reason)
+	s.lastDelayMS = delayMS
+}
+
+func releaseWords(op *jobpb.Release) string {
+	if op.Returned {
+		return "the consumer's connection ended"
+	}
+	return "released"
+}
+
+func (s *jobStatus) setPriority(set bool, priority uint32) {
+	if set {
+		s.priority = priority
+	}
+}
+
+// setReason keeps the last reason that a consumer gave.
+func (s *jobStatus) setReason(reason string) {
+	if reason != "" {
+		s.reason = strings.Clone(reason) // it outlives the entry
+		s.lastError = s.reason
+	}
+}

@@ -1,0 +1,214 @@
+package fsm
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"errors"
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// reserve hands out ready jobs, best first over all the topics named.
+func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
+	heads, err := x.readyHeads(op.Topics)
+	if err != nil {
+		return err
+	}
+	var bodies int64
+	n, late := uint32(0), 0
+	for n < op.Max && len(heads) > 0 {
+		h := heads[0]
+		rec, err := x.job(h.place.seq, x.replies)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(h.place.seq, h.topic, listReady)
+		}
+		if x.expired(h.topic, rec) {
+			if late++; late > maxExpire {
+				break // the jobs behind it are asked for again
+			}
+			if err := errors.Join(x.expire(h.topic, rec), x.nextHead(&heads)); err != nil {
+				return err
+			}
+			continue
+		}
+		bodies += int64(rec.bodyLen)
+		if n > 0 && op.MaxBytes > 0 && bodies > op.MaxBytes {
+			break
+		}
+		ttr := cmp.Or(op.TtrMs, rec.status.ttrMS)
+		if err := x.handOut(h.topic, rec, listReady, ttr, op.Consumer); err != nil {
+			return err
+		}
+		n++
+		if x.replies {
+			given, err := x.reserved(h.topic, rec, ttr)
+			if err != nil {
+				return err
+			}
+			r.Jobs = append(r.Jobs, given)
+		}
+		if err := x.nextHead(&heads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextHead puts the next job of the first topic in the place of the one that was
+// taken, if the topic may hand out more.
+func (x *tx) nextHead(heads *readyHeap) error {
+	t := (*heads)[0].topic
+	p, ok, err := x.head(t, listReady)
+	switch {
+	case err != nil:
+		return err
+	case ok && t.allowance(x.clock()) > 0:
+		(*heads)[0].place = p
+		heap.Fix(heads, 0)
+	default:
+		heap.Pop(heads)
+	}
+	return nil
+}
+
+// readyHead is the best ready job of one topic.
+type readyHead struct {
+	place
+	topic *topic
+}
+
+// readyHeap holds the best job of each topic, the best of all first.
+type readyHeap []readyHead
+
+func (h readyHeap) Len() int           { return len(h) }
+func (h readyHeap) Less(i, j int) bool { return h[i].compare(h[j].place) < 0 }
+func (h readyHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *readyHeap) Push(e any)        { *h = append(*h, e.(readyHead)) }
+func (h *readyHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}
+
+// readyHeads looks up the topics that have ready jobs and that neither a pause nor
+// a limit holds back, each once.
+func (x *tx) readyHeads(names []string) (readyHeap, error) {
+	x.seen++
+	heads := make(readyHeap, 0, min(len(names), 8))
+	for _, name := range names {
+		t := x.m.topics[name]
+		if t == nil || t.seen == x.seen || t.paused() {
+			continue
+		}
+		t.seen = x.seen
+		if t.allowance(x.clock()) == 0 {
+			continue
+		}
+		p, ok, err := x.head(t, listReady)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			heads = append(heads, readyHead{p, t})
+		}
+	}
+	heap.Init(&heads)
+	return heads, nil
+}
+
+// reserveJob hands out one job that nobody holds, also from a paused topic. The
+// topic's limits hold for it too: they are exact.
+func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	from, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if from == listReserved {
+		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved already", x.name(rec))
+	}
+	if t.allowance(x.clock()) == 0 {
+		return x.refuseHandOut(t, r)
+	}
+	if from == listReady && x.expired(t, rec) {
+		if err := x.expire(t, rec); err != nil {
+			return err
+		}
+		if rec.gone || rec.status.phase.ended() {
+			return x.refuse(r, jobpb.Code_NOT_FOUND, "job %.40q has expired", x.name(rec))
+		}
+		from = listDead
+	}
+	if x.replies {
+		if _, err := x.job(rec.seq, true); err != nil { // for the body
+			return err
+		}
+	}
+	ttr := cmp.Or(op.TtrMs, rec.status.ttrMS)
+	if err := x.handOut(t, rec, from, ttr, op.Consumer); err != nil {
+		return err
+	}
+	if x.replies {
+		r.State, r.DueMs, r.ReservedUntilMs = jobpb.State_STATE_RESERVED, rec.status.dueMS, rec.status.reservedUntilMS()
+		r.Revision = rec.status.revision
+		given, err := x.reserved(t, rec, ttr)
+		if err != nil {
+			return err
+		}
+		r.Jobs = append(r.Jobs, given)
+	}
+	return nil
+}
+
+// handOut makes a job that is in the list from a reserved one. The topic's
+// limits allow it.
+func (x *tx) handOut(t *topic, rec *record, from listKind, ttr int64, consumer string) error {
+	t.takeToken(x.clock())
+	return x.move(t, rec, from, listReserved, func(s *jobStatus) {
+		if from == listDead {
+			s.setWaiting()
+			s.attempts = 0
+			x.restartExpiry(t, s)
+		}
+		// A delayed job is due from now on: given back, it is ready.
+		s.dueMS = min(s.dueMS, x.clock())
+		s.timedOut = false
+		s.attempts++
+		s.reserves++
+		s.generation++
+		if s.generation == 0 {
+			s.generation = 1 // 0 means "no fence"
+		}
+		s.setReserved(x.clock() + ttr)
+		s.reservedBy = strings.Clone(consumer) // it outlives the entry
+		x.recordEvent(t, rec, jobpb.Event_RESERVED, listReserved, s.attempts, consumer)
+	})
+}
+
+// reserved describes a job that was just handed out.
+func (x *tx) reserved(t *topic, rec *record, ttr int64) (*jobpb.Reserved, error) {
+	options, err := rec.spec.decodeOptions()
+	if err != nil {
+		return nil, err
+	}
+	body := rec.body
+	if !rec.ownBody {
+		body = bytes.Clone(body)
+	}
+	return &jobpb.Reserved{
+		Id: x.name(rec), Seq: rec.seq, Topic: t.name,
+		Body: body, BodyKind: rec.spec.bodyKind,
+		Generation: rec.status.generation, Attempts: rec.status.attempts,
+		Priority: rec.status.priority, DueMs: rec.status.dueMS,
+		ReservedUntilMs: rec.status.reservedUntilMS(), TtrMs: ttr, Options: options,
+	}, nil
+}

@@ -1,0 +1,249 @@
+package fsm
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// The clock goes back by one operation only: ResetClock, for a cluster whose clock was
+// far ahead. What has already happened stays: ready jobs stay ready. Every future
+// instant becomes the new clock plus the delay that was requested, if that is earlier.
+// So an instant that was requested while the clock was right does not move. Nothing
+// comes early, except what was changed to an absolute instant while the clock was ahead.
+//
+// The operation itself changes topics and schedules, which are bounded. The next
+// Advances change the jobs, in the order of their seqs, a bounded number each; nextDue
+// requests these at once. A job that is not changed yet may be ready although its
+// instant is after the clock, but never after meta.reached. Code that derives a job's
+// state from its instants compares them with meta.reached.
+//
+// Entries that were proposed before the reset have times of the old clock. So an entry
+// has the epoch of the clock of its time, and in another epoch its time is ignored.
+// Nothing else in the state assumes that the clock only grows: the order of lists does
+// not depend on it, and a window accepts a place before its head.
+
+// clockReset is how the clock was set back. Its zero value: never.
+type clockReset struct {
+	epoch uint64 // how often
+	// While jobs are still to be gone through, else 0:
+	ahead int64  // the clock as it was
+	back  int64  // how far it was set back
+	limit uint64 // jobs from here on were added since
+	next  uint64 // those before are done
+}
+
+const clockResetLen = 1 + 5*8
+
+func (c *clockReset) numbers() [5]uint64 {
+	return [...]uint64{c.epoch, uint64(c.ahead), uint64(c.back), c.limit, c.next}
+}
+
+func (c *clockReset) append(b []byte) []byte {
+	b = append(b, formatVersion)
+	for _, v := range c.numbers() {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+func decodeClockReset(b []byte) (c clockReset, err error) {
+	if err := checkVersion("clock record", b, formatVersion); err != nil {
+		return clockReset{}, err
+	}
+	if len(b) != clockResetLen {
+		return clockReset{}, fmt.Errorf("clock record has %d bytes, want %d", len(b), clockResetLen)
+	}
+	n := func(i int) uint64 { return binary.BigEndian.Uint64(b[1+8*i:]) }
+	return clockReset{epoch: n(0), ahead: int64(n(1)), back: int64(n(2)), limit: n(3), next: n(4)}, nil
+}
+
+// underWay reports whether jobs are still to be gone through.
+func (c *clockReset) underWay() bool { return c.ahead != 0 }
+
+// reached is the largest instant that may already have passed in the state.
+func (m *meta) reached() int64 { return max(m.state.clockMS, m.reset.ahead) }
+
+// resetClock sets the clock back.
+func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
+	c, was := &x.m.meta.reset, x.clock()
+	switch {
+	case c.underWay():
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back just now, and the jobs are still being gone through")
+	case op.Epoch != c.epoch:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this was asked for")
+	case op.ToMs < 1 || op.ToMs >= was:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock is not ahead of %d", op.ToMs)
+	}
+	*c = clockReset{epoch: c.epoch + 1, ahead: was, back: was - op.ToMs, limit: x.m.meta.state.nextSeq, next: 1}
+	x.saveClockReset()
+	x.clockSet = true
+
+	topics := slices.SortedFunc(maps.Values(x.m.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
+	for _, t := range topics {
+		x.touch(t) // fills its bucket by the old clock
+	}
+	x.m.meta.state.clockMS = op.ToMs
+	for _, t := range topics {
+		x.setTopicBack(t)
+	}
+	return x.setSchedulesBack()
+}
+
+func (x *tx) saveClockReset() {
+	x.value = x.m.meta.reset.append(x.value[:0])
+	must(x.batch.Set(keyClock, x.value, nil))
+}
+
+// setTopicBack brings a topic's own instants back.
+func (x *tx) setTopicBack(t *topic) {
+	clock := x.clock()
+	t.emptySince = min(t.emptySince, clock)
+	if t.paused() && t.pausedUntil != job.NeverMS {
+		t.pausedUntil = min(t.pausedUntil, clock+t.pauseMS)
+	}
+	if t.bucket != nil {
+		t.bucket.at, t.bucket.since = clock, clock
+	}
+}
+
+// setSchedulesBack has the next instants worked out anew that the clock is not near.
+// A run that came early is started again at its instant, unless its job is there.
+func (x *tx) setSchedulesBack() error {
+	clock := x.clock()
+	names := maps.Clone(x.schedules)
+	if names == nil {
+		names = make(map[string]*schedule)
+	}
+	err := scan(x.db, []byte{spaceSchedule, scheduleState}, []byte{spaceSchedule, scheduleState + 1}, func(key, _ []byte) error {
+		names[string(key[2:])] = nil
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		s, err := x.schedule(name)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			continue
+		}
+		st := s.state
+		st.AnchorMs = min(st.AnchorMs, clock) // that of a paused one too
+		if st.NextMs > clock || st.Unplanned {
+			st.ChangedMs, st.NextMs, st.Unplanned = clock, 0, true
+		}
+		x.touchSchedule(s)
+	}
+	return nil
+}
+
+// setJobsBack goes through some of the jobs, most at most.
+func (x *tx) setJobsBack(most uint32) error {
+	c := &x.m.meta.reset
+	if !c.underWay() || x.clockSet {
+		return nil // in the entry of the reset the store does not have all jobs yet
+	}
+	it, err := x.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendSeqKey(nil, spaceSpec, c.next), UpperBound: appendSeqKey(nil, spaceSpec, c.limit),
+	})
+	if err != nil {
+		return err
+	}
+	done, err := x.setBackFrom(it, most)
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil && done {
+		*c = clockReset{epoch: c.epoch}
+	}
+	x.saveClockReset()
+	return err
+}
+
+// setBackFrom reports whether no job is left. What it counts are jobs that are there
+// still: how many of the store's are not depends on how the log was cut into batches.
+func (x *tx) setBackFrom(it *pebble.Iterator, most uint32) (done bool, err error) {
+	bytes := 0
+	for it.First(); it.Valid(); it.Next() {
+		seq, err := seqOfKey(it.Key())
+		if err != nil {
+			return false, err
+		}
+		rec, err := x.job(seq, false)
+		if err != nil {
+			return false, err
+		}
+		if rec == nil {
+			continue
+		}
+		if most == 0 || bytes >= sweepBytes {
+			return false, nil
+		}
+		if err := x.setJobBack(rec); err != nil {
+			return false, err
+		}
+		bytes += rec.bodyLen
+		most--
+		x.m.meta.reset.next = seq + 1
+	}
+	return true, it.Error()
+}
+
+// setJobBack brings a job's instants back.
+func (x *tx) setJobBack(rec *record) error {
+	t, err := x.topicOf(rec)
+	if err != nil {
+		return err
+	}
+	list, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	back := rec.status
+	x.setStatusBack(rec, &back, list)
+	switch {
+	case back == rec.status:
+		return nil
+	case list == listDead:
+		rec.status = back // its place is by rank
+		x.save(rec)
+		x.touch(t)
+		return nil
+	}
+	return x.move(t, rec, list, list, func(s *jobStatus) { *s = back })
+}
+
+// setStatusBack changes the instants of s, a copy of rec's status.
+func (x *tx) setStatusBack(rec *record, s *jobStatus, list listKind) {
+	clock := x.clock()
+	switch list {
+	case listDelayed:
+		if rec.spec.dueRequest == 0 || s.dueMS != rec.spec.dueMS {
+			s.dueMS = min(s.dueMS, clock+s.lastDelayMS)
+		}
+		return
+	case listReserved:
+		// A reservation of the time that has gone ends as it would have; one of before
+		// as it was to end, or after the job's time to run.
+		until := s.reservedUntilMS()
+		s.setReserved(max(until-x.m.meta.reset.back, min(until, clock+s.ttrMS)))
+	case listEnded:
+		if early := s.endedMS() - clock; early > 0 {
+			until := s.retainedUntilMS() - early + retentionStepMS - 1
+			s.setEnded(s.phase, clock, until-until%retentionStepMS)
+		}
+	case listDead:
+		s.setDead(s.rank, min(s.diedMS(), clock))
+	}
+	s.dueMS = min(s.dueMS, clock)
+}

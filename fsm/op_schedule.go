@@ -1,0 +1,257 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Schedules are recurring jobs. The state machine interprets neither cron expressions
+// nor time zones: the leader computes the instants and proposes them (FireSchedule).
+// A FireSchedule applies only to the revision and the next instant that the leader saw.
+// So a run is started once, whichever node leads.
+
+// putSchedule makes, replaces, pauses or resumes a schedule.
+func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
+	s, err := x.schedule(op.Name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s == nil && (op.Schedule == nil || op.IfRevision != 0):
+		return x.refuseSchedule(op.Name, r)
+	case s == nil && x.m.scheduleCount >= x.limits().MaxSchedules:
+		return x.refuse(r, jobpb.Code_TOO_MANY_SCHEDULES, "there are %d schedules already, which is the limit", x.m.scheduleCount)
+	case s == nil:
+		s = &schedule{name: op.Name, state: &jobpb.ScheduleState{CreatedMs: x.clock()}}
+		x.m.scheduleCount++
+	case op.IfRevision != 0 && op.IfRevision != s.state.Revision:
+		return x.refuseRevision(s, op.IfRevision, r)
+	}
+	known := s.def != nil
+	if s.takes(op, x.clock()) {
+		s.state.Revision = x.m.meta.state.nextSeq
+		x.m.meta.state.nextSeq++
+		x.touchSchedule(s)
+		known, r.Replaced = false, known
+	}
+	r.Existing = known
+	if x.replies {
+		r.Id, r.Details = strings.Clone(s.name), &jobpb.Details{ScheduleRevision: s.state.Revision}
+	}
+	return nil
+}
+
+// takes applies a put to the schedule, and reports whether it changes anything.
+// Where the instants stay the same ones, the next of them stays too, even if it is
+// due already.
+func (s *schedule) takes(op *jobpb.PutSchedule, clock int64) (changed bool) {
+	old, st := s.def, s.state
+	if op.Schedule != nil && (old == nil || !proto.Equal(old, op.Schedule)) {
+		s.def, s.newDef, changed = op.Schedule, true, true
+	}
+	anew := old == nil || old.Spec != s.def.Spec || old.StartMs != s.def.StartMs
+	if anew {
+		st.AnchorMs = clock
+	}
+	replan := anew || old.Zone != s.def.Zone || old.EndMs != s.def.EndMs
+	if paused := op.Paused; paused != nil && *paused != st.Paused {
+		st.Paused, replan, changed = *paused, true, true
+	}
+	if !changed {
+		return false
+	}
+	st.ChangedMs, st.Trouble = clock, ""
+	if replan {
+		st.NextMs, st.Unplanned = 0, !st.Paused
+	}
+	return true
+}
+
+func (x *tx) refuseSchedule(name string, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_NOT_FOUND, "schedule %.40q does not exist", name)
+}
+
+func (x *tx) refuseRevision(s *schedule, want uint64, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_CONDITION_FAILED, "schedule %.40q has revision %d, not %d", s.name, s.state.Revision, want)
+}
+
+// deleteSchedule removes a schedule; the jobs of its runs stay.
+func (x *tx) deleteSchedule(op *jobpb.DeleteSchedule, r *jobpb.Result) error {
+	s, err := x.schedule(op.Name)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return x.refuseSchedule(op.Name, r)
+	}
+	if op.IfRevision != 0 && op.IfRevision != s.state.Revision {
+		return x.refuseRevision(s, op.IfRevision, r)
+	}
+	s.gone = true
+	x.m.scheduleCount--
+	x.touchSchedule(s)
+	if x.replies {
+		r.Id, r.Details = strings.Clone(s.name), &jobpb.Details{ScheduleRevision: s.state.Revision}
+	}
+	return nil
+}
+
+// fireSchedule starts the runs that the leader found to be due.
+func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
+	s, err := x.schedule(op.Name)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return x.refuseSchedule(op.Name, r)
+	}
+	if err := x.checkFire(op); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	st := s.state
+	if op.Now {
+		return x.startNow(s, op, r)
+	}
+	if st.Paused || st.Revision != op.Revision || st.NextMs != op.ExpectNextMs || st.Unplanned != (op.ExpectNextMs == 0) {
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "schedule %.40q has changed since its instants were worked out", s.name)
+	}
+	x.touchSchedule(s)
+	st.NextMs, st.Unplanned = op.NextMs, false
+	if op.Trouble != "" {
+		st.Paused, st.Trouble, st.NextMs = true, strings.Clone(op.Trouble), 0
+		return nil
+	}
+	if op.Missed > 0 {
+		st.Missed += op.Missed
+		x.remember(s, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: x.clock(), Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
+	}
+	for _, run := range op.Runs {
+		past, _, err := x.startRun(s, op, run)
+		if err != nil {
+			return err
+		}
+		if past.Outcome == jobpb.RunOutcome_RUN_STARTED {
+			r.Count++
+		}
+	}
+	return nil
+}
+
+// checkFire checks that nothing that has happened is ahead of the clock.
+func (x *tx) checkFire(op *jobpb.FireSchedule) error {
+	ahead := func(run *jobpb.ScheduledRun) bool { return run.PlannedMs > x.clock() }
+	switch {
+	case op.Now: // when it is planned is not asked
+		return nil
+	case op.Missed > 0 && op.LastMissedMs > x.clock():
+		return job.Invalid("missed", "has instants that are ahead of the clock")
+	case slices.ContainsFunc(op.Runs, ahead):
+		return job.Invalid("runs", "has one that is ahead of the clock")
+	}
+	return nil
+}
+
+// startNow starts a run out of turn, planned for this very moment: whatever the
+// overlap, and also while the schedule is paused. One that is asked for again by its
+// key is not started again.
+func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) error {
+	if op.Key != "" {
+		if again, err := x.startedNow(s, job.KeyedRunID(s.name, op.Key), r); again || err != nil {
+			return err
+		}
+	}
+	x.touchSchedule(s)
+	run := &jobpb.ScheduledRun{PlannedMs: x.clock(), OffsetS: op.Runs[0].OffsetS}
+	_, made, err := x.startRun(s, op, run)
+	if err != nil || !x.replies {
+		return err
+	}
+	r.Code, r.Message = made.Code, made.Message
+	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = made.Seq, made.Id, made.State, made.DueMs, made.Revision, made.Existing
+	return nil
+}
+
+// startedNow reports whether there is a job of the id already, or was one that the
+// schedule still remembers, and answers with it.
+func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
+	old, err := x.jobByID(id)
+	if err != nil {
+		return false, err
+	}
+	if old != nil {
+		return true, x.addAgain(&jobpb.Add{Id: id, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
+	}
+	for _, past := range s.state.Past {
+		if past.Id == id {
+			r.Seq, r.Id, r.DueMs, r.Existing = past.Seq, id, past.PlannedMs, true
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// startRun adds the job of a run, unless the last one is still to be done and that
+// matters. It also gives the result of the add.
+func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledRun) (*jobpb.PastRun, *jobpb.Result, error) {
+	st := s.state
+	past := &jobpb.PastRun{PlannedMs: run.PlannedMs, AtMs: x.clock(), Now: op.Now}
+	defer x.remember(s, past)
+	if s.def.Overlap == jobpb.Overlap_OVERLAP_SKIP && !op.Now && st.LastSeq != 0 {
+		last, err := x.job(st.LastSeq, false)
+		if err != nil {
+			return past, nil, err
+		}
+		if last != nil && last.status.phase < phaseDead {
+			past.Outcome, past.Seq = jobpb.RunOutcome_RUN_SKIPPED, st.LastSeq
+			st.Skipped++
+			return past, nil, nil
+		}
+	}
+	add := proto.Clone(s.def.Job).(*jobpb.Add)
+	var outOfTurn uint64
+	if op.Now {
+		outOfTurn = st.Runs + 1
+	}
+	add.Id = job.RunID(s.name, run.PlannedMs, outOfTurn)
+	if op.Key != "" {
+		add.Id = job.KeyedRunID(s.name, op.Key)
+	}
+	add.Body = job.RunBody(add.Body, s.name, run, st.Runs+1)
+	add.IfExists = jobpb.IfExists_IF_EXISTS_KEEP
+	add.DueMs = run.PlannedMs
+	if s.def.JitterMs > 0 && !op.Now {
+		add.DueMs += int64(mix(op.Entropy^uint64(run.PlannedMs)) % uint64(s.def.JitterMs+1))
+	}
+	made := new(jobpb.Result)
+	// What becomes of the add is part of the state, so a follower asks as well.
+	replies := x.replies
+	x.replies, x.planned = true, !op.Now
+	err := x.op(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, made)
+	x.replies, x.planned = replies, false
+	if err != nil {
+		return past, nil, err
+	}
+	if made.Code != jobpb.Code_OK {
+		past.Outcome, past.Code = jobpb.RunOutcome_RUN_REFUSED, made.Code
+		st.Refused++
+		return past, made, nil
+	}
+	st.Runs++
+	st.LastSeq = made.Seq
+	past.Seq, past.Id = made.Seq, add.Id
+	return past, made, nil
+}
+
+// remember keeps the last runs.
+func (x *tx) remember(s *schedule, past *jobpb.PastRun) {
+	st := s.state
+	st.Past = append(st.Past, past)
+	if n := len(st.Past); n > x.limits().PastRuns {
+		st.Past = append([]*jobpb.PastRun(nil), st.Past[n-x.limits().PastRuns:]...)
+	}
+}

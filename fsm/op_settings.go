@@ -1,0 +1,115 @@
+package fsm
+
+import (
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// settingsVersion is the first byte of a record of settings.
+const settingsVersion = 1
+
+// setTopic replaces the settings of a topic. They are kept apart from the topic,
+// which comes and goes with its jobs. Setting them to what they are changes
+// nothing, so that a repeated request is one change.
+func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
+	old := x.m.settings[op.Topic]
+	if op.IfRevision != nil && *op.IfRevision != old.GetRevision() {
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the settings of topic %.40q have revision %d, not %d; 0 stands for none", op.Topic, old.GetRevision(), *op.IfRevision)
+	}
+	made := op.Settings
+	if made != nil {
+		made.Revision = 0
+	}
+	if made.SizeVT() == 0 {
+		if old != nil {
+			must(x.batch.Delete(x.nameKey(spaceSettings, op.Topic), nil))
+			x.useSettings(op.Topic, nil)
+		}
+		return nil
+	}
+	if old == nil && len(x.m.settings) >= x.limits().MaxTopics {
+		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have settings already, which is the limit", len(x.m.settings))
+	}
+	if made.Push != nil && old.GetPush() == nil && x.m.targets >= x.limits().MaxPushTargets {
+		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have a target for push already, which is the limit", x.m.targets)
+	}
+	return x.changeSettings(strings.Clone(op.Topic), old, made, r)
+}
+
+// changeSettings puts made, which says something, in the place of old.
+func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobpb.Result) error {
+	made.Revision = old.GetRevision()
+	same, err := sameSettings(old, made)
+	if err != nil {
+		return err
+	}
+	if same {
+		r.Details = &jobpb.Details{Settings: old}
+		return nil
+	}
+	made.Revision++
+	record, err := encodeSettings(made)
+	if err != nil {
+		return err
+	}
+	must(x.batch.Set(x.nameKey(spaceSettings, name), record, nil))
+	// made is of the entry, which is not kept.
+	kept, err := decodeSettings(record)
+	x.useSettings(name, kept)
+	r.Details = &jobpb.Details{Settings: kept}
+	return err
+}
+
+// useDefaults gives a new job what its add leaves to the topic.
+func (spec *jobSpec) useDefaults(op *jobpb.Add, s *jobpb.TopicSettings) {
+	if op.TopicTtr && s.TtrMs != nil {
+		spec.ttrMS = *s.TtrMs
+	}
+	if op.TopicAttempts && s.MaxAttempts != nil {
+		spec.maxAttempts = *s.MaxAttempts
+	}
+}
+
+// settingsOf is the settings of a topic that t, which may be nil, is named.
+func (x *tx) settingsOf(name string, t *topic) *jobpb.TopicSettings {
+	switch {
+	case t != nil:
+		return t.settings
+	case len(x.m.settings) == 0:
+		return nil
+	}
+	return x.m.settings[name]
+}
+
+// pending is the number of jobs that wait to be handed out; none without a topic.
+func (t *topic) pending() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.counts[listDelayed] + t.counts[listReady]
+}
+
+func (x *tx) refuseFull(topic string, s *jobpb.TopicSettings, pending uint64, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_TOPIC_FULL, "topic %.40q has %d delayed and ready jobs; its limit, max_pending, is %d", topic, pending, *s.MaxPending)
+}
+
+// useSettings puts settings, nil for none, in force.
+func (x *tx) useSettings(name string, s *jobpb.TopicSettings) {
+	x.settingsChanged = true
+	if x.m.settings[name].GetPush() != nil {
+		x.m.targets--
+	}
+	if s.GetPush() != nil {
+		x.m.targets++
+	}
+	if s == nil {
+		delete(x.m.settings, name)
+	} else {
+		x.m.settings[name] = s
+	}
+	if t := x.m.topics[name]; t != nil {
+		t.settings = s
+		x.updateLimits(t)
+	}
+}

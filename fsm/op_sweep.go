@@ -1,0 +1,126 @@
+package fsm
+
+import (
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// sweep walks over one list of a topic, a piece with each command, and calls act
+// for up to most of the jobs that its filter selects; k counts them over all the
+// commands. It ends early at large jobs (sweepBytes). act may change the list. A job
+// that died after the sweep began is not part of it. So a sweep over dead jobs ends
+// even if the jobs that it kicks die again.
+//
+// The result has the number of jobs and where to continue.
+func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(rec *record, startMS int64, k uint64) error) error {
+	at := progressOf(op.From)
+	if op.From == nil {
+		at.limit, at.startMS = t.rank, x.clock()
+	}
+	// One more than may be looked at, to know whether there is more.
+	found, err := x.places(t, list, at, int(op.Scan)+1)
+	if err != nil {
+		return err
+	}
+	var done uint32
+	bytes := 0
+	for i, p := range found {
+		if i == int(op.Scan) || done == most || bytes >= sweepBytes {
+			r.Details = &jobpb.Details{Next: at.proto()}
+			break
+		}
+		at.after = p
+		rec, err := x.job(p.seq, false)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return missing(p.seq, t, list)
+		}
+		bytes += rec.bodyLen
+		ok, err := matches(op.Filter, rec)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := act(rec, at.startMS, at.done); err != nil {
+			return err
+		}
+		done++
+		at.done++
+	}
+	r.Count = done
+	return nil
+}
+
+// sweepBytes bounds the jobs that one command of a sweep or a move reads: a record
+// comes from the store with its body.
+const sweepBytes = job.MaxReserveBytes
+
+// progress is how far a sweep has come: a jobpb.Progress.
+type progress struct {
+	after       place
+	limit, done uint64
+	startMS     int64
+}
+
+func progressOf(p *jobpb.Progress) progress {
+	return progress{after: placeOf(p.GetAfter()), limit: p.GetLimit(), done: p.GetDone(), startMS: p.GetStartMs()}
+}
+
+func (p *progress) proto() *jobpb.Progress {
+	return &jobpb.Progress{After: p.after.proto(), Limit: p.limit, Done: p.done, StartMs: p.startMS}
+}
+
+// checkStart checks that a sweep did not begin ahead of the clock.
+func (x *tx) checkStart(op *jobpb.Sweep) error {
+	if op.GetFrom().GetStartMs() > x.clock() {
+		return job.Invalid("from", "is not a place that this sweep gave")
+	}
+	return nil
+}
+
+// places lists up to most places of a list that are behind a sweep's, as the
+// running transaction has left it.
+func (x *tx) places(t *topic, list listKind, at progress, most int) ([]place, error) {
+	w := &t.windows[list]
+	var found []place
+	// full adds a place and says that no further one is wanted.
+	full := func(p place) bool {
+		if list == listDead && uint64(p.instant) >= at.limit {
+			return true
+		}
+		found = append(found, p)
+		return len(found) == most
+	}
+	from := at.after.next()
+	for _, p := range w.live()[w.search(from):] {
+		if full(p) {
+			return found, nil
+		}
+	}
+	if w.complete {
+		return found, nil
+	}
+	if from.compare(w.bound) < 0 {
+		from = w.bound
+	}
+	stored, err := placesFrom(x.db, t.listID(list), from)
+	if err != nil {
+		return nil, err
+	}
+	defer stored.close()
+	set, removed := w.pending()
+	m := merge{stored: stored, set: set, removed: removed}
+	for {
+		p, ok, err := m.next()
+		if err != nil || !ok {
+			return found, err
+		}
+		if p.compare(from) >= 0 && full(p) {
+			return found, nil
+		}
+	}
+}

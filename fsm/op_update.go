@@ -1,0 +1,127 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// update changes a job that waits or is dead, in place: it keeps its seq, its
+// attempts and its history.
+func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
+	if err := x.limits().CheckDue("due_at", op.GetDueMs(), x.clock()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	rec, t, err := x.find(op.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	from, err := x.listOf(t, rec)
+	if err != nil || !x.meets(op.Condition, rec, from, r) {
+		return err
+	}
+	moves := op.DelayMs != nil || op.DueMs != nil
+	switch {
+	case from == listReserved:
+		return x.refuseReserved(rec, r)
+	case from == listDead && moves:
+		return x.refuseDead(rec, r)
+	case from != listDead && op.GetMaxAttempts() != 0 && *op.MaxAttempts <= rec.status.attempts:
+		// A kick gives a dead job all its attempts again.
+		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.status.attempts)
+	}
+	body, kind, rewrites, err := x.newContent(op, rec)
+	if err != nil {
+		return err
+	}
+	to, due := from, rec.status.dueMS
+	if moves {
+		to, due = x.waitUntil(t, rec.seq, op.GetDueMs(), op.GetDelayMs())
+	}
+	err = x.move(t, rec, from, to, func(s *jobStatus) {
+		s.timedOut = false
+		if moves {
+			s.dueMS, s.lastDelayMS = due, due-x.clock()
+		}
+		if op.Priority != nil {
+			s.priority = *op.Priority
+		}
+		if op.TtrMs != nil {
+			s.ttrMS = *op.TtrMs
+		}
+		if op.MaxAttempts != nil {
+			s.maxAttempts = *op.MaxAttempts
+		}
+		if rewrites {
+			x.rewrite(rec, kind, body)
+		}
+		s.update(op)
+		x.recordEvent(t, rec, jobpb.Event_UPDATED, to, s.attempts, "")
+	})
+	r.State, r.DueMs, r.Revision = rec.state(to), due, rec.status.revision
+	return err
+}
+
+// newContent gives a job the backoff and headers of an update, and says what its
+// spec holds besides them if that is to be written again.
+func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
+	if op.Backoff != nil || op.Headers != nil {
+		e, err := rec.spec.decodeOptions()
+		if err != nil {
+			return nil, 0, false, err
+		}
+		if e == nil {
+			e = &jobpb.JobOptions{}
+		}
+		if op.Backoff != nil {
+			e.Backoff = op.Backoff
+			if noBackoff(op.Backoff) {
+				e.Backoff = nil
+			}
+		}
+		if op.Headers != nil {
+			e.Headers = op.Headers.List
+		}
+		if rec.spec.options, err = encodeOptions(e); err != nil {
+			return nil, 0, false, err
+		}
+		rewrites = true
+	}
+	switch {
+	case op.Body != nil:
+		return op.Body, op.BodyKind, true, nil
+	case !rewrites:
+		return nil, 0, false, nil
+	}
+	if _, err := x.job(rec.seq, true); err != nil { // for the body
+		return nil, 0, false, err
+	}
+	return rec.body, rec.spec.bodyKind, true, nil
+}
+
+// noBackoff reports whether a backoff is empty.
+func noBackoff(b *jobpb.Backoff) bool { return b.SizeVT() == 0 }
+
+// meets reports whether a job in the given list is as the condition wants it; if
+// not, the operation is refused.
+func (x *tx) meets(c *jobpb.Condition, rec *record, list listKind, r *jobpb.Result) bool {
+	state := rec.state(list)
+	fits := (c.GetRevision() == 0 || c.GetRevision() == rec.status.revision) &&
+		(len(c.GetStates()) == 0 || slices.Contains(c.GetStates(), state))
+	if !fits && x.replies {
+		r.Code = jobpb.Code_CONDITION_FAILED
+		word := strings.ToLower(strings.TrimPrefix(state.String(), "STATE_"))
+		r.Message = fmt.Sprintf("job %.40q is %s with revision %d, which is not what the condition asks for", x.name(rec), word, rec.status.revision)
+	}
+	return fits
+}
+
+func (x *tx) refuseReserved(rec *record, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; it belongs to its consumer until that is done with it", x.name(rec))
+}
+
+func (x *tx) refuseDead(rec *record, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_ALREADY_DEAD, "job %.40q is dead and has no due instant; kick it, or replace it", x.name(rec))
+}

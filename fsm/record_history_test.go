@@ -1,0 +1,65 @@
+package fsm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// The add and the latest events are kept, and each keeps so much of its reason.
+func TestHistoryIsBounded(t *testing.T) {
+	r := newRig(t, Options{})
+	r.retain("t", 5000)
+	r.one(opAdd(&jobpb.Add{Topic: "t"}))
+	reason := strings.Repeat("ü", job.MaxReasonBytes/2)
+	const rounds = 40
+	for range rounds {
+		r.now++
+		r.do(opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Reason: reason}))
+	}
+	r.reopen()
+	j := r.job(1)
+	require.Len(t, j.History, job.MaxHistory)
+	require.EqualValues(t, 2*rounds-(job.MaxHistory-1), j.HistoryDropped)
+	require.Equal(t, jobpb.Event_ADDED, j.History[0].Kind)
+	require.EqualValues(t, rigStart, j.History[0].AtMs)
+	last := j.History[job.MaxHistory-1]
+	require.Equal(t, r.now, last.AtMs)
+	require.Equal(t, reason[:job.MaxHistoryText], last.Reason)
+	require.Equal(t, reason, j.LastError, "the job itself has all of it")
+}
+
+func TestHistoryCutsAtACharacter(t *testing.T) {
+	require.Equal(t, "aü", cut("aüü", 4))
+	require.Equal(t, "aü", cut("aü", 3))
+	require.Empty(t, cut("ü", 1))
+}
+
+func TestDamagedHistoryIsAnError(t *testing.T) {
+	whole := addEvent("", 5, &jobpb.Event{Kind: jobpb.Event_RELEASED, AtMs: 9, DueMs: 3, State: 2}, "why")
+	_, _, err := decodeHistory(whole, 5)
+	require.NoError(t, err)
+	for n := 1; n < len(whole); n++ {
+		_, _, err := decodeHistory(whole[:n], 5)
+		require.Error(t, err, "the first %d bytes", n)
+	}
+	for _, bad := range []string{whole + "x", "\x02" + whole[1:], "\xff" + whole[1:]} {
+		_, _, err := decodeHistory(bad, 5)
+		require.Error(t, err)
+	}
+}
+
+// Jobs of other topics have nothing of it in their records.
+func TestNoHistoryWithoutARetention(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Reason: "x"}))
+	rec, err := readJob(r.m.store.db, 1, false)
+	require.NoError(t, err)
+	require.Empty(t, rec.status.history)
+	rec.status.reason, rec.status.lastError = "", ""
+	require.Len(t, rec.status.append(nil, statusVersion), statusFixed)
+}

@@ -1,0 +1,201 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// formatVersion is the layout of the whole store: keyspaces and what they mean.
+// A store of another version is refused, never guessed at.
+const formatVersion = 3
+
+// Names in the meta keyspace. They are on disk.
+var (
+	keyState         = []byte{spaceMeta, 'a'} // rewritten by every batch
+	keyConfiguration = []byte{spaceMeta, 'c'}
+	keyClock         = []byte{spaceMeta, 'k'}
+	keyCluster       = []byte{spaceMeta, 'i'}
+	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
+	keyDurable       = []byte{spaceMeta, 'w'}
+)
+
+// Applied says how far a state has come.
+type Applied struct {
+	Index, Term uint64
+	ClockMS     int64  // the FSM clock, Unix milliseconds
+	ClockEpoch  uint64 // how often it was set back
+	// Configuration is the Raft configuration as it was handed in, opaque
+	// here; nil before the first. ConfigurationIndex is its entry's index.
+	Configuration      []byte
+	ConfigurationIndex uint64
+}
+
+// stateRecord is the one record that every batch rewrites: the point of the log
+// whose effects the batch completes, and the counters that are part of the state.
+type stateRecord struct {
+	index, term uint64
+	clockMS     int64
+	nextSeq     uint64
+	lastTopic   uint32 // number given last
+	topics      uint32
+	counts      [listCount]uint64 // places by list, of all topics together
+}
+
+const stateLen = 1 + 4*8 + 2*4 + (listCount-1)*8
+
+func (s *stateRecord) append(b []byte) []byte {
+	b = append(b, formatVersion)
+	for _, v := range [...]uint64{s.index, s.term, uint64(s.clockMS), s.nextSeq} {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	b = binary.BigEndian.AppendUint32(b, s.lastTopic)
+	b = binary.BigEndian.AppendUint32(b, s.topics)
+	for _, n := range s.counts[1:] {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func decodeState(b []byte) (s stateRecord, err error) {
+	if err := checkVersion("store", b, formatVersion); err != nil {
+		return stateRecord{}, err
+	}
+	if len(b) != stateLen {
+		return stateRecord{}, fmt.Errorf("state record has %d bytes, want %d", len(b), stateLen)
+	}
+	s.index = binary.BigEndian.Uint64(b[1:])
+	s.term = binary.BigEndian.Uint64(b[9:])
+	s.clockMS = int64(binary.BigEndian.Uint64(b[17:]))
+	s.nextSeq = binary.BigEndian.Uint64(b[25:])
+	s.lastTopic = binary.BigEndian.Uint32(b[33:])
+	s.topics = binary.BigEndian.Uint32(b[37:])
+	for i := range s.counts[1:] {
+		s.counts[1+i] = binary.BigEndian.Uint64(b[41+8*i:])
+	}
+	return s, nil
+}
+
+// appendConfiguration encodes a configuration and the index of its entry.
+func appendConfiguration(b []byte, index uint64, configuration []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, index)
+	return append(b, configuration...)
+}
+
+func decodeConfiguration(b []byte) (index uint64, configuration []byte, err error) {
+	if len(b) < 8 {
+		return 0, nil, fmt.Errorf("configuration record of %d bytes: %w", len(b), errShort)
+	}
+	return binary.BigEndian.Uint64(b), bytes.Clone(b[8:]), nil
+}
+
+// durableMark is the point that Raft is known to have reached. It can lie beyond
+// the state's index, because Raft's own entries never come to Apply.
+type durableMark struct {
+	index, term        uint64
+	configurationIndex uint64
+	configuration      []byte
+}
+
+func (w *durableMark) append(b []byte) []byte {
+	b = append(b, formatVersion)
+	b = binary.BigEndian.AppendUint64(b, w.index)
+	b = binary.BigEndian.AppendUint64(b, w.term)
+	return appendConfiguration(b, w.configurationIndex, w.configuration)
+}
+
+func decodeDurableMark(b []byte) (w durableMark, err error) {
+	if err := checkVersion("durable mark", b, formatVersion); err != nil {
+		return durableMark{}, err
+	}
+	if len(b) < 17 {
+		return durableMark{}, fmt.Errorf("durable mark of %d bytes: %w", len(b), errShort)
+	}
+	w.index = binary.BigEndian.Uint64(b[1:])
+	w.term = binary.BigEndian.Uint64(b[9:])
+	w.configurationIndex, w.configuration, err = decodeConfiguration(b[17:])
+	return w, err
+}
+
+// reached is the further of a state and a durable mark.
+func reached(a Applied, w durableMark) Applied {
+	if w.index > a.Index {
+		a.Index, a.Term = w.index, w.term
+	}
+	if w.configurationIndex > a.ConfigurationIndex {
+		a.Configuration, a.ConfigurationIndex = w.configuration, w.configurationIndex
+	}
+	return a
+}
+
+// meta is everything in the meta keyspace.
+type meta struct {
+	state              stateRecord
+	configuration      []byte
+	configurationIndex uint64
+	durable            durableMark
+	clusterID          string
+	version            uint32 // the cluster's
+	reset              clockReset
+	migrating          []byte // the key from which the migration to it goes on; nil: it is done
+}
+
+// own is how far the state itself has come.
+func (m *meta) own() Applied {
+	return Applied{
+		Index: m.state.index, Term: m.state.term, ClockMS: m.state.clockMS, ClockEpoch: m.reset.epoch,
+		Configuration: m.configuration, ConfigurationIndex: m.configurationIndex,
+	}
+}
+
+// readMeta reads the meta keyspace of a database or a snapshot. A fresh store
+// has the zero meta.
+func readMeta(r pebble.Reader) (m meta, err error) {
+	if m.version, m.migrating, err = readVersion(r); err != nil {
+		return meta{}, err
+	}
+	err = errors.Join(
+		readKey(r, keyState, func(v []byte) (err error) { m.state, err = decodeState(v); return err }),
+		readKey(r, keyConfiguration, func(v []byte) (err error) {
+			m.configurationIndex, m.configuration, err = decodeConfiguration(v)
+			return err
+		}),
+		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
+		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
+		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),
+	)
+	return m, err
+}
+
+// readApplied is how far a store has come, the durable mark included. It is the answer
+// for a checkpoint that is opened on its own.
+func readApplied(r pebble.Reader) (Applied, error) {
+	m, err := readMeta(r)
+	if err != nil {
+		return Applied{}, err
+	}
+	return reached(m.own(), m.durable), nil
+}
+
+// readKey calls use with the value of key, which use must not keep. An absent
+// key is no error: use is not called.
+func readKey(r pebble.Reader, key []byte, use func(value []byte) error) error {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read key %x: %w", key, err)
+	}
+	err = use(v)
+	if cerr := closer.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("key %x: %w", key, err)
+	}
+	return nil
+}

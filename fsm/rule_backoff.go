@@ -1,0 +1,53 @@
+package fsm
+
+import "tarry/job/jobpb"
+
+// backoff is how long a job that has just failed an attempt waits, in
+// milliseconds; 0 when neither it nor its topic has a backoff. entropy came with
+// the command, so that all nodes take the same jitter off.
+func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
+	e, err := rec.spec.decodeOptions()
+	if err != nil {
+		return 0, err
+	}
+	b := e.GetBackoff()
+	if b == nil {
+		b = t.settings.GetBackoff()
+	}
+	if b == nil {
+		return 0, nil
+	}
+	wait := backoffWait(b, rec.status.attempts)
+	off := wait * int64(b.JitterPercent) / 100
+	// 16 bits of randomness: a wait has 40 bits, so the product has 56.
+	return wait - off*int64(mix(entropy^rec.seq)>>48)>>16, nil
+}
+
+// backoffWait is the wait after the attempt of that number, from 1 on, without
+// jitter.
+func backoffWait(b *jobpb.Backoff, attempt uint32) int64 {
+	attempt = max(attempt, 1)
+	if n := uint32(len(b.DelaysMs)); n > 0 {
+		return b.DelaysMs[min(attempt, n)-1]
+	}
+	wait := b.BaseMs
+	for range attempt - 1 {
+		next := wait * int64(b.FactorPermille) / 1000
+		if next >= b.MaxMs {
+			return b.MaxMs
+		}
+		if next == wait {
+			break // rounded down to no growth
+		}
+		wait = next
+	}
+	return wait
+}
+
+// mix spreads the bits of a number over all of it (the finalizer of SplitMix64,
+// by Steele, Lea and Flood).
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

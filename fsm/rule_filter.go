@@ -1,0 +1,45 @@
+package fsm
+
+import (
+	"strings"
+
+	"tarry/job/jobpb"
+)
+
+// matches reports whether a filter selects a job. A nil
+// filter means every job.
+func matches(f *jobpb.Filter, rec *record) (bool, error) {
+	died := int64(0)
+	if rec.status.phase == phaseDead {
+		died = rec.status.diedMS()
+	}
+	switch {
+	case f == nil:
+		return true, nil
+	case !strings.HasPrefix(rec.spec.id, f.IdPrefix),
+		f.Reason != "" && !strings.Contains(rec.status.reason, f.Reason) && !strings.Contains(rec.status.lastError, f.Reason),
+		!within(rec.status.dueMS, f.DueFromMs, f.DueToMs),
+		!within(died, f.DiedFromMs, f.DiedToMs):
+		return false, nil
+	case len(f.Headers) == 0:
+		return true, nil
+	case len(rec.spec.options) == 0:
+		return false, nil
+	}
+	e, err := rec.spec.decodeOptions()
+	return hasHeaders(e.GetHeaders(), f.Headers), err
+}
+
+// within reports whether an instant is in [from, to); a 0 is open.
+func within(ms, from, to int64) bool { return ms >= from && (to == 0 || ms < to) }
+
+// hasHeaders reports whether all the wanted headers are there. Both lists are sorted
+// by name.
+func hasHeaders(list, wanted []*jobpb.Header) bool {
+	for _, h := range list {
+		if len(wanted) > 0 && h.Name == wanted[0].Name && h.Value == wanted[0].Value {
+			wanted = wanted[1:]
+		}
+	}
+	return len(wanted) == 0
+}

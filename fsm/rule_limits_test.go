@@ -1,0 +1,174 @@
+package fsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+func opLimits(topic string, s *jobpb.TopicSettings) *jobpb.Op {
+	return opSettings(&jobpb.SetTopic{Topic: topic, Settings: s})
+}
+
+func (r *rig) addMany(topic string, n int) {
+	ops := make([]*jobpb.Op, n)
+	for i := range ops {
+		ops[i] = opAdd(&jobpb.Add{Topic: topic})
+	}
+	r.do(ops...)
+}
+
+// limitRun is a random life of one topic and what came out of it.
+type limitRun struct {
+	*rig
+	rng      *rand.Rand
+	settings *jobpb.TopicSettings
+	held     []*jobpb.Reserved
+	out      []*handOut // since the rate was last changed
+	last     uint64     // seq
+	lazy     bool       // consumers come seldom, so that the bucket is often full
+}
+
+type handOut struct {
+	at     int64
+	unseen bool // given back undelivered
+}
+
+// However a topic lives: in every stretch of time there are no more jobs handed
+// out than the burst and what the rate gives, and never more reserved than the
+// limit. Every stretch from one job to another is looked at.
+func TestLimitsHoldInEveryWindow(t *testing.T) {
+	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
+		r := &limitRun{rig: newRig(t, Options{FS: vfs.NewMem()}), rng: rng}
+		total := 0
+		for range 4 * *stepFlag {
+			r.step()
+			total += len(r.out)
+		}
+		r.judge()
+		require.NotZero(t, total)
+	})
+}
+
+func (r *limitRun) pick(of ...int64) int64 { return of[r.rng.IntN(len(of))] }
+
+func (r *limitRun) step() {
+	r.now += r.pick(0, 0, 0, 1, 1, 7, 50, 400, 3000)
+	switch n := r.rng.IntN(100); {
+	case n < 25 || r.settings == nil:
+		r.last += uint64(len(r.do(opAdd(&jobpb.Add{Topic: "t", TtrMs: r.pick(5, 200, 60_000)}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 30}))))
+		if r.settings == nil {
+			r.limit()
+		}
+	case n < 60:
+		if r.lazy && r.rng.IntN(6) > 0 {
+			return
+		}
+		op := opReserve(uint32(r.pick(1, 1, 3, 20)), "t")
+		op.GetReserve().TtrMs = r.pick(0, 0, 30, 5000)
+		r.took(r.one(op).Jobs)
+	case n < 64:
+		r.took(r.one(opReserveJob(bySeq(1+r.rng.Uint64N(r.last)), 0)).Jobs)
+	case n < 90 && len(r.held) > 0:
+		i := r.rng.IntN(len(r.held))
+		j := r.held[i]
+		r.held = slices.Delete(r.held, i, i+1)
+		r.end(j)
+	case n < 97:
+		r.one(opAdvance(uint32(r.pick(1, 5, 100))))
+	case n < 98:
+		r.reopen()
+	case n < 99:
+		r.limit()
+	default:
+		r.now += 3_700_000
+		r.one(opAdvance(1000))
+	}
+}
+
+// took notes what was handed out.
+func (r *limitRun) took(jobs []*jobpb.Reserved) {
+	for _, j := range jobs {
+		r.held = append(r.held, j)
+		r.out = append(r.out, &handOut{at: r.now})
+		require.Equal(r.t, r.now, j.ReservedUntilMs-j.TtrMs)
+	}
+	if most := r.settings.MaxReserved; most != nil && len(jobs) > 0 {
+		require.LessOrEqual(r.t, r.topic("t").Reserved, *most)
+	}
+}
+
+// end ends a reservation that may be over.
+func (r *limitRun) end(j *jobpb.Reserved) {
+	ref := fenced(j.Seq, j.Generation)
+	switch r.rng.IntN(4) {
+	case 0:
+		r.one(opFinish(ref))
+	case 1:
+		r.one(opRelease(&jobpb.Release{Ref: ref}))
+	default:
+		at := j.ReservedUntilMs - j.TtrMs
+		res := r.one(opRelease(&jobpb.Release{Ref: ref, Undelivered: true, ReservedMs: at}))
+		i := slices.IndexFunc(r.out, func(h *handOut) bool { return h.at == at && !h.unseen })
+		if res.Code == jobpb.Code_OK && i >= 0 {
+			r.out[i].unseen = true // which of one instant makes no difference
+		}
+	}
+}
+
+// limit changes the limits.
+func (r *limitRun) limit() {
+	r.judge()
+	s := &jobpb.TopicSettings{RateMilli: uint64(r.pick(10, 500, 3000, 7001, 50_000)), Burst: uint32(r.pick(0, 1, 2, 5))}
+	if r.rng.IntN(2) == 0 {
+		s.MaxReserved = new(uint64(r.pick(1, 3, 10)))
+	}
+	require.Equal(r.t, jobpb.Code_OK, r.one(opLimits("t", s)).Code)
+	r.settings, r.out, r.lazy = s, nil, r.rng.IntN(2) == 0
+}
+
+// judge looks at every window of the present limits.
+func (r *limitRun) judge() {
+	if r.settings == nil {
+		return
+	}
+	limit := rateOf(r.settings)
+	seen := slices.DeleteFunc(slices.Clone(r.out), func(h *handOut) bool { return h.unseen })
+	for i := range seen {
+		for k := i; k < len(seen); k++ {
+			jobs, ms := int64(k-i+1), seen[k].at-seen[i].at
+			if jobs*token > limit.burst+limit.perMS*ms {
+				require.Fail(r.t, "too many", "%d jobs were handed out in %d ms by %v", jobs, ms, r.settings)
+			}
+		}
+	}
+}
+
+// A topic that always has a ready job and a consumer hands out exactly what its
+// rate gives: the limit is not too tight either, and no Advance is for nothing.
+func TestRateIsReached(t *testing.T) {
+	for _, rate := range []uint64{1, 333, 1000, 7001, 50_000, 900_000} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			r := newRig(t, Options{})
+			r.one(opLimits("t", &jobpb.TopicSettings{RateMilli: rate, Burst: 2}))
+			r.addMany("t", 1000)
+			start, got := r.now, uint64(0)
+			for range 50 {
+				jobs := r.do(opAdvance(100), opReserve(1000, "t"))[1].Jobs
+				require.NotEmpty(t, jobs)
+				for _, j := range jobs {
+					r.one(opFinish(bySeq(j.Seq)))
+				}
+				got += uint64(len(jobs))
+				require.Equal(t, 2+uint64(r.now-start)*rate/1_000_000, got)
+				r.now = r.m.NextDue()
+			}
+		})
+	}
+}

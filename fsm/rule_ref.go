@@ -1,0 +1,100 @@
+package fsm
+
+import (
+	"fmt"
+
+	"tarry/job/jobpb"
+)
+
+// find looks up the job that an operation names, and checks the token, if there is one.
+// If it returns nil the operation is refused with the reason in r, and the caller
+// returns err.
+func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
+	rec, t, err := x.findUnfenced(ref, r)
+	if rec == nil || err != nil {
+		return nil, nil, err
+	}
+	if generation := ref.GetGeneration(); generation != 0 && !rec.isHeldBy(generation) {
+		return nil, nil, x.refuseStale(rec, r)
+	}
+	return rec, t, nil
+}
+
+// findUnfenced is find without regard to the token.
+func (x *tx) findUnfenced(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
+	id, seq := ref.GetId(), ref.GetSeq()
+	if id != "" {
+		rec, err = x.jobByID(id)
+	} else {
+		rec, err = x.job(seq, false)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if rec == nil || (seq != 0 && rec.seq != seq) {
+		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", jobWords(id, seq))
+	}
+	if rec.status.phase.ended() {
+		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s was %s and is retained for readers only", jobWords(id, seq), rec.endedWords())
+	}
+	t, err = x.topicOf(rec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if x.replies {
+		r.Seq, r.Id, r.DueMs = rec.seq, x.name(rec), rec.status.dueMS
+	}
+	return rec, t, nil
+}
+
+// findReserved is find for operations that need a reservation.
+func (x *tx) findReserved(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
+	rec, t, err := x.find(ref, r)
+	if rec == nil || err != nil {
+		return nil, nil, err
+	}
+	if !x.mayEnd(ref, rec, t, r) {
+		return nil, nil, nil
+	}
+	return rec, t, nil
+}
+
+// isHeldBy reports whether the reservation of that generation is live.
+func (rec *record) isHeldBy(generation uint32) bool {
+	return rec.status.phase == phaseReserved && rec.status.generation == generation
+}
+
+// mayEnd reports whether a job is reserved, and its reservation named as its topic
+// wants it; if not, the operation is refused.
+func (x *tx) mayEnd(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Result) bool {
+	switch {
+	case t.settings.GetRequireToken() && ref.GetGeneration() == 0:
+		_ = x.refuse(r, jobpb.Code_TOKEN_REQUIRED, "token is missing; topic %.40q requires the token of the reservation", t.name)
+	case rec.status.phase != phaseReserved:
+		_ = x.refuse(r, jobpb.Code_NOT_RESERVED, "job %.40q is not reserved", x.name(rec))
+	default:
+		return true
+	}
+	return false
+}
+
+func (x *tx) refuseStale(rec *record, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
+}
+
+func jobWords(id string, seq uint64) string {
+	switch {
+	case id == "":
+		return fmt.Sprintf("job number %d", seq)
+	case seq == 0:
+		return fmt.Sprintf("job %.40q", id)
+	default:
+		return fmt.Sprintf("job %.40q with number %d", id, seq)
+	}
+}
+
+// missing is the failure of finding an index entry without its job: damage, or
+// a defect.
+func missing(seq uint64, t *topic, list listKind) error {
+	return fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, list)
+}

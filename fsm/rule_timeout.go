@@ -1,0 +1,62 @@
+package fsm
+
+import (
+	"fmt"
+
+	"tarry/job/jobpb"
+)
+
+// overrun is the reason that a job gets when its reservation expires.
+const overrun = "time to run exceeded"
+
+// timeOut ends a reservation that has expired. The job waits as its
+// backoff says, if it has one.
+func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
+	rec, err := x.job(seq, false)
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return missing(seq, t, listReserved)
+	}
+	t.timeouts++
+	wait, err := x.backoff(t, rec, entropy)
+	if err != nil {
+		return err
+	}
+	to := listReady
+	switch {
+	case rec.exhausted():
+		to = listDead
+	case wait > 0:
+		to = listDelayed
+	}
+	return x.move(t, rec, listReserved, to, func(s *jobStatus) {
+		s.timeouts++
+		s.timedOut = true
+		s.reason = overrun
+		if to != listDead {
+			s.setWaiting()
+		}
+		switch to {
+		case listDelayed:
+			s.dueMS, s.lastDelayMS = x.clock()+wait, wait
+		case listDead:
+			s.reason = fmt.Sprintf("%s on attempt %d of %d", overrun, rec.status.attempts, rec.status.maxAttempts)
+			x.setDead(t, s)
+		}
+		x.recordEvent(t, rec, jobpb.Event_TIMED_OUT, to, rec.status.attempts, "")
+	})
+}
+
+// exhausted reports whether the job has no attempt left.
+func (rec *record) exhausted() bool {
+	return rec.status.maxAttempts != 0 && rec.status.attempts >= rec.status.maxAttempts
+}
+
+// setDead sets a job of the topic aside, behind those that died before it.
+func (x *tx) setDead(t *topic, s *jobStatus) {
+	s.setDead(t.rank, x.clock())
+	t.rank++
+	t.died++
+}

@@ -1,0 +1,154 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/fsm/store"
+	"tarry/job"
+)
+
+// ErrHalfInstalled is wrapped by the error of an Install that failed when it could not
+// be undone. The machine's state is undefined then, so the process must end. The next
+// Open finds the old state or the new one, each complete.
+var ErrHalfInstalled = errors.New("a snapshot was installed only half: the process must end")
+
+// Stream reads a whole state as an archive, for a node that lacks it or for a
+// backup. Its content was fixed when it was opened; the machine goes on meanwhile.
+// Its checkpoint keeps files that the machine would delete, so the owner must
+// Close it, even if its reader has stalled. Read and Close must not run concurrently.
+type Stream struct {
+	// Applied is read from the archive's own data, so index and data agree.
+	Applied
+	*store.Archive
+}
+
+// OpenStream fixes the present state in a checkpoint, which costs hard links and
+// a sync, and opens it as an archive. It blocks for about as long as a flush.
+func (m *Machine) OpenStream() (*Stream, error) {
+	path := m.dir.CheckpointPath()
+	if err := m.checkpoint(path); err != nil {
+		return nil, fmt.Errorf("take a checkpoint of the state: %w", err)
+	}
+	s, err := m.openStream(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open a checkpoint of the state: %w", err), m.dir.Remove(path))
+	}
+	return s, nil
+}
+
+func (m *Machine) checkpoint(path string) error {
+	m.storeMu.RLock()
+	defer m.storeMu.RUnlock()
+	if m.store == nil {
+		return errClosed
+	}
+	// A checkpoint holds what is not in tables yet as write-ahead log, which the
+	// receiver would have to replay; after a flush little of that is left.
+	if err := m.store.db.Flush(); err != nil {
+		return err
+	}
+	// A copy of a write-ahead log that is being written may end in the middle of
+	// a record, which its reader takes for damage.
+	m.options.Point("before-checkpoint")
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	err := m.store.db.Checkpoint(path, pebble.WithFlushedWAL())
+	m.options.Point("after-checkpoint")
+	return err
+}
+
+func (m *Machine) openStream(path string) (*Stream, error) {
+	s := &Stream{}
+	var version uint32
+	err := m.dir.Inspect(path, func(db *pebble.DB) (err error) {
+		if s.Applied, err = readApplied(db); err != nil {
+			return err
+		}
+		version, _, err = readVersion(db)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Archive, err = store.OpenArchive(m.options.FS, path, store.Header{Index: s.Index, Term: s.Term, Version: version})
+	return s, err
+}
+
+// Receiver takes the archive of another machine's Stream.
+type Receiver = store.Receiver
+
+// Receive starts to receive a state beside the present one, which is not touched
+// before Install. It may be called from any goroutine.
+func (m *Machine) Receive() (*Receiver, error) {
+	return m.dir.Receive(func(h store.Header) error { return job.ReleaseVersions().Check(h.Version) })
+}
+
+// Install replaces the whole state by what r received, a Receiver of this
+// machine. That must be the state at want.Index and want.Term. Like Apply it
+// belongs to the one goroutine that applies. All views end. It blocks for some
+// syncs and for opening the store.
+//
+// On an error that wraps ErrHalfInstalled the process must end. On any other the
+// old state goes on serving, untouched, and r is aborted.
+func (m *Machine) Install(r *Receiver, want Applied) error {
+	if err := m.checkReceived(r, want); err != nil {
+		return errors.Join(fmt.Errorf("install a snapshot: %w", err), r.Abort())
+	}
+	old := m.store.path
+	m.options.Point("before-swap")
+	path, err := r.Keep()
+	if err != nil {
+		return fmt.Errorf("install a snapshot: %w", err)
+	}
+	err = m.dir.SetLive(path)
+	m.options.Point("after-swap")
+	if err == nil {
+		err = m.reopen(path)
+	}
+	if err == nil {
+		m.settingsVersion.Add(1)
+		err = m.recheckWatches()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrHalfInstalled, err)
+	}
+	if err := m.dir.Remove(old); err != nil {
+		// The next Open removes the rest; the new state is in force.
+		m.options.infof("the replaced state in %s could not be removed: %v", old, err)
+	}
+	return nil
+}
+
+// checkReceived verifies that r holds a complete store of a known format whose applied
+// index and term are exactly those that Raft expects. The archive's checksums are not
+// enough: the sender does not check the content of its files, so damage on its disk
+// would spread, and a damaged block ends the process later. So every record is read
+// once here, which verifies the checksums of all blocks.
+func (m *Machine) checkReceived(r *Receiver, want Applied) error {
+	if err := r.Finish(); err != nil {
+		return err
+	}
+	if m.store == nil {
+		return errClosed
+	}
+	var got Applied
+	err := r.Inspect(func(db *pebble.DB) (err error) {
+		if got, err = readApplied(db); err != nil {
+			return err
+		}
+		return scan(db, nil, nil, func(_, _ []byte) error { return nil })
+	})
+	if err != nil {
+		return err
+	}
+	header := r.Header()
+	for _, has := range []Applied{{Index: header.Index, Term: header.Term}, got} {
+		if has.Index != want.Index || has.Term != want.Term {
+			return fmt.Errorf("it holds the state at entry %d of term %d, expected was entry %d of term %d", has.Index, has.Term, want.Index, want.Term)
+		}
+	}
+	return nil
+}

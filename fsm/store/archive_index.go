@@ -1,0 +1,141 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"regexp"
+)
+
+// An archive is a whole state as one stream of bytes. Its length is known before
+// the first of them is read. Integers are big-endian.
+//
+//	"TARRYSNP" version(4) length(4) index CRC-32C(4)
+//	for each file of the index: its bytes CRC-32C(4)
+//	"TARRYEND"
+//
+//	index: Raft index(8) term(8) cluster version(4) count(4), then for each file: len(1) name size(8)
+//
+// The checksum after the index covers everything before it.
+const (
+	archiveMagic   = "TARRYSNP"
+	archiveEnd     = "TARRYEND"
+	archiveVersion = 2
+
+	archivePreambleLen = len(archiveMagic) + 4 + 4
+	archiveSumLen      = 4
+	archiveIndexFixed  = 8 + 8 + 4 + 4
+
+	// maxArchiveIndex holds some hundred thousand files, maxFileSize is far above
+	// what the store makes: whatever is larger is damage.
+	maxArchiveIndex = 16 << 20
+	maxFileSize     = 1 << 40
+)
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// archiveName keeps a received archive from writing anywhere but into its own
+// directory.
+var archiveName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+
+// archiveFile is one file of the store.
+type archiveFile struct {
+	name string
+	size int64
+}
+
+// Header is the point that the state in an archive has come to.
+type Header struct {
+	Index, Term uint64 // of the Raft log
+	Version     uint32 // the cluster's
+}
+
+// archiveIndex is what an archive holds.
+type archiveIndex struct {
+	Header
+	files []archiveFile
+}
+
+// size is the length of the whole archive.
+func (x *archiveIndex) size() int64 {
+	n := int64(archivePreambleLen + x.bodyLen() + archiveSumLen + len(archiveEnd))
+	for _, f := range x.files {
+		n += f.size + archiveSumLen
+	}
+	return n
+}
+
+func (x *archiveIndex) bodyLen() int {
+	n := archiveIndexFixed
+	for _, f := range x.files {
+		n += 1 + len(f.name) + 8
+	}
+	return n
+}
+
+// appendHead appends everything up to the first file.
+func (x *archiveIndex) appendHead(b []byte) []byte {
+	start := len(b)
+	b = append(b, archiveMagic...)
+	b = binary.BigEndian.AppendUint32(b, archiveVersion)
+	b = binary.BigEndian.AppendUint32(b, uint32(x.bodyLen()))
+	b = binary.BigEndian.AppendUint64(b, x.Index)
+	b = binary.BigEndian.AppendUint64(b, x.Term)
+	b = binary.BigEndian.AppendUint32(b, x.Version)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(x.files)))
+	for _, f := range x.files {
+		b = append(b, byte(len(f.name)))
+		b = append(b, f.name...)
+		b = binary.BigEndian.AppendUint64(b, uint64(f.size))
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
+}
+
+// checkPreamble reads the first bytes of an archive and returns how long its
+// index is.
+func checkPreamble(b []byte) (int, error) {
+	if string(b[:len(archiveMagic)]) != archiveMagic {
+		return 0, fmt.Errorf("this is no snapshot archive: it begins with %q", b[:len(archiveMagic)])
+	}
+	b = b[len(archiveMagic):]
+	if v := binary.BigEndian.Uint32(b); v != archiveVersion {
+		return 0, fmt.Errorf("the snapshot archive has format %d, this node knows only %d: it comes from another release", v, archiveVersion)
+	}
+	n := binary.BigEndian.Uint32(b[4:])
+	if n < archiveIndexFixed || n > maxArchiveIndex {
+		return 0, fmt.Errorf("the snapshot archive is damaged: its index has %d bytes", n)
+	}
+	return int(n), nil
+}
+
+// decodeArchiveIndex reads an index and refuses every list of files that would not
+// make a plain directory.
+func decodeArchiveIndex(b []byte) (archiveIndex, error) {
+	x := archiveIndex{Header: Header{Index: binary.BigEndian.Uint64(b), Term: binary.BigEndian.Uint64(b[8:]), Version: binary.BigEndian.Uint32(b[16:])}}
+	count := binary.BigEndian.Uint32(b[20:])
+	b = b[archiveIndexFixed:]
+	seen := make(map[string]struct{})
+	for range count {
+		if len(b) < 1 || len(b) < 1+int(b[0])+8 {
+			return archiveIndex{}, fmt.Errorf("the index ends within file %d of %d", len(x.files)+1, count)
+		}
+		n := int(b[0])
+		f := archiveFile{name: string(b[1 : 1+n]), size: int64(binary.BigEndian.Uint64(b[1+n:]))}
+		b = b[1+n+8:]
+		if !archiveName.MatchString(f.name) {
+			return archiveIndex{}, fmt.Errorf("the index has the file name %q", f.name)
+		}
+		if f.size < 0 || f.size > maxFileSize {
+			return archiveIndex{}, fmt.Errorf("the index has the file %s with %d bytes", f.name, f.size)
+		}
+		if _, ok := seen[f.name]; ok {
+			return archiveIndex{}, fmt.Errorf("the index has the file %s twice", f.name)
+		}
+		seen[f.name] = struct{}{}
+		x.files = append(x.files, f)
+	}
+	if len(b) > 0 {
+		return archiveIndex{}, fmt.Errorf("the index goes on for %d bytes after its last file", len(b))
+	}
+	return x, nil
+}

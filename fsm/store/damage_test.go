@@ -1,0 +1,95 @@
+package store
+
+import (
+	"io"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// flipInTables damages a block of every table below dir.
+func flipInTables(t *testing.T, fsys vfs.FS, dir string) {
+	names, err := fsys.List(dir)
+	require.NoError(t, err)
+	tables := 0
+	for _, n := range names {
+		if !strings.HasSuffix(n, ".sst") {
+			continue
+		}
+		f, err := fsys.OpenReadWrite(path.Join(dir, n), vfsCategory)
+		require.NoError(t, err)
+		data, err := io.ReadAll(f)
+		require.NoError(t, err)
+		data[10] ^= 1
+		_, err = f.WriteAt(data[10:11], 10)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		tables++
+	}
+	require.Positive(t, tables)
+}
+
+// What a compaction finds in the background must be known as damage, so that the
+// node can say what to do about it.
+func TestATableFoundDamagedIsReportedAsDamage(t *testing.T) {
+	fsys := vfs.NewMem()
+	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
+	var mu sync.Mutex
+	var fatal []error
+	o := Options{FS: fsys, OnFatal: func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		fatal = append(fatal, err)
+	}}
+	db, err := open(o)
+	require.NoError(t, err)
+	require.NoError(t, db.Set([]byte("a"), []byte(strings.Repeat("x", 1000)), pebble.NoSync))
+	require.NoError(t, db.Flush())
+	require.NoError(t, db.Close())
+
+	flipInTables(t, fsys, testDir)
+	db, err = open(o)
+	require.NoError(t, err)
+	_, _, err = db.Get([]byte("a"))
+	require.Error(t, err)
+	require.NoError(t, db.Close())
+	mu.Lock()
+	defer mu.Unlock()
+	require.NotEmpty(t, fatal)
+	require.True(t, Damaged(fatal[0]), "%v", fatal[0])
+	require.Contains(t, fatal[0].Error(), ".sst")
+}
+
+// TestAStoreWithoutItsMarkerIsRefused: Pebble takes it for one that is new, and
+// replays into it the logs that lie there.
+func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
+	o := Options{FS: vfs.NewMem(), OnFatal: func(err error) { t.Error(err) }}
+	db, err := open(o)
+	require.NoError(t, err)
+	require.NoError(t, db.Set([]byte("a"), []byte("x"), pebble.Sync))
+	require.NoError(t, db.Close())
+	names, err := o.FS.List(testDir)
+	require.NoError(t, err)
+	var gone []string
+	for _, n := range names {
+		if strings.HasPrefix(n, "marker.manifest.") {
+			gone = append(gone, n)
+			require.NoError(t, o.FS.Remove(path.Join(testDir, n)))
+		}
+	}
+	require.NotEmpty(t, gone)
+	_, err = open(o)
+	require.ErrorIs(t, err, errNoMarker)
+	require.True(t, Damaged(err))
+	for _, n := range gone {
+		write(t, o.FS, path.Join(testDir, n), nil)
+	}
+	db, err = open(o)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tarry/internal/durable"
+)
+
+// Names in a Dir. They are on disk; doc.go has the layout.
+const (
+	currentName      = "CURRENT"
+	generationPrefix = "gen-"
+	checkpointPrefix = "checkpoint-"
+	unfinishedSuffix = ".tmp"
+)
+
+var generationName = regexp.MustCompile(`^gen-[0-9]{6,18}$`)
+
+func generationOf(number uint64) string { return fmt.Sprintf("%s%06d", generationPrefix, number) }
+
+// Dir is the directory of one state: its live generation, the one that is being
+// received, and the checkpoints that are being sent.
+type Dir struct {
+	path    string
+	options Options
+	live    string // the name of the live generation; of the goroutine that calls SetLive
+
+	checkpoints atomic.Uint64 // the number given last
+}
+
+// OpenDir opens the directory in path, or makes it with an empty generation. It
+// removes what crashes have left behind. It fails when CURRENT is lost: an empty
+// start beside old data would look like a node that never had any.
+func OpenDir(path string, o Options) (*Dir, error) {
+	live, err := currentGeneration(o.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{path: path, options: o.withDefaults(), live: live}, nil
+}
+
+// Live returns the path of the live generation. It must not run beside SetLive.
+func (d *Dir) Live() string { return d.join(d.live) }
+
+// SetLive makes the generation in path the live one, durably and in one step. The
+// generation must be durable before. After an error either of the two is live.
+func (d *Dir) SetLive(path string) error {
+	name := d.options.FS.PathBase(path)
+	if err := writeCurrent(d.options.FS, d.path, name); err != nil {
+		return err
+	}
+	d.live = name
+	return nil
+}
+
+// CheckpointPath returns the path for a new checkpoint of the live generation. It
+// may be called from any goroutine.
+func (d *Dir) CheckpointPath() string {
+	return d.join(fmt.Sprintf("%s%d", checkpointPrefix, d.checkpoints.Add(1)))
+}
+
+// Remove removes a generation or a checkpoint that is not in use.
+func (d *Dir) Remove(path string) error { return d.options.FS.RemoveAll(path) }
+
+func (d *Dir) join(name string) string { return d.options.FS.PathJoin(d.path, name) }
+
+// currentGeneration returns the name of the live generation in dir. It makes the
+// first one in a fresh directory.
+func currentGeneration(fsys vfs.FS, dir string) (name string, err error) {
+	if err := durable.MkdirAll(fsys, dir); err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	name, err = readCurrent(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		name, err = firstGeneration(fsys, dir)
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := fsys.Stat(fsys.PathJoin(dir, name)); err != nil {
+		return "", fmt.Errorf("%s in %s names the generation %s, which cannot be read: %w", currentName, dir, name, err)
+	}
+	return name, removeLeftovers(fsys, dir, name)
+}
+
+// firstGeneration makes an empty generation and names it.
+func firstGeneration(fsys vfs.FS, dir string) (string, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	for _, n := range names {
+		if !generationName.MatchString(n) {
+			continue
+		}
+		files, err := fsys.List(fsys.PathJoin(dir, n))
+		if err != nil {
+			return "", fmt.Errorf("state directory: %w", err)
+		}
+		if len(files) > 0 {
+			return "", fmt.Errorf("%s is missing in %s, but %s holds data: which state is the live one is lost; move the directory away, and the node will rejoin as a new member", currentName, dir, n)
+		}
+	}
+	name := generationOf(1)
+	if err := fsys.MkdirAll(fsys.PathJoin(dir, name), 0o700); err != nil {
+		return "", fmt.Errorf("make the first generation: %w", err)
+	}
+	return name, writeCurrent(fsys, dir, name)
+}
+
+// readCurrent returns the name that CURRENT holds; fs.ErrNotExist without one.
+func readCurrent(fsys vfs.FS, dir string) (string, error) {
+	f, err := fsys.Open(fsys.PathJoin(dir, currentName))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", currentName, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, 64))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("read %s: %w", currentName, err)
+	}
+	name, ended := strings.CutSuffix(string(data), "\n")
+	if !ended || !generationName.MatchString(name) {
+		return "", fmt.Errorf("%s in %s is damaged: it holds %q, which names no generation", currentName, dir, data)
+	}
+	return name, nil
+}
+
+// writeCurrent makes name the live generation, durably. The generation itself
+// must be durable before.
+func writeCurrent(fsys vfs.FS, dir, name string) error {
+	if err := durable.Replace(fsys, fsys.PathJoin(dir, currentName), []byte(name+"\n")); err != nil {
+		return fmt.Errorf("write %s: %w", currentName, err)
+	}
+	return nil
+}
+
+// removeLeftovers removes what nothing uses: generations other than
+// the live one, unfinished files and old checkpoints. It leaves alone what it
+// does not know.
+func removeLeftovers(fsys vfs.FS, dir, live string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	for _, n := range names {
+		stale := generationName.MatchString(n) || strings.HasPrefix(n, checkpointPrefix) || strings.HasSuffix(n, unfinishedSuffix)
+		if n == live || !stale {
+			continue
+		}
+		if err := fsys.RemoveAll(fsys.PathJoin(dir, n)); err != nil {
+			return fmt.Errorf("remove the leftover %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// nextGeneration is a number above all that dir holds, finished or not.
+func nextGeneration(fsys vfs.FS, dir string) (uint64, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0, fmt.Errorf("state directory: %w", err)
+	}
+	var last uint64
+	for _, n := range names {
+		n = strings.TrimSuffix(n, unfinishedSuffix)
+		if !generationName.MatchString(n) {
+			continue
+		}
+		number, err := strconv.ParseUint(strings.TrimPrefix(n, generationPrefix), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("generation %s: %w", n, err)
+		}
+		last = max(last, number)
+	}
+	return last + 1, nil
+}

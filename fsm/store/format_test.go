@@ -1,0 +1,23 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Nodes of two releases read these formats, and a release opens the data of the one
+// before. A change needs a new version and a reader of the old one.
+func TestFormatsNeverChange(t *testing.T) {
+	require.EqualValues(t, 3, walIndexVersion)
+	require.EqualValues(t, 2, archiveVersion)
+	require.EqualValues(t, 20, storeFormat)
+
+	index := walEntries{manifest: 9, manifestPrefix: filePrefix{5, 6}, logs: map[uint64]filePrefix{300: {}, 4: {size: 1000, sum: 7}}}
+	require.Equal(t, "\x03\x09\x05\x06\x04\xe8\x07\x07\xac\x02\x00\x00", string(index.encode()[:12]))
+
+	head := archiveIndex{Header{Index: 7, Term: 2, Version: 1}, []archiveFile{{"a.sst", 258}}}
+	require.Equal(t, "TARRYSNP\x00\x00\x00\x02\x00\x00\x00\x26"+
+		"\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x01"+
+		"\x05a.sst\x00\x00\x00\x00\x00\x00\x01\x02", string(head.appendHead(nil)[:archivePreambleLen+38]))
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	wal "github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Damaged reports whether an error of a store means that files are not what was
+// written.
+func Damaged(err error) bool {
+	// Pebble's errors for damage in its logs are not marked as corruption.
+	for _, damage := range []error{errNoMarker, errWALMissing, errChanged, errWALIndex, wal.ErrInvalidChunk, wal.ErrZeroedChunk, wal.ErrUnexpectedEOF} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return pebble.IsCorruptionError(err)
+}
+
+// Open opens the store in path, a generation of d, or makes an empty one there. It
+// fails with an error for which Damaged is true when files of it are missing or
+// changed. It blocks for the replay of the write-ahead log.
+func (d *Dir) Open(path string) (*pebble.DB, error) {
+	p := d.options.pebble()
+	if err := checkMarker(d.options.FS, path); err != nil {
+		return nil, err
+	}
+	index, err := openWALIndex(p.FS, path, d.options.OnFatal)
+	if err != nil {
+		return nil, err
+	}
+	p.FS = index
+	db, err := pebble.Open(path, p)
+	if err != nil {
+		return nil, fmt.Errorf("open the store in %s: %w", path, err)
+	}
+	return db, nil
+}
+
+// Inspect opens the store in path, which nothing else uses, for reading alone, and
+// calls look with it. Damage is an error here; in a store that Open has opened it
+// goes to OnFatal.
+func (d *Dir) Inspect(path string, look func(*pebble.DB) error) error {
+	db, err := pebble.Open(path, &pebble.Options{
+		FS: d.options.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
+		Logger:        storeLogger{d.options.Logger, d.options.OnFatal},
+		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}},
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(look(db), db.Close())
+}
+
+// errNoMarker is the failure of a store that has lost the file which names its
+// manifest. Pebble would begin an empty store there, and replay into it whatever
+// logs it finds: a state with a hole.
+var errNoMarker = errors.New("the file that names the store's manifest (marker.manifest.*) is missing, but the store holds data")
+
+// checkMarker refuses a store that holds data and has no marker. A store whose
+// making broke off before its marker was there holds none.
+func checkMarker(fsys vfs.FS, path string) error {
+	names, err := fsys.List(path)
+	if err != nil {
+		return nil // not made yet
+	}
+	holds := false
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "marker."+manifestMarker+"."):
+			return nil
+		case strings.HasSuffix(name, ".sst"):
+			holds = true
+		case strings.HasSuffix(name, ".log"):
+			info, err := fsys.Stat(fsys.PathJoin(path, name))
+			if err != nil {
+				return fmt.Errorf("look at %s: %w", name, err)
+			}
+			holds = holds || info.Size() > 0
+		}
+	}
+	if holds {
+		return fmt.Errorf("open the store in %s: %w", path, errNoMarker)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package fsm
+
+import (
+	"go/ast"
+	"go/parser"
+	gotoken "go/token" // the package has a token of its own
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+// meanings are the constants that what Apply does depends on, beside the limits of the
+// cluster version. Each has one value for ever: at another, a release would come to
+// another state with the same log. To change one, make it a function of the version.
+var meanings = map[string]struct{ is, was any }{
+	"job.UrgentBelow":     {job.UrgentBelow, 1024},
+	"job.NeverMS":         {job.NeverMS, 1<<63 - 1},
+	"job.MaxReserve":      {job.MaxReserve, 1000},          // expired jobs that one Reserve passes over
+	"job.MaxReserveBytes": {job.MaxReserveBytes, 16 << 20}, // bodies that one command reads
+	"job.MaxHistory":      {job.MaxHistory, 32},
+	"job.MaxHistoryText":  {job.MaxHistoryText, 256},
+	"job.FirstVersion":    {job.FirstVersion, 1},
+	"job.MaxInstantMS":    {job.MaxInstantMS, 253402300799999},
+	"retentionStepMS":     {retentionStepMS, 1000},
+	"topicKeepMS":         {topicKeepMS, 3_600_000},
+	"token":               {token, 1_000_000},
+	// Formats of a state that nodes of two releases read.
+	"formatVersion":   {formatVersion, 3},
+	"specVersion":     {specVersion, 3},
+	"statusVersion":   {statusVersion, 4},
+	"topicVersion":    {topicVersion, 2},
+	"settingsVersion": {settingsVersion, 1},
+	"scheduleVersion": {scheduleVersion, 1},
+	"digestVersion":   {digestVersion, 4},
+
+	"overrun":       {overrun, "time to run exceeded"},
+	"expiredReason": {expiredReason, "expired"},
+}
+
+func TestWhatApplyDependsOnNeverChanges(t *testing.T) {
+	for name, m := range meanings {
+		require.EqualValues(t, m.was, m.is, name)
+	}
+}
+
+// readers are the files of what readers see; nothing there decides about the state.
+var readers = []string{"view.go", "view_check.go", "view_list.go", "view_schedules.go", "options.go", "index_schedules.go", "record_read.go", "version.go"}
+
+// Operations are judged by the limits of the cluster version alone: neither a limit of
+// the binary nor a check by it is in the code that applies.
+func TestOperationsAreJudgedByTheVersionsLimits(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(readers, file) {
+			continue
+		}
+		set := gotoken.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, ok := s.X.(*ast.Ident)
+			if !ok || of.Name != "job" {
+				return true
+			}
+			name := "job." + s.Sel.Name
+			if _, listed := meanings[name]; !listed && judges(s.Sel.Name) {
+				t.Errorf("%s: %s: use x.limits(), which go with the cluster version", set.Position(n.Pos()), name)
+			}
+			return true
+		})
+	}
+}
+
+// judges reports whether a name of package job is that of a limit or of a check by the
+// limits of the binary.
+func judges(name string) bool {
+	if name == "CheckOp" {
+		return false // it takes the limits
+	}
+	for _, prefix := range []string{"Max", "Min", "Hard", "Default", "Past", "Urgent", "Never", "Check"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+//go:build chaos && next
+
+package fsm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tarry/job/jobpb"
+)
+
+// This build stands for the next release; see job/next.go. From cluster version 2 on
+// the record of what became of a job also keeps how often it was stamped.
+
+const nextStatusVersion = statusVersion + 1
+
+func statusFormat(version uint32) byte {
+	if version < 2 {
+		return statusVersion
+	}
+	return nextStatusVersion
+}
+
+// nextStatus is what the record has more.
+type nextStatus struct{ stamps uint32 }
+
+func (s *nextStatus) append(b []byte, format byte) []byte {
+	if format < nextStatusVersion {
+		return b
+	}
+	return binary.BigEndian.AppendUint32(b, s.stamps)
+}
+
+func (s *nextStatus) decode(b []byte, format byte) ([]byte, error) {
+	if format < nextStatusVersion {
+		return b, nil
+	}
+	if len(b) < 4 {
+		return nil, fmt.Errorf("job state record's stamps: %w", errShort)
+	}
+	s.stamps = binary.BigEndian.Uint32(b)
+	return b[4:], nil
+}
+
+func (s *nextStatus) update(op *jobpb.Update) { s.stamps += op.Stamps() }
+
+func (x *tx) nextOperation(op *jobpb.Op, r *jobpb.Result) error {
+	k, ok := op.Kind.(*jobpb.Op_Stamp)
+	if !ok {
+		return fmt.Errorf("this release does not know the operation %T: it was written by a newer release; upgrade this node", op.Kind)
+	}
+	rec, _, err := x.find(k.Stamp.Ref, r)
+	if rec == nil || err != nil {
+		return err
+	}
+	rec.status.stamps++
+	x.save(rec)
+	r.Count, r.Revision = rec.status.stamps, rec.status.revision
+	return nil
+}
+
+func migrationTo(version uint32) *migration {
+	if version != 2 {
+		return nil
+	}
+	return &migration{from: []byte{spaceStatus}, step: (*tx).migrateStatuses}
+}
+
+// migrateStatuses writes the records of the first jobs from a key on anew.
+func (x *tx) migrateStatuses(from []byte, most uint32) (next []byte, err error) {
+	seqs, err := x.statusesFrom(from, int(most)+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(seqs) > int(most) {
+		next = appendSeqKey(nil, spaceStatus, seqs[most])
+		seqs = seqs[:most]
+	}
+	for _, seq := range seqs {
+		rec, err := x.job(seq, false)
+		if err != nil {
+			return nil, err
+		}
+		x.writeStatus(rec)
+	}
+	return next, nil
+}
+
+// statusesFrom lists the first jobs with such a record from a key on, as the running
+// transaction has left them: what is in the store already differs from node to node,
+// and the state must not.
+func (x *tx) statusesFrom(from []byte, most int) (seqs []uint64, err error) {
+	// The key may be of a job that is gone.
+	first := uint64(0)
+	if len(from) > 1 {
+		if first, err = seqOfKey(from); err != nil {
+			return nil, err
+		}
+	}
+	for seq, rec := range x.jobs {
+		if seq >= first && !rec.gone && rec.status.revision > 1 {
+			seqs = append(seqs, seq)
+		}
+	}
+	stored := 0
+	err = scan(x.db, from, []byte{spaceStatus + 1}, func(key, _ []byte) error {
+		seq, err := seqOfKey(key)
+		if err != nil || x.jobs[seq] != nil {
+			return err
+		}
+		seqs = append(seqs, seq)
+		if stored++; stored == most {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	slices.Sort(seqs)
+	return seqs[:min(len(seqs), most)], nil
+}

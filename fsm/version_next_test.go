@@ -1,0 +1,150 @@
+//go:build chaos && next
+
+package fsm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func opStamp(ref *jobpb.Ref) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Stamp{Stamp: &jobpb.Finish{Ref: ref}}}
+}
+
+func opUpdateStamps(ref *jobpb.Ref, stamps uint32) *jobpb.Op {
+	u := &jobpb.Update{Ref: ref}
+	u.SetStamps(stamps)
+	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
+}
+
+// formats counts the records of what became of jobs, by format.
+func formats(t *testing.T, r *rig) map[byte]int {
+	found := map[byte]int{}
+	require.NoError(t, scan(r.m.store.db, []byte{spaceStatus}, []byte{spaceStatus + 1}, func(_, value []byte) error {
+		found[value[0]]++
+		return nil
+	}))
+	return found
+}
+
+// The records of the version before are read, and written anew a few with each step,
+// while jobs are worked on, across restarts, and in a state that was streamed.
+func TestRecordsOfTheVersionBeforeAreWrittenAnewInSteps(t *testing.T) {
+	r, twin := newRig(t, Options{}), newRig(t, Options{})
+	both := func(ops ...*jobpb.Op) {
+		r.do(ops...)
+		twin.do(ops...)
+	}
+	const jobs = 50
+	for range jobs {
+		both(opAdd(&jobpb.Add{Topic: "t"}))
+	}
+	both(opReserve(jobs, "t"))
+	for seq := uint64(1); seq <= 20; seq++ {
+		both(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: "broken"}))
+	}
+	require.Equal(t, map[byte]int{statusVersion: jobs}, formats(t, r), "before the raise nothing is new")
+
+	both(opRaise(2))
+	require.EqualValues(t, 2, r.m.Version())
+	require.True(t, r.m.Migrating())
+	require.Equal(t, jobs, formats(t, r)[statusVersion], "the raise itself rewrites nothing")
+	steps := 0
+	for ; r.m.Migrating(); steps++ {
+		before := formats(t, r)[statusVersion]
+		// What the same entry changes before the step counts, and what is gone stays so.
+		seq := uint64(21 + steps)
+		both(opFinish(bySeq(seq)), opStamp(bySeq(seq+10)), opMigrate(7))
+		require.LessOrEqual(t, before-formats(t, r)[statusVersion], 7+2)
+		r.check()
+		switch steps {
+		case 1:
+			r.reopen()
+		case 3:
+			fresh := newRig(t, Options{})
+			install(t, r, fresh)
+			require.True(t, fresh.m.Migrating())
+			require.Equal(t, r.digest(), fresh.digest())
+		}
+		require.Equal(t, twin.digest(), r.digest())
+	}
+	require.Greater(t, steps, 4)
+	require.Zero(t, formats(t, r)[statusVersion])
+	require.Equal(t, "broken", r.job(1).Reason)
+	digest := r.digest()
+	r.one(opMigrate(1))
+	require.Equal(t, digest, r.digest(), "a step too many changes nothing")
+}
+
+func TestTheNextReleaseHasAnOperationAndAFieldMore(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(opRaise(2), opAdd(&jobpb.Add{Topic: "t", DelayMs: 5000}))
+	require.EqualValues(t, 1, r.one(opStamp(bySeq(1))).Count)
+	require.Equal(t, jobpb.Code_OK, r.one(opUpdateStamps(bySeq(1), 40)).Code)
+	r.reopen()
+	require.EqualValues(t, 42, r.one(opStamp(bySeq(1))).Count)
+}
+
+// What is new needs the version, wherever it is proposed.
+func TestWhatIsNewIsNotProposedBeforeTheRaise(t *testing.T) {
+	for name, op := range map[string]*jobpb.Op{"operation": opStamp(bySeq(1)), "field": opUpdateStamps(bySeq(1), 1)} {
+		t.Run(name, func(t *testing.T) {
+			run, err := job.AppendOp(nil, op)
+			require.NoError(t, err)
+			for version, ok := range map[uint32]bool{1: false, 2: true} {
+				_, err := job.CheckVersion(run, version)
+				n, peer := job.CheckOps(run, version)
+				if ok {
+					require.NoError(t, err)
+					require.NoError(t, peer)
+					require.Equal(t, 1, n)
+					continue
+				}
+				require.ErrorContains(t, err, "needs cluster version 2, and the cluster has version 1")
+				require.ErrorContains(t, peer, "needs cluster version 2")
+			}
+		})
+	}
+}
+
+func TestLimitsAreThoseOfTheVersion(t *testing.T) {
+	r := newRig(t, Options{})
+	bury := func() jobpb.Code {
+		seq := r.one(opAdd(&jobpb.Add{Topic: "t"})).Seq
+		r.one(opReserve(1, "t"))
+		defer r.one(opFinish(bySeq(seq)))
+		return r.one(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: strings.Repeat("r", job.MaxReasonBytes+1)})).Code
+	}
+	require.Equal(t, jobpb.Code_INVALID, bury())
+	r.one(opRaise(2))
+	require.Equal(t, jobpb.Code_OK, bury())
+	r.reopen()
+	require.Equal(t, jobpb.Code_OK, bury())
+}
+
+func BenchmarkMigrate(b *testing.B) {
+	const jobs = 10_000
+	for b.Loop() {
+		b.StopTimer()
+		r := newRig(b, Options{})
+		for i := range jobs / 100 {
+			var ops []*jobpb.Op
+			for k := range 100 {
+				ops = append(ops, opAdd(&jobpb.Add{Id: fmt.Sprint(i, "-", k), Topic: "t"}))
+			}
+			r.do(append(ops, opReserve(100, "t"))...)
+		}
+		r.one(opRaise(2))
+		b.StartTimer()
+		for r.m.Migrating() {
+			r.one(opMigrate(500))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*jobs), "ns/record")
+}

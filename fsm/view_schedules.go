@@ -1,0 +1,48 @@
+package fsm
+
+import (
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Schedule finds a schedule by its name. false: there is none.
+func (v *View) Schedule(name string) (s *jobpb.ScheduleInfo, found bool, err error) {
+	err = v.read(func(r pebble.Reader) error { s, err = readSchedule(r, name); return err })
+	return s, s != nil && err == nil, err
+}
+
+// Schedules lists up to max schedules in the order of their names, starting after
+// the name given, but the page ends as soon as they have more than
+// job.MaxScheduleListBytes together.
+func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err error) {
+	if max <= 0 {
+		return nil, nil
+	}
+	lower := appendScheduleKey(nil, scheduleState, after)
+	if after != "" {
+		lower = append(lower, 0)
+	}
+	size := 0
+	err = v.read(func(r pebble.Reader) error {
+		err := v.scan(r, lower, []byte{spaceSchedule, scheduleState + 1}, func(key, _ []byte) error {
+			s, err := readSchedule(r, string(key[2:]))
+			if err != nil {
+				return err
+			}
+			list = append(list, s)
+			if size += s.Schedule.SizeVT() + s.State.SizeVT(); len(list) == max || size > job.MaxScheduleListBytes {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
+	})
+	return list, err
+}

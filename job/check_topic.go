@@ -1,0 +1,100 @@
+package job
+
+import "tarry/job/jobpb"
+
+// These are the rules of the operations on a whole topic; see CheckOp.
+
+func (l *Limits) checkKickTopic(op *jobpb.KickTopic) error {
+	if err := Within("max", int64(op.Max), 1, int64(l.MaxKick)); err != nil {
+		return err
+	}
+	if op.Sweep == nil {
+		return nil
+	}
+	if err := l.checkSweep(op.Sweep); err != nil {
+		return err
+	}
+	return l.checkToTopic(op.ToTopic)
+}
+
+func (l *Limits) checkPurge(op *jobpb.Purge) error {
+	switch op.State {
+	case jobpb.State_STATE_DELAYED, jobpb.State_STATE_READY, jobpb.State_STATE_DEAD:
+	default:
+		return Invalid("state", "is %s; it must be delayed, ready or dead", op.State)
+	}
+	if err := Within("max", int64(op.Max), 1, int64(l.MaxKick)); err != nil {
+		return err
+	}
+	return l.checkSweep(op.Sweep)
+}
+
+// MaxSweep bounds the jobs of one sweep so that no product of theirs overflows. It is
+// the same at every version.
+const MaxSweep = 1 << 40
+
+// checkSweep checks a sweep but for the instant at which it began, which is not ahead
+// of the clock.
+func (l *Limits) checkSweep(s *jobpb.Sweep) error {
+	from := s.GetFrom()
+	switch {
+	case s == nil:
+		return Invalid("sweep", "is missing")
+	case s.Scan < 1 || s.Scan > l.MaxKick:
+		return Invalid("scan", "is %d; it must be between 1 and %d", s.Scan, l.MaxKick)
+	case from.GetStartMs() < 0 || from.GetAfter().GetInstant() < 0:
+		return Invalid("from", "is not a place that this sweep gave")
+	case from.GetDone() > MaxSweep:
+		return Invalid("from", "says that the sweep has done %d jobs; the limit is %d", from.GetDone(), uint64(MaxSweep))
+	}
+	if err := l.CheckFilter(s.Filter); err != nil {
+		return Under("filter", err)
+	}
+	return nil
+}
+
+func (l *Limits) checkMoveJobs(op *jobpb.MoveJobs) error {
+	if err := l.CheckTopic("to", op.To); err != nil {
+		return err
+	}
+	if op.Ref != nil {
+		return checkRef(op.Ref)
+	}
+	if op.Topic == op.To {
+		return Invalid("to", "is %.40q, the topic itself", op.To)
+	}
+	for _, s := range op.States {
+		if s <= jobpb.State_STATE_NONE || s > jobpb.State_STATE_DEAD {
+			return Invalid("states", "has %d; this release knows only 1 to 4", s)
+		}
+	}
+	return Within("max", int64(op.Max), 1, int64(l.MaxKick))
+}
+
+// How far ahead the end of the pause is needs a clock: see CheckPauseEnd.
+func (l *Limits) checkPauseTopic(op *jobpb.PauseTopic) error {
+	if op.Create {
+		if err := l.CheckTopic("topic", op.Topic); err != nil {
+			return err
+		}
+	}
+	if err := withinSeconds("for", op.PauseMs, 0, l.MaxPause); err != nil {
+		return err
+	}
+	switch {
+	case op.UntilMs < 0:
+		return Invalid("until", "is before 1970")
+	case op.PauseMs != 0 && op.UntilMs != 0:
+		return Invalid("for", "and until are both given; give one")
+	case op.Endless && (op.PauseMs != 0 || op.UntilMs != 0):
+		return Invalid("for", "or until is given for a pause without end")
+	}
+	return nil
+}
+
+func (l *Limits) checkSetTopic(op *jobpb.SetTopic) error {
+	if err := l.CheckTopic("topic", op.Topic); err != nil {
+		return err
+	}
+	return l.CheckSettings(op.Settings)
+}

@@ -1,0 +1,128 @@
+package job
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"tarry/job/jobpb"
+)
+
+// operation is what the code around an operation must know of it, beside what it does.
+type operation struct {
+	// since is the cluster version that brought it; 0: FirstVersion.
+	since uint32
+	// adds: it may make jobs, so it is refused while the disk is low.
+	adds bool
+	// leaderOnly: the leader makes it by itself, and takes it from nobody else; but for
+	// those of which byClient, if there is one, reports that a client caused them.
+	leaderOnly bool
+	byClient   func(*jobpb.Op) bool
+}
+
+// operations has a row for each operation, by the name of its field in jobpb.Op. The
+// numbers and tags that readers of encoded operations compare with are made from it.
+var operations = map[protoreflect.Name]operation{
+	"add":             {adds: true},
+	"atomic_add":      {adds: true},
+	"finish":          {},
+	"release":         {},
+	"touch":           {},
+	"bury":            {},
+	"kick":            {},
+	"delete":          {},
+	"update":          {},
+	"reserve":         {leaderOnly: true},
+	"purge":           {},
+	"advance":         {leaderOnly: true},
+	"migrate":         {leaderOnly: true},
+	"mark":            {leaderOnly: true},
+	"move_jobs":       {},
+	"kick_topic":      {},
+	"pause_topic":     {},
+	"set_topic":       {},
+	"reserve_job":     {},
+	"put_schedule":    {},
+	"delete_schedule": {},
+	// A run out of turn is a client's.
+	"fire_schedule": {adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() }},
+	"set_cluster":   {leaderOnly: true},
+	"forget_member": {leaderOnly: true},
+	"raise_version": {leaderOnly: true},
+	"reset_clock":   {leaderOnly: true},
+}
+
+var (
+	opDescriptor = (*jobpb.Op)(nil).ProtoReflect().Descriptor()
+	opName       = opDescriptor.FullName()
+	entryFields  = (*jobpb.Entry)(nil).ProtoReflect().Descriptor().Fields()
+
+	// operationOf has the rows by the number of the field.
+	operationOf = byNumber()
+	addNumber   = uint64(opDescriptor.Fields().ByName("add").Number())
+
+	// The tags of jobpb.Entry, to put an entry together from operations that are
+	// encoded already; each is one byte.
+	tagNow   = tagOf(entryFields.ByName("now_ms"), protowire.VarintType)
+	tagOp    = tagOf(entryFields.ByName("ops"), protowire.BytesType)
+	tagEpoch = tagOf(entryFields.ByName("clock_epoch"), protowire.VarintType)
+)
+
+func tagOf(f protoreflect.FieldDescriptor, t protowire.Type) byte {
+	return byte(protowire.EncodeTag(f.Number(), t))
+}
+
+func byNumber() []operation {
+	var rows []operation
+	for i := range opDescriptor.Fields().Len() {
+		f := opDescriptor.Fields().Get(i)
+		for len(rows) <= int(f.Number()) {
+			rows = append(rows, operation{})
+		}
+		row, found := operations[f.Name()]
+		if !found {
+			panic(fmt.Sprintf("job/operation.go has no row for the operation %s", f.Name()))
+		}
+		rows[f.Number()] = row
+	}
+	return rows
+}
+
+// numberOf returns the number of an encoded operation, with which it begins.
+func numberOf(op []byte) uint64 {
+	if len(op) > 0 && op[0] < 0x80 {
+		return uint64(op[0] >> 3)
+	}
+	tag, _ := uvarint(op)
+	return tag >> 3
+}
+
+// rowOf returns the row of an operation. One that is not in the table has the empty
+// row 0: whoever decodes it refuses it.
+func rowOf(number uint64) *operation {
+	if number < uint64(len(operationOf)) {
+		return &operationOf[number]
+	}
+	return &operationOf[0]
+}
+
+// isOne reports whether an encoded jobpb.Op is one operation: decoders take the last of
+// several, and all of this goes by the first.
+func isOne(op []byte) bool {
+	_, n := uvarint(op)
+	size, w := uvarint(op[max(n, 0):])
+	return n > 0 && w > 0 && size == uint64(len(op)-n-w)
+}
+
+// forLeader reports whether no client causes op, of which r is the row.
+func (r *operation) forLeader(op *jobpb.Op) bool {
+	return r.leaderOnly && (r.byClient == nil || !r.byClient(op))
+}
+
+// Adds reports whether an operation may make jobs.
+func Adds(op *jobpb.Op) bool {
+	m := op.ProtoReflect()
+	f := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind"))
+	return f != nil && operations[f.Name()].adds
+}

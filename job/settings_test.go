@@ -1,0 +1,78 @@
+package job
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+// The table in the docs is made of the rows; -update writes it.
+func TestTheTableOfSettingsInTheDocs(t *testing.T) {
+	const page, head = "../docs/limits.md", "| setting | what it does | without it |\n|---|---|---|\n"
+	var rows strings.Builder
+	for _, s := range Settings {
+		help := s.Help
+		switch s.Type {
+		case SettingDuration:
+			help = "seconds: " + help
+		case SettingChoice:
+			help = "`" + strings.Join(s.Choices, "` or `") + "`: " + help
+		case SettingSwitch:
+			help = "`true`: " + help
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", s.Name, help, s.Default)
+	}
+	tableInDocs(t, page, head, rows.String())
+}
+
+// tableInDocs holds the rows below the head of a table to what the page has; -update
+// writes them.
+func tableInDocs(t *testing.T, page, head, rows string) {
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), head)
+	require.True(t, found)
+	end := strings.Index(rest, "\n\n") + 1
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(before+head+rows+rest[end:]), 0o644))
+		return
+	}
+	require.Equal(t, rows, rest[:end])
+}
+
+// Every field of the settings but the revision, which the state machine sets, has a row.
+func TestEverySettingHasARow(t *testing.T) {
+	names := map[string]bool{"revision": true}
+	for _, s := range Settings {
+		names[string(s.field.Name())] = true
+	}
+	fields := (*jobpb.TopicSettings)(nil).ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		require.True(t, names[string(fields.Get(i).Name())], fields.Get(i).Name())
+	}
+}
+
+func TestBoundsOfSettings(t *testing.T) {
+	require.NoError(t, CheckSettings(nil))
+	require.NoError(t, CheckSettings(&jobpb.TopicSettings{MaxPending: new(uint64(1 << 63)), MaxReserved: new(uint64(1 << 63))}))
+	for says, s := range map[string]*jobpb.TopicSettings{
+		"ttr is 0 s; it must be between 0.001 and 315360000 s":                           {TtrMs: new(int64(0))},
+		"expire is -0.001 s; it must be between 0 and 1000000000 s":                      {ExpireMs: -1},
+		"spread is 604800.001 s; it must be between 0 and 604800 s":                      {SpreadMs: 604_800_001},
+		"retain is -1 s; it must be between 0 and 31536000 s":                            {RetainMs: -1000},
+		"max_reserved is 0; it must be at least 1 (pause the topic to hand out nothing)": {MaxReserved: new(uint64(0))},
+		"rate is 1000000.001 jobs a second; it must be between 0.001 and 1000000":        {RateMilli: 1_000_000_001},
+		"burst is 1000001; it must be between 1 and 1000000":                             {RateMilli: 1, Burst: 1_000_001},
+		"burst is 1, but there is no rate for it; give both":                             {Burst: 1},
+		"expiry is 2; it must be between 0 and 1":                                        {Expiry: 2},
+		"late_finish is -1; it must be between 0 and 1":                                  {LateFinish: -1},
+		"push.url has 0 bytes; it takes 1 to 2000, of UTF-8":                             {Push: &jobpb.PushTarget{}},
+	} {
+		require.EqualError(t, CheckSettings(s), says)
+	}
+}
