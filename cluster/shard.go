@@ -130,12 +130,14 @@ func (s *Shard) start(t raft.Transport) error {
 func (s *Shard) stop() error {
 	s.cancel()
 	s.waits.Close()
+	// Raft last: while it runs it reports the outcome of every entry, without a
+	// quorum when its leader lease ends. The entries that it holds when it shuts down
+	// it forgets, and their futures block forever.
+	s.work.Wait()
 	var err error
 	if s.raft != nil {
-		// Raft first: it completes the entries that the committer waits for.
 		err = s.raft.Shutdown().Error()
 	}
-	s.work.Wait()
 	s.marks.close()
 	if cerr := s.closeStores(); err == nil {
 		err = cerr
