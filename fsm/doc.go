@@ -69,7 +69,7 @@
 //	index_lists.go         the lists that a topic has, and the states of their jobs
 //	index_window.go        the head of each list
 //	index_due.go           topics by the instant at which they next need an Advance
-//	index_schedules.go     schedules by their next instant, and their records
+//	index_schedules.go     schedules by their next instant
 //	index_recent.go        records of recently used jobs
 //
 // Records on disk:
@@ -83,6 +83,7 @@
 //	record_meta.go         how far the state has come
 //	record_history.go      what has happened to a job
 //	record_settings.go     settings of topics
+//	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading them, and walking over a list
 //
 // What readers see:

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"fmt"
-	"strings"
 
 	"tarry/job/jobpb"
 )
@@ -87,18 +86,4 @@ func releaseWords(op *jobpb.Release) string {
 		return "the consumer's connection ended"
 	}
 	return "released"
-}
-
-func (s *jobStatus) setPriority(set bool, priority uint32) {
-	if set {
-		s.priority = priority
-	}
-}
-
-// setReason keeps the last reason that a consumer gave.
-func (s *jobStatus) setReason(reason string) {
-	if reason != "" {
-		s.reason = strings.Clone(reason) // it outlives the entry
-		s.lastError = s.reason
-	}
 }

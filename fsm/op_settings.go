@@ -6,9 +6,6 @@ import (
 	"tarry/job/jobpb"
 )
 
-// settingsVersion is the first byte of a record of settings.
-const settingsVersion = 1
-
 // setTopic replaces the settings of a topic. They are kept apart from the topic,
 // which comes and goes with its jobs. Setting them to what they are changes
 // nothing, so that a repeated request is one change.

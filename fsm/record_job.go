@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"strings"
+
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -187,4 +189,18 @@ func (s *jobStatus) setDead(rank uint64, atMS int64) {
 // setEnded begins the retention of a job that was finished or deleted, as how says.
 func (s *jobStatus) setEnded(how phase, atMS, retainedUntilMS int64) {
 	s.phase, s.untilMS, s.rank, s.sinceMS, s.reservedBy = how, retainedUntilMS, 0, atMS, ""
+}
+
+func (s *jobStatus) setPriority(set bool, priority uint32) {
+	if set {
+		s.priority = priority
+	}
+}
+
+// setReason keeps the last reason that a consumer gave.
+func (s *jobStatus) setReason(reason string) {
+	if reason != "" {
+		s.reason = strings.Clone(reason) // it outlives the entry
+		s.lastError = s.reason
+	}
 }

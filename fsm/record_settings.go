@@ -10,7 +10,10 @@ import (
 	"tarry/job/jobpb"
 )
 
-// sameSettings compares what their records would be.
+// settingsVersion is the first byte of a settings record.
+const settingsVersion = 1
+
+// sameSettings reports whether two settings have the same record.
 func sameSettings(a, b *jobpb.TopicSettings) (bool, error) {
 	x, err := encodeSettings(a)
 	if err != nil {

@@ -306,7 +306,7 @@ func (c *checker) checkSchedules() error {
 		name := string(key[2:])
 		s, err := readSchedule(c.r, name)
 		if err == nil && s == nil {
-			err = errors.New("it has a description but no state")
+			err = errors.New("it has a definition but no state")
 		}
 		if err != nil || key[1] == scheduleDef {
 			return err
