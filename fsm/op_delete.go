@@ -5,12 +5,8 @@ import "tarry/job/jobpb"
 // delete removes a job in any state; with spare_reserved, a reserved one only for
 // its holder.
 func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
-	rec, t, err := x.find(op.Ref, r)
+	rec, t, list, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
-		return err
-	}
-	list, err := x.listOf(t, rec)
-	if err != nil {
 		return err
 	}
 	if op.SpareReserved && list == listReserved && op.Ref.GetGeneration() == 0 {

@@ -6,12 +6,8 @@ import (
 
 // kick makes a dead or delayed job ready, in its topic or in another.
 func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
-	rec, t, err := x.find(op.Ref, r)
+	rec, t, from, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
-		return err
-	}
-	from, err := x.listOf(t, rec)
-	if err != nil {
 		return err
 	}
 	if from != listDead && from != listDelayed {
@@ -76,12 +72,9 @@ func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 		if err != nil || !ok {
 			return err
 		}
-		rec, err := x.job(p.seq, false)
+		rec, err := x.jobIn(t, from, p.seq, false)
 		if err != nil {
 			return err
-		}
-		if rec == nil {
-			return missing(p.seq, t, from)
 		}
 		if err := makeReady(t, t, rec); err != nil {
 			return err

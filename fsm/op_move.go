@@ -42,12 +42,9 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 			if err != nil {
 				return err
 			}
-			rec, err := x.job(p.seq, false)
+			rec, err := x.jobIn(t, list, p.seq, false)
 			if err != nil {
 				return err
-			}
-			if rec == nil {
-				return missing(p.seq, t, list)
 			}
 			if err := x.relocate(t, target, rec, list); err != nil {
 				return err
@@ -63,12 +60,8 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 
 // moveOne moves the job that op names. One that is there already stays.
 func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
-	rec, t, err := x.find(op.Ref, r)
+	rec, t, list, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
-		return err
-	}
-	list, err := x.listOf(t, rec)
-	if err != nil {
 		return err
 	}
 	if t.name != op.To {

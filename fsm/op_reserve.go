@@ -20,12 +20,9 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 	n, late := uint32(0), 0
 	for n < op.Max && len(heads) > 0 {
 		h := heads[0]
-		rec, err := x.job(h.place.seq, x.replies)
+		rec, err := x.jobIn(h.topic, listReady, h.place.seq, x.replies)
 		if err != nil {
 			return err
-		}
-		if rec == nil {
-			return missing(h.place.seq, h.topic, listReady)
 		}
 		if x.expired(h.topic, rec) {
 			if late++; late > maxExpire {
@@ -125,12 +122,8 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 // reserveJob hands out one job that nobody holds, also from a paused topic. The
 // topic's limits hold for it too: they are exact.
 func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
-	rec, t, err := x.find(op.Ref, r)
+	rec, t, from, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
-		return err
-	}
-	from, err := x.listOf(t, rec)
-	if err != nil {
 		return err
 	}
 	if from == listReserved {

@@ -30,12 +30,9 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 			break
 		}
 		at.after = p
-		rec, err := x.job(p.seq, false)
+		rec, err := x.jobIn(t, list, p.seq, false)
 		if err != nil {
 			return err
-		}
-		if rec == nil {
-			return missing(p.seq, t, list)
 		}
 		bytes += rec.bodyLen
 		ok, err := matches(op.Filter, rec)

@@ -14,12 +14,8 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	if err := x.limits().CheckDue("due_at", op.GetDueMs(), x.clock()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
-	rec, t, err := x.find(op.Ref, r)
-	if rec == nil || err != nil {
-		return err
-	}
-	from, err := x.listOf(t, rec)
-	if err != nil || !x.meets(op.Condition, rec, from, r) {
+	rec, t, from, err := x.findListed(op.Ref, r)
+	if rec == nil || err != nil || !x.meets(op.Condition, rec, from, r) {
 		return err
 	}
 	moves := op.DelayMs != nil || op.DueMs != nil

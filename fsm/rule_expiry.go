@@ -108,12 +108,9 @@ func (x *tx) expire(t *topic, rec *record) error {
 
 // expireNext expires the first job of the expiring list.
 func (x *tx) expireNext(t *topic, p place) error {
-	rec, err := x.job(p.seq, false)
+	rec, err := x.jobIn(t, listExpiring, p.seq, false)
 	if err != nil {
 		return err
-	}
-	if rec == nil {
-		return missing(p.seq, t, listExpiring)
 	}
 	return x.expire(t, rec)
 }

@@ -47,6 +47,15 @@ func (x *tx) findUnfenced(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topi
 	return rec, t, nil
 }
 
+// findListed is find, and also returns the list that the job is in.
+func (x *tx) findListed(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, list listKind, err error) {
+	if rec, t, err = x.find(ref, r); rec == nil || err != nil {
+		return nil, nil, listNone, err
+	}
+	list, err = x.listOf(t, rec)
+	return rec, t, list, err
+}
+
 // findReserved is find for operations that need a reservation.
 func (x *tx) findReserved(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
 	rec, t, err := x.find(ref, r)
@@ -91,10 +100,4 @@ func jobWords(id string, seq uint64) string {
 	default:
 		return fmt.Sprintf("job %.40q with number %d", id, seq)
 	}
-}
-
-// missing is the failure of finding an index entry without its job: damage, or
-// a defect.
-func missing(seq uint64, t *topic, list listKind) error {
-	return fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, list)
 }

@@ -48,12 +48,9 @@ func (x *tx) dropFirstRetained(t *topic) error {
 
 // dropRetained ends the retention of a job.
 func (x *tx) dropRetained(t *topic, seq uint64) error {
-	rec, err := x.job(seq, false)
+	rec, err := x.jobIn(t, listEnded, seq, false)
 	if err != nil {
 		return err
-	}
-	if rec == nil {
-		return missing(seq, t, listEnded)
 	}
 	return x.erase(t, rec, listEnded)
 }

@@ -12,12 +12,9 @@ const overrun = "time to run exceeded"
 // timeOut ends a reservation that has expired. The job waits as its
 // backoff says, if it has one.
 func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
-	rec, err := x.job(seq, false)
+	rec, err := x.jobIn(t, listReserved, seq, false)
 	if err != nil {
 		return err
-	}
-	if rec == nil {
-		return missing(seq, t, listReserved)
 	}
 	t.timeouts++
 	wait, err := x.backoff(t, rec, entropy)

@@ -99,7 +99,17 @@ func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 	return rec, nil
 }
 
-// jobByID finds a job by the producer's or the server's id; nil: there is none.
+// jobIn returns a job that a list has. If there is no such job, the store is damaged or
+// the code is wrong.
+func (x *tx) jobIn(t *topic, list listKind, seq uint64, withBody bool) (*record, error) {
+	rec, err := x.job(seq, withBody)
+	if err == nil && rec == nil {
+		err = fmt.Errorf("topic %q lists job %d in %s, but the job does not exist", t.name, seq, list)
+	}
+	return rec, err
+}
+
+// jobByID returns a job by the producer's or the server's id; nil: there is none.
 func (x *tx) jobByID(id string) (*record, error) {
 	seq, given := x.ids[id]
 	fromServer := false

@@ -56,14 +56,21 @@ func (v *View) read(f func(r pebble.Reader) error) error {
 	return f(v.snapshot)
 }
 
-// scan is scan, ended when the view is.
+// errEnough, returned by the function that a scan of a view calls, ends the scan early.
+var errEnough = errors.New("enough")
+
+// scan is the function scan, which also ends with the view and at errEnough.
 func (v *View) scan(r pebble.Reader, lower, upper []byte, f func(key, value []byte) error) error {
-	return scan(r, lower, upper, func(key, value []byte) error {
+	err := scan(r, lower, upper, func(key, value []byte) error {
 		if v.ended.Load() {
 			return ErrViewEnded
 		}
 		return f(key, value)
 	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // Applied says how far the log is applied in this view.
@@ -235,7 +242,7 @@ func (v *View) listTopics(space byte, after string, max int, describe func(pebbl
 		lower = []byte{space}
 	}
 	err = v.read(func(r pebble.Reader) error {
-		err := v.scan(r, lower, []byte{space + 1}, func(key, value []byte) error {
+		return v.scan(r, lower, []byte{space + 1}, func(key, value []byte) error {
 			t, err := describe(r, string(key[1:]), value)
 			if err != nil {
 				return err
@@ -246,16 +253,9 @@ func (v *View) listTopics(space byte, after string, max int, describe func(pebbl
 			}
 			return nil
 		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
 	})
 	return topics, err
 }
-
-// errEnough ends a scan early.
-var errEnough = errors.New("enough")
 
 func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, error) {
 	rec, err := decodeTopic(value)

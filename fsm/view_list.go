@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -179,7 +178,7 @@ func (l *lister) byID() error {
 	}
 	topics := map[uint32]string{}
 	last := ""
-	err := l.view.scan(l.r, lower, upper, func(key, value []byte) error {
+	return l.view.scan(l.r, lower, upper, func(key, value []byte) error {
 		if l.full() {
 			l.page.Next = &jobpb.JobMark{Id: last}
 			return errEnough
@@ -192,10 +191,6 @@ func (l *lister) byID() error {
 		}
 		return l.named(seq, topics)
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 // named offers the job that an id names.

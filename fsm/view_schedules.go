@@ -1,8 +1,6 @@
 package fsm
 
 import (
-	"errors"
-
 	"github.com/cockroachdb/pebble/v2"
 
 	"tarry/job"
@@ -28,7 +26,7 @@ func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err
 	}
 	size := 0
 	err = v.read(func(r pebble.Reader) error {
-		err := v.scan(r, lower, []byte{spaceSchedule, scheduleState + 1}, func(key, _ []byte) error {
+		return v.scan(r, lower, []byte{spaceSchedule, scheduleState + 1}, func(key, _ []byte) error {
 			s, err := readSchedule(r, string(key[2:]))
 			if err != nil {
 				return err
@@ -39,10 +37,6 @@ func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err
 			}
 			return nil
 		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
 	})
 	return list, err
 }
