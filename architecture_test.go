@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"fsm":       {"job"}, // and fsm/store, which is below it
 	"fsm/store": {"internal/durable"},
 	"schedule":  {"job"},
-	"api":       {"job", "api", "schedule", "internal/sleep"},
+	"api":       {"job", "api", "schedule", "internal/addrlimit", "internal/sleep"},
 	// The queue of the borders' tests is the real state machine.
 	"api/apitest": {"job", "fsm", "schedule"},
 	"push":        {"job", "internal/hook", "internal/sleep"},
@@ -45,6 +45,7 @@ var mayImport = map[string][]string{
 	"integration": {"chaos", "bench/localcluster"},
 	"chaos/disk":  {}, // a file system knows nothing of queues
 
+	"internal/addrlimit": {},
 	"internal/durable":   {},
 	"internal/freeport":  {},
 	"internal/smalldisk": {}, // of tests only: it mounts
@@ -55,8 +56,8 @@ var mayImport = map[string][]string{
 
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
-	"cluster/transport":    {},
-	"cluster/membership":   {"job", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/sleep"},
+	"cluster/transport":    {"internal/addrlimit"},
+	"cluster/membership":   {"job", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/sleep"},
 	"cluster/clockguard":   {"job", "cluster/raftconfig", "internal/sleep"},
 	"cluster/diskpolicy":   {"cluster/raftconfig"},
 	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 )
 
@@ -24,8 +25,8 @@ type call struct {
 	decoded []byte
 	// commandID is the id in a command at POST /, which the response repeats.
 	commandID string
-	share     Share // of the budget; none before the first claim
-	claimed   int64 // bytes of it
+	share     addrlimit.Share // of the budget; none before the first claim
+	claimed   int64           // bytes of it
 
 	out    *buffer
 	json   writer // the response; its bytes belong to out

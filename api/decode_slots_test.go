@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 )
 
 // Large requests wait for a turn, small ones never, and who goes away waits no
 // longer.
 func TestLargeRequestsAreDecodedInTurns(t *testing.T) {
-	s := &server{Options: Options{MaxBodyBytes: 1 << 20}, decoding: newDecodeSlots(), buffered: NewBudget(1 << 30)}
+	s := &server{Options: Options{MaxBodyBytes: 1 << 20}, decoding: newDecodeSlots(), buffered: addrlimit.New(1<<30, 1<<29)}
 	require.NoError(t, s.decoding.Acquire(t.Context(), int64(runtime.GOMAXPROCS(0))))
 	for _, decode := range []func(*call) error{
 		func(x *call) error { return x.decode(1<<20, &struct{}{}) },

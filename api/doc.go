@@ -21,7 +21,7 @@
 //
 // How a call runs: handler.go routes it, call.go holds one request and its response,
 // request.go reads and decode.go decodes the body, query.go reads the query string,
-// encode.go writes JSON, and errors.go writes errors. budget.go, connections.go and
+// encode.go writes JSON, and errors.go writes errors. connections.go and
 // deadlines.go limit what a client may use. hosts.go rejects requests for other hosts,
 // and http_errors.go gives the errors of net/http the form of all others.
 //

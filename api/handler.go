@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 )
 
@@ -82,7 +83,7 @@ func (o *Options) setDefaults() {
 // server answers the calls; its methods are spread over the files of their groups.
 type server struct {
 	Options
-	buffered *Budget
+	buffered *addrlimit.Limit
 	decoding *semaphore.Weighted
 	streams  streamRoom
 	metrics  *metrics
@@ -92,7 +93,7 @@ type server struct {
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, buffered: NewBudget(o.MaxBufferedBytes), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
+	s := &server{Options: o, buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
 
 	// Ids may hold any character, so paths are matched as they were sent: an

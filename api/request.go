@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 )
 
@@ -96,11 +97,11 @@ func grown(b []byte, n int) []byte {
 }
 
 func (x *call) claim(n int64) error {
-	if x.share == (Share{}) {
-		x.share = x.s.buffered.Of(AddressOf(x.r.RemoteAddr))
+	if x.share == (addrlimit.Share{}) {
+		x.share = x.s.buffered.Of(x.r.RemoteAddr)
 	}
-	if !x.share.Claim(n) {
-		return job.Errorf(job.CodeOverloaded, "this node holds as many bytes of requests as it may, %d, of which one address may have half; try again soon, or another node", x.s.buffered.limit)
+	if !x.share.TryAcquire(n) {
+		return job.Errorf(job.CodeOverloaded, "this node holds as many bytes of requests as it may, %d, of which one address may have half; try again soon, or another node", x.s.buffered.Total())
 	}
 	x.claimed += n
 	return nil

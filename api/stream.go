@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -32,10 +32,10 @@ const (
 )
 
 // streamRoom counts the streams of a node and their credits.
-type streamRoom struct{ streams, credit *Budget }
+type streamRoom struct{ streams, credit *addrlimit.Limit }
 
 func newStreamRoom() streamRoom {
-	return streamRoom{NewBudget(maxStreams), NewBudget(maxStreamCredit)}
+	return streamRoom{addrlimit.New(maxStreams, maxStreams), addrlimit.New(maxStreamCredit, maxStreamCredit)}
 }
 
 // publish makes metrics of what the streams take.
@@ -75,12 +75,12 @@ func (s *server) stream(x *call) error {
 	if s.Draining() {
 		return job.NotApplied("this node is stopping; use another")
 	}
-	streams, credit := s.streams.streams.Of(netip.Addr{}), s.streams.credit.Of(netip.Addr{})
-	if !streams.Claim(1) {
+	streams, credit := s.streams.streams.Of(""), s.streams.credit.Of("")
+	if !streams.TryAcquire(1) {
 		return job.Errorf(job.CodeOverloaded, "this node serves as many streams as it may (%d); use another node", maxStreams)
 	}
 	defer streams.Release(1)
-	if !credit.Claim(o.credit) {
+	if !credit.TryAcquire(o.credit) {
 		return job.Errorf(job.CodeOverloaded, "the streams of this node have as much credit as they may (%d); use another node", maxStreamCredit)
 	}
 	defer credit.Release(o.credit)

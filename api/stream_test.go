@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -360,13 +360,13 @@ func TestAForeignPageOpensNoStream(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	x := &server{Options: Options{Draining: func() bool { return false }}, streams: streamRoom{NewBudget(1), NewBudget(5)}}
+	x := &server{Options: Options{Draining: func() bool { return false }}, streams: streamRoom{addrlimit.New(1, 1), addrlimit.New(5, 5)}}
 	ask := func(query string) error {
 		return x.stream(&call{s: x, r: httptest.NewRequest(http.MethodGet, "/v1/stream?"+query, nil)})
 	}
 	require.Equal(t, job.CodeOverloaded, job.CodeOf(ask("topics=t&credit=6")))
 	require.Zero(t, x.streams.streams.Held())
-	require.True(t, x.streams.streams.Of(netip.Addr{}).Claim(1))
+	require.True(t, x.streams.streams.Of("").TryAcquire(1))
 	require.Equal(t, job.CodeOverloaded, job.CodeOf(ask("topics=t")))
 	require.Zero(t, x.streams.credit.Held())
 }

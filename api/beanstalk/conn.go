@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"tarry/api"
+	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -40,9 +40,9 @@ type conn struct {
 	used    string
 	watched []string // in the order of watching
 	held    reservations
-	share   api.Share // of the server's bytes for bodies
-	claimed int64     // of it
-	awaits  bool      // a body has a time to arrive in
+	share   addrlimit.Share // of the server's bytes for bodies
+	claimed int64           // of it
+	awaits  bool            // a body has a time to arrive in
 
 	producer, worker bool
 	greeted          bool // its first bytes were checked: it is not an HTTP client
@@ -50,7 +50,7 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, in: newInput(nc), used: defaultTube, watched: []string{defaultTube}}
-	c.share = s.bodies.Of(api.AddressOf(nc.RemoteAddr().String()))
+	c.share = s.bodies.Of(nc.RemoteAddr().String())
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

@@ -26,7 +26,7 @@ type run struct {
 // claim reserves size bytes for a body until unclaim. It returns false, and reserves
 // nothing, when there is no room.
 func (c *conn) claim(size int) bool {
-	if !c.share.Claim(int64(size)) {
+	if !c.share.TryAcquire(int64(size)) {
 		return false
 	}
 	c.claimed += int64(size)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api"
+	"tarry/internal/addrlimit"
 	"tarry/internal/sleep"
 )
 
@@ -58,7 +59,7 @@ type Server struct {
 	tubes    *tubes
 	counts   counts
 	failures failures
-	bodies   *api.Budget // bytes of puts that are being read
+	bodies   *addrlimit.Limit // bytes of puts that are being read
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -91,7 +92,7 @@ func New(o Options) *Server {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	s := &Server{
-		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: api.NewBudget(o.MaxBufferedBytes),
+		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/internal/addrlimit"
 )
 
 // acceptQueue is how many connections may wait for their Accept.
@@ -17,11 +19,16 @@ type listener struct {
 	queue chan *conn
 	done  chan struct{}
 	once  sync.Once
-	open  *places // of the connections that are accepted and not closed
+	open  *addrlimit.Limit // of the connections that are accepted and not closed
 }
 
 func newListener(m *Mux) *listener {
-	return &listener{mux: m, queue: make(chan *conn, acceptQueue), done: make(chan struct{}), open: newPlaces(m.o.MaxConns)}
+	return &listener{mux: m, queue: make(chan *conn, acceptQueue), done: make(chan struct{}), open: newLimit(m.o.MaxConns)}
+}
+
+// newLimit bounds connections, and those of one address to half of them.
+func newLimit(total int) *addrlimit.Limit {
+	return addrlimit.New(int64(total), int64(total+1)/2)
 }
 
 // Accept blocks until there is a connection or the listener is closed.

@@ -6,12 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/internal/addrlimit"
 )
 
 const (
@@ -55,8 +56,8 @@ type Mux struct {
 	o         Options
 	listener  net.Listener
 	advertise addr
-	greeting  *places       // of the connections whose handshake is under way
-	done      chan struct{} // closed by Close
+	greeting  *addrlimit.Limit // of the connections whose handshake is under way
+	done      chan struct{}    // closed by Close
 	running   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -102,7 +103,7 @@ func Listen(o Options) (*Mux, error) {
 	}
 	m := &Mux{
 		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
-		greeting: newPlaces(min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
+		greeting: newLimit(min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
 		conns: make(map[net.Conn]struct{}), raft: make(map[uint32]*listener),
 	}
 	m.rpc = newListener(m)
@@ -180,8 +181,8 @@ func (m *Mux) accept() {
 			}
 		}
 		pause = 0
-		if !m.greeting.enter(addressOf(c)) {
-			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", m.greeting.limit, "of_one_address", m.greeting.each, "closed", c.RemoteAddr())
+		if !m.greeting.Of(c.RemoteAddr().String()).TryAcquire(1) {
+			m.o.Logger.Warn("cluster port has too many connections without a header", "limit", m.greeting.Total(), "of_one_address", m.greeting.Each(), "closed", c.RemoteAddr())
 			c.Close()
 			continue
 		}
@@ -195,7 +196,8 @@ func (m *Mux) accept() {
 
 // handshake reads a connection's header, answers it and hands it on.
 func (m *Mux) handshake(c *conn) {
-	from := addressOf(c)
+	from := c.RemoteAddr().String()
+	greeting := m.greeting.Of(from)
 	deadline := time.Now().Add(handshakeTimeout)
 	c.SetDeadline(deadline)
 	h, err := readHeader(c)
@@ -206,11 +208,11 @@ func (m *Mux) handshake(c *conn) {
 	} else if unknown, ok := errors.AsType[versionError](err); ok {
 		verdict.status, verdict.reason = statusVersion, unknown.Error()
 	} else if errors.Is(err, io.EOF) {
-		m.greeting.leave(from)
+		greeting.Release(1)
 		c.Close() // somebody looked whether the port is open
 		return
 	} else {
-		m.greeting.leave(from)
+		greeting.Release(1)
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", err)
 		c.Close()
 		return
@@ -222,16 +224,16 @@ func (m *Mux) handshake(c *conn) {
 	if verdict.status != statusOK {
 		linger(c)
 	}
-	m.greeting.leave(from)
+	greeting.Release(1)
 	switch {
 	case verdict.status != statusOK:
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", verdict.reason)
 		c.Close()
 	case err != nil || c.SetDeadline(time.Time{}) != nil:
-		to.open.leave(from)
+		to.open.Of(from).Release(1)
 		c.Close() // the dialer is gone
 	default:
-		c.left = func() { to.open.leave(from) }
+		c.left = func() { to.open.Of(from).Release(1) }
 		c.caller = &CallerAddr{c.Conn.RemoteAddr(), h.from, h.clusterID}
 		to.deliver(c, time.Until(deadline))
 	}
@@ -239,7 +241,7 @@ func (m *Mux) handshake(c *conn) {
 
 // judge finds the listener that a header asks for. With statusOK the connection
 // counts as one of the listener's.
-func (m *Mux) judge(h header, from netip.Addr, own string) (*listener, status, string) {
+func (m *Mux) judge(h header, from, own string) (*listener, status, string) {
 	if h.clusterID != "" && own != "" && h.clusterID != own {
 		return nil, statusOtherCluster, fmt.Sprintf("a node of cluster %s dialed a node of cluster %s", h.clusterID, own)
 	}
@@ -260,8 +262,8 @@ func (m *Mux) judge(h header, from netip.Addr, own string) (*listener, status, s
 	if to == nil || to.isClosed() {
 		return nil, statusUnknownShard, fmt.Sprintf("%s of shard %d is not running here", h.kind, h.shard)
 	}
-	if !to.open.enter(from) {
-		return nil, statusBusy, fmt.Sprintf("over %d %s connections, or %d of one address", to.open.limit, h.kind, to.open.each)
+	if !to.open.Of(from).TryAcquire(1) {
+		return nil, statusBusy, fmt.Sprintf("over %d %s connections, or %d of one address", to.open.Total(), h.kind, to.open.Each())
 	}
 	return to, statusOK, ""
 }

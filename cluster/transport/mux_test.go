@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -352,25 +351,6 @@ func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
 
 // One address that opens all the connections it can, and says no more than the
 // beginning of a header in each, leaves room for other nodes.
-func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
-	p := newPlaces(4)
-	greedy, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	for range 2 {
-		require.True(t, p.enter(greedy))
-	}
-	require.False(t, p.enter(greedy))
-	require.True(t, p.enter(other))
-	require.True(t, p.enter(other))
-	require.False(t, p.enter(netip.MustParseAddr("192.0.2.3")), "all are taken")
-	p.leave(greedy)
-	require.True(t, p.enter(greedy), "it has its place again")
-	for range 2 {
-		p.leave(greedy)
-		p.leave(other)
-	}
-	require.Empty(t, p.byIP, "nothing is remembered of who is gone")
-}
-
 func TestSilentConnectionsOfOneAddressKeepNoNodeOut(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0"})
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}

@@ -7,12 +7,13 @@ import (
 	"io"
 	"log"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/memberlist"
+
+	"tarry/internal/addrlimit"
 )
 
 // Anybody may open a connection to the gossip port. Memberlist bounds what it reads
@@ -45,10 +46,7 @@ type transport struct {
 	stop    chan struct{}
 	once    sync.Once // memberlist shuts its transport down itself when it does not start
 	stopped sync.WaitGroup
-
-	mu   sync.Mutex
-	open int                // connections from others
-	byIP map[netip.Addr]int // the same by their address
+	open    *addrlimit.Limit // connections from others
 }
 
 // listen opens the TCP and UDP ports, the same number for both. Port 0 takes a
@@ -66,7 +64,7 @@ func listen(bind string, port int, logger *log.Logger) (*transport, error) {
 		NetTransport: inner,
 		streams:      make(chan net.Conn),
 		stop:         make(chan struct{}),
-		byIP:         make(map[netip.Addr]int),
+		open:         addrlimit.New(maxStreams, maxAddrStreams),
 	}
 	t.stopped.Go(t.admit)
 	return t, nil
@@ -77,12 +75,12 @@ func (t *transport) admit() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
-			ip := remoteIP(conn)
-			if !t.take(ip) {
+			share := t.open.Of(conn.RemoteAddr().String())
+			if !share.TryAcquire(1) {
 				conn.Close()
 				continue
 			}
-			bounded := &stream{Conn: conn, closed: sync.OnceFunc(func() { t.giveBack(ip) })}
+			bounded := &stream{Conn: conn, closed: sync.OnceFunc(func() { share.Release(1) })}
 			select {
 			case t.streams <- bounded:
 			case <-t.stop:
@@ -93,34 +91,6 @@ func (t *transport) admit() {
 			return
 		}
 	}
-}
-
-// take reports whether one more connection from ip fits, and counts it if so.
-func (t *transport) take(ip netip.Addr) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.open == maxStreams || t.byIP[ip] == maxAddrStreams {
-		return false
-	}
-	t.open++
-	t.byIP[ip]++
-	return true
-}
-
-func (t *transport) giveBack(ip netip.Addr) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.open--
-	if t.byIP[ip]--; t.byIP[ip] == 0 {
-		delete(t.byIP, ip)
-	}
-}
-
-func remoteIP(conn net.Conn) netip.Addr {
-	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
 }
 
 // StreamCh implements memberlist.Transport.

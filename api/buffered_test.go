@@ -3,7 +3,6 @@ package api
 import (
 	"io"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,28 +12,6 @@ import (
 
 	"tarry/job"
 )
-
-func TestOneAddressGetsHalfOfABudget(t *testing.T) {
-	b := NewBudget(100)
-	hostile, other := b.Of(netip.MustParseAddr("192.0.2.1")), b.Of(netip.MustParseAddr("192.0.2.2"))
-	require.True(t, hostile.Claim(50))
-	require.False(t, hostile.Claim(1))
-	require.False(t, b.Of(netip.MustParseAddr("::ffff:192.0.2.1")).Claim(1), "the same address, as IPv6 writes it")
-	require.True(t, other.Claim(50), "there is as much for others")
-	require.False(t, b.Of(netip.Addr{}).Claim(1), "the whole is bounded too")
-	require.Equal(t, int64(100), b.Held(), "a claim that failed took nothing")
-	hostile.Release(50)
-	require.True(t, hostile.Claim(50))
-	hostile.Release(50)
-	other.Release(50)
-	require.Zero(t, b.Held())
-	require.True(t, b.Of(netip.Addr{}).Claim(100), "without an address there is no share")
-
-	b = NewBudget(100)
-	require.True(t, b.Of(netip.MustParseAddr("2001:db8::1")).Claim(50))
-	require.False(t, b.Of(netip.MustParseAddr("2001:db8::ffff:1")).Claim(1), "whoever has a /64 has all of its addresses")
-	require.True(t, b.Of(netip.MustParseAddr("2001:db8:0:1::1")).Claim(50))
-}
 
 // Connections that announce requests of 32 MiB, and send a few bytes of them, keep
 // nobody else out: their address does not, either.
