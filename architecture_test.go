@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 
 	// The judge and the load share nothing with what they judge. Faults touch
 	// nodes from outside: processes, files, network.
-	"chaos":       {"chaos", "bench/localcluster"},
+	"chaos":       {"chaos", "bench/localcluster", "internal/sleep"},
 	"integration": {"chaos", "bench/localcluster"},
 	"chaos/disk":  {}, // a file system knows nothing of queues
 

@@ -13,6 +13,7 @@ import (
 	"tarry/bench/localcluster"
 	"tarry/chaos/fault"
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // injector follows a schedule and keeps account of it.
@@ -51,7 +52,7 @@ func (in *injector) run(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		fault.Wait(ctx, st.pause)
+		sleep.For(ctx, st.pause)
 		in.awaitWrite(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -76,7 +77,7 @@ func (in *injector) awaitWrite(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writePatience)
 	defer cancel()
 	for in.recorder.LastWrite() <= healed && ctx.Err() == nil {
-		fault.Wait(ctx, 10*time.Millisecond)
+		sleep.For(ctx, 10*time.Millisecond)
 	}
 }
 

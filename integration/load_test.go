@@ -11,6 +11,7 @@ import (
 
 	"tarry/chaos/history"
 	"tarry/chaos/workload"
+	"tarry/internal/sleep"
 )
 
 // load is a workload that runs while a test breaks things.
@@ -71,10 +72,5 @@ func (l *load) judge(maxGap time.Duration) *history.Report {
 // wait lets the load run for a while; the time is part of the fault, not a wait
 // for something to happen.
 func (l *load) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.t.Context().Done():
-	}
+	sleep.For(l.t.Context(), d)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/beanstalk"
+	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -54,14 +55,8 @@ func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Dura
 	if q.wait != nil {
 		q.wait <- struct{}{}
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-t.C:
-		return nil, nil
-	}
+	sleep.For(ctx, wait)
+	return nil, ctx.Err()
 }
 
 func (q *scripted) Job(context.Context, string, bool) (*jobpb.Job, error) { return nil, q.err }

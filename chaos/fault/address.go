@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Address are the faults of an address that comes to mean another node.
@@ -47,7 +48,7 @@ func inheritedAddress(ctx context.Context, e *Env) error {
 		return errors.Join(err, e.Return(ctx, dead))
 	}
 	e.Log.Info("a dead node's address comes to another", "dead", dead.ID, "heir", heir.ID)
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	e.Log.Info("the heir is left without a majority", "with", Names(few))
 	heal, err := e.Network.Apply(ctx, parted(append(idsOf(few), dead.ID), idsOf(rest))...)
 	if err != nil {
@@ -85,7 +86,7 @@ func (e *Env) mustNotAcknowledge(ctx context.Context, nodes []*localcluster.Node
 			e.Violate("I11", "node %s acknowledged an add without a majority, with the address of a dead node", n.ID)
 			return
 		}
-		Wait(ctx, 100*time.Millisecond)
+		sleep.For(ctx, 100*time.Millisecond)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // maxClockOffset is the server's --max-clock-offset. The queue follows a clock that
@@ -64,7 +65,7 @@ func farAhead(choose choice, hold func(*Env) time.Duration) func(context.Context
 			cancel()
 		}
 		// Raft may elect it again, for as long as it takes to hand leadership back.
-		for seen := 0; time.Now().Before(end) && ctx.Err() == nil; Wait(ctx, time.Second) {
+		for seen := 0; time.Now().Before(end) && ctx.Err() == nil; sleep.For(ctx, time.Second) {
 			leader, err := e.currentLeader(ctx)
 			if err != nil || leader != n {
 				seen = 0
@@ -94,9 +95,9 @@ func farAheadCandidate(ctx context.Context, e *Env) error {
 	if err := setClock(clockFile(n), time.Hour); err != nil {
 		return err
 	}
-	Wait(ctx, e.Between(100*time.Millisecond, 3*time.Second))
+	sleep.For(ctx, e.Between(100*time.Millisecond, 3*time.Second))
 	err = leader.Kill()
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	err = errors.Join(err, setClock(clockFile(n), 0))
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func clock(choose choice, off course) func(context.Context, *Env) error {
 		hold := e.Hold()
 		e.Skew(min(max(off(far, 0).Abs(), off(far, hold).Abs()), maxClockOffset))
 		e.Log.Info("clock off", "node", n.ID, "at_first", off(far, 0), "at_last", off(far, hold))
-		for began := time.Now(); time.Since(began) < hold && ctx.Err() == nil; Wait(ctx, clockEvery) {
+		for began := time.Now(); time.Since(began) < hold && ctx.Err() == nil; sleep.For(ctx, clockEvery) {
 			if err := setClock(file, off(far, time.Since(began))); err != nil {
 				return errors.Join(err, setClock(file, 0))
 			}

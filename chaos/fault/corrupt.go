@@ -16,6 +16,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/disk"
+	"tarry/internal/sleep"
 )
 
 // part is a kind of file below a data directory.
@@ -108,7 +109,7 @@ func corrupt(p part, damages []disk.Damage) func(context.Context, *Env) error {
 				return err
 			}
 		}
-		Wait(ctx, e.Between(200*time.Millisecond, time.Second))
+		sleep.For(ctx, e.Between(200*time.Millisecond, time.Second))
 		if err := n.Kill(); err != nil {
 			return err
 		}
@@ -278,7 +279,7 @@ func corruptRunning(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	if !n.Running() {
 		return e.refused(ctx, n, what+" while running", before)
 	}

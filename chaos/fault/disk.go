@@ -14,6 +14,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/disk"
+	"tarry/internal/sleep"
 )
 
 // Disk are the faults of disks: errors, slowness, no room, no power. Corrupt has
@@ -137,7 +138,7 @@ func slowDisk(choose choice) func(context.Context, *Env) error {
 		}
 		e.Log.Info("the disk is slow", "node", n.ID, "delay", delay.Round(time.Millisecond))
 		d.Inject(disk.Faults{SyncDelay: delay})
-		Wait(ctx, e.Hold())
+		sleep.For(ctx, e.Hold())
 		d.Heal()
 		if !n.Running() {
 			e.Violate("fault", "node %s ended on a disk that took %v a sync", n.ID, delay)
@@ -259,7 +260,7 @@ func lowDisks(ctx context.Context, e *Env) error {
 	if !e.awaitAdd(ctx, "disk_low") {
 		e.Violate("fault", "adds are taken with %d MiB free on the disks of %s", lowSpace>>20, Names(low))
 	}
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	for _, n := range low {
 		if !n.Running() {
 			e.Violate("fault", "node %s ended because its disk was low", n.ID)
@@ -377,17 +378,17 @@ func powerLossBesidePause(ctx context.Context, e *Env) error {
 		errs = append(errs, n.Pause())
 	}
 	e.Log.Info("SIGSTOP", "nodes", Names(others))
-	Wait(ctx, e.Between(0, time.Second))
+	sleep.For(ctx, e.Between(0, time.Second))
 	d, err := e.diskOf(victim)
 	errs = append(errs, err, victim.Kill())
 	if err == nil {
 		errs = append(errs, e.losePower(victim, d))
 	}
-	Wait(ctx, e.downtime())
+	sleep.For(ctx, e.downtime())
 	early := e.Rand.IntN(2) == 0 // the victim is back before the others wake up
 	if early {
 		errs = append(errs, victim.Start())
-		Wait(ctx, e.downtime())
+		sleep.For(ctx, e.downtime())
 	}
 	for _, n := range others {
 		errs = append(errs, n.Resume())
@@ -412,6 +413,6 @@ func (e *Env) cutPower(ctx context.Context, nodes []*localcluster.Node) error {
 			return err
 		}
 	}
-	Wait(ctx, e.downtime())
+	sleep.For(ctx, e.downtime())
 	return e.Return(ctx, nodes...)
 }

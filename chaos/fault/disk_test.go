@@ -20,6 +20,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/disk"
+	"tarry/internal/sleep"
 )
 
 func serverBinary(t *testing.T) string {
@@ -97,7 +98,7 @@ func (a *adds) send(ctx context.Context, n *localcluster.Node, prefix string) {
 		id := fmt.Sprintf("%s-%d", prefix, i)
 		code, err := add(ctx, n, `{"topic":"t","delay":86400,"body":"b","id":"`+id+`"}`)
 		if err != nil || code != "" {
-			Wait(ctx, 10*time.Millisecond)
+			sleep.For(ctx, 10*time.Millisecond)
 			continue
 		}
 		a.mu.Lock()

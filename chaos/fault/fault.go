@@ -100,16 +100,6 @@ func Healing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), healing)
 }
 
-// Wait waits for d or the end of ctx.
-func Wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // until asks done again and again; false when ctx or the time ended first.
 func until(ctx context.Context, limit time.Duration, done func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"tarry/internal/sleep"
 )
 
 // What a server that was built with -tags chaos reads from its environment; the
@@ -79,7 +81,7 @@ func killAtPoint(choose choice) func(context.Context, *Env) error {
 		if e.Count != nil {
 			e.Count(figure, 1)
 		}
-		Wait(ctx, e.downtime())
+		sleep.For(ctx, e.downtime())
 		return e.Return(ctx, n)
 	}
 }

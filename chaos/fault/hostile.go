@@ -16,6 +16,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/stranger"
+	"tarry/internal/sleep"
 )
 
 // Hostile are the faults of somebody on the network who is no member: what it sends
@@ -75,7 +76,7 @@ func (e *Env) attacked(ctx context.Context, list []stranger.Attack) error {
 			break
 		}
 	}
-	Wait(ctx, believing)
+	sleep.For(ctx, believing)
 	peak := memory()
 	if peak > maxRSS {
 		e.Violate("fault", "a node had %d MiB in memory under %v; the bound is %d", peak>>20, names, maxRSS>>20)
@@ -116,7 +117,7 @@ func (e *Env) attackOne(ctx context.Context, a stranger.Attack, s *stranger.Stra
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx, s) }()
-	Wait(ctx, attackBegins)
+	sleep.For(ctx, attackBegins)
 	honest := e.serves(ctx, n)
 	err := <-done
 	_, lied := errors.AsType[stranger.Believed](err)

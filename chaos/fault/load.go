@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Load are the faults that clients and neighbours cause: too much work, too many
@@ -230,7 +231,7 @@ func starve(ctx context.Context, e *Env) error {
 	for _, n := range victims {
 		errs = append(errs, group.add(n.PID()))
 	}
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	errs = append(errs, group.close(), e.Return(ctx, nodes...))
 	if after := e.term(ctx); after > term && term > 0 {
 		e.Count("terms begun without CPU", int(after-term))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Membership are the faults of who belongs to the cluster and who leads it. After
@@ -41,7 +42,7 @@ func transferStorm(ctx context.Context, e *Env) error {
 		if e.Cluster.Call(ctx, http.MethodPost, leader, "/v1/cluster/transfer-leadership", nil) == nil {
 			done++
 		}
-		Wait(ctx, e.Between(100*time.Millisecond, time.Second))
+		sleep.For(ctx, e.Between(100*time.Millisecond, time.Second))
 	}
 	e.Log.Info("leadership was handed on", "times", done)
 	e.Count("transfers", done)
@@ -146,7 +147,7 @@ func joinAndLeave(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	Wait(ctx, e.Hold())
+	sleep.For(ctx, e.Hold())
 	e.Log.Info("it leaves", "node", extra.ID)
 	patience, cancel := Healing(ctx)
 	defer cancel()
@@ -194,7 +195,7 @@ func wipeOne(ctx context.Context, e *Env) error {
 	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
 		return err
 	}
-	Wait(ctx, e.downtime())
+	sleep.For(ctx, e.downtime())
 	err = e.Return(ctx, victim)
 	e.awaitVoter(ctx, victim)
 	return err
@@ -226,7 +227,7 @@ func oldCopy(ctx context.Context, e *Env) error {
 	if err := e.Return(ctx, victim); err != nil {
 		return err
 	}
-	Wait(ctx, e.Between(time.Second, 5*time.Second))
+	sleep.For(ctx, e.Between(time.Second, 5*time.Second))
 	if err := e.awaitApplied(ctx, victim, copied); err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func farBehind(ctx context.Context, e *Env) error {
 	defer cancel()
 	missed := uint64(0)
 	for missed < behind && limited.Err() == nil {
-		Wait(limited, 200*time.Millisecond)
+		sleep.For(limited, 200*time.Millisecond)
 		if now, err := e.appliedByLeader(limited); err == nil {
 			missed = now - start
 		}

@@ -11,6 +11,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/network"
+	"tarry/internal/sleep"
 )
 
 // Network are the faults of the lines between nodes. Clients reach all nodes all
@@ -127,7 +128,7 @@ func (e *Env) broken(ctx context.Context, hold time.Duration, rules []network.Ru
 		}
 		return err
 	}
-	Wait(ctx, hold)
+	sleep.For(ctx, hold)
 	return heal()
 }
 
@@ -149,9 +150,9 @@ func flapping(ctx context.Context, e *Env) error {
 			}
 			break
 		}
-		Wait(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
+		sleep.For(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
 		errs = append(errs, heal())
-		Wait(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
+		sleep.For(ctx, e.Between(50*time.Millisecond, 800*time.Millisecond))
 	}
 	return errors.Join(append(errs, e.Return(ctx, victim))...)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Process are the faults of processes: they die, stand still, or are asked to go.
@@ -55,7 +56,7 @@ func killLeaders(ctx context.Context, e *Env) error {
 		if err := e.Return(ctx, leader); err != nil {
 			return err
 		}
-		Wait(ctx, e.Between(0, time.Second))
+		sleep.For(ctx, e.Between(0, time.Second))
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (e *Env) kill(ctx context.Context, victims []*localcluster.Node) error {
 	for _, n := range victims {
 		errs = append(errs, n.Kill())
 	}
-	Wait(ctx, e.downtime())
+	sleep.For(ctx, e.downtime())
 	e.Rand.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 	return errors.Join(append(errs, e.Return(ctx, victims...))...)
 }
@@ -110,7 +111,7 @@ func pauseOne(choose choice) func(context.Context, *Env) error {
 		if err := victim.Pause(); err != nil {
 			return err
 		}
-		Wait(ctx, pause)
+		sleep.For(ctx, pause)
 		return errors.Join(victim.Resume(), e.Return(ctx, victim))
 	}
 }

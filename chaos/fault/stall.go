@@ -8,6 +8,7 @@ import (
 
 	"tarry/bench/localcluster"
 	"tarry/chaos/network"
+	"tarry/internal/sleep"
 )
 
 // Stall are the faults of a leader that stands still and does not know it.
@@ -62,17 +63,17 @@ func (e *Env) stall(ctx context.Context, victim *localcluster.Node) error {
 	if err != nil {
 		return errors.Join(err, inTime())
 	}
-	Wait(ctx, answersHeld)
+	sleep.For(ctx, answersHeld)
 	e.Log.Info("SIGSTOP with answers on their way", "node", victim.ID)
 	if err := errors.Join(victim.Pause(), inTime()); err != nil {
 		return errors.Join(err, late())
 	}
 	if e.passedOver(ctx, victim) {
 		e.Count("leaders passed over while they stood still", 1)
-		Wait(ctx, e.Between(100*time.Millisecond, 300*time.Millisecond)) // writes, and then reads
+		sleep.For(ctx, e.Between(100*time.Millisecond, 300*time.Millisecond)) // writes, and then reads
 	}
 	err = victim.Resume()
-	Wait(ctx, e.Between(0, answersLate))
+	sleep.For(ctx, e.Between(0, answersLate))
 	return errors.Join(err, late())
 }
 

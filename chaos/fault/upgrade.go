@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Upgrade are the faults of releases that differ.
@@ -34,10 +35,10 @@ func upgradeAndBack(ctx context.Context, e *Env) error {
 			return err
 		}
 		e.stillVersion(ctx, n, 1)
-		Wait(ctx, e.Between(0, time.Second))
+		sleep.For(ctx, e.Between(0, time.Second))
 	}
 	if len(before) == len(nodes) {
-		Wait(ctx, e.Between(0, 5*time.Second)) // a raise would come now
+		sleep.For(ctx, e.Between(0, 5*time.Second)) // a raise would come now
 	}
 	e.Rand.Shuffle(len(upgraded), func(i, j int) { upgraded[i], upgraded[j] = upgraded[j], upgraded[i] })
 	for _, n := range upgraded {

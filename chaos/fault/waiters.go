@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/sleep"
 )
 
 // Consumers that only wait, and consumers that hang up. Their jobs have topics of
@@ -78,7 +79,7 @@ func idleWaiters(ctx context.Context, e *Env) error {
 	}
 	e.Log.Info("kill -9 of the leader they wait for", "node", leader.ID)
 	errs := []error{leader.Kill()}
-	Wait(ctx, e.downtime())
+	sleep.For(ctx, e.downtime())
 	errs = append(errs, e.Return(ctx, nodes...))
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -232,7 +233,7 @@ func vanishing(ctx context.Context, e *Env) error {
 	e.Log.Info("consumers reserve and vanish")
 	for end := time.Now().Add(e.Hold()); time.Now().Before(end) && ctx.Err() == nil; {
 		c, err := e.park(ctx, nodes[e.Rand.IntN(len(nodes))], topic, vanishCrowd)
-		Wait(ctx, e.Between(0, 50*time.Millisecond))
+		sleep.For(ctx, e.Between(0, 50*time.Millisecond))
 		c.leave()
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -246,7 +247,7 @@ func vanishing(ctx context.Context, e *Env) error {
 	}
 	// Some wait when the jobs fall due, and vanish with what they got.
 	c, err := e.park(ctx, nodes[1%len(nodes)], topic, vanishCrowd)
-	Wait(ctx, e.Between(50*time.Millisecond, 150*time.Millisecond))
+	sleep.For(ctx, e.Between(50*time.Millisecond, 150*time.Millisecond))
 	c.leave()
 	if err != nil {
 		return err
@@ -270,7 +271,7 @@ func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, i
 		}
 		if err != nil {
 			e.Log.Info("reserve failed; trying again", "error", err)
-			Wait(ctx, 100*time.Millisecond)
+			sleep.For(ctx, 100*time.Millisecond)
 			continue
 		}
 		for _, j := range answer.Jobs {

@@ -185,15 +185,3 @@ func itemOutcome(whole history.Outcome, a answer) history.Outcome {
 		return history.Fail
 	}
 }
-
-// pause waits for d or the end of ctx, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // consumer takes jobs by the handful and does with each what consumers do.
@@ -49,7 +50,7 @@ func (c *consumer) run(ctx context.Context) {
 		jobs, outcome := c.reserve(ctx, request, patience)
 		c.work(context.WithoutCancel(ctx), jobs)
 		c.finishLate(context.WithoutCancel(ctx))
-		if outcome != history.OK && !pause(ctx, retryPause) {
+		if outcome != history.OK && !sleep.For(ctx, retryPause) {
 			return
 		}
 	}
@@ -171,7 +172,7 @@ const tries = 4
 func (c *caller) repeat(ctx context.Context, kind history.Kind, j delivered, r request) {
 	for range tries {
 		a, outcome := c.once(ctx, kind, j, r)
-		if outcome == history.OK || refused(outcome, a) || !pause(ctx, retryPause) {
+		if outcome == history.OK || refused(outcome, a) || !sleep.For(ctx, retryPause) {
 			return
 		}
 	}

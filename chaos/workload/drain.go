@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // Drain ends the schedules, lets the target take all posts, finishes every job of
@@ -30,7 +31,7 @@ func Drain(ctx context.Context, c Config) error {
 		if err == nil && left == 0 {
 			return nil
 		}
-		if !pause(ctx, retryPause) {
+		if !sleep.For(ctx, retryPause) {
 			return errors.Join(fmt.Errorf("%d jobs are left at the end of the drain", left), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // editor changes jobs that wait: it postpones, replaces, updates and cancels
@@ -244,7 +245,7 @@ func (c *caller) whole(ctx context.Context, path string, body any, jobs []*newJo
 			op.Complete, op.Group = complete, group
 			c.rec.Record(op)
 		}
-		if outcome == history.OK || refused(outcome, a) || !pause(ctx, retryPause) {
+		if outcome == history.OK || refused(outcome, a) || !sleep.For(ctx, retryPause) {
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // Prepare sets up what the load needs, on a cluster that is up: limits of topics,
@@ -82,7 +83,7 @@ func (c *caller) insist(ctx context.Context, method, path string, body any, op h
 			return nil
 		case refused(outcome, a):
 			return fmt.Errorf("%s %s at %s: %s", method, path, c.node(), a.Error)
-		case !pause(ctx, retryPause):
+		case !sleep.For(ctx, retryPause):
 			return errors.Join(fmt.Errorf("%s %s: no node did it", method, path), ctx.Err())
 		}
 	}
@@ -110,13 +111,13 @@ const (
 
 func (p *pauser) run(ctx context.Context) {
 	defer p.close()
-	for pause(ctx, between(p.rand, pauseEvery)) {
+	for sleep.For(ctx, between(p.rand, pauseEvery)) {
 		topic := oneOf(p.rand, p.config.limited())
 		length := (maxPause/4 + between(p.rand, maxPause)).Truncate(time.Millisecond)
 		path := "/v1/topics/" + url.PathEscape(topic)
 		p.recorded(context.WithoutCancel(ctx), http.MethodPost, path+"/pause", map[string]float64{"for": length.Seconds()},
 			history.Op{Kind: history.Pause, Topic: topic, Delay: length})
-		if p.rand.IntN(3) == 0 && pause(ctx, between(p.rand, maxPause)) {
+		if p.rand.IntN(3) == 0 && sleep.For(ctx, between(p.rand, maxPause)) {
 			p.recorded(context.WithoutCancel(ctx), http.MethodPost, path+"/resume", nil, history.Op{Kind: history.Resume, Topic: topic})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // mover changes all jobs of editors' topics at once: it moves a topic's jobs to
@@ -27,7 +28,7 @@ const sweepEvery = 4 * time.Second
 
 func (m *mover) run(ctx context.Context) {
 	defer m.close()
-	for pause(ctx, between(m.rand, sweepEvery)) {
+	for sleep.For(ctx, between(m.rand, sweepEvery)) {
 		n := m.rand.IntN(len(m.config.Edited))
 		from, to := m.config.Edited[n], m.config.Edited[(n+1)%len(m.config.Edited)]
 		path := "/v1/topics/" + url.PathEscape(from)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // producer adds jobs, one call for each, and deletes, kicks or reads some.
@@ -122,7 +123,7 @@ func (p *producer) add(ctx context.Context, j *newJob) bool {
 		if outcome == history.OK {
 			return true
 		}
-		if !pause(ctx, retryPause) {
+		if !sleep.For(ctx, retryPause) {
 			return false
 		}
 	}
@@ -168,7 +169,7 @@ func (a *answer) result() string {
 func (p *producer) delete(ctx context.Context, j *newJob) {
 	for {
 		a, outcome := p.caller.delete(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
-		if outcome == history.OK || a.Code == "not_found" || !pause(ctx, retryPause) {
+		if outcome == history.OK || a.Code == "not_found" || !sleep.For(ctx, retryPause) {
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // Node is where clients reach a node, host:port. Beanstalk may be empty.
@@ -141,5 +142,5 @@ func between(r *rand.Rand, limit time.Duration) time.Duration {
 // think is a client's pause between two calls; one that does much with a call
 // takes several times as long.
 func think(ctx context.Context, c Config, r *rand.Rand, times time.Duration) bool {
-	return pause(ctx, between(r, 2*times*c.Think))
+	return sleep.For(ctx, between(r, 2*times*c.Think))
 }

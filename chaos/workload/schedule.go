@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // The schedules of the load have a run each runEvery. One that could not be started
@@ -74,7 +75,7 @@ func (c *caller) unschedule(ctx context.Context, topic string, p history.Plan) e
 				return nil
 			}
 		}
-		if !pause(ctx, retryPause) {
+		if !sleep.For(ctx, retryPause) {
 			return fmt.Errorf("pause schedule %s: %w", p.Name, ctx.Err())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // streamer is a consumer that gets its jobs over a stream.
@@ -44,7 +45,7 @@ func (s *streamer) run(ctx context.Context) {
 			s.move()
 		}
 		s.finishLate(context.WithoutCancel(ctx))
-		if !pause(ctx, between(s.rand, 2*retryPause)) {
+		if !sleep.For(ctx, between(s.rand, 2*retryPause)) {
 			return
 		}
 	}

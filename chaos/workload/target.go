@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // Target is an HTTP server that topics post their jobs to. It records each post
@@ -107,7 +108,7 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.rec.Record(op)
 	if a.hangs {
 		// Until the node hangs up, unless it cannot.
-		pause(r.Context(), 3*pushTimeout)
+		sleep.For(r.Context(), 3*pushTimeout)
 	}
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // closes the connection

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tarry/chaos/history"
+	"tarry/internal/sleep"
 )
 
 // tubeConsumer reserves jobs one by one over a connection that now and then ends
@@ -38,7 +39,7 @@ func (c *tubeConsumer) run(ctx context.Context) {
 	greeting = append(greeting, "ignore default")
 	for ctx.Err() == nil {
 		if !c.connect(greeting...) {
-			pause(ctx, retryPause)
+			sleep.For(ctx, retryPause)
 			continue
 		}
 		job, ok := c.reserve(ctx)
@@ -77,14 +78,14 @@ func (c *tubeConsumer) reserve(ctx context.Context) (held, bool) {
 		}
 	} else if err == nil && (word == "TIMED_OUT" || word == "DEADLINE_SOON") {
 		if word == "DEADLINE_SOON" {
-			pause(ctx, retryPause)
+			sleep.For(ctx, retryPause)
 		}
 		return held{}, false
 	}
 	op.Complete, op.Outcome = c.rec.Now(), outcomeOf(reply, err, "RESERVED")
 	if op.Outcome != history.OK {
 		c.rec.Record(op)
-		pause(ctx, retryPause)
+		sleep.For(ctx, retryPause)
 		return held{}, false
 	}
 	c.lease++
