@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"tarry/cluster/datadir"
 	"tarry/cluster/logstore"
@@ -104,6 +105,51 @@ func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
 			require.ErrorContains(t, err, tt.says)
 			require.ErrorContains(t, err, "move ")
 			require.ErrorContains(t, err, "rejoin")
+		})
+	}
+}
+
+// A cause outside of the data is not fixed by a new directory, which would cost a node
+// without others all its jobs.
+func TestASoundDirectoryIsNotToBeMoved(t *testing.T) {
+	t.Parallel()
+	c := newTunedCluster(t, 1, func(_ int, cfg *Config) { cfg.LogStore = logstore.RaftBoltDB })
+	c.leader()
+	c.stop(0)
+	cfg := c.cfgs[0]
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	for name, tt := range map[string]struct {
+		cause func(t *testing.T, dir string)
+		says  string
+	}{
+		"log open elsewhere": {func(t *testing.T, dir string) {
+			db, err := bbolt.Open(filepath.Join(dir, "shard-0", "raft", "raft.db"), 0o600, nil)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+		}, "another process has the file open: stop it"},
+		"log store of another release": {func(t *testing.T, dir string) {
+			elsewhere := t.TempDir()
+			other, err := datadir.Open(elsewhere, cfg.NodeID, "raft-new")
+			require.NoError(t, err)
+			require.NoError(t, other.Close())
+			file := "node.json"
+			require.NoError(t, os.Rename(filepath.Join(elsewhere, file), filepath.Join(dir, file)))
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "shard-0")))
+		}, `the log store "raft-new", which this release does not have`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := cfg
+			cfg.LogStore = ""
+			cfg.DataDir = t.TempDir()
+			require.NoError(t, os.CopyFS(cfg.DataDir, os.DirFS(c.cfgs[0].DataDir)))
+			tt.cause(t, cfg.DataDir)
+			n, err := Start(cfg)
+			if err == nil {
+				require.NoError(t, n.Stop())
+			}
+			require.ErrorContains(t, err, tt.says)
+			require.NotContains(t, err.Error(), "move ")
+			require.NotContains(t, err.Error(), "rejoin")
 		})
 	}
 }

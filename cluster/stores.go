@@ -18,7 +18,7 @@ import (
 // The files of a shard: the Raft log and the state.
 
 func (s *Shard) openStores() (err error) {
-	defer func() { err = datadir.WithRecovery(err, s.cfg.Dir) }()
+	defer func() { err = s.withRecovery(err) }()
 	if err := datadir.ClaimShard(s.cfg.Dir, s.cfg.ServerID); err != nil {
 		return err
 	}
@@ -41,12 +41,21 @@ func (s *Shard) openStores() (err error) {
 	return nil
 }
 
-// fatal ends the process; for damaged files it says what can be done.
+// fatal ends the process. For damaged files the message has the recovery.
 func (s *Shard) fatal(err error) {
 	if errors.Is(err, logstore.ErrDamaged) || errors.Is(err, logstore.ErrFileDamaged) || fsm.Damaged(err) {
-		err = datadir.WithRecovery(err, s.cfg.Dir)
+		err = s.withRecovery(err)
 	}
 	s.cfg.Fatal(err)
+}
+
+// withRecovery adds to a failure of the stores what an operator can do about it. Some of
+// the log store's say so themselves: nothing is wrong with the data.
+func (s *Shard) withRecovery(err error) error {
+	if errors.Is(err, logstore.ErrInUse) || errors.Is(err, logstore.ErrUnknownKind) {
+		return err
+	}
+	return datadir.WithRecovery(err, s.cfg.Dir)
 }
 
 // hasState reports whether Raft has ever run on these stores.

@@ -48,7 +48,7 @@ func (d *Dir) load(nodeID, logStore string) error {
 	data, err := os.ReadFile(d.file())
 	if errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(d.path, shardName(0))); err == nil {
-			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; move the directory away, and the node will rejoin as a new member", d.file(), d.path)
+			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; %s", d.file(), d.path, recovery(d.path))
 		}
 		var raw [incarnationBytes]byte
 		rand.Read(raw[:])
@@ -62,7 +62,7 @@ func (d *Dir) load(nodeID, logStore string) error {
 		return fmt.Errorf("read the node's identity: %w", err)
 	}
 	if d.id, err = decodeIdentity(data); err != nil {
-		return fmt.Errorf("%s is damaged (%w): move the directory away, and the node will rejoin as a new member", d.file(), err)
+		return fmt.Errorf("%s is damaged: %w; %s", d.file(), err, recovery(d.path))
 	}
 	switch {
 	case d.id.Version > identityVersion:
@@ -72,9 +72,9 @@ func (d *Dir) load(nodeID, logStore string) error {
 	case d.id.NodeID != nodeID:
 		return fmt.Errorf("data directory %s belongs to node %q, but --node-id is %q", d.path, d.id.NodeID, nodeID)
 	case logStore != "" && logStore != d.LogStore():
-		return fmt.Errorf("data directory %s was made with --log-store %s, but --log-store is %s: a directory keeps its log store; leave the flag out, or move the directory away, and the node will rejoin as a new member", d.path, d.LogStore(), logStore)
+		return fmt.Errorf("data directory %s was made with --log-store %s, but --log-store is %s: a directory keeps its log store: leave the flag out. To change the log store while the other nodes are a majority and run, move the directory away and start the node with --join: it rejoins as a new member", d.path, d.LogStore(), logStore)
 	case d.id.Left:
-		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away", d.path)
+		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away and start the node with --join", d.path)
 	}
 	return nil
 }

@@ -12,33 +12,36 @@ import (
 	"tarry/job"
 )
 
-// WithRecovery adds to the failure to use a shard what an operator can do about it,
-// unless the cause lies outside of the data.
+// WithRecovery adds to the failure to use a shard what an operator can do about it. It
+// does not advise to move the directory if the cause is not in the data.
 func WithRecovery(err error, shardDir string) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, syscall.EAGAIN): // the lock of the state's store
+		return fmt.Errorf("another process has a file below %s open: stop it and start the node again: %w", shardDir, err)
 	case errors.As(err, new(*job.VersionError)), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EMFILE):
 		return err
 	}
 	return WithRejoin(err, filepath.Dir(shardDir))
 }
 
-// WithRejoin adds to err how a node comes back whose data cannot be used.
+// WithRejoin adds to err how an operator brings back a node whose data cannot be used.
 func WithRejoin(err error, dataDir string) error {
 	return fmt.Errorf("%w; %s", err, recovery(dataDir))
 }
 
 func recovery(dataDir string) string {
-	return fmt.Sprintf("the node does not serve from it. To bring the node back, move %s away (keep it until the cluster is healthy) "+
-		"and start the node again with --join: it rejoins as a new member and gets everything from the others. "+
-		"A cluster of one node has no others: only a backup helps there", dataDir)
+	return fmt.Sprintf("the node does not serve from it. If the other nodes are a majority of the cluster and run, "+
+		"move %s away (keep it until the cluster is healthy) and start the node again with --join: "+
+		"it rejoins as a new member and gets everything from the others. Otherwise, as in a cluster of one node, "+
+		"put a copy of the directory in its place that you made while the node was stopped; later changes are lost", dataDir)
 }
 
-// WithRoom adds to a failure for want of disk space what to do about it. Other errors,
-// and nil, it returns as they are.
+// WithRoom adds to an error of a full disk what to do about it. It returns other errors,
+// and nil, unchanged.
 func WithRoom(err error, dataDir string) error {
-	// The state's store tells some of its failures as text only.
+	// The state's store returns some of its failures as text only.
 	if err == nil || !errors.Is(err, syscall.ENOSPC) && !strings.Contains(err.Error(), syscall.ENOSPC.Error()) {
 		return err
 	}

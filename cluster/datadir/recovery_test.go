@@ -18,3 +18,23 @@ func TestAFullDiskIsExplained(t *testing.T) {
 		require.ErrorIs(t, WithRoom(full, "/somewhere"), full)
 	}
 }
+
+func TestRecoverySaysWhatAnOperatorCanDo(t *testing.T) {
+	const shard = "/somewhere/shard-0"
+	require.NoError(t, WithRecovery(nil, shard))
+	for _, c := range []struct {
+		cause     error
+		says, not string
+	}{
+		{errors.New("damaged"), "move /somewhere away", "backup"},
+		{errors.New("damaged"), "put a copy of the directory in its place that you made", "backup"},
+		{fmt.Errorf("lock: %w", syscall.EAGAIN), "another process has a file below /somewhere/shard-0 open: stop it", "move"},
+		{fmt.Errorf("open: %w", syscall.EACCES), "permission denied", "move"},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), "no space left", "move"},
+	} {
+		err := WithRecovery(c.cause, shard)
+		require.ErrorIs(t, err, c.cause)
+		require.ErrorContains(t, err, c.says)
+		require.NotContains(t, err.Error(), c.not)
+	}
+}

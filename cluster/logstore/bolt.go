@@ -28,6 +28,9 @@ const (
 	markFile = "raft.db.watermark"
 )
 
+// ErrInUse is the failure to open a log that another process has open.
+var ErrInUse = errors.New("another process has the file open: stop it and start the node again")
+
 // boltOptions are safe ones. The list of free pages is not written: a commit writes
 // less, and the list is made anew from the tree at each start, so a damaged one
 // cannot hand out a page in use. As a map it stays fast when a long log was cut. The
@@ -136,7 +139,7 @@ func (l *boltLog) open(path string, wrap func(string, raft.LogStore) raft.LogSto
 		return err
 	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return errors.New("another process has it open")
+		return ErrInUse
 	}
 	if err != nil {
 		return err

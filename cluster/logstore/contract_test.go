@@ -221,7 +221,7 @@ func TestAStoreIsOpenOnce(t *testing.T) {
 	s, err := Open(dir, Options{Kind: RaftBoltDB, Fatal: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
 	_, err = Open(dir, Options{Kind: RaftBoltDB, Fatal: func(err error) { t.Error(err) }})
-	require.ErrorContains(t, err, "another process has it open")
+	require.ErrorIs(t, err, ErrInUse)
 	require.NoError(t, s.Close())
 }
 

@@ -1,6 +1,9 @@
 package logstore
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Kind names the library that keeps a log. It is chosen when the log is made.
 type Kind string
@@ -10,6 +13,9 @@ const (
 	RaftWAL    Kind = "raft-wal"
 	RaftBoltDB Kind = "raft-boltdb"
 )
+
+// ErrUnknownKind is the failure to open a log of a kind that this release does not have.
+var ErrUnknownKind = errors.New("unknown log store")
 
 // DefaultKind is that of logs for which nothing was chosen.
 const DefaultKind = RaftWAL

@@ -107,7 +107,7 @@ func (s *Stores) openLog(dir string, disk *Disk, used bool, o Options) (log raft
 	case RaftBoltDB:
 		log, closes, err = openBolt(dir, disk, used)
 	default:
-		err = fmt.Errorf("the data directory was made with the log store %q, which this release does not have: it has %s and %s", o.Kind, RaftWAL, RaftBoltDB)
+		err = fmt.Errorf("%w: the data directory was made with the log store %q, which this release does not have: it has %s and %s. Start the release that made the directory", ErrUnknownKind, o.Kind, RaftWAL, RaftBoltDB)
 	}
 	if err != nil {
 		return nil, err
