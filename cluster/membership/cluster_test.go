@@ -390,6 +390,76 @@ func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
 	w.voters("n1", "n2", "n3")
 }
 
+// Raft refuses a configuration with one address twice, so an exchange of addresses takes
+// more than one change per member.
+func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
+	t.Parallel()
+	for name, moves := range map[string]func(leader *node, others []*node) []*node{
+		"two followers":             func(_ *node, others []*node) []*node { return others },
+		"the leader and a follower": func(leader *node, others []*node) []*node { return []*node{leader, others[0]} },
+		"all in a ring":             func(leader *node, others []*node) []*node { return append(others, leader) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t)
+			nodes := w.startTrio()
+			leader := w.leader()
+			moved := moves(leader, slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n == leader }))
+			for _, n := range moved {
+				n.stop()
+			}
+			first := moved[0].clusterAddr
+			for i, n := range moved {
+				n.clusterAddr = first
+				if i+1 < len(moved) {
+					n.clusterAddr = moved[i+1].clusterAddr
+				}
+			}
+			for _, n := range moved {
+				n.start()
+			}
+			eventually(t, "the configuration has the new addresses", func() bool {
+				for _, s := range w.leader().configuration().Servers {
+					for _, n := range nodes {
+						if string(s.ID) == n.serverID() && (string(s.Address) != n.clusterAddr || s.Suffrage != raft.Voter) {
+							return false
+						}
+					}
+				}
+				return true
+			})
+			eventually(t, "healthy", func() bool {
+				h, err := w.leader().Health(context.Background())
+				return err == nil && h.Healthy
+			})
+		})
+	}
+}
+
+// The dead member keeps its place in the configuration, and its vote.
+func TestAMemberMayTakeTheAddressOfADeadOne(t *testing.T) {
+	t.Parallel()
+	w := newTown(t)
+	nodes := w.startTrio()
+	dead := other(nodes, w.leader())
+	dead.stop()
+	joiner := w.node("n4", 0, w.leader().gossipAddr())
+	joiner.clusterAddr = dead.clusterAddr
+	joiner.start()
+	eventually(t, "it votes, and so does the dead one", func() bool {
+		voters := 0
+		for _, s := range w.leader().configuration().Servers {
+			if s.Suffrage == raft.Voter {
+				voters++
+			}
+		}
+		return voters == 4
+	})
+	dead.clusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
+	dead.start()
+	w.voters("n1", "n2", "n3", "n4")
+}
+
 func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
 	t.Parallel()
 	w := newTown(t)

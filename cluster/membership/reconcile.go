@@ -29,7 +29,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		problems[node] = fmt.Sprintf("the removal of %s (server %s) is half done: %v", node, id, err)
 		errs = append(errs, fmt.Errorf("finish the removal of %s: %w", id, err))
 	}
-	for _, n := range m.others() {
+	for _, n := range m.members() {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -63,7 +63,8 @@ func (m *Membership) finishRemoval(ctx context.Context) (raft.ServerID, error) {
 	return "", nil
 }
 
-// syncMember updates one live node's entry in the configuration.
+// syncMember updates one live node's entry in the configuration. This node's own entry
+// has an earlier address if no other node has led since it moved.
 func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if m.cfg.Forgotten(n.ServerID) {
 		return nil // it was removed, and will notice
@@ -83,6 +84,9 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 		case raftconfig.NodeID(s.ID) == n.NodeID:
 			older = append(older, s)
 		}
+	}
+	if n.ServerID == m.cfg.ServerID {
+		return nil // this node was removed, and is about to stop leading
 	}
 	if n.Protocol != protocol {
 		return fmt.Errorf("it speaks membership protocol %d, this node %d", n.Protocol, protocol)
@@ -176,13 +180,44 @@ func (m *Membership) invite(ctx context.Context, n gossip.Member) error {
 }
 
 // addServer and removeServer are called between beginChange and its end, so the
-// configuration is the one that was decided on.
+// configuration is the one that was decided on. addServer adds a server, or gives a
+// member its new address.
 func (m *Membership) addServer(n gossip.Member) error {
-	f := m.raft.Load().AddNonvoter(raft.ServerID(n.ServerID), raft.ServerAddress(n.ClusterAddr), 0, changeTimeout)
-	if err := f.Error(); err != nil {
+	if err := m.freeAddress(n); err != nil {
+		return err
+	}
+	if err := m.setAddress(raft.ServerID(n.ServerID), raft.ServerAddress(n.ClusterAddr)); err != nil {
 		return fmt.Errorf("add it at %s: %w", n.ClusterAddr, err)
 	}
 	return nil
+}
+
+// freeAddress gives the member that had n's address a placeholder for one, since Raft
+// refuses a configuration with an address twice. If that member is alive, it is reached
+// by its gossip record, and the next pass sets its new address.
+func (m *Membership) freeAddress(n gossip.Member) error {
+	for _, s := range m.configuration().Servers {
+		if string(s.Address) != n.ClusterAddr || string(s.ID) == n.ServerID {
+			continue
+		}
+		if p, alive := m.PeerByServerID(string(s.ID)); alive && p.ClusterAddr == n.ClusterAddr {
+			return fmt.Errorf("%s has the same cluster address, %s: start one of them with another", p.NodeID, p.ClusterAddr)
+		}
+		if err := m.setAddress(s.ID, unknownAddress(s.ID)); err != nil {
+			return fmt.Errorf("take the address %s from %s: %w", s.Address, raftconfig.NodeID(s.ID), err)
+		}
+	}
+	return nil
+}
+
+// unknownAddress is unique and has no port, so that nothing is dialed.
+func unknownAddress(id raft.ServerID) raft.ServerAddress {
+	return "unknown-address-of-" + raft.ServerAddress(id)
+}
+
+// setAddress leaves a voter a voter.
+func (m *Membership) setAddress(id raft.ServerID, addr raft.ServerAddress) error {
+	return m.raft.Load().AddNonvoter(id, addr, 0, changeTimeout).Error()
 }
 
 func (m *Membership) removeServer(id raft.ServerID) error {
