@@ -27,10 +27,15 @@ var levelPrefixes = []struct {
 }
 
 var (
-	// restarted begins what memberlist says for as long as others have not noticed
-	// that a node came back: each start has a name of its own in gossip.
-	restarted = []byte("Got ping for unexpected node")
-	// stopped ends what it says of a socket that this node has just closed.
+	// unexpected begins the line of a node that is pinged under the name of its earlier
+	// run: each start has a name of its own in gossip. It goes on until the others have
+	// noticed the restart.
+	unexpected = []byte("Got ping for unexpected node")
+	// rejected is the line of the node that sent such a ping over TCP. Something at the
+	// address has accepted the connection and closed it; nodes that do not respond or
+	// cannot be reached make other lines.
+	rejected = []byte("Failed fallback TCP ping: EOF")
+	// stopped ends the line about a socket that this node has just closed.
 	stopped = []byte(net.ErrClosed.Error())
 )
 
@@ -44,7 +49,7 @@ func (l *lineLogger) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(text, []byte("memberlist: "))
-	if bytes.HasPrefix(text, restarted) || bytes.HasSuffix(text, stopped) {
+	if bytes.HasPrefix(text, unexpected) || bytes.Equal(text, rejected) || bytes.HasSuffix(text, stopped) {
 		level = slog.LevelDebug
 	}
 	// What it says names addresses and what came from them, so it is an attribute: the
