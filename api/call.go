@@ -93,12 +93,22 @@ func (x *call) reads() bool {
 	return (x.r.Method == http.MethodGet || x.r.Method == http.MethodHead) && x.r.URL.Path != "/v1/stream"
 }
 
+// headerLeader names the leader in each reply, so that clients can ask it first.
+const headerLeader = "Tarry-Leader"
+
+func (x *call) nameLeader() {
+	if addr := x.s.Operator.LeaderAddress(); addr != "" {
+		x.w.Header()[headerLeader] = []string{addr}
+	}
+}
+
 // send writes the response. An error means that the client did not get all of it.
 func (x *call) send() error {
 	x.sent = true
 	h := x.w.Header()
 	h["Content-Type"] = contentTypeJSON
 	h.Set("Content-Length", strconv.Itoa(len(x.json.b)+1))
+	x.nameLeader()
 	x.w.WriteHeader(x.status)
 	x.json.b = append(x.json.b, '\n')
 	allowWrite(x.w, x.s.Timeout)

@@ -214,8 +214,12 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, 200, w.Code)
 	require.Equal(t, "n1", decoded(t, w)["leader"])
 
+	require.Equal(t, "host1:7300", w.Header().Get("Tarry-Leader"))
+
 	r.operator.NotReady = []string{"no leader for 3 s"}
-	refused(t, r.do("GET", "/readyz", ""), 503, codeNotReady, "no leader")
+	w = r.do("GET", "/readyz", "")
+	refused(t, w, 503, codeNotReady, "no leader")
+	require.NotContains(t, w.Header(), "Tarry-Leader")
 	require.Equal(t, 200, r.do("GET", "/livez", "").Code, "a node without a leader is alive")
 
 	r.operator.NotReady = nil

@@ -93,4 +93,7 @@ type Operator interface {
 	Verify(ctx context.Context) (job.Verification, error)
 	// Readiness answers from this node alone and does not block.
 	Readiness() job.Readiness
+	// LeaderAddress is the host:port at which clients reach the leader, "" while this
+	// node knows none. It does not block, and is cheap.
+	LeaderAddress() string
 }

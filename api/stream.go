@@ -102,6 +102,7 @@ func (t *stream) begin() error {
 	h.Set("Content-Type", t.format.contentType())
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies must not hold lines back
+	t.nameLeader()
 	t.w.WriteHeader(http.StatusOK)
 	return t.event("open", func(w *writer) {
 		w.number("credit", uint64(t.credit))

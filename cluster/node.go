@@ -49,8 +49,10 @@ type Node struct {
 	raftRuns atomic.Bool
 	started  bool // membership runs
 	draining atomic.Bool
-	stopped  sync.Once
-	work     sync.WaitGroup
+	// leaderAddress is what LeaderAddress last found.
+	leaderAddress atomic.Pointer[leaderAddress]
+	stopped       sync.Once
+	work          sync.WaitGroup
 }
 
 // Start opens the data directory and starts the node. It returns as soon as the

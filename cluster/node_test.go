@@ -55,7 +55,7 @@ func newTunedCluster(t testing.TB, n int, tune func(i int, cfg *Config)) *testCl
 	for i := range n {
 		cfg := Config{
 			NodeID: fmt.Sprint("n", i+1), DataDir: t.TempDir(), Version: "test",
-			ClusterAddr: ports[2*i], GossipAddr: ports[2*i+1], HTTPAdvertise: "127.0.0.1:1",
+			ClusterAddr: ports[2*i], GossipAddr: ports[2*i+1], HTTPAdvertise: fmt.Sprintf("127.0.0.1:%d", i+1),
 			BootstrapExpect: n,
 			Logger:          slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			Fatal:           func(err error) { t.Errorf("fatal: %v", err) },

@@ -90,6 +90,14 @@ func (o *Operator) Verify(context.Context) (job.Verification, error) {
 	}}, o.Err
 }
 
+// LeaderAddress implements api.Operator.
+func (o *Operator) LeaderAddress() string {
+	if len(o.NotReady) > 0 {
+		return ""
+	}
+	return "host1:7300"
+}
+
 // Readiness implements api.Operator.
 func (o *Operator) Readiness() job.Readiness {
 	if len(o.NotReady) > 0 {

@@ -1,0 +1,30 @@
+package cluster
+
+import "time"
+
+// leaderAddress is where clients reach the leader.
+type leaderAddress struct {
+	id    string // Raft server id
+	http  string // host:port; empty while gossip does not tell
+	until time.Time
+}
+
+// leaderAddressLasts is how long an address is used before gossip is asked again: the
+// address of a node changes when it is restarted.
+const leaderAddressLasts = time.Second
+
+// LeaderAddress implements api.Operator. Each reply names the leader, so the address is
+// kept and gossip's lock is not taken each time.
+func (n *Node) LeaderAddress() string {
+	l, _ := n.shard.leaders.Get()
+	if l.ID == "" {
+		return ""
+	}
+	now := time.Now()
+	if a := n.leaderAddress.Load(); a != nil && a.id == l.ID && now.Before(a.until) {
+		return a.http
+	}
+	p, _ := n.members.PeerByServerID(l.ID)
+	n.leaderAddress.Store(&leaderAddress{l.ID, p.HTTPAddr, now.Add(leaderAddressLasts)})
+	return p.HTTPAddr
+}
