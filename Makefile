@@ -99,9 +99,9 @@ pair: ## compare the speed of two revisions in turns (OLD=, NEW=HEAD); 20 minute
 proto: ## regenerate the Protocol Buffers code (needs protoc; the result is committed)
 	go build -o .bin/ google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc github.com/planetscale/vtprotobuf/cmd/protoc-gen-go-vtproto
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go_out=. --go_opt=paths=source_relative \
-	  --go-grpc_out=. --go-grpc_opt=paths=source_relative job/jobpb/command.proto $(wildcard cluster/*/*.proto cluster/*/*/*.proto)
+	  --go-grpc_out=. --go-grpc_opt=paths=source_relative $(wildcard job/jobpb/*.proto cluster/*/*.proto cluster/*/*/*.proto)
 	PATH="$(CURDIR)/.bin:$$PATH" protoc -I . --go-vtproto_out=. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal_unsafe+size \
-	  job/jobpb/command.proto cluster/noderpc/node.proto
+	  $(wildcard job/jobpb/*.proto) cluster/noderpc/node.proto
 
 clean: ## remove what the targets above built
 	rm -rf tarry .bin

@@ -83,6 +83,7 @@ func (o *Options) setDefaults() {
 // server answers the calls; its methods are spread over the files of their groups.
 type server struct {
 	Options
+	reads    job.Reads
 	buffered *addrlimit.Limit
 	decoding *semaphore.Weighted
 	streams  streamRoom
@@ -93,7 +94,7 @@ type server struct {
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
+	s := &server{Options: o, reads: job.Reads{Reader: o.Queue}, buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
 
 	// Ids may hold any character, so paths are matched as they were sent: an

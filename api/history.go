@@ -19,7 +19,7 @@ var eventNames = map[jobpb.Event_Kind]string{
 
 // jobHistory handles GET /v1/jobs/{id}/history.
 func (s *server) jobHistory(x *call) error {
-	j, err := find(x, x.pathID, s.Queue.Job)
+	j, err := find(x, x.pathID, s.reads.Job)
 	if err == nil {
 		err = x.claim(int64(len(j.History)+1) * answerOverhead)
 	}

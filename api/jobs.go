@@ -196,7 +196,7 @@ func (s *server) doOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
 }
 
 func (s *server) getJob(x *call) error {
-	j, err := find(x, x.pathID, s.Queue.Job)
+	j, err := find(x, x.pathID, s.reads.Job)
 	if err == nil {
 		err = x.claim(jobRoom(j))
 	}

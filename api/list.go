@@ -53,7 +53,7 @@ func (s *server) list(x *call, topic string) error {
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	page, err := s.Queue.Jobs(ctx, q, stale)
+	page, err := s.reads.Jobs(ctx, q, stale)
 	if err != nil {
 		return err
 	}

@@ -27,48 +27,8 @@ type Queue interface {
 	// Watch makes a watch that follows reservations on this node until they end.
 	Watch() job.Watch
 
-	// Job finds a job by id. It is linearizable unless stale is set; then it
-	// answers from this node's state, which may be behind.
-	Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error)
-
-	// Jobs gives one page of jobs; job.CheckJobQuery says what may be asked for.
-	// A page may be short, or empty, and still have a next.
-	Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error)
-
-	// Topics lists up to max topics by name, starting after the name given.
-	Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
-
-	// Totals counts the topics, and the jobs of all of them by state. Its cost does
-	// not depend on how many there are.
-	Totals(ctx context.Context, stale bool) (*jobpb.Totals, error)
-
-	// ConfiguredTopics is Topics for those that have settings, also without jobs.
-	ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error)
-
-	// Schedule finds a schedule by its name; not_found when there is none.
-	Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error)
-
-	// Schedules lists up to max schedules by name, starting after the name given;
-	// fewer when they have more than job.MaxScheduleListBytes together.
-	Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error)
-
-	// Topic gives the counts and settings of one topic; the counts are zero
-	// when it has no jobs.
-	Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error)
-}
-
-// Inspector is what the beanstalkd protocol asks of the cluster beyond Queue.
-// As with Queue, reads are linearizable unless stale is set, and every error is,
-// or wraps, a *job.Error.
-type Inspector interface {
-	// JobBySeq finds a job by its seq; not_found when it is gone.
-	JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error)
-
-	// Peek shows the head of one of a topic's lists: the ready job that is
-	// reserved next, also while the topic is paused; the delayed job that is
-	// due first; the job that has been dead for the longest. not_found when
-	// there is none; invalid when state is none of the three.
-	Peek(ctx context.Context, topic string, state jobpb.State, stale bool) (*jobpb.Job, error)
+	// Read answers a read; job.Reads has one method for each.
+	job.Reader
 }
 
 // Operator is what the operators' calls need of the cluster.

@@ -252,7 +252,7 @@ func (s *server) deleteSchedule(x *call) error {
 
 // findSchedule finds the schedule in the path, and claims memory for a response with it.
 func (s *server) findSchedule(x *call) (*jobpb.ScheduleInfo, error) {
-	info, err := find(x, x.pathSchedule, s.Queue.Schedule)
+	info, err := find(x, x.pathSchedule, s.reads.Schedule)
 	if err == nil {
 		err = x.claim(int64(len(info.Schedule.GetJob().GetBody())) + answerOverhead)
 	}
@@ -271,7 +271,7 @@ func (s *server) getSchedule(x *call) error {
 }
 
 func (s *server) schedules(x *call) error {
-	page, full, err := findPage(x, s.Queue.Schedules)
+	page, full, err := findPage(x, s.reads.Schedules)
 	if err != nil {
 		return err
 	}

@@ -163,7 +163,7 @@ func (x *call) answerSettings(topic string, s *jobpb.TopicSettings) error {
 }
 
 func (s *server) getSettings(x *call) error {
-	t, err := find(x, x.pathTopic, s.Queue.Topic)
+	t, err := find(x, x.pathTopic, s.reads.Topic)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *server) patchSettings(x *call) error {
 
 // patched returns the operation that changes the current settings.
 func (s *server) patched(ctx context.Context, topic string, q settingsRequest) (*jobpb.SetTopic, error) {
-	t, err := s.Queue.Topic(ctx, topic, false)
+	t, err := s.reads.Topic(ctx, topic, false)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (s *server) setTopic(x *call, op *jobpb.SetTopic) error {
 
 // topicSettings handles GET /v1/topic-settings.
 func (s *server) topicSettings(x *call) error {
-	return s.pageOfTopics(x, s.Queue.ConfiguredTopics, func(t *jobpb.Topic) {
+	return s.pageOfTopics(x, s.reads.ConfiguredTopics, func(t *jobpb.Topic) {
 		x.json.text("topic", t.Name)
 		x.json.settings(t.Settings)
 	})

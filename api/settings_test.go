@@ -54,13 +54,13 @@ type meddler struct {
 	left int
 }
 
-func (m *meddler) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
-	t, err := m.Queue.Topic(ctx, name, stale)
+func (m *meddler) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	a, err := m.Queue.Read(ctx, r, stale)
 	if m.left--; err == nil && m.left >= 0 {
-		op := &jobpb.SetTopic{Topic: name, Settings: &jobpb.TopicSettings{MaxPending: new(uint64(1000 + m.left))}}
+		op := &jobpb.SetTopic{Topic: r.GetTopic(), Settings: &jobpb.TopicSettings{MaxPending: new(uint64(1000 + m.left))}}
 		_, err = m.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_SetTopic{SetTopic: op}}})
 	}
-	return t, err
+	return a, err
 }
 
 func TestAPatchIsTriedAgainWhenOthersChangeTheSettings(t *testing.T) {

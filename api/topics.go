@@ -7,7 +7,7 @@ import (
 )
 
 func (s *server) topics(x *call) error {
-	return s.pageOfTopics(x, s.Queue.Topics, x.json.topic)
+	return s.pageOfTopics(x, s.reads.Topics, x.json.topic)
 }
 
 // pageOfTopics answers with a page of what list gives; write adds the members of
@@ -52,7 +52,7 @@ func (w *writer) topic(t *jobpb.Topic) {
 }
 
 func (s *server) topic(x *call) error {
-	t, err := find(x, x.pathTopic, s.Queue.Topic)
+	t, err := find(x, x.pathTopic, s.reads.Topic)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *server) stats(x *call) error {
 	}
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	t, err := s.Queue.Totals(ctx, stale)
+	t, err := s.reads.Totals(ctx, stale)
 	if err != nil {
 		return err
 	}

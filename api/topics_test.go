@@ -16,8 +16,8 @@ type pausedTopic struct {
 	until int64
 }
 
-func (q pausedTopic) Topic(_ context.Context, name string, _ bool) (*jobpb.Topic, error) {
-	return &jobpb.Topic{Name: name, Ready: 1, PausedUntilMs: q.until}, nil
+func (q pausedTopic) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResult, error) {
+	return &jobpb.ReadResult{Topic: &jobpb.Topic{Name: r.GetTopic(), Ready: 1, PausedUntilMs: q.until}}, nil
 }
 
 func TestTopicSaysHowLongItIsPaused(t *testing.T) {

@@ -28,7 +28,7 @@ func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
 		"read": func(ctx context.Context, p *leaderrpc.Conns) error {
 			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
-			_, err = noderpc.NewNodeClient(cc).Read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: "secret"}})
+			_, err = noderpc.NewNodeClient(cc).Read(ctx, &jobpb.Read{What: &jobpb.Read_Job{Job: "secret"}})
 			return err
 		},
 		"propose": func(ctx context.Context, p *leaderrpc.Conns) error {

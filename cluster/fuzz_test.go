@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
@@ -86,20 +87,54 @@ func FuzzPropose(f *testing.F) {
 	})
 }
 
+// someReads has each read, with empty fields, and with all of them set to something.
+func someReads() []*jobpb.Read {
+	reads := []*jobpb.Read{
+		{}, {What: &jobpb.Read_Job{Job: "a"}}, {What: &jobpb.Read_Job{Job: "$0-1"}},
+		{What: &jobpb.Read_Topics{Topics: &jobpb.Page{Max: 1 << 31}}},
+		{What: &jobpb.Read_Peek{Peek: &jobpb.Peek{Topic: "t", State: -1}}},
+		{What: &jobpb.Read_Jobs{Jobs: &jobpb.JobQuery{Topic: "t", Max: 2}}},
+	}
+	kinds := (*jobpb.Read)(nil).ProtoReflect().Descriptor().Oneofs().ByName("what").Fields()
+	for i := range kinds.Len() {
+		empty, full := new(jobpb.Read), new(jobpb.Read)
+		setField(empty.ProtoReflect(), kinds.Get(i), false)
+		setField(full.ProtoReflect(), kinds.Get(i), true)
+		reads = append(reads, empty, full)
+	}
+	return reads
+}
+
+// setField sets a field of m: to nothing, or to something that may be there, with all
+// that is in it.
+func setField(m protoreflect.Message, fd protoreflect.FieldDescriptor, full bool) {
+	switch {
+	case fd.IsList() || fd.IsMap():
+	case fd.Message() != nil:
+		in := m.Mutable(fd).Message()
+		for i := 0; full && i < in.Descriptor().Fields().Len(); i++ {
+			setField(in, in.Descriptor().Fields().Get(i), full)
+		}
+	case full:
+		m.Set(fd, something[fd.Kind()])
+	default:
+		m.Set(fd, fd.Default())
+	}
+}
+
+var something = map[protoreflect.Kind]protoreflect.Value{
+	protoreflect.StringKind: protoreflect.ValueOfString("t"),
+	protoreflect.BoolKind:   protoreflect.ValueOfBool(true),
+	protoreflect.EnumKind:   protoreflect.ValueOfEnum(2),
+	protoreflect.Int64Kind:  protoreflect.ValueOfInt64(1),
+	protoreflect.Uint64Kind: protoreflect.ValueOfUint64(1),
+	protoreflect.Uint32Kind: protoreflect.ValueOfUint32(1),
+}
+
 // A read that a peer asks for is answered or refused, and what is answered comes
 // out at the peer as it was.
 func FuzzReads(f *testing.F) {
-	for _, r := range []*noderpc.ReadRequest{
-		{}, {What: &noderpc.ReadRequest_Job{Job: "a"}}, {What: &noderpc.ReadRequest_Job{Job: "$0-1"}},
-		{What: &noderpc.ReadRequest_JobSeq{JobSeq: 1}}, {What: &noderpc.ReadRequest_Topic{Topic: "t"}},
-		{What: &noderpc.ReadRequest_Topics{Topics: &noderpc.Page{Max: 1 << 31}}},
-		{What: &noderpc.ReadRequest_ConfiguredTopics{ConfiguredTopics: &noderpc.Page{Max: 1 << 31}}},
-		{What: &noderpc.ReadRequest_Totals{Totals: &noderpc.Empty{}}},
-		{What: &noderpc.ReadRequest_Peek{Peek: &noderpc.Peek{Topic: "t", State: -1}}},
-		{What: &noderpc.ReadRequest_Jobs{Jobs: &jobpb.JobQuery{Topic: "t", Max: 2}}},
-		{What: &noderpc.ReadRequest_Jobs{Jobs: &jobpb.JobQuery{Filter: &jobpb.Filter{IdPrefix: "a"}, Max: 1000, After: &jobpb.JobMark{Id: "b"}}}},
-		{What: &noderpc.ReadRequest_Schedule{Schedule: "s"}}, {What: &noderpc.ReadRequest_Schedules{Schedules: &noderpc.Page{Max: 1 << 31}}},
-	} {
+	for _, r := range someReads() {
 		b, err := proto.Marshal(r)
 		require.NoError(f, err)
 		f.Add(b)
@@ -112,7 +147,7 @@ func FuzzReads(f *testing.F) {
 	require.NoError(f, err)
 	s := &Shard{machine: m}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := new(noderpc.ReadRequest)
+		r := new(jobpb.Read)
 		if proto.Unmarshal(data, r) != nil {
 			return
 		}
@@ -122,7 +157,7 @@ func FuzzReads(f *testing.F) {
 		}
 		b, err := a.MarshalVT()
 		require.NoError(t, err)
-		got := new(noderpc.ReadResponse)
+		got := new(jobpb.ReadResult)
 		require.NoError(t, got.UnmarshalVTUnsafe(b))
 		require.True(t, proto.Equal(a, got))
 	})

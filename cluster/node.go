@@ -214,7 +214,7 @@ func (n *Node) serve() error {
 	return nil
 }
 
-// Shard returns the shard of all topics. It implements api.Queue and api.Inspector.
+// Shard returns the shard of all topics. It implements api.Queue.
 func (n *Node) Shard() *Shard { return n.shard }
 
 // lead does the node's work while it leads its shard, until ctx ends.

@@ -7,7 +7,6 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/internal/hook"
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -18,80 +17,9 @@ import (
 // node that receives a stale read serves it. Its state never goes back, so a client
 // that stays with a node never sees an older state.
 
-// Job implements api.Queue.
-func (s *Shard) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Job{Job: id}}, stale)
-	if err == nil && a.GetJob() == nil {
-		err = job.Errorf(job.CodeNotFound, "there is no job with the id %q", id)
-	}
-	return a.GetJob(), err
-}
-
-// JobBySeq implements api.Inspector.
-func (s *Shard) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_JobSeq{JobSeq: seq}}, stale)
-	if err == nil && a.GetJob() == nil {
-		err = job.Errorf(job.CodeNotFound, "there is no job with the number %d", seq)
-	}
-	return a.GetJob(), err
-}
-
-// Peek implements api.Inspector.
-func (s *Shard) Peek(ctx context.Context, topic string, state jobpb.State, stale bool) (*jobpb.Job, error) {
-	switch state {
-	case jobpb.State_STATE_READY, jobpb.State_STATE_DELAYED, jobpb.State_STATE_DEAD:
-	default:
-		return nil, job.Errorf(job.CodeInvalid, "state is %s; it must be ready, delayed or dead", state)
-	}
-	peek := &noderpc.Peek{Topic: topic, State: state}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Peek{Peek: peek}}, stale)
-	if err == nil && a.GetJob() == nil {
-		err = job.Errorf(job.CodeNotFound, "topic %.40q has no job in %s", topic, state)
-	}
-	return a.GetJob(), err
-}
-
-// Topics implements api.Queue.
-func (s *Shard) Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
-	page := &noderpc.Page{After: after, Max: uint32(max)}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topics{Topics: page}}, stale)
-	return a.GetTopics(), err
-}
-
-// ConfiguredTopics implements api.Queue.
-func (s *Shard) ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
-	page := &noderpc.Page{After: after, Max: uint32(max)}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_ConfiguredTopics{ConfiguredTopics: page}}, stale)
-	return a.GetTopics(), err
-}
-
-// Topic implements api.Queue.
-func (s *Shard) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Topic{Topic: name}}, stale)
-	if err == nil && a.GetTopic() == nil {
-		return &jobpb.Topic{Name: name}, nil
-	}
-	return a.GetTopic(), err
-}
-
-// Totals implements api.Queue.
-func (s *Shard) Totals(ctx context.Context, stale bool) (*jobpb.Totals, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Totals{Totals: &noderpc.Empty{}}}, stale)
-	return a.GetTotals(), err
-}
-
-// Jobs implements api.Queue.
-func (s *Shard) Jobs(ctx context.Context, q *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error) {
-	if err := job.CheckJobQuery(q); err != nil {
-		return nil, err
-	}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Jobs{Jobs: q}}, stale)
-	return a.GetJobs(), err
-}
-
-// read serves r here or at the leader. A read has no effect, so it is sent again after
-// any failure.
-func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (*noderpc.ReadResponse, error) {
+// Read serves r here or at the leader. It implements job.Reader. A read has no effect, so
+// it is sent again after any failure.
+func (s *Shard) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
 	if stale || hook.Mutant(hook.StaleRead) {
 		return s.look(r)
 	}
@@ -101,44 +29,19 @@ func (s *Shard) read(ctx context.Context, r *noderpc.ReadRequest, stale bool) (*
 }
 
 // look serves a read from this node's state.
-func (s *Shard) look(r *noderpc.ReadRequest) (a *noderpc.ReadResponse, err error) {
+func (s *Shard) look(r *jobpb.Read) (a *jobpb.ReadResult, err error) {
 	v := s.machine.View()
 	defer func() {
 		if cerr := v.Close(); err == nil {
 			err = cerr
 		}
 	}()
-	a = new(noderpc.ReadResponse)
-	switch what := r.What.(type) {
-	case *noderpc.ReadRequest_Job:
-		a.Job, _, err = v.Job(what.Job)
-	case *noderpc.ReadRequest_JobSeq:
-		a.Job, _, err = v.JobBySeq(what.JobSeq)
-	case *noderpc.ReadRequest_Peek:
-		a.Job, _, err = v.Peek(what.Peek.Topic, what.Peek.State)
-	case *noderpc.ReadRequest_Jobs:
-		a.Jobs, err = v.Jobs(what.Jobs)
-	case *noderpc.ReadRequest_Topic:
-		a.Topic, err = v.Topic(what.Topic)
-	case *noderpc.ReadRequest_Topics:
-		a.Topics, err = v.Topics(what.Topics.After, int(what.Topics.Max))
-	case *noderpc.ReadRequest_ConfiguredTopics:
-		a.Topics, err = v.ConfiguredTopics(what.ConfiguredTopics.After, int(what.ConfiguredTopics.Max))
-	case *noderpc.ReadRequest_Totals:
-		a.Totals, err = v.Totals()
-	case *noderpc.ReadRequest_Schedule:
-		a.Schedule, _, err = v.Schedule(what.Schedule)
-	case *noderpc.ReadRequest_Schedules:
-		a.Schedules, err = v.Schedules(what.Schedules.After, int(what.Schedules.Max))
-	default:
-		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
-	}
-	return a, err
+	return v.Read(r)
 }
 
 // readAsLeader serves a read on this node if it is the established leader and a
 // majority still follows it.
-func (s *Shard) readAsLeader(ctx context.Context, r *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
+func (s *Shard) readAsLeader(ctx context.Context, r *jobpb.Read) (*jobpb.ReadResult, error) {
 	established := s.established(ctx)
 	if established == nil { // what earlier leaders acknowledged may not be applied yet
 		return nil, errRetry

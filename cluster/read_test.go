@@ -12,10 +12,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-var (
-	_ api.Queue     = (*Shard)(nil)
-	_ api.Inspector = (*Shard)(nil)
-)
+var _ api.Queue = (*Shard)(nil)
 
 func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,8 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/dispatch"
+	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // electedPeer is another node that this one takes for the leader. Until it leads it
@@ -25,12 +27,12 @@ type electedPeer struct {
 	asked atomic.Int64 // messages and calls that came
 }
 
-func (p *electedPeer) Read(context.Context, *noderpc.ReadRequest, ...grpc.CallOption) (*noderpc.ReadResponse, error) {
+func (p *electedPeer) Read(context.Context, *jobpb.Read, ...grpc.CallOption) (*jobpb.ReadResult, error) {
 	p.asked.Add(1)
 	if !p.leads.Load() {
 		return nil, leaderrpc.ErrNotLeader
 	}
-	return &noderpc.ReadResponse{}, nil
+	return &jobpb.ReadResult{}, nil
 }
 
 // inElection runs many calls on a node whose leader does not lead yet, and then
@@ -45,6 +47,7 @@ func inElection(t *testing.T, calls int, call func(ctx context.Context, s *Shard
 			}},
 			leaders: leaderrpc.NewWatch(time.Now()), ctx: ctx, cancel: cancel,
 		}
+		s.Reads = job.Reads{Reader: s}
 		s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = s.cfg.ServerID, s.leaders.Get, s.cfg.Peer
 		s.leaders.Set(leaderrpc.Leader{ID: "n2", Addr: "n2:1"}, time.Now())
 		var running sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"tarry/cluster/noderpc"
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -98,20 +97,4 @@ func planSchedules(m *fsm.Machine, nowMS int64) (ops []*jobpb.Op, err error) {
 		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: fire}})
 	}
 	return ops, nil
-}
-
-// Schedule implements api.Queue.
-func (s *Shard) Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error) {
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedule{Schedule: name}}, stale)
-	if err == nil && a.GetSchedule() == nil {
-		err = job.Errorf(job.CodeNotFound, "there is no schedule with the name %.40q", name)
-	}
-	return a.GetSchedule(), err
-}
-
-// Schedules implements api.Queue.
-func (s *Shard) Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error) {
-	page := &noderpc.Page{After: after, Max: uint32(max)}
-	a, err := s.read(ctx, &noderpc.ReadRequest{What: &noderpc.ReadRequest_Schedules{Schedules: page}}, stale)
-	return a.GetSchedules(), err
 }

@@ -115,7 +115,7 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 }
 
 // Read implements noderpc.NodeServer.
-func (v *service) Read(ctx context.Context, req *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
+func (v *service) Read(ctx context.Context, req *jobpb.Read) (*jobpb.ReadResult, error) {
 	return inShard(ctx, v, req, (*Shard).readAsLeader)
 }
 

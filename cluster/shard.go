@@ -18,12 +18,15 @@ import (
 	"tarry/cluster/statemachine"
 	"tarry/cluster/waits"
 	"tarry/fsm"
+	"tarry/job"
 	"tarry/timer"
 )
 
 // Shard is everything that belongs to one Raft group on one node. Its exported
 // methods may be called from many goroutines.
 type Shard struct {
+	job.Reads // its own Read
+
 	cfg     shardConfig
 	log     *slog.Logger
 	metrics *shardMetrics
@@ -77,6 +80,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		tight:     make(chan struct{}, 1),
 		ctx:       ctx, cancel: cancel,
 	}
+	s.Reads = job.Reads{Reader: s}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Peer
 	s.batcher = groupcommit.New(s.route, s.metrics.batch)

@@ -18,6 +18,8 @@ import (
 
 // Queue is a queue of one process. The zero value is not usable; see New.
 type Queue struct {
+	job.Reads // its own Read
+
 	t testing.TB
 
 	mu      sync.Mutex
@@ -40,7 +42,9 @@ func New(t testing.TB) *Queue {
 			t.Errorf("close the state machine: %v", err)
 		}
 	})
-	return &Queue{t: t, changed: make(chan struct{}), machine: m}
+	q := &Queue{t: t, changed: make(chan struct{}), machine: m}
+	q.Reads = job.Reads{Reader: q}
+	return q
 }
 
 // FailNext makes the next calls fail with errs, one each, before they do
@@ -194,15 +198,15 @@ func (q *Queue) untilDue() time.Duration {
 	return wait
 }
 
-// read runs f over the present state.
-func (q *Queue) read(f func(*fsm.View) error) error {
+// Read implements api.Queue.
+func (q *Queue) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.takeFailure(); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := q.apply(); err != nil {
-		return err
+		return nil, err
 	}
 	v := q.machine.View()
 	defer func() {
@@ -210,70 +214,5 @@ func (q *Queue) read(f func(*fsm.View) error) error {
 			q.t.Errorf("close a view: %v", err)
 		}
 	}()
-	return f(v)
-}
-
-// Job implements api.Queue.
-func (q *Queue) Job(_ context.Context, id string, _ bool) (j *jobpb.Job, err error) {
-	err = q.read(func(v *fsm.View) error {
-		var found bool
-		j, found, err = v.Job(id)
-		if err == nil && !found {
-			err = job.Errorf(job.CodeNotFound, "job %.40q does not exist; it may have been finished or deleted", id)
-		}
-		return err
-	})
-	return j, err
-}
-
-// Jobs implements api.Queue.
-func (q *Queue) Jobs(_ context.Context, query *jobpb.JobQuery, _ bool) (page *jobpb.JobPage, err error) {
-	err = q.read(func(v *fsm.View) error { page, err = v.Jobs(query); return err })
-	return page, err
-}
-
-// Topics implements api.Queue.
-func (q *Queue) Topics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
-	err = q.read(func(v *fsm.View) error { list, err = v.Topics(after, max); return err })
-	return list, err
-}
-
-// Totals implements api.Queue.
-func (q *Queue) Totals(context.Context, bool) (t *jobpb.Totals, err error) {
-	err = q.read(func(v *fsm.View) error { t, err = v.Totals(); return err })
-	return t, err
-}
-
-// ConfiguredTopics implements api.Queue.
-func (q *Queue) ConfiguredTopics(_ context.Context, after string, max int, _ bool) (list []*jobpb.Topic, err error) {
-	err = q.read(func(v *fsm.View) error { list, err = v.ConfiguredTopics(after, max); return err })
-	return list, err
-}
-
-// Schedule implements api.Queue.
-func (q *Queue) Schedule(_ context.Context, name string, _ bool) (s *jobpb.ScheduleInfo, err error) {
-	err = q.read(func(v *fsm.View) error {
-		var found bool
-		s, found, err = v.Schedule(name)
-		if err == nil && !found {
-			err = job.Errorf(job.CodeNotFound, "there is no schedule with the name %.40q", name)
-		}
-		return err
-	})
-	return s, err
-}
-
-// Schedules implements api.Queue.
-func (q *Queue) Schedules(_ context.Context, after string, max int, _ bool) (list []*jobpb.ScheduleInfo, err error) {
-	err = q.read(func(v *fsm.View) error { list, err = v.Schedules(after, max); return err })
-	return list, err
-}
-
-// Topic implements api.Queue.
-func (q *Queue) Topic(_ context.Context, name string, _ bool) (t *jobpb.Topic, err error) {
-	err = q.read(func(v *fsm.View) error {
-		t, err = v.Topic(name)
-		return err
-	})
-	return t, err
+	return v.Read(r)
 }

@@ -157,7 +157,7 @@ func (c *conn) kickSome(n uint32, orDelayed bool) (kicked uint32, ok bool) {
 func (c *conn) pauseTube(tube string, seconds uint32) {
 	_, named := c.server.tubes.of(tube)
 	if !named {
-		t, err := c.server.Queue.Topic(c.ctx, tube, false)
+		t, err := c.server.reads.Topic(c.ctx, tube, false)
 		if err != nil {
 			c.fail(err)
 			return

@@ -2,7 +2,7 @@
 // the wire, over the queue that the HTTP API uses. A tube is a topic, a beanstalkd
 // id is a job's seq, buried is dead.
 //
-// It uses package api's Queue and Inspector, and does not depend on Raft or storage. This
+// It uses package api's Queue, and does not depend on Raft or storage. This
 // process holds the state of a connection: the tubes it uses and watches, and the jobs it
 // has reserved, which are released when it closes. The cluster holds the state of jobs.
 //

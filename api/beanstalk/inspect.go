@@ -42,7 +42,7 @@ func (c *conn) peekJob(id uint64) {
 // job returns a job by its number. A retained job, which was finished or deleted,
 // is not found.
 func (c *conn) job(id uint64) (*jobpb.Job, error) {
-	j, err := c.server.Inspector.JobBySeq(c.ctx, id, false)
+	j, err := c.server.reads.JobBySeq(c.ctx, id, false)
 	if err == nil && j.EndedMs != 0 {
 		return nil, job.Errorf(job.CodeNotFound, "job %d was finished or deleted", id)
 	}
@@ -50,7 +50,7 @@ func (c *conn) job(id uint64) (*jobpb.Job, error) {
 }
 
 func (c *conn) peek(state jobpb.State) {
-	j, err := c.server.Inspector.Peek(c.ctx, c.used, state, false)
+	j, err := c.server.reads.Peek(c.ctx, c.used, state, false)
 	c.found(j, err)
 }
 
@@ -69,7 +69,7 @@ const pageTopics = 1000
 // returns false when it has replied with a failure.
 func (c *conn) topics(f func(*jobpb.Topic)) bool {
 	for after := ""; ; {
-		page, err := c.server.Queue.Topics(c.ctx, after, pageTopics, false)
+		page, err := c.server.reads.Topics(c.ctx, after, pageTopics, false)
 		if err != nil {
 			c.fail(err)
 			return false

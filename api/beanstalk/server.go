@@ -17,6 +17,7 @@ import (
 	"tarry/api"
 	"tarry/internal/addrlimit"
 	"tarry/internal/sleep"
+	"tarry/job"
 )
 
 const (
@@ -26,11 +27,10 @@ const (
 	HardMaxJobSize = 1 << 20
 )
 
-// Options is what a Server needs. Queue, Inspector and Logger are required.
+// Options is what a Server needs. Queue and Logger are required.
 type Options struct {
-	Queue     api.Queue
-	Inspector api.Inspector
-	Logger    *slog.Logger
+	Queue  api.Queue
+	Logger *slog.Logger
 	// MaxJobSize is the largest body in bytes, inclusive; 0 means
 	// DefaultMaxJobSize.
 	MaxJobSize int
@@ -54,6 +54,7 @@ type Options struct {
 // Server speaks the beanstalkd protocol. See New.
 type Server struct {
 	Options
+	reads    job.Reads
 	id       string // 16 hexadecimal digits, new in each process
 	started  time.Time
 	tubes    *tubes
@@ -92,7 +93,7 @@ func New(o Options) *Server {
 	var id [8]byte
 	rand.Read(id[:]) // never fails
 	s := &Server{
-		Options: o, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
+		Options: o, reads: job.Reads{Reader: o.Queue}, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

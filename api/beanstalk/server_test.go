@@ -71,7 +71,7 @@ func startNodes(t testing.TB, n int) (addrs []string, leader int) {
 	}
 	for _, node := range nodes {
 		require.Eventually(t, func() bool { return node.Readiness().Ready }, 30*time.Second, 10*time.Millisecond)
-		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Inspector: node.Shard(), Logger: testLogger(t)}))
+		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Logger: testLogger(t)}))
 	}
 	fmt.Sscanf(nodes[0].Readiness().Leader, "n%d", &leader)
 	return addrs, leader - 1

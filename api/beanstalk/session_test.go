@@ -13,31 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/api/beanstalk"
-	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// absent is a scripted queue in which no job is found by its number.
-type absent struct{ *scripted }
-
-func (absent) JobBySeq(context.Context, uint64, bool) (*jobpb.Job, error) {
-	return nil, job.Errorf(job.CodeNotFound, "none")
-}
-
-func (absent) Peek(context.Context, string, jobpb.State, bool) (*jobpb.Job, error) {
-	return nil, job.Errorf(job.CodeNotFound, "none")
-}
-
 // past is a scripted queue in which every job was deleted and is retained.
-type past struct{ absent }
+type past struct{ *scripted }
 
-func (past) JobBySeq(_ context.Context, seq uint64, _ bool) (*jobpb.Job, error) {
-	return &jobpb.Job{Seq: seq, State: jobpb.State_STATE_DELETED, EndedMs: 1, Body: []byte("x")}, nil
+func (past) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResult, error) {
+	return &jobpb.ReadResult{Job: &jobpb.Job{Seq: r.GetJobSeq(), State: jobpb.State_STATE_DELETED, EndedMs: 1, Body: []byte("x")}}, nil
 }
 
 func TestARetainedJobIsNotFound(t *testing.T) {
-	q := past{absent{&scripted{}}}
-	addr := serve(t, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.DiscardHandler)})
+	q := past{&scripted{}}
+	addr := serve(t, beanstalk.Options{Queue: q, Logger: slog.New(slog.DiscardHandler)})
 	c, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	defer c.Close()
@@ -52,7 +40,7 @@ func TestARetainedJobIsNotFound(t *testing.T) {
 // it posts is the page's to choose.
 func TestAnHTTPRequestIsNoListOfCommands(t *testing.T) {
 	q := &scripted{}
-	addr := serve(t, beanstalk.Options{Queue: q, Inspector: absent{q}, Logger: slog.New(slog.DiscardHandler)})
+	addr := serve(t, beanstalk.Options{Queue: q, Logger: slog.New(slog.DiscardHandler)})
 	body := "\r\nput 0 0 60 4\r\nevil\r\nstats\r\n"
 	for name, request := range map[string]string{
 		"a form":              "POST / HTTP/1.1\r\nHost: localhost:11300\r\nContent-Type: text/plain\r\n" + body,
@@ -88,9 +76,9 @@ func FuzzSession(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	q := absent{&scripted{}}
+	q := &scripted{}
 	addr := filepath.Join(f.TempDir(), "s") // a port for every session would use up the ports
-	serveOn(f, "unix", addr, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.DiscardHandler)})
+	serveOn(f, "unix", addr, beanstalk.Options{Queue: q, Logger: slog.New(slog.DiscardHandler)})
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		text := string(sent)
 		if strings.Contains(strings.ReplaceAll(text, "reserve-with-timeout 0\r\n", ""), "reserve") {
@@ -124,7 +112,7 @@ func TestAPausedTubeLeavesALineWithWhoAndWhat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := &scripted{code: c.code}
 			var log strings.Builder
-			addr := serve(t, beanstalk.Options{Queue: q, Inspector: q, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			addr := serve(t, beanstalk.Options{Queue: q, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			talk(t, addr, "use mail\r\npause-tube mail 60\r\n") // to the end of the connection
 			require.Contains(t, log.String(), `msg="management call" call="pause-tube mail 60" from=127.0.0.1:`)
 			require.Contains(t, log.String(), c.done)

@@ -79,7 +79,7 @@ func secondsLeft(ms int64) uint64 { return seconds(ms - 1) }
 
 func (c *conn) statsTube(name string) {
 	refs, named := c.server.tubes.of(name)
-	t, err := c.server.Queue.Topic(c.ctx, name, false)
+	t, err := c.server.reads.Topic(c.ctx, name, false)
 	if err != nil {
 		c.fail(err)
 		return

@@ -59,33 +59,12 @@ func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Dura
 	return nil, ctx.Err()
 }
 
-func (q *scripted) Job(context.Context, string, bool) (*jobpb.Job, error) { return nil, q.err }
-func (*scripted) Jobs(context.Context, *jobpb.JobQuery, bool) (*jobpb.JobPage, error) {
-	return &jobpb.JobPage{}, nil
+// Read finds nothing.
+func (q *scripted) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadResult, error) {
+	return &jobpb.ReadResult{Jobs: &jobpb.JobPage{}}, q.err
 }
 
-func (q *scripted) Topics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
-	return nil, q.err
-}
-func (q *scripted) Totals(context.Context, bool) (*jobpb.Totals, error) { return nil, q.err }
-func (q *scripted) ConfiguredTopics(context.Context, string, int, bool) ([]*jobpb.Topic, error) {
-	return nil, q.err
-}
-func (q *scripted) Schedule(context.Context, string, bool) (*jobpb.ScheduleInfo, error) {
-	return nil, q.err
-}
-func (q *scripted) Schedules(context.Context, string, int, bool) ([]*jobpb.ScheduleInfo, error) {
-	return nil, q.err
-}
 func (*scripted) Watch() job.Watch { return nil }
-
-func (q *scripted) Topic(context.Context, string, bool) (*jobpb.Topic, error) {
-	return &jobpb.Topic{}, q.err
-}
-func (q *scripted) JobBySeq(context.Context, uint64, bool) (*jobpb.Job, error) { return nil, q.err }
-func (q *scripted) Peek(context.Context, string, jobpb.State, bool) (*jobpb.Job, error) {
-	return nil, q.err
-}
 
 func (q *scripted) asked() [][]*jobpb.Op {
 	q.mu.Lock()
@@ -94,7 +73,7 @@ func (q *scripted) asked() [][]*jobpb.Op {
 }
 
 func (q *scripted) options(t testing.TB) beanstalk.Options {
-	return beanstalk.Options{Queue: q, Inspector: q, Logger: testLogger(t)}
+	return beanstalk.Options{Queue: q, Logger: testLogger(t)}
 }
 
 // talk sends everything at once and closes the sending half; it returns all

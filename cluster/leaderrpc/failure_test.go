@@ -16,6 +16,7 @@ import (
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // leadingNode is a node whose handlers all end in one way.
@@ -28,7 +29,7 @@ func (n leadingNode) Propose(ctx context.Context, _ *noderpc.ProposeRequest) (*n
 	return nil, n.end(ctx)
 }
 
-func (n leadingNode) Read(ctx context.Context, _ *noderpc.ReadRequest) (*noderpc.ReadResponse, error) {
+func (n leadingNode) Read(ctx context.Context, _ *jobpb.Read) (*jobpb.ReadResult, error) {
 	return nil, n.end(ctx)
 }
 
@@ -62,7 +63,7 @@ func forwardOver(ctx context.Context, conns *leaderrpc.Conns, addr string) (writ
 		},
 	}
 	_, write = leaderrpc.Ask(ctx, way, leaderrpc.Rules{}, leader, &noderpc.ProposeRequest{}, noderpc.NodeClient.Propose)
-	_, read = leaderrpc.Ask(ctx, way, leaderrpc.Rules{Read: true}, leader, &noderpc.ReadRequest{}, noderpc.NodeClient.Read)
+	_, read = leaderrpc.Ask(ctx, way, leaderrpc.Rules{Read: true}, leader, &jobpb.Read{}, noderpc.NodeClient.Read)
 	return write, read
 }
 

@@ -270,460 +270,6 @@ func (x *WaitAnswer) GetJobs() []*jobpb.Reserved {
 	return nil
 }
 
-// A read is a field here, a field of ReadResponse for its answer, and a case in
-// cluster/read.go.
-type ReadRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// Types that are valid to be assigned to What:
-	//
-	//	*ReadRequest_Job
-	//	*ReadRequest_JobSeq
-	//	*ReadRequest_Peek
-	//	*ReadRequest_Jobs
-	//	*ReadRequest_Topic
-	//	*ReadRequest_Topics
-	//	*ReadRequest_ConfiguredTopics
-	//	*ReadRequest_Totals
-	//	*ReadRequest_Schedule
-	//	*ReadRequest_Schedules
-	What          isReadRequest_What `protobuf_oneof:"what"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadRequest) Reset() {
-	*x = ReadRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadRequest) ProtoMessage() {}
-
-func (x *ReadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
-func (*ReadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ReadRequest) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *ReadRequest) GetWhat() isReadRequest_What {
-	if x != nil {
-		return x.What
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetJob() string {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Job); ok {
-			return x.Job
-		}
-	}
-	return ""
-}
-
-func (x *ReadRequest) GetJobSeq() uint64 {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_JobSeq); ok {
-			return x.JobSeq
-		}
-	}
-	return 0
-}
-
-func (x *ReadRequest) GetPeek() *Peek {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Peek); ok {
-			return x.Peek
-		}
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetJobs() *jobpb.JobQuery {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Jobs); ok {
-			return x.Jobs
-		}
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetTopic() string {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Topic); ok {
-			return x.Topic
-		}
-	}
-	return ""
-}
-
-func (x *ReadRequest) GetTopics() *Page {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Topics); ok {
-			return x.Topics
-		}
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetConfiguredTopics() *Page {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_ConfiguredTopics); ok {
-			return x.ConfiguredTopics
-		}
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetTotals() *Empty {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Totals); ok {
-			return x.Totals
-		}
-	}
-	return nil
-}
-
-func (x *ReadRequest) GetSchedule() string {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Schedule); ok {
-			return x.Schedule
-		}
-	}
-	return ""
-}
-
-func (x *ReadRequest) GetSchedules() *Page {
-	if x != nil {
-		if x, ok := x.What.(*ReadRequest_Schedules); ok {
-			return x.Schedules
-		}
-	}
-	return nil
-}
-
-type isReadRequest_What interface {
-	isReadRequest_What()
-}
-
-type ReadRequest_Job struct {
-	Job string `protobuf:"bytes,2,opt,name=job,proto3,oneof"` // by id
-}
-
-type ReadRequest_JobSeq struct {
-	JobSeq uint64 `protobuf:"varint,3,opt,name=job_seq,json=jobSeq,proto3,oneof"` // the job of that seq
-}
-
-type ReadRequest_Peek struct {
-	Peek *Peek `protobuf:"bytes,4,opt,name=peek,proto3,oneof"` // the head of a list
-}
-
-type ReadRequest_Jobs struct {
-	Jobs *jobpb.JobQuery `protobuf:"bytes,5,opt,name=jobs,proto3,oneof"`
-}
-
-type ReadRequest_Topic struct {
-	Topic string `protobuf:"bytes,6,opt,name=topic,proto3,oneof"` // by name
-}
-
-type ReadRequest_Topics struct {
-	Topics *Page `protobuf:"bytes,7,opt,name=topics,proto3,oneof"`
-}
-
-type ReadRequest_ConfiguredTopics struct {
-	ConfiguredTopics *Page `protobuf:"bytes,8,opt,name=configured_topics,json=configuredTopics,proto3,oneof"` // topics that have settings, also without jobs
-}
-
-type ReadRequest_Totals struct {
-	Totals *Empty `protobuf:"bytes,9,opt,name=totals,proto3,oneof"` // the counts of all topics together
-}
-
-type ReadRequest_Schedule struct {
-	Schedule string `protobuf:"bytes,10,opt,name=schedule,proto3,oneof"` // by name
-}
-
-type ReadRequest_Schedules struct {
-	Schedules *Page `protobuf:"bytes,11,opt,name=schedules,proto3,oneof"`
-}
-
-func (*ReadRequest_Job) isReadRequest_What() {}
-
-func (*ReadRequest_JobSeq) isReadRequest_What() {}
-
-func (*ReadRequest_Peek) isReadRequest_What() {}
-
-func (*ReadRequest_Jobs) isReadRequest_What() {}
-
-func (*ReadRequest_Topic) isReadRequest_What() {}
-
-func (*ReadRequest_Topics) isReadRequest_What() {}
-
-func (*ReadRequest_ConfiguredTopics) isReadRequest_What() {}
-
-func (*ReadRequest_Totals) isReadRequest_What() {}
-
-func (*ReadRequest_Schedule) isReadRequest_What() {}
-
-func (*ReadRequest_Schedules) isReadRequest_What() {}
-
-type Peek struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	State         jobpb.State            `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Peek) Reset() {
-	*x = Peek{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Peek) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Peek) ProtoMessage() {}
-
-func (x *Peek) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Peek.ProtoReflect.Descriptor instead.
-func (*Peek) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *Peek) GetTopic() string {
-	if x != nil {
-		return x.Topic
-	}
-	return ""
-}
-
-func (x *Peek) GetState() jobpb.State {
-	if x != nil {
-		return x.State
-	}
-	return jobpb.State(0)
-}
-
-// Page is part of a list that is ordered by name.
-type Page struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
-	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Page) Reset() {
-	*x = Page{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Page) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Page) ProtoMessage() {}
-
-func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Page.ProtoReflect.Descriptor instead.
-func (*Page) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *Page) GetAfter() string {
-	if x != nil {
-		return x.After
-	}
-	return ""
-}
-
-func (x *Page) GetMax() uint32 {
-	if x != nil {
-		return x.Max
-	}
-	return 0
-}
-
-type Empty struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Empty) Reset() {
-	*x = Empty{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Empty) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Empty) ProtoMessage() {}
-
-func (x *Empty) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Empty.ProtoReflect.Descriptor instead.
-func (*Empty) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
-}
-
-// ReadResponse has what was asked for; nothing when it does not exist.
-type ReadResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           *jobpb.Job             `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Jobs          *jobpb.JobPage         `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
-	Topic         *jobpb.Topic           `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
-	Topics        []*jobpb.Topic         `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
-	Totals        *jobpb.Totals          `protobuf:"bytes,5,opt,name=totals,proto3" json:"totals,omitempty"`
-	Schedule      *jobpb.ScheduleInfo    `protobuf:"bytes,6,opt,name=schedule,proto3" json:"schedule,omitempty"`
-	Schedules     []*jobpb.ScheduleInfo  `protobuf:"bytes,7,rep,name=schedules,proto3" json:"schedules,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadResponse) Reset() {
-	*x = ReadResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadResponse) ProtoMessage() {}
-
-func (x *ReadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
-func (*ReadResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ReadResponse) GetJob() *jobpb.Job {
-	if x != nil {
-		return x.Job
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetJobs() *jobpb.JobPage {
-	if x != nil {
-		return x.Jobs
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetTopic() *jobpb.Topic {
-	if x != nil {
-		return x.Topic
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetTopics() []*jobpb.Topic {
-	if x != nil {
-		return x.Topics
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetTotals() *jobpb.Totals {
-	if x != nil {
-		return x.Totals
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetSchedule() *jobpb.ScheduleInfo {
-	if x != nil {
-		return x.Schedule
-	}
-	return nil
-}
-
-func (x *ReadResponse) GetSchedules() []*jobpb.ScheduleInfo {
-	if x != nil {
-		return x.Schedules
-	}
-	return nil
-}
-
 type VerifyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -733,7 +279,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +291,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +304,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *VerifyRequest) GetShard() uint32 {
@@ -779,7 +325,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +337,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +350,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *VerifyResponse) GetIndex() uint64 {
@@ -839,7 +385,7 @@ type NodeDigest struct {
 
 func (x *NodeDigest) Reset() {
 	*x = NodeDigest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +397,7 @@ func (x *NodeDigest) String() string {
 func (*NodeDigest) ProtoMessage() {}
 
 func (x *NodeDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[11]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +410,7 @@ func (x *NodeDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDigest.ProtoReflect.Descriptor instead.
 func (*NodeDigest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{11}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NodeDigest) GetNodeId() string {
@@ -898,7 +444,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +456,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[12]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +469,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{12}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DigestRequest) GetShard() uint32 {
@@ -950,7 +496,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[13]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +508,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[13]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +521,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{13}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DigestResponse) GetIndex() uint64 {
@@ -996,7 +542,7 @@ var File_cluster_noderpc_node_proto protoreflect.FileDescriptor
 
 const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\n" +
-	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\"N\n" +
+	"\x1acluster/noderpc/node.proto\x12\rtarry.node.v1\x1a\x1fcluster/leaderrpc/failure.proto\x1a\x17job/jobpb/command.proto\x1a\x14job/jobpb/read.proto\"N\n" +
 	"\x0eProposeRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\rR\x05count\x12\x10\n" +
@@ -1013,36 +559,7 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x125\n" +
 	"\afailure\x18\x02 \x01(\v2\x1b.tarry.leaderrpc.v1.FailureR\afailure\x12&\n" +
-	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xbd\x03\n" +
-	"\vReadRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
-	"\ajob_seq\x18\x03 \x01(\x04H\x00R\x06jobSeq\x12)\n" +
-	"\x04peek\x18\x04 \x01(\v2\x13.tarry.node.v1.PeekH\x00R\x04peek\x12(\n" +
-	"\x04jobs\x18\x05 \x01(\v2\x12.tarry.v1.JobQueryH\x00R\x04jobs\x12\x16\n" +
-	"\x05topic\x18\x06 \x01(\tH\x00R\x05topic\x12-\n" +
-	"\x06topics\x18\a \x01(\v2\x13.tarry.node.v1.PageH\x00R\x06topics\x12B\n" +
-	"\x11configured_topics\x18\b \x01(\v2\x13.tarry.node.v1.PageH\x00R\x10configuredTopics\x12.\n" +
-	"\x06totals\x18\t \x01(\v2\x14.tarry.node.v1.EmptyH\x00R\x06totals\x12\x1c\n" +
-	"\bschedule\x18\n" +
-	" \x01(\tH\x00R\bschedule\x123\n" +
-	"\tschedules\x18\v \x01(\v2\x13.tarry.node.v1.PageH\x00R\tschedulesB\x06\n" +
-	"\x04what\"C\n" +
-	"\x04Peek\x12\x14\n" +
-	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\".\n" +
-	"\x04Page\x12\x14\n" +
-	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xba\x02\n" +
-	"\fReadResponse\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
-	"\x04jobs\x18\x02 \x01(\v2\x11.tarry.v1.JobPageR\x04jobs\x12%\n" +
-	"\x05topic\x18\x03 \x01(\v2\x0f.tarry.v1.TopicR\x05topic\x12'\n" +
-	"\x06topics\x18\x04 \x03(\v2\x0f.tarry.v1.TopicR\x06topics\x12(\n" +
-	"\x06totals\x18\x05 \x01(\v2\x10.tarry.v1.TotalsR\x06totals\x122\n" +
-	"\bschedule\x18\x06 \x01(\v2\x16.tarry.v1.ScheduleInfoR\bschedule\x124\n" +
-	"\tschedules\x18\a \x03(\v2\x16.tarry.v1.ScheduleInfoR\tschedules\"%\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"%\n" +
 	"\rVerifyRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\"q\n" +
 	"\x0eVerifyResponse\x12\x14\n" +
@@ -1059,11 +576,11 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
 	"\x0eDigestResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest2\xe2\x02\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest2\xcf\x02\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
-	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12?\n" +
-	"\x04Read\x12\x1a.tarry.node.v1.ReadRequest\x1a\x1b.tarry.node.v1.ReadResponse\x12E\n" +
+	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12,\n" +
+	"\x04Read\x12\x0e.tarry.v1.Read\x1a\x14.tarry.v1.ReadResult\x12E\n" +
 	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponse\x12E\n" +
 	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
 
@@ -1079,69 +596,45 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 	return file_cluster_noderpc_node_proto_rawDescData
 }
 
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_cluster_noderpc_node_proto_goTypes = []any{
-	(*ProposeRequest)(nil),     // 0: tarry.node.v1.ProposeRequest
-	(*ProposeResponse)(nil),    // 1: tarry.node.v1.ProposeResponse
-	(*WaitRequest)(nil),        // 2: tarry.node.v1.WaitRequest
-	(*WaitAnswer)(nil),         // 3: tarry.node.v1.WaitAnswer
-	(*ReadRequest)(nil),        // 4: tarry.node.v1.ReadRequest
-	(*Peek)(nil),               // 5: tarry.node.v1.Peek
-	(*Page)(nil),               // 6: tarry.node.v1.Page
-	(*Empty)(nil),              // 7: tarry.node.v1.Empty
-	(*ReadResponse)(nil),       // 8: tarry.node.v1.ReadResponse
-	(*VerifyRequest)(nil),      // 9: tarry.node.v1.VerifyRequest
-	(*VerifyResponse)(nil),     // 10: tarry.node.v1.VerifyResponse
-	(*NodeDigest)(nil),         // 11: tarry.node.v1.NodeDigest
-	(*DigestRequest)(nil),      // 12: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),     // 13: tarry.node.v1.DigestResponse
-	(*jobpb.Result)(nil),       // 14: tarry.v1.Result
-	(*jobpb.Reserve)(nil),      // 15: tarry.v1.Reserve
-	(*leaderrpc.Failure)(nil),  // 16: tarry.leaderrpc.v1.Failure
-	(*jobpb.Reserved)(nil),     // 17: tarry.v1.Reserved
-	(*jobpb.JobQuery)(nil),     // 18: tarry.v1.JobQuery
-	(jobpb.State)(0),           // 19: tarry.v1.State
-	(*jobpb.Job)(nil),          // 20: tarry.v1.Job
-	(*jobpb.JobPage)(nil),      // 21: tarry.v1.JobPage
-	(*jobpb.Topic)(nil),        // 22: tarry.v1.Topic
-	(*jobpb.Totals)(nil),       // 23: tarry.v1.Totals
-	(*jobpb.ScheduleInfo)(nil), // 24: tarry.v1.ScheduleInfo
+	(*ProposeRequest)(nil),    // 0: tarry.node.v1.ProposeRequest
+	(*ProposeResponse)(nil),   // 1: tarry.node.v1.ProposeResponse
+	(*WaitRequest)(nil),       // 2: tarry.node.v1.WaitRequest
+	(*WaitAnswer)(nil),        // 3: tarry.node.v1.WaitAnswer
+	(*VerifyRequest)(nil),     // 4: tarry.node.v1.VerifyRequest
+	(*VerifyResponse)(nil),    // 5: tarry.node.v1.VerifyResponse
+	(*NodeDigest)(nil),        // 6: tarry.node.v1.NodeDigest
+	(*DigestRequest)(nil),     // 7: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),    // 8: tarry.node.v1.DigestResponse
+	(*jobpb.Result)(nil),      // 9: tarry.v1.Result
+	(*jobpb.Reserve)(nil),     // 10: tarry.v1.Reserve
+	(*leaderrpc.Failure)(nil), // 11: tarry.leaderrpc.v1.Failure
+	(*jobpb.Reserved)(nil),    // 12: tarry.v1.Reserved
+	(*jobpb.Read)(nil),        // 13: tarry.v1.Read
+	(*jobpb.ReadResult)(nil),  // 14: tarry.v1.ReadResult
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
-	14, // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
-	15, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
-	16, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
-	17, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
-	5,  // 4: tarry.node.v1.ReadRequest.peek:type_name -> tarry.node.v1.Peek
-	18, // 5: tarry.node.v1.ReadRequest.jobs:type_name -> tarry.v1.JobQuery
-	6,  // 6: tarry.node.v1.ReadRequest.topics:type_name -> tarry.node.v1.Page
-	6,  // 7: tarry.node.v1.ReadRequest.configured_topics:type_name -> tarry.node.v1.Page
-	7,  // 8: tarry.node.v1.ReadRequest.totals:type_name -> tarry.node.v1.Empty
-	6,  // 9: tarry.node.v1.ReadRequest.schedules:type_name -> tarry.node.v1.Page
-	19, // 10: tarry.node.v1.Peek.state:type_name -> tarry.v1.State
-	20, // 11: tarry.node.v1.ReadResponse.job:type_name -> tarry.v1.Job
-	21, // 12: tarry.node.v1.ReadResponse.jobs:type_name -> tarry.v1.JobPage
-	22, // 13: tarry.node.v1.ReadResponse.topic:type_name -> tarry.v1.Topic
-	22, // 14: tarry.node.v1.ReadResponse.topics:type_name -> tarry.v1.Topic
-	23, // 15: tarry.node.v1.ReadResponse.totals:type_name -> tarry.v1.Totals
-	24, // 16: tarry.node.v1.ReadResponse.schedule:type_name -> tarry.v1.ScheduleInfo
-	24, // 17: tarry.node.v1.ReadResponse.schedules:type_name -> tarry.v1.ScheduleInfo
-	11, // 18: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	0,  // 19: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	2,  // 20: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	4,  // 21: tarry.node.v1.Node.Read:input_type -> tarry.node.v1.ReadRequest
-	9,  // 22: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	12, // 23: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	1,  // 24: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	3,  // 25: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	8,  // 26: tarry.node.v1.Node.Read:output_type -> tarry.node.v1.ReadResponse
-	10, // 27: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	13, // 28: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	9,  // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
+	10, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
+	11, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
+	12, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
+	6,  // 4: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	0,  // 5: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	2,  // 6: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	13, // 7: tarry.node.v1.Node.Read:input_type -> tarry.v1.Read
+	4,  // 8: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	7,  // 9: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	1,  // 10: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	3,  // 11: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	14, // 12: tarry.node.v1.Node.Read:output_type -> tarry.v1.ReadResult
+	5,  // 13: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	8,  // 14: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	10, // [10:15] is the sub-list for method output_type
+	5,  // [5:10] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -1149,25 +642,13 @@ func file_cluster_noderpc_node_proto_init() {
 	if File_cluster_noderpc_node_proto != nil {
 		return
 	}
-	file_cluster_noderpc_node_proto_msgTypes[4].OneofWrappers = []any{
-		(*ReadRequest_Job)(nil),
-		(*ReadRequest_JobSeq)(nil),
-		(*ReadRequest_Peek)(nil),
-		(*ReadRequest_Jobs)(nil),
-		(*ReadRequest_Topic)(nil),
-		(*ReadRequest_Topics)(nil),
-		(*ReadRequest_ConfiguredTopics)(nil),
-		(*ReadRequest_Totals)(nil),
-		(*ReadRequest_Schedule)(nil),
-		(*ReadRequest_Schedules)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

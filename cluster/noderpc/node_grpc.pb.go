@@ -15,6 +15,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	jobpb "tarry/job/jobpb"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -43,7 +44,7 @@ type NodeClient interface {
 	// its reserves must be registered again.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
 	// Read has the leader answer a linearizable read.
-	Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error)
+	Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
@@ -82,9 +83,9 @@ func (c *nodeClient) Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.Bi
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Node_WaitClient = grpc.BidiStreamingClient[WaitRequest, WaitAnswer]
 
-func (c *nodeClient) Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error) {
+func (c *nodeClient) Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadResponse)
+	out := new(jobpb.ReadResult)
 	err := c.cc.Invoke(ctx, Node_Read_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ type NodeServer interface {
 	// its reserves must be registered again.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
 	// Read has the leader answer a linearizable read.
-	Read(context.Context, *ReadRequest) (*ReadResponse, error)
+	Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
 	// Digest returns the node's state digest at a mark in the log. It blocks
@@ -147,7 +148,7 @@ func (UnimplementedNodeServer) Propose(context.Context, *ProposeRequest) (*Propo
 func (UnimplementedNodeServer) Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error {
 	return status.Error(codes.Unimplemented, "method Wait not implemented")
 }
-func (UnimplementedNodeServer) Read(context.Context, *ReadRequest) (*ReadResponse, error) {
+func (UnimplementedNodeServer) Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Read not implemented")
 }
 func (UnimplementedNodeServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
@@ -203,7 +204,7 @@ func _Node_Wait_Handler(srv interface{}, stream grpc.ServerStream) error {
 type Node_WaitServer = grpc.BidiStreamingServer[WaitRequest, WaitAnswer]
 
 func _Node_Read_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReadRequest)
+	in := new(jobpb.Read)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -215,7 +216,7 @@ func _Node_Read_Handler(srv interface{}, ctx context.Context, dec func(interface
 		FullMethod: Node_Read_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(NodeServer).Read(ctx, req.(*ReadRequest))
+		return srv.(NodeServer).Read(ctx, req.(*jobpb.Read))
 	}
 	return interceptor(ctx, in, info, handler)
 }

@@ -81,7 +81,7 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	}
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
-		Queue: node.Shard(), Inspector: node.Shard(), Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
+		Queue: node.Shard(), Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
 		Registry: node.Metrics(),
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})
