@@ -28,7 +28,7 @@ func runNode(t *testing.T, args ...string) (httpAddr string, stop func()) {
 	}, args...)
 	var log, out logBuffer
 	ended := make(chan int, 1)
-	go func() { ended <- runServer(ctx, args, &out, &log) }()
+	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	stopped := false
 	stop = func() {
 		if !stopped {
@@ -117,9 +117,9 @@ func TestASocketFileThatCannotBe(t *testing.T) {
 	_, err = checkBeanstalk(&serverConfig{BeanstalkAddr: "unix:" + filepath.Join(dir, "none", "tubes")}, nil)
 	require.ErrorContains(t, err, "--beanstalk-addr")
 	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
-		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv, io.Discard)
+		_, err := parseServerConfig([]string{"--beanstalk-addr", "unix:" + path}, noEnv)
 		require.ErrorContains(t, err, fmt.Sprintf("%d bytes", len(path)))
 	}
-	_, err = parseServerConfig([]string{"--http-addr", "unix:/run/tarry"}, noEnv, io.Discard)
+	_, err = parseServerConfig([]string{"--http-addr", "unix:/run/tarry"}, noEnv)
 	require.ErrorContains(t, err, "--http-addr", "only beanstalkd's clients know it")
 }

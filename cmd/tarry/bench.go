@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,12 +12,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"tarry/bench"
 )
 
-const benchUsage = `Usage: tarry bench [flags]
-
-Measures throughput, latency, lateness, failover and restart times. With --start
+const benchText = `Measures throughput, latency, lateness, failover and restart times. With --start
 it runs its own nodes from this binary in a temporary directory and removes them
 at the end; without, it loads the nodes at --addr, and jobs that it adds stay
 there (topics bench-0, bench-1, ...; tubes bench-add-0, bench-cycle-0, ...).
@@ -38,18 +38,14 @@ Scenarios:
 Over beanstalkd:
   add        put jobs that are ready at once, --pipeline of them before answers are read
   cycle      put, reserve and delete one job
-  delayed    as above; lateness counts from the moment the put was sent
+  delayed    as above; lateness counts from the moment the put was sent`
 
-Examples:
-  tarry bench --start 3 --scenario add-batch --connections 16
+const benchExample = `  tarry bench --start 3 --scenario add-batch --connections 16
   tarry bench --addr n1:7300,n2:7300,n3:7300 --scenario delayed --rate 500
   tarry bench --all
   tarry bench --start 3 --protocol beanstalkd --scenario add --pipeline 32
   tarry bench --start 1 --server beanstalkd-fsync --protocol beanstalkd --scenario add
-  tarry bench --all --protocol beanstalkd
-
-Flags:
-`
+  tarry bench --all --protocol beanstalkd`
 
 // benchFlags is the command line of tarry bench.
 type benchFlags struct {
@@ -62,18 +58,16 @@ type benchFlags struct {
 	given  map[string]bool
 }
 
-// parseBench reads the command line; when that asks for help it prints it to out.
-func parseBench(args []string, out io.Writer) (*benchFlags, error) {
-	// The defaults depend on scenario and protocol, so the flags are read twice:
-	// first for these alone.
-	first := &benchFlags{config: bench.Defaults(bench.Add, bench.HTTP)}
-	_ = readFlags(first.set(), args, "", io.Discard) // the second reading reports what is wrong
+// benchOf reads the flags again: the defaults depend on the scenario and the protocol,
+// which the first reading has found.
+func benchOf(first *benchFlags, line *pflag.FlagSet) (*benchFlags, error) {
 	f := &benchFlags{config: bench.Defaults(first.config.Scenario, first.config.Protocol), given: map[string]bool{}}
-	fs := f.set()
-	if err := readFlags(fs, args, benchUsage, out); err != nil {
-		return nil, err
-	}
-	fs.Visit(func(g *flag.Flag) { f.given[g.Name] = true })
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.register(fs)
+	line.Visit(func(g *pflag.Flag) {
+		f.given[g.Name] = true
+		_ = fs.Set(g.Name, g.Value.String()) // the first reading took it
+	})
 	switch {
 	case f.given["addr"] && (f.given["start"] || f.all):
 		return nil, errors.New("--addr loads nodes that run already, --start and --all run their own; give one")
@@ -88,8 +82,7 @@ func parseBench(args []string, out io.Writer) (*benchFlags, error) {
 	return f, nil
 }
 
-func (f *benchFlags) set() *flag.FlagSet {
-	fs := flag.NewFlagSet("tarry bench", flag.ContinueOnError)
+func (f *benchFlags) register(fs *pflag.FlagSet) {
 	c := &f.config
 	fs.StringVar(&f.addr, "addr", strings.Join(c.Addrs, ","), "addresses of the nodes to load, for the protocol, `host:port,...`; 127.0.0.1:11300 with --protocol beanstalkd")
 	fs.IntVar(&f.start, "start", 0, "start this `number` of nodes instead")
@@ -111,28 +104,27 @@ func (f *benchFlags) set() *flag.FlagSet {
 	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenario delayed)")
 	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is stopped (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
-	return fs
 }
 
-// runBench measures and prints what it found.
-func runBench(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	f, err := parseBench(args, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "tarry bench: %v; see tarry bench --help\n", err)
-		return exitUsage
+// benchCommand measures and prints what it found.
+func benchCommand() *cobra.Command {
+	first := &benchFlags{config: bench.Defaults(bench.Add, bench.HTTP)}
+	cmd := &cobra.Command{
+		Use: "bench", Short: "measure throughput, latency, lateness and failover",
+		Long: benchText, Example: benchExample, Args: flagsOnly,
 	}
-	// The nodes that were started must not outlive us.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if err := f.run(ctx, stdout, log); err != nil {
-		fmt.Fprintln(stderr, "tarry bench:", err)
-		return exitFailed
+	first.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		f, err := benchOf(first, cmd.Flags())
+		if err != nil {
+			return usageError{err}
+		}
+		// The nodes that were started must not outlive us.
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return f.run(ctx, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 	}
-	return exitOK
+	return cmd
 }
 
 func (f *benchFlags) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {

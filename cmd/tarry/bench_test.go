@@ -5,7 +5,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"tarry/bench"
 )
 
 func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
@@ -15,17 +18,27 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"--protocol is \"smtp\"": {"--all", "--protocol", "smtp"},
 		"--server says what":     {"--server", "beanstalkd", "--protocol", "beanstalkd"},
 		"not \"now\"":            {"now"},
-		"not defined: -x":        {"--x"},
+		"not defined: --x":       {"--x"},
 		"invalid value \"many\"": {"--connections", "many"},
 	} {
 		var out, errs bytes.Buffer
-		require.Equal(t, exitUsage, runBench(context.Background(), args, &out, &errs), "%v", args)
+		require.Equal(t, exitUsage, run(context.Background(), append([]string{"bench"}, args...), nil, &out, &errs), "%v", args)
 		require.Contains(t, errs.String(), says)
 		require.Empty(t, out.String())
 	}
 	var out, errs bytes.Buffer
-	require.Equal(t, exitFailed, runBench(context.Background(), []string{"--scenario", "sleep"}, &out, &errs))
+	require.Equal(t, exitFailed, run(context.Background(), []string{"bench", "--scenario", "sleep"}, nil, &out, &errs))
 	require.Contains(t, errs.String(), "add-batch, add, cycle")
+}
+
+func parseBench(args []string) (*benchFlags, error) {
+	first := &benchFlags{config: bench.Defaults(bench.Add, bench.HTTP)}
+	line := pflag.NewFlagSet("", pflag.ContinueOnError)
+	first.register(line)
+	if err := line.Parse(args); err != nil {
+		return nil, err
+	}
+	return benchOf(first, line)
 }
 
 func TestBenchDefaultsFollowTheScenario(t *testing.T) {
@@ -40,13 +53,13 @@ func TestBenchDefaultsFollowTheScenario(t *testing.T) {
 		{[]string{"--scenario", "delayed", "--protocol", "beanstalkd"}, 32, 100},
 		{[]string{"--connections", "5", "--scenario", "add-batch"}, 5, 100},
 	} {
-		f, err := parseBench(c.args, &bytes.Buffer{})
+		f, err := parseBench(c.args)
 		require.NoError(t, err)
 		require.Equal(t, c.connections, f.config.Connections, "%v", c.args)
 		require.Equal(t, c.batch, f.config.Batch, "%v", c.args)
 	}
 	for want, args := range map[string][]string{"127.0.0.1:7300": nil, "127.0.0.1:11300": {"--protocol", "beanstalkd"}, "q:1": {"--addr", "q:1"}} {
-		f, err := parseBench(args, &bytes.Buffer{})
+		f, err := parseBench(args)
 		require.NoError(t, err)
 		require.Equal(t, []string{want}, f.config.Addrs)
 	}

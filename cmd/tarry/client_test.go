@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"tarry/api"
@@ -168,17 +170,17 @@ func TestOperatorsCommands(t *testing.T) {
 func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"":                                  "Usage: tarry COMMAND",
+		"":                                  "Usage:\n  tarry [command]",
 		"fly":                               `no command "fly"`,
 		"add":                               "takes BODY; 0 given",
 		"add x":                             "--topic is missing",
 		"add --topic t a b":                 "takes BODY; 2 given",
-		"add --topic t --delay soon x":      `invalid value "soon" for flag -delay`,
+		"add --topic t --delay soon x":      `invalid value "soon" for flag --delay: "soon" is not a duration`,
 		"add --topic t --delay -1 x":        "out of range",
 		"add --topic t --priority -1 x":     "whole number",
 		"add --topic t --due-at tomorrow x": "RFC 3339",
 		"add --topic t --delay 1 --due-at 2030-01-01T00:00:00Z x": "give one",
-		"add --topic t --dealy 1 x":                               "not defined: -dealy",
+		"add --topic t --dealy 1 x":                               "not defined: --dealy",
 		"add --topic t --ttr 0 x":                                 "leave the flag out",
 		"add --topic t --body-json {x":                            "BODY is not a JSON value",
 		"touch a --ttr 0":                                         "leave the flag out",
@@ -192,15 +194,19 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"reserve --topic t x":                                     "takes no arguments",
 		"reserve --topic t --max 0":                               "--max is 0",
 		"finish":                                                  "takes ID",
-		"finish a --ttr 1":                                        "not defined: -ttr",
+		"finish a --ttr 1":                                        "not defined: --ttr",
 		"kick":                                                    "either an ID or --topic",
 		"kick a --topic t":                                        "either an ID or --topic",
 		"get a --addr nowhere":                                    "host:port",
 		"topics --addr ,":                                         "no address",
-		"cluster":                                                 "Usage: tarry cluster",
-		"cluster fly":                                             `no command "fly"`,
+		"cluster":                                                 "Usage:\n  tarry cluster [command]",
+		"cluster fly":                                             `tarry cluster: there is no command "fly"; see tarry cluster --help`,
+		"clutser members":                                         "did you mean cluster?",
+		"fly --far":                                               `no command "fly"`,
+		"add -t t -q x":                                           "not defined: -q",
+		"reserve -t t -n many":                                    `invalid value "many" for flag --max: it is not a whole number`,
 		"cluster leave --addr a:1,b:2":                            "names 2",
-		"version x":                                               "no arguments",
+		"version x":                                               "flags only",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errs := s.run(strings.Fields(line)...)
@@ -212,38 +218,63 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestHelpNamesFlagsAndAnExample(t *testing.T) {
-	s := newShell(t)
-	help := s.ok("help")
-	var lines [][]string
-	for _, section := range sections(nil) {
-		require.NotEmpty(t, section.title)
-		for _, c := range section.commands {
-			require.Contains(t, help, "\n  "+c.name+" ")
-			if c.name != "server" && c.name != "version" && c.name != "cluster" && c.name != "topic" && c.name != "schedule" && c.name != "bench" {
-				lines = append(lines, []string{c.name})
-			}
+// leaves are the commands that do something, with the words that name them.
+func leaves() (all []*cobra.Command) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if !c.HasSubCommands() || c.HasParent() && c.Name() == "clock" {
+			all = append(all, c)
+		}
+		for _, next := range c.Commands() {
+			walk(next)
 		}
 	}
-	for _, c := range clusterCommands() {
-		require.Contains(t, s.ok("cluster", "help"), "\n  "+c.name+" ")
-		lines = append(lines, []string{"cluster", c.name})
+	walk(newRoot())
+	return all
+}
+
+func TestHelpNamesFlagsAndAnExample(t *testing.T) {
+	s := newShell(t)
+	require.Greater(t, len(leaves()), 40)
+	for _, c := range leaves() {
+		words := strings.Fields(c.CommandPath())[1:]
+		require.Regexp(t, `(?m)^  `+c.Name()+` +`+regexp.QuoteMeta(c.Short)+`$`, s.ok(append([]string{"help"}, words[:len(words)-1]...)...))
+		if c.Name() == "version" {
+			continue
+		}
+		text := s.ok(append(words, "--help")...)
+		require.Equal(t, text, s.ok(append([]string{"help"}, words...)...))
+		require.Contains(t, text, "Usage:\n  "+c.CommandPath())
+		require.Regexp(t, `Examples:\n  (# .*\n  )?`+c.CommandPath(), text)
+		require.Contains(t, text, "host:port", c.CommandPath())
+		require.NotEmpty(t, c.Long, c.CommandPath())
 	}
-	for _, c := range topicCommands() {
-		require.Contains(t, s.ok("topic", "help"), "\n  "+c.name+" ")
-		lines = append(lines, []string{"topic", c.name})
+	require.Contains(t, s.ok("cluster", "help"), "transfer-leadership")
+}
+
+func TestLongFlagsTakeOneDashToo(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "-topic", "mail", "-id=a", "-header", "x=-topic", "-ttr", "5s", "--", "-body")
+	s.ok("add", "-t", "mail", "-id", "-topic", "--body-json", "1") // a value that looks like a flag
+	require.Contains(t, s.ok("get", "-json", "a"), `"body":"-body"`)
+	require.Contains(t, s.ok("get", "-json=true", "--", "-topic"), `"topic":"mail"`)
+	require.Contains(t, s.ok("list", "-help"), "Usage:")
+}
+
+func TestVersion(t *testing.T) {
+	s := newShell(t)
+	for _, line := range []string{"version", "--version", "-v", "-version"} {
+		require.Equal(t, "tarry "+version+"\n", s.ok(line))
 	}
-	for _, c := range scheduleCommands() {
-		require.Contains(t, s.ok("schedule", "help"), "\n  "+c.name+" ")
-		lines = append(lines, []string{"schedule", c.name})
+}
+
+func TestCompletion(t *testing.T) {
+	s := newShell(t)
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		require.Contains(t, s.ok("completion", shell), "__complete")
 	}
-	for _, line := range lines {
-		text := s.ok(append(line, "--help")...)
-		name := strings.Join(line, " ")
-		require.Contains(t, text, "Usage: tarry "+name+" [flags]", name)
-		require.Contains(t, text, "Example:\n  tarry "+name, name)
-		require.Contains(t, text, "--addr host:port,...", name)
-	}
+	require.Contains(t, s.ok("__complete", "clus"), "cluster\tmembers")
+	require.Contains(t, s.ok("__complete", "reserve", "--wa"), "--wait")
 }
 
 func TestNobodyIsThere(t *testing.T) {

@@ -7,16 +7,15 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runClock(ctx context.Context, args []string, std streams) int {
-	if len(args) > 0 && args[0] == "reset" {
-		return runClockReset(ctx, args[1:], std)
-	}
-	c := newCommand("cluster clock", "[reset]", "Shows how far each node's clock is ahead of (+) or behind (-) the majority's. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
+func clockCommand() *cobra.Command {
+	c := newCommand("clock", "compare the clocks of all nodes; exit code 1 if one is off", "", "Shows how far each node's clock is ahead of (+) or behind (-) the majority's. Exit code 1 if\none is off by more than --max-clock-offset, if no majority agrees, or if the clock of\nthe queue has run away. With reset, sets that one back (tarry cluster clock reset --help).",
 		"tarry cluster clock", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	cmd := c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		v, err := t.client.Clocks(ctx)
 		if err != nil {
 			return err
@@ -31,14 +30,16 @@ func runClock(ctx context.Context, args []string, std streams) int {
 		}
 		return clockTrouble(v)
 	})
+	cmd.AddCommand(clockResetCommand())
+	return cmd
 }
 
-func runClockReset(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster clock reset", "", "Sets the clock of the queue back to that of the majority of the nodes, after clocks that\nwere far ahead have taken it along and are right again. Refused unless it is ahead by\nmore than --max-clock-offset. docs/operations.md says what becomes of the jobs.",
+func clockResetCommand() *cobra.Command {
+	c := newCommand("reset", "set the queue's clock back to the nodes'", "", "Sets the clock of the queue back to that of the majority of the nodes, after clocks that\nwere far ahead have taken it along and are right again. Refused unless it is ahead by\nmore than --max-clock-offset. docs/operations.md says what becomes of the jobs.",
 		"tarry cluster clock reset", 0, 0)
 	return operate(c, false, "the queue's clock is right again", func(ctx context.Context, cl *client.Client, _ []string) error {
 		return cl.ResetClock(ctx)
-	})(ctx, args, std)
+	})
 }
 
 func (t *terminal) printClocks(v client.Clocks) error {

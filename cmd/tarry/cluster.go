@@ -8,58 +8,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func clusterCommands() []clientEntry {
-	return []clientEntry{
-		{"members", "list the nodes and how they keep up", runMembers},
-		{"health", "tell whether the cluster is healthy; exit code 1 if not", runHealth},
-		{"clock", "compare the clocks of all nodes; exit code 1 if one is off", runClock},
-		{"verify", "compare the states of all nodes; exit code 1 if they differ", runVerify},
-		{"join", "make a node join a cluster", runJoin},
-		{"leave", "make a node leave its cluster and stop", runLeave},
-		{"remove", "remove a node from the cluster for good", runRemove},
-		{"transfer-leadership", "hand leadership to another node", runTransfer},
-	}
+func clusterCommand() *cobra.Command {
+	return group("cluster", "members, health, clock, verify, join, leave, remove, transfer-leadership", "Shows and changes the nodes of a cluster.",
+		membersCommand(), healthCommand(), clockCommand(), verifyCommand(),
+		joinCommand(), leaveCommand(), removeCommand(), transferCommand())
 }
 
-// runCluster finds the operators' command.
-func runCluster(ctx context.Context, args []string, std streams) int {
-	return subcommand(ctx, "cluster", clusterCommands(), args, std)
-}
-
-// subcommand runs the command that args name.
-func subcommand(ctx context.Context, name string, commands []clientEntry, args []string, std streams) int {
-	if len(args) > 0 {
-		for _, c := range commands {
-			if c.name == args[0] {
-				return c.run(ctx, args[1:], std)
-			}
-		}
-	}
-	w, code := std.err, exitUsage
-	if len(args) > 0 && strings.TrimLeft(args[0], "-") == "help" {
-		w, code = std.out, exitOK
-	} else if len(args) > 0 {
-		fmt.Fprintf(w, "tarry %s: there is no command %q\n", name, args[0])
-	}
-	fmt.Fprintf(w, "Usage: tarry %s COMMAND [flags] [arguments]\n\n", name)
-	for _, c := range commands {
-		fmt.Fprintf(w, "  %-20s %s\n", c.name, c.summary)
-	}
-	return code
-}
-
-func runMembers(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster members", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade).", "tarry cluster members", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+func membersCommand() *cobra.Command {
+	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade).", "tarry cluster members", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		members, err := t.client.Members(ctx)
 		if err != nil {
 			return err
 		}
 		if len(members) == 0 {
-			t.notes.line("tarry %s: the node is in no cluster yet; its log says what it waits for", c.name)
+			t.notes.line("%s: the node is in no cluster yet; its log says what it waits for", c.path())
 		}
 		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
 			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
@@ -92,10 +60,10 @@ func dash(s string) string {
 	return s
 }
 
-func runHealth(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster health", "", "Reports whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
+func healthCommand() *cobra.Command {
+	c := newCommand("health", "tell whether the cluster is healthy; exit code 1 if not", "", "Reports whether the cluster is healthy and how many more nodes may fail. Exit code 1 if it is not.",
 		"tarry cluster health", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		h, err := t.client.Health(ctx)
 		if err != nil {
 			return err
@@ -124,10 +92,10 @@ func (t *terminal) printHealth(h client.Health) error {
 	return err
 }
 
-func runVerify(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster verify", "", "Compares the states of all nodes at one index of the log. Exit code 1 if one differs or\ndoes not answer.",
+func verifyCommand() *cobra.Command {
+	c := newCommand("verify", "compare the states of all nodes; exit code 1 if they differ", "", "Compares the states of all nodes at one index of the log. Exit code 1 if one differs or\ndoes not answer.",
 		"tarry cluster verify", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		v, err := t.client.Verify(ctx)
 		if err != nil {
 			return err
@@ -160,58 +128,56 @@ const quietTime = 2 * time.Second
 
 // operate returns a command that only reports success. oneNode is set when the command
 // acts on the node at --addr.
-func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) func(context.Context, []string, streams) int {
-	return func(ctx context.Context, args []string, std streams) int {
-		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-			if oneNode && len(t.nodes) != 1 {
-				return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
+func operate(c *clientCommand, oneNode bool, done string, f func(context.Context, *client.Client, []string) error) *cobra.Command {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if oneNode && len(t.nodes) != 1 {
+			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
+		}
+		late := time.AfterFunc(quietTime, func() {
+			if !t.retries.Load() {
+				t.notes.line("%s: no answer yet; waiting for up to %s", c.path(), client.OperatorTime)
 			}
-			late := time.AfterFunc(quietTime, func() {
-				if !t.retries.Load() {
-					t.notes.line("tarry %s: no answer yet; waiting for up to %s", c.name, client.OperatorTime)
-				}
-			})
-			defer late.Stop()
-			if err := f(ctx, t.client, args); err != nil {
-				return err
-			}
-			if t.json {
-				return t.printJSON(struct {
-					Success bool `json:"success"`
-				}{true})
-			}
-			return t.out.line("%s", done)
 		})
-	}
+		defer late.Stop()
+		if err := f(ctx, t.client, args); err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(struct {
+				Success bool `json:"success"`
+			}{true})
+		}
+		return t.out.line("%s", done)
+	})
 }
 
-func runJoin(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster join", "ADDRESS...", "Makes the node at --addr join the cluster of the nodes that gossip at the addresses (host:port).",
+func joinCommand() *cobra.Command {
+	c := newCommand("join", "make a node join a cluster", "ADDRESS...", "Makes the node at --addr join the cluster of the nodes that gossip at the addresses (host:port).",
 		"tarry cluster join --addr n4:7300 n1:7302 n2:7302", 1, 100)
 	return operate(c, true, "joined", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.Join(ctx, args)
-	})(ctx, args, std)
+	})
 }
 
-func runLeave(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster leave", "", "Makes the node at --addr leave its cluster for good and stop.", "tarry cluster leave --addr n4:7300", 0, 0)
+func leaveCommand() *cobra.Command {
+	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop.", "tarry cluster leave --addr n4:7300", 0, 0)
 	return operate(c, true, "left", func(ctx context.Context, cl *client.Client, _ []string) error {
 		return cl.Leave(ctx)
-	})(ctx, args, std)
+	})
 }
 
-func runRemove(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster remove", "ID", "Removes a node from the cluster for good. It is refused when the quorum would not hold.",
+func removeCommand() *cobra.Command {
+	c := newCommand("remove", "remove a node from the cluster for good", "ID", "Removes a node from the cluster for good. It is refused when the quorum would not hold.",
 		"tarry cluster remove n3", 1, 1)
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.RemoveMember(ctx, args[0])
-	})(ctx, args, std)
+	})
 }
 
-func runTransfer(ctx context.Context, args []string, std streams) int {
-	c := newCommand("cluster transfer-leadership", "[ID]", "Hands leadership to the node named, or to the best follower.",
+func transferCommand() *cobra.Command {
+	c := newCommand("transfer-leadership", "hand leadership to another node", "[ID]", "Hands leadership to the node named, or to the best follower.",
 		"tarry cluster transfer-leadership n2", 0, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		id := strings.Join(args, "")
 		moved, err := t.client.TransferLeadership(ctx, id)
 		switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"tarry/api/beanstalk"
@@ -52,20 +55,15 @@ type serverConfig struct {
 	ConfigFile      string
 }
 
-const serverUsage = `Usage: tarry server [flags]
-
-Runs one node. With no flags: a single durable node on 127.0.0.1 that keeps its
+const serverText = `Runs one node. With no flags: a single durable node on 127.0.0.1 that keeps its
 data in ./tarry-data. Every flag can also be set by an environment variable
 (--node-id is TARRY_NODE_ID) or by a key of the file named with --config
-(node-id: n1). A flag wins over the environment, the environment over the file.
+(node-id: n1). A flag wins over the environment, the environment over the file.`
 
-A new three-node cluster, the same command on each node but for its own name:
+const serverExample = `  # a new three-node cluster, the same command on each node but for its own name
   tarry server --node-id n1 --advertise-host n1 --bootstrap-expect 3 \
     --join n1:7302,n2:7302,n3:7302 --http-addr 0.0.0.0:7300 \
-    --cluster-addr 0.0.0.0:7301 --gossip-addr 0.0.0.0:7302 --insecure
-
-Flags:
-`
+    --cluster-addr 0.0.0.0:7301 --gossip-addr 0.0.0.0:7302 --insecure`
 
 func (c *serverConfig) flags() *flag.FlagSet {
 	fs := flag.NewFlagSet("tarry server", flag.ContinueOnError)
@@ -109,31 +107,41 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	return fs
 }
 
-// parseServerConfig reads flags, then fills in what they left open from the
-// environment and the configuration file. When they ask for help it prints that to
-// out.
-func parseServerConfig(args []string, env func(string) (string, bool), out io.Writer) (*serverConfig, error) {
-	c := &serverConfig{}
-	fs := c.flags()
-	if err := readFlags(fs, args, serverUsage, out); err != nil {
-		return nil, err
+// serverCommand is tarry server. Its flags are those of Go's package flag: then the
+// environment and the file set them by the same names, and with the same messages.
+func serverCommand(env func(string) (string, bool), start func(context.Context, *serverConfig, io.Writer) error) *cobra.Command {
+	cfg := &serverConfig{}
+	flags := cfg.flags()
+	cmd := &cobra.Command{Use: "server", Short: "run a node until it is told to stop", Long: serverText, Example: serverExample, Args: flagsOnly}
+	cmd.Flags().AddGoFlagSet(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		given := map[string]bool{}
+		cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+		if err := cfg.complete(flags, given, env); err != nil {
+			return usageError{err}
+		}
+		return start(cmd.Context(), cfg, cmd.ErrOrStderr())
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return cmd
+}
+
+// complete fills in what the command line left open from the environment and the
+// configuration file.
+func (c *serverConfig) complete(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) error {
 	if err := fromEnv(fs, given, env); err != nil {
-		return nil, err
+		return err
 	}
 	if c.ConfigFile != "" {
 		if err := fromFile(fs, given, c.ConfigFile); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := c.check(); err != nil {
-		return nil, err
+		return err
 	}
 	var err error
 	c.AdvertiseHost, err = c.advertiseHost()
-	return c, err
+	return err
 }
 
 func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,8 +13,22 @@ import (
 
 func noEnv(string) (string, bool) { return "", false }
 
+// parseServerConfig gives what tarry server would start with.
+func parseServerConfig(args []string, env func(string) (string, bool)) (c *serverConfig, err error) {
+	cmd := serverCommand(env, func(_ context.Context, with *serverConfig, _ io.Writer) error {
+		c = with
+		return nil
+	})
+	cmd.SetFlagErrorFunc(flagError)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetOut(io.Discard)
+	cmd.SetArgs(append([]string{}, args...)) // nil would be those of the test
+	err = cmd.Execute()
+	return c, err
+}
+
 func TestServerDefaultsAreASingleNodeOnLoopback(t *testing.T) {
-	c, err := parseServerConfig(nil, noEnv, io.Discard)
+	c, err := parseServerConfig(nil, noEnv)
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:7300", c.HTTPAddr)
 	require.Equal(t, "127.0.0.1:7301", c.ClusterAddr)
@@ -30,7 +45,7 @@ func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
 		v, ok := map[string]string{"TARRY_NODE_ID": "from-env", "TARRY_HTTP_ADDR": "127.0.0.1:2", "TARRY_CONFIG": file}[name]
 		return v, ok
 	}
-	c, err := parseServerConfig([]string{"--http-addr", "127.0.0.1:3"}, env, io.Discard)
+	c, err := parseServerConfig([]string{"--http-addr", "127.0.0.1:3"}, env)
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:3", c.HTTPAddr)
 	require.Equal(t, "from-env", c.NodeID)
@@ -45,17 +60,17 @@ func TestNamesByWhichClientsCallANode(t *testing.T) {
 		"--advertise-host n1": {"n1", "127.0.0.1"},
 		"--http-hosts a,*.b --http-addr n2:1 --insecure": {"a", "*.b", "n2"},
 	} {
-		c, err := parseServerConfig(strings.Fields(args), noEnv, io.Discard)
+		c, err := parseServerConfig(strings.Fields(args), noEnv)
 		require.NoError(t, err)
 		require.Equal(t, hosts, c.hosts(), args)
 	}
-	c, err := parseServerConfig(nil, func(name string) (string, bool) { return "queue.example", name == "TARRY_HTTP_HOSTS" }, io.Discard)
+	c, err := parseServerConfig(nil, func(name string) (string, bool) { return "queue.example", name == "TARRY_HTTP_HOSTS" })
 	require.NoError(t, err)
 	require.Equal(t, []string{"queue.example", "127.0.0.1"}, c.hosts())
 }
 
 func TestJoinWithoutExpectOnlyEverJoins(t *testing.T) {
-	c, err := parseServerConfig([]string{"--join", "n1:7302"}, noEnv, io.Discard)
+	c, err := parseServerConfig([]string{"--join", "n1:7302"}, noEnv)
 	require.NoError(t, err)
 	require.Zero(t, c.expect())
 }
@@ -86,7 +101,7 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--config", "/nowhere.yaml"}, says: "configuration file"},
 		{env: map[string]string{"TARRY_BOOTSTRAP_EXPECT": "many"}, says: "TARRY_BOOTSTRAP_EXPECT"},
 	} {
-		_, err := parseServerConfig(c.args, func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }, io.Discard)
+		_, err := parseServerConfig(c.args, func(n string) (string, bool) { v, ok := c.env[n]; return v, ok })
 		require.ErrorContains(t, err, c.says, "%v %v", c.args, c.env)
 	}
 }
@@ -94,18 +109,18 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 func TestOtherMachinesAreLetInOnlyByRequest(t *testing.T) {
 	for _, flag := range []string{"http-addr", "cluster-addr", "gossip-addr", "beanstalk-addr", "pprof-addr"} {
 		for _, local := range []string{"127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1"} {
-			_, err := parseServerConfig([]string{"--" + flag, local}, noEnv, io.Discard)
+			_, err := parseServerConfig([]string{"--" + flag, local}, noEnv)
 			require.NoError(t, err)
 		}
 		for _, open := range []string{":1", "0.0.0.0:1", "[::]:1", "10.0.0.1:1", "[fe80::1%lo]:1", "n1:1"} {
 			args := []string{"--" + flag, open, "--advertise-host", "n1"}
-			_, err := parseServerConfig(args, noEnv, io.Discard)
+			_, err := parseServerConfig(args, noEnv)
 			require.ErrorContains(t, err, "--"+flag+" is \""+open+"\"")
 			require.ErrorContains(t, err, "--insecure")
 			require.ErrorContains(t, err, "TARRY_INSECURE")
-			_, err = parseServerConfig(append(args, "--insecure"), noEnv, io.Discard)
+			_, err = parseServerConfig(append(args, "--insecure"), noEnv)
 			require.NoError(t, err)
-			_, err = parseServerConfig(args, func(name string) (string, bool) { return "true", name == "TARRY_INSECURE" }, io.Discard)
+			_, err = parseServerConfig(args, func(name string) (string, bool) { return "true", name == "TARRY_INSECURE" })
 			require.NoError(t, err)
 		}
 	}
@@ -113,7 +128,7 @@ func TestOtherMachinesAreLetInOnlyByRequest(t *testing.T) {
 
 func TestBeanstalkCanBeSwitchedOff(t *testing.T) {
 	for _, off := range []string{"", "off"} {
-		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv, io.Discard)
+		c, err := parseServerConfig([]string{"--beanstalk-addr", off}, noEnv)
 		require.NoError(t, err)
 		require.Empty(t, c.beanstalkAddr())
 		port, err := checkBeanstalk(c, nil)
@@ -133,7 +148,7 @@ func TestAdvertisedNames(t *testing.T) {
 		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2", "", "10.0.0.2:2"},
 		{"--cluster-addr 10.0.0.1:1 --http-addr 10.0.0.2:2 --advertise-host n1", "n1", "10.0.0.2:2"},
 	} {
-		cfg, err := parseServerConfig(append(strings.Fields(c.args), "--insecure"), noEnv, io.Discard)
+		cfg, err := parseServerConfig(append(strings.Fields(c.args), "--insecure"), noEnv)
 		require.NoError(t, err)
 		require.Equal(t, c.host, cfg.AdvertiseHost, c.args)
 		require.Equal(t, c.http, cfg.advertisedHTTP(), c.args)

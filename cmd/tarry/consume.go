@@ -7,23 +7,25 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runReserve(ctx context.Context, args []string, std streams) int {
-	c := newCommand("reserve", "", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
+func reserveCommand() *cobra.Command {
+	c := newCommand("reserve", "reserve ready jobs", "", "Reserves ready jobs, waiting for them if asked to. A job that is not finished in its\ntime to run is handed out again.",
 		"tarry reserve --topic mail --wait 10s --finish", 0, 0)
 	var topics, wait, ttr = new(list), new(duration), &duration{positive: true}
 	var most int
 	var finish bool
 	var consumer string
-	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
-	c.flags.IntVar(&most, "max", 1, "maximum `number` of jobs to take, 1 to 1000")
-	c.flags.Var(wait, "wait", "`time` to wait for a job, such as 10s; default: do not wait")
+	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.IntVarP(&most, "max", "n", 1, "maximum `number` of jobs to take, 1 to 1000")
+	c.flags.VarP(wait, "wait", "w", "`time` to wait for a job, such as 10s; default: do not wait")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish the jobs once they are printed")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		if len(topics.names) == 0 {
 			return usagef("--topic is missing")
 		}
@@ -31,7 +33,7 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 			return usagef("--max is %d; it takes 1 to 1000", most)
 		}
 		if wait.d > 0 {
-			defer t.noteUnready(ctx, c.name, wait.d)()
+			defer t.noteUnready(ctx, c.path(), wait.d)()
 		}
 		jobs, err := t.client.Reserve(ctx, client.Reserve{Topics: topics.names, Max: most, Wait: wait.d, TTR: ttr.d, Consumer: consumer})
 		if err != nil {
@@ -48,6 +50,7 @@ func runReserve(ctx context.Context, args []string, std streams) int {
 type list struct{ names []string }
 
 func (l *list) String() string     { return strings.Join(l.names, ", ") }
+func (l *list) Type() string       { return "list" }
 func (l *list) Set(s string) error { l.names = append(l.names, s); return nil }
 
 func (t *terminal) printReserved(jobs []client.Reserved) error {
@@ -94,49 +97,74 @@ type stepFlags struct {
 	cond     client.Condition
 }
 
+func finishCommand() *cobra.Command {
+	return step("finish", "end a job that was worked on", "Ends a job that was worked on.", "tarry finish mail-7 --token 0-12-1", "token", finishStep)
+}
+
+func releaseCommand() *cobra.Command {
+	return step("release", "give a reserved job back", "Gives a reserved job back, to be handed out again.",
+		"tarry release mail-7 --delay 5m --reason 'mail server down'", "token delay priority reason", releaseStep)
+}
+
+func touchCommand() *cobra.Command {
+	return step("touch", "prolong a reservation", "Lets a reservation last longer, counted from now.", "tarry touch mail-7 --ttr 10m", "token ttr", touchStep)
+}
+
+func buryCommand() *cobra.Command {
+	return step("bury", "set a reserved job aside", "Sets a reserved job aside until it is kicked.",
+		"tarry bury mail-7 --reason 'bad address'", "token priority reason", buryStep)
+}
+
+func deleteCommand() *cobra.Command {
+	return step("delete", "delete a job in any state", "Deletes a job in any state.", "tarry delete mail-7 --if-state delayed,ready", "token if", deleteStep)
+}
+
+func updateCommand() *cobra.Command {
+	return step("update", "change a job that is not reserved", "Changes what is named of a delayed, ready or dead job; the rest stays.",
+		"tarry update mail-7 --delay 2h --priority 5", "due priority ttr-of-job attempts backoff headers body if", updateStep)
+}
+
 // step makes a command on one job. takes names the flags that it has.
-func step(name, text, example string, takes string, f func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)) func(context.Context, []string, streams) int {
-	return func(ctx context.Context, args []string, std streams) int {
-		c := newCommand(name, "ID", text, example, 1, 1)
-		s := stepFlags{ttr: duration{positive: true}}
-		for _, flag := range strings.Fields(takes) {
-			switch flag {
-			case "token":
-				c.flags.Func("token", "`token` of the reservation; the command fails if the reservation has expired", filled(&s.token))
-			case "delay":
-				c.flags.Var(&s.delay, "delay", "`time` until the job is due again; default: its backoff, else at once")
-			case "ttr":
-				c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
-			case "priority":
-				c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: unchanged")
-			case "reason":
-				c.flags.Func("reason", "`text` that is stored with the job", func(text string) error { s.reason = text; return nil })
-			case "due":
-				c.flags.Var(&s.delay, "delay", "`time` until the job is due, from now; 0 is now")
-				c.flags.Var(&s.due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
-			case "ttr-of-job":
-				c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
-			case "attempts":
-				c.flags.Var(&s.attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit")
-			case "backoff":
-				c.flags.Func("backoff", backoffHelp+"; none removes it", s.backoff)
-			case "headers":
-				c.flags.Func("header", "`name=value`, replaces all headers of the job; may be repeated; none removes them", s.header)
-			case "body":
-				c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
-			case "if":
-				c.flags.Func("if-revision", "only if the job has this revision, a `number`", s.ifRevision)
-				c.flags.Func("if-state", "only if the job is in one of these `states`, separated by commas", s.ifState)
-			}
+func step(name, short, text, example, takes string, f func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)) *cobra.Command {
+	c := newCommand(name, short, "ID", text, example, 1, 1)
+	s := stepFlags{ttr: duration{positive: true}}
+	for _, flag := range strings.Fields(takes) {
+		switch flag {
+		case "token":
+			c.flags.Func("token", "`token` of the reservation; the command fails if the reservation has expired", filled(&s.token))
+		case "delay":
+			c.flags.VarP(&s.delay, "delay", "d", "`time` until the job is due again; default: its backoff, else at once")
+		case "ttr":
+			c.flags.Var(&s.ttr, "ttr", "`time` that the reservation lasts from now; default: the job's own")
+		case "priority":
+			c.flags.Var(&s.priority, "priority", "new priority, a `number`, smallest first; default: unchanged")
+		case "reason":
+			c.flags.Func("reason", "`text` that is stored with the job", func(text string) error { s.reason = text; return nil })
+		case "due":
+			c.flags.VarP(&s.delay, "delay", "d", "`time` until the job is due, from now; 0 is now")
+			c.flags.Var(&s.due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
+		case "ttr-of-job":
+			c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
+		case "attempts":
+			c.flags.Var(&s.attempts, "max-attempts", "`number` of times the job is handed out before it is dead, 0 for no limit")
+		case "backoff":
+			c.flags.Func("backoff", backoffHelp+"; none removes it", s.backoff)
+		case "headers":
+			c.flags.Func("header", "`name=value`, replaces all headers of the job; may be repeated; none removes them", s.header)
+		case "body":
+			c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
+		case "if":
+			c.flags.Func("if-revision", "only if the job has this revision, a `number`", s.ifRevision)
+			c.flags.Func("if-state", "only if the job is in one of these `states`, separated by commas", s.ifState)
 		}
-		return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
-			changed, err := f(ctx, t.client, client.Ref{ID: args[0], Token: s.token}, &s)
-			if err != nil {
-				return err
-			}
-			return t.printChanged(changed)
-		})
 	}
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		changed, err := f(ctx, t.client, client.Ref{ID: args[0], Token: s.token}, &s)
+		if err != nil {
+			return err
+		}
+		return t.printChanged(changed)
+	})
 }
 
 func (t *terminal) printChanged(c client.Changed) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,7 +35,7 @@ func FuzzConfigFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(t.TempDir(), "tarry.yaml")
 		require.NoError(t, os.WriteFile(file, data, 0o600))
-		c, err := parseServerConfig([]string{"--config", file}, noEnv, io.Discard)
+		c, err := parseServerConfig([]string{"--config", file}, noEnv)
 		if err != nil {
 			require.NotEmpty(t, err.Error())
 			return
@@ -58,11 +57,11 @@ func FuzzSettings(f *testing.F) {
 		if new(serverConfig).flags().Lookup(name) == nil || name == "config" {
 			return
 		}
-		byFlag, ferr := parseServerConfig([]string{"--" + name + "=" + value}, noEnv, io.Discard)
+		byFlag, ferr := parseServerConfig([]string{"--" + name + "=" + value}, noEnv)
 		env := func(key string) (string, bool) {
 			return value, key == "TARRY_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		}
-		byEnv, eerr := parseServerConfig(nil, env, io.Discard)
+		byEnv, eerr := parseServerConfig(nil, env)
 		require.Equal(t, ferr == nil, eerr == nil, "%v\n%v", ferr, eerr)
 		if ferr == nil {
 			usable(t, byFlag)
@@ -107,8 +106,9 @@ func FuzzClientFlags(f *testing.F) {
 	f.Add("--patience=1e3")
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, "\x00")
-		c := newCommand("test", "", "", "", 0, 9)
-		positional, err := c.parse(args)
+		c := newCommand("test", "", "", "", "", 0, 9)
+		err := c.cmd.ParseFlags(twoDashes(c.cmd, args))
+		positional := c.flags.Args()
 		if err == nil {
 			require.LessOrEqual(t, len(positional), len(args))
 			for _, p := range positional {

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runGet(ctx context.Context, args []string, std streams) int {
-	c := newCommand("get", "ID", "Shows everything known of a job.", "tarry get mail-7", 1, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func getCommand() *cobra.Command {
+	c := newCommand("get", "show everything known of a job", "ID", "Shows everything known of a job.", "tarry get mail-7", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		j, err := t.client.Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -91,9 +93,9 @@ func extraRows(b *client.Backoff, headers map[string]string) (rows [][]string) {
 	return rows
 }
 
-func runHistory(ctx context.Context, args []string, std streams) int {
-	c := newCommand("history", "ID", "Shows what happened to a job, in topics that retain their jobs.", "tarry history mail-7", 1, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func historyCommand() *cobra.Command {
+	c := newCommand("history", "show what happened to a job", "ID", "Shows what happened to a job, in topics that retain their jobs.", "tarry history mail-7", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		h, err := t.client.History(ctx, args[0])
 		if err != nil {
 			return err
@@ -126,9 +128,9 @@ func (t *terminal) printHistory(h *client.History) error {
 	return t.table([]string{"AT", "EVENT", "STATE", "ATTEMPT", "DUE", "CONSUMER", "REASON"}, rows)
 }
 
-func runTopics(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topics", "[TOPIC]", "Lists the topics, or one of them, with their jobs by state.", "tarry topics", 0, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func topicsCommand() *cobra.Command {
+	c := newCommand("topics", "list topics with their jobs by state", "[TOPIC]", "Lists the topics, or one of them, with their jobs by state.", "tarry topics", 0, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(args) == 1 {
 			topic, err := t.client.Topic(ctx, args[0])
 			if err != nil {
@@ -149,9 +151,9 @@ func runTopics(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runStats(ctx context.Context, args []string, std streams) int {
-	c := newCommand("stats", "", "Counts the topics, and the jobs of all of them by state.", "tarry stats", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+func statsCommand() *cobra.Command {
+	c := newCommand("stats", "count the topics, and all jobs by state", "", "Counts the topics, and the jobs of all of them by state.", "tarry stats", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		s, err := t.client.Stats(ctx)
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
@@ -33,17 +35,17 @@ func (f *filterFlags) filter() client.Filter {
 	return f.Filter
 }
 
-func runList(ctx context.Context, args []string, std streams) int {
-	c := newCommand("list", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics.",
+func listCommand() *cobra.Command {
+	c := newCommand("list", "list jobs of a topic, or by the beginning of their ids", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics.",
 		"tarry list mail --state dead --reason 'no route'", 0, 1)
 	var f filterFlags
 	f.register(c)
 	var q client.List
 	var most int
-	c.flags.StringVar(&q.State, "state", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
+	c.flags.StringVarP(&q.State, "state", "s", "", "only jobs in this `state`: delayed, ready, reserved or dead; or finished or deleted, of topics that retain them")
 	c.flags.BoolVar(&q.Bodies, "bodies", false, "also show the bodies")
-	c.flags.IntVar(&most, "max", 100, "maximum `number` of jobs to show; 0 for all")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	c.flags.IntVarP(&most, "max", "n", 100, "maximum `number` of jobs to show; 0 for all")
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		q.Filter = f.filter()
 		switch {
 		case len(args) == 1:

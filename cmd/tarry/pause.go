@@ -4,16 +4,18 @@ import (
 	"context"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runPause(ctx context.Context, args []string, std streams) int {
-	c := newCommand("pause", "TOPIC", "Pauses a topic: its ready jobs are not reserved for a while, until a time, or until it is resumed.", "tarry pause mail --for 10m", 1, 1)
+func pauseCommand() *cobra.Command {
+	c := newCommand("pause", "hold the jobs of a topic back", "TOPIC", "Pauses a topic: its ready jobs are not reserved for a while, until a time, or until it is resumed.", "tarry pause mail --for 10m", 1, 1)
 	var length duration
 	var until instant
 	c.flags.Var(&length, "for", "duration of the pause, a `time` such as 30s or 10m; default: until it is resumed")
 	c.flags.Var(&until, "until", "`timestamp` at which the pause ends, such as 2030-01-31T12:00:00Z")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case length.set && !until.t.IsZero():
 			return usagef("--for and --until are both given; give one")
@@ -26,9 +28,9 @@ func runPause(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runResume(ctx context.Context, args []string, std streams) int {
-	c := newCommand("resume", "TOPIC", "Ends the pause of a topic.", "tarry resume mail", 1, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func resumeCommand() *cobra.Command {
+	c := newCommand("resume", "end the pause of a topic", "TOPIC", "Ends the pause of a topic.", "tarry resume mail", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		return t.printPause(args[0], func() (client.Pause, error) { return t.client.Resume(ctx, args[0]) })
 	})
 }

@@ -24,7 +24,7 @@ func lead(t *testing.T, dir string) string {
 	}
 	var log, out logBuffer
 	ended := make(chan int, 1)
-	go func() { ended <- runServer(ctx, args, &out, &log) }()
+	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond, log.String())
 	stop()
 	require.Equal(t, exitOK, <-ended, log.String())

@@ -7,23 +7,24 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
 
 	"tarry/client"
 	"tarry/job"
 )
 
-func runAdd(ctx context.Context, args []string, std streams) int {
-	c := newCommand("add", "BODY", "Adds a job. BODY is its body as text; - reads it from standard input.",
+func addCommand() *cobra.Command {
+	c := newCommand("add", "add a job", "BODY", "Adds a job. BODY is its body as text; - reads it from standard input.",
 		"tarry add --topic mail --delay 30s 'hello'", 1, 1)
 	var a addFlags
 	var delay duration
 	var due instant
 	a.register(c)
-	c.flags.StringVar(&a.ID, "id", "", "`name` of the job, unique while it exists; default: a random one")
-	c.flags.Var(&delay, "delay", "`time` until the job is due, such as 250ms, 30s, 1h30m")
+	c.flags.StringVarP(&a.ID, "id", "i", "", "`name` of the job, unique while it exists; default: a random one")
+	c.flags.VarP(&delay, "delay", "d", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if delay.d != 0 && !due.t.IsZero() {
 			return usagef("--delay and --due-at are both given; give one")
 		}
@@ -49,7 +50,7 @@ type addFlags struct {
 
 func (a *addFlags) register(c *clientCommand) {
 	a.ttr.positive = true
-	c.flags.StringVar(&a.Topic, "topic", "", "`name` of the topic to add to (required)")
+	c.flags.StringVarP(&a.Topic, "topic", "t", "", "`name` of the topic to add to (required)")
 	c.flags.Var(&a.ttr, "ttr", "`time` that one reservation lasts; default: the topic's setting, else 60s")
 	c.flags.Var(&a.priority, "priority", "`number`, smallest first; default 1024")
 	c.flags.Var(&a.attempts, "max-attempts", "`number` of times a job is handed out before it is dead, 0 for no limit; default: the topic's setting, else 16")

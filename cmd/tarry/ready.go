@@ -10,16 +10,18 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // readyPatience bounds one look; a node that takes longer is not ready.
 const readyPatience = 3 * time.Second
 
 // runReady asks one node whether it can serve; container health checks call it.
-func runReady(ctx context.Context, args []string, std streams) int {
-	c := newCommand("ready", "", "Exits with 0 when the node can serve clients now, else prints why not and exits with 1.",
+func readyCommand() *cobra.Command {
+	c := newCommand("ready", "say whether a node can serve now", "", "Exits with 0 when the node can serve clients now, else prints why not and exits with 1.",
 		"tarry ready --addr 127.0.0.1:7300", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		if len(t.nodes) != 1 {
 			return usagef("asks one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
@@ -48,7 +50,7 @@ func (t *terminal) noteUnready(ctx context.Context, name string, wait time.Durat
 		if why == nil {
 			return
 		}
-		t.notes.line("tarry %s: no node can serve now: %v; waiting for up to %s", name, why, wait)
+		t.notes.line("%s: no node can serve now: %v; waiting for up to %s", name, why, wait)
 	}()
 	return func() {
 		cancel()

@@ -5,26 +5,15 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func scheduleCommands() []clientEntry {
-	return []clientEntry{
-		{"put", "make or replace a schedule", runSchedulePut},
-		{"get", "show everything known of a schedule", runScheduleGet},
-		{"list", "list the schedules with their next runs", runScheduleList},
-		{"delete", "delete a schedule; the jobs of its runs stay", runScheduleDelete},
-		{"preview", "show the next runs of a schedule, or of a --spec", runSchedulePreview},
-		{"run", "start a run now, out of turn", runScheduleRun},
-		{"pause", "start no runs until it is resumed", runSchedulePause},
-		{"resume", "go on with the next run to come", runScheduleResume},
-		{"runs", "show the outcomes of the last runs", runScheduleRuns},
-	}
-}
-
-// runSchedule finds the command on schedules.
-func runSchedule(ctx context.Context, args []string, std streams) int {
-	return subcommand(ctx, "schedule", scheduleCommands(), args, std)
+func scheduleCommand() *cobra.Command {
+	return group("schedule", "put, get, list, delete, preview, run, pause, resume, runs: recurring jobs", "Shows and changes schedules, which start recurring jobs (docs/schedules.md).",
+		schedulePutCommand(), scheduleGetCommand(), scheduleListCommand(), scheduleDeleteCommand(), schedulePreviewCommand(),
+		scheduleRunCommand(), schedulePauseCommand(), scheduleResumeCommand(), scheduleRunsCommand())
 }
 
 // timeFlags say when a schedule runs.
@@ -44,8 +33,8 @@ func (f *timeFlags) fill(s *client.Schedule) {
 	s.Spec, s.Zone, s.Start, s.End = f.spec, f.zone, f.start.t, f.end.t
 }
 
-func runSchedulePut(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule put", "NAME BODY", "Makes or replaces a schedule. BODY is the text of each job; - reads it from standard input.\n{{planned}}, {{planned_ms}}, {{name}} and {{run}} in it are filled in.",
+func schedulePutCommand() *cobra.Command {
+	c := newCommand("put", "make or replace a schedule", "NAME BODY", "Makes or replaces a schedule. BODY is the text of each job; - reads it from standard input.\n{{planned}}, {{planned_ms}}, {{name}} and {{run}} in it are filled in.",
 		"tarry schedule put nightly --spec '30 2 * * *' --zone Europe/Berlin --topic report 'for {{planned}}'", 2, 2)
 	var times timeFlags
 	times.register(c)
@@ -61,7 +50,7 @@ func runSchedulePut(ctx context.Context, args []string, std streams) int {
 	c.flags.IntVar(&s.MissedMax, "missed-max", 0, "with --missed all: `number` of runs to make good at most; default 10")
 	c.flags.Var(&missedAfter, "missed-after", "`time` after which a run that was not started is missed; default 30s")
 	registerRevision(c, &revision)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if times.spec == "" {
 			return usagef("--spec is missing")
 		}
@@ -103,9 +92,9 @@ func (t *terminal) printPut(p client.SchedulePut) error {
 	return t.out.line("%s is %s, revision %d", p.Name, what, p.Revision)
 }
 
-func runScheduleGet(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule get", "NAME", "Shows everything known of a schedule.", "tarry schedule get nightly", 1, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func scheduleGetCommand() *cobra.Command {
+	c := newCommand("get", "show everything known of a schedule", "NAME", "Shows everything known of a schedule.", "tarry schedule get nightly", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		s, err := t.client.Schedule(ctx, args[0])
 		if err != nil {
 			return err
@@ -155,9 +144,9 @@ func nextOf(s client.ScheduleInfo) string {
 	return when(s.NextAt)
 }
 
-func runScheduleList(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule list", "", "Lists the schedules with their next runs.", "tarry schedule list", 0, 0)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+func scheduleListCommand() *cobra.Command {
+	c := newCommand("list", "list the schedules with their next runs", "", "Lists the schedules with their next runs.", "tarry schedule list", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		head := []string{"SCHEDULE", "SPEC", "ZONE", "NEXT RUN", "TOPIC", "STARTED"}
 		for after := ""; ; {
 			page, next, err := t.client.Schedules(ctx, after, 0)
@@ -175,8 +164,8 @@ func runScheduleList(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runSchedulePreview(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule preview", "[NAME]", "Shows the next runs of a schedule; or, with --spec, of one that is not stored.",
+func schedulePreviewCommand() *cobra.Command {
+	c := newCommand("preview", "show the next runs of a schedule, or of a --spec", "[NAME]", "Shows the next runs of a schedule; or, with --spec, of one that is not stored.",
 		"tarry schedule preview --spec '30 2 * * *' --zone Europe/Berlin --count 3", 0, 1)
 	var times timeFlags
 	times.register(c)
@@ -184,7 +173,7 @@ func runSchedulePreview(ctx context.Context, args []string, std streams) int {
 	var n int
 	c.flags.Var(&after, "after", "with --spec: `timestamp` after which to begin; default now")
 	c.flags.IntVar(&n, "count", 10, "`number` of runs to show, 1 to 100")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if (times.spec == "") == (len(args) == 0) {
 			return usagef("takes either a NAME or --spec")
 		}
@@ -220,11 +209,11 @@ func runSchedulePreview(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runScheduleRun(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule run", "NAME", "Starts a run now, out of turn, also of a paused schedule.", "tarry schedule run nightly --key repair-7", 1, 1)
+func scheduleRunCommand() *cobra.Command {
+	c := newCommand("run", "start a run now, out of turn", "NAME", "Starts a run now, out of turn, also of a paused schedule.", "tarry schedule run nightly --key repair-7", 1, 1)
 	var key string
 	c.flags.Func("key", "`name` of the request, 1 to 40 bytes: sent again with the same one it is the same run", filled(&key))
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		added, err := t.client.RunSchedule(ctx, args[0], key)
 		if err != nil {
 			return err
@@ -233,32 +222,32 @@ func runScheduleRun(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runScheduleDelete(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule delete", "NAME", "Deletes a schedule. The jobs of its runs stay.", "tarry schedule delete nightly", 1, 1)
+func scheduleDeleteCommand() *cobra.Command {
+	c := newCommand("delete", "delete a schedule; the jobs of its runs stay", "NAME", "Deletes a schedule. The jobs of its runs stay.", "tarry schedule delete nightly", 1, 1)
 	var revision uint64
 	registerRevision(c, &revision)
 	return operate(c, false, "deleted", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.DeleteSchedule(ctx, args[0], revision)
-	})(ctx, args, std)
+	})
 }
 
-func runSchedulePause(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule pause", "NAME", "Pauses a schedule: it starts no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
+func schedulePauseCommand() *cobra.Command {
+	c := newCommand("pause", "start no runs until it is resumed", "NAME", "Pauses a schedule: it starts no runs until it is resumed.", "tarry schedule pause nightly", 1, 1)
 	return operate(c, false, "paused", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.PauseSchedule(ctx, args[0])
-	})(ctx, args, std)
+	})
 }
 
-func runScheduleResume(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule resume", "NAME", "Resumes a paused schedule with its next run.", "tarry schedule resume nightly", 1, 1)
+func scheduleResumeCommand() *cobra.Command {
+	c := newCommand("resume", "go on with the next run to come", "NAME", "Resumes a paused schedule with its next run.", "tarry schedule resume nightly", 1, 1)
 	return operate(c, false, "resumed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.ResumeSchedule(ctx, args[0])
-	})(ctx, args, std)
+	})
 }
 
-func runScheduleRuns(ctx context.Context, args []string, std streams) int {
-	c := newCommand("schedule runs", "NAME", "Shows the outcomes of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func scheduleRunsCommand() *cobra.Command {
+	c := newCommand("runs", "show the outcomes of the last runs", "NAME", "Shows the outcomes of the last runs, the latest first.", "tarry schedule runs nightly", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		runs, err := t.client.ScheduleRuns(ctx, args[0])
 		if err != nil {
 			return err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	stdlog "log"
@@ -38,23 +36,7 @@ const (
 // maxHeaderBytes bounds what a connection costs before its request is looked at.
 const maxHeaderBytes = 32 << 10
 
-// runServer runs a node until a signal stops it. It returns the exit code.
-func runServer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parseServerConfig(args, os.LookupEnv, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "tarry server: %v; see tarry server --help\n", err)
-		return exitUsage
-	}
-	if err := serve(ctx, cfg, stderr); err != nil {
-		fmt.Fprintln(stderr, "tarry server:", err)
-		return exitFailed
-	}
-	return exitOK
-}
-
+// serve runs a node until a signal stops it.
 func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -49,7 +49,7 @@ func TestASingleNodeThatIsWellLogsNoWarning(t *testing.T) {
 	}
 	var log, out logBuffer
 	ended := make(chan int, 1)
-	go func() { ended <- runServer(ctx, args, &out, &log) }()
+	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond)
 	stop()
 	require.Equal(t, exitOK, <-ended, log.String())
@@ -70,18 +70,7 @@ func TestAnAddressInUseIsToldWithItsFlag(t *testing.T) {
 		"--beanstalk-addr": {"--http-addr", freeAddr(t), "--beanstalk-addr", taken},
 	} {
 		var log, out logBuffer
-		require.Equal(t, exitFailed, runServer(t.Context(), append(args, "--data-dir", t.TempDir()), &out, &log))
+		require.Equal(t, exitFailed, run(t.Context(), append([]string{"server"}, append(args, "--data-dir", t.TempDir())...), nil, &out, &log))
 		require.Contains(t, log.String(), flag)
-	}
-}
-
-func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, s := range sections(nil) {
-		for _, c := range s.commands {
-			var out, log logBuffer
-			require.Equal(t, exitOK, c.run(t.Context(), []string{"--help"}, &out, &log), c.name)
-			require.True(t, strings.HasPrefix(out.String(), "Usage: tarry "+c.name), "%s: %s", c.name, out.String())
-			require.Empty(t, log.String())
-		}
 	}
 }

@@ -11,27 +11,20 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
 
 	"tarry/client"
 	"tarry/job"
 )
 
-func topicCommands() []clientEntry {
-	return []clientEntry{
-		{"get", "show the settings of a topic, or of all topics that have some", runTopicGet},
-		{"set", "change settings of a topic", runTopicSet},
-		{"unset", "take settings of a topic away", runTopicUnset},
-	}
+func topicCommand() *cobra.Command {
+	return group("topic", "get, set, unset: the settings of a topic", "Shows and changes the settings of a topic (docs/limits.md).",
+		topicGetCommand(), topicSetCommand(), topicUnsetCommand())
 }
 
-// runTopic finds the command on settings.
-func runTopic(ctx context.Context, args []string, std streams) int {
-	return subcommand(ctx, "topic", topicCommands(), args, std)
-}
-
-func runTopicGet(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topic get", "[TOPIC]", "Shows the settings of a topic, or of all topics that have some.", "tarry topic get mail", 0, 1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func topicGetCommand() *cobra.Command {
+	c := newCommand("get", "show the settings of a topic, or of all topics that have some", "[TOPIC]", "Shows the settings of a topic, or of all topics that have some.", "tarry topic get mail", 0, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(args) == 1 {
 			s, err := t.client.Settings(ctx, args[0])
 			if err != nil {
@@ -222,11 +215,11 @@ func wholeNumber(text string) (*uint64, error) {
 	return &n, nil
 }
 
-func runTopicSet(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topic set", "TOPIC", "Changes the named settings of a topic and keeps the others.", "tarry topic set mail --max-pending 100000", 1, 1)
+func topicSetCommand() *cobra.Command {
+	c := newCommand("set", "change settings of a topic", "TOPIC", "Changes the named settings of a topic and keeps the others.", "tarry topic set mail --max-pending 100000", 1, 1)
 	var s settingFlags
 	s.register(c)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		rows, err := s.rows()
 		if err != nil {
 			return err
@@ -242,9 +235,9 @@ func runTopicSet(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runTopicUnset(ctx context.Context, args []string, std streams) int {
-	c := newCommand("topic unset", "TOPIC [SETTING...]", "Removes settings of a topic, all of them when none is named.", "tarry topic unset mail max-pending", 1, len(job.Settings)+1)
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+func topicUnsetCommand() *cobra.Command {
+	c := newCommand("unset", "take settings of a topic away", "TOPIC [SETTING...]", "Removes settings of a topic, all of them when none is named.", "tarry topic unset mail max-pending", 1, len(job.Settings)+1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		topic, names := args[0], args[1:]
 		for i, name := range names {
 			if !slices.Contains(settingNames(), name) {

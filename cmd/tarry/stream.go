@@ -3,25 +3,27 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runStream(ctx context.Context, args []string, std streams) int {
-	c := newCommand("stream", "", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
+func streamCommand() *cobra.Command {
+	c := newCommand("stream", "print jobs as they become ready", "", "Prints jobs as they become ready, until it is stopped. At most as many as the credit\nsays are unfinished at one time; finish them, from anywhere, and the next come.",
 		"tarry stream --topic mail --credit 20 --finish", 0, 0)
 	var topics, ttr, heartbeat = new(list), &duration{positive: true}, &duration{positive: true}
 	var credit, most int
 	var finish, release bool
 	var consumer string
-	c.flags.Var(topics, "topic", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
 	c.flags.IntVar(&credit, "credit", 1, "`number` of unfinished jobs at one time, 1 to 1000")
-	c.flags.IntVar(&most, "max", 0, "`number` of jobs to stop after; default: go on for ever")
+	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
 	c.flags.Var(ttr, "ttr", "`time` the reservations last; default: each job's own")
 	c.flags.Var(heartbeat, "heartbeat", "`time` between signs of life on a silent stream, 1s to 5m; default: 15s")
 	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history")
 	c.flags.BoolVar(&finish, "finish", false, "finish each job once it is printed")
 	c.flags.BoolVar(&release, "release", false, "give unfinished jobs back when the connection ends")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, _ []string) error {
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		switch {
 		case len(topics.names) == 0:
 			return usagef("--topic is missing")

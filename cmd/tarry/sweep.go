@@ -4,23 +4,25 @@ import (
 	"context"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"tarry/client"
 )
 
-func runKick(ctx context.Context, args []string, std streams) int {
-	c := newCommand("kick", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first.",
+func kickCommand() *cobra.Command {
+	c := newCommand("kick", "make dead or delayed jobs ready", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first.",
 		"tarry kick --topic mail --all --reason 'no route' --rate 10", 0, 1)
 	var f filterFlags
 	f.register(c)
 	var topic string
 	var k client.KickMany
 	var all bool
-	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose dead jobs to kick")
-	c.flags.IntVar(&k.Max, "max", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
+	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose dead jobs to kick")
+	c.flags.IntVarP(&k.Max, "max", "n", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
 	c.flags.BoolVar(&all, "all", false, "kick all of them")
 	c.flags.Float64Var(&k.Rate, "rate", 0, "`number` of jobs that become due in a second, one after the other; default: all at once")
 	c.flags.StringVar(&k.ToTopic, "to-topic", "", "`name` of the topic in which they are then; default: their own")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if (topic == "") == (len(args) == 0) {
 			return usagef("takes either an ID or --topic")
 		}
@@ -56,18 +58,18 @@ func (t *terminal) kickOne(ctx context.Context, id, to string) error {
 	return t.printChanged(changed)
 }
 
-func runPurge(ctx context.Context, args []string, std streams) int {
-	c := newCommand("purge", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good.",
+func purgeCommand() *cobra.Command {
+	c := newCommand("purge", "delete the jobs of a topic that are in a state", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good.",
 		"tarry purge mail --state dead --all --died-to 2030-01-01T00:00:00Z", 1, 1)
 	var f filterFlags
 	f.register(c)
 	var s client.Sweep
 	var state string
 	var all bool
-	c.flags.StringVar(&state, "state", "", "delete jobs in this `state`: dead, delayed or ready (required)")
-	c.flags.IntVar(&s.Max, "max", 0, "`number` of jobs to delete at most, 1 to 10000")
+	c.flags.StringVarP(&state, "state", "s", "", "delete jobs in this `state`: dead, delayed or ready (required)")
+	c.flags.IntVarP(&s.Max, "max", "n", 0, "`number` of jobs to delete at most, 1 to 10000")
 	c.flags.BoolVar(&all, "all", false, "delete all of them")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case state == "":
 			return usagef("--state is missing; it takes dead, delayed or ready")
@@ -80,14 +82,14 @@ func runPurge(ctx context.Context, args []string, std streams) int {
 	})
 }
 
-func runMove(ctx context.Context, args []string, std streams) int {
-	c := newCommand("move", "[ID]", "Puts a job into another topic; or, with --topic, all jobs of a topic. Each keeps its state.",
+func moveCommand() *cobra.Command {
+	c := newCommand("move", "put a job, or those of a topic, into another topic", "[ID]", "Puts a job into another topic; or, with --topic, all jobs of a topic. Each keeps its state.",
 		"tarry move --topic mail --to mail-archive --states dead", 0, 1)
 	var topic, to, states string
-	c.flags.StringVar(&topic, "topic", "", "`name` of the topic whose jobs to move")
+	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose jobs to move")
 	c.flags.StringVar(&to, "to", "", "`name` of the topic in which they are then (required)")
 	c.flags.StringVar(&states, "states", "", "with --topic: only jobs in these `states`, separated by commas")
-	return c.run(ctx, args, std, func(ctx context.Context, t *terminal, args []string) error {
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case to == "":
 			return usagef("--to is missing")

@@ -22,6 +22,8 @@ func (v *duration) String() string {
 	return v.d.String()
 }
 
+func (v *duration) Type() string { return "duration" }
+
 func (v *duration) Set(s string) error {
 	v.set = true
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
@@ -85,6 +87,8 @@ func (n *number) String() string {
 	return strconv.FormatUint(uint64(*n.v), 10)
 }
 
+func (n *number) Type() string { return "number" }
+
 func (n *number) Set(s string) error {
 	v, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
@@ -103,6 +107,8 @@ func (i *instant) String() string {
 	}
 	return i.t.Format(time.RFC3339Nano)
 }
+
+func (i *instant) Type() string { return "instant" }
 
 func (i *instant) Set(s string) (err error) {
 	if i.t, err = time.Parse(time.RFC3339, s); err != nil {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tarry/client"
+)
+
+const (
+	defaultAddr = "127.0.0.1:7300"
+	addrEnv     = "TARRY_ADDR"
+)
+
+// clientCommand is a command that calls a node, with the flags that all of them have.
+type clientCommand struct {
+	cmd   *cobra.Command
+	flags *pflag.FlagSet
+	args  string // positional arguments, for messages
+	least int    // positional arguments it takes at least
+	most  int    // and at most
+
+	addr     string
+	json     bool
+	patience duration
+}
+
+// terminal is what a command works with once its command line is read.
+type terminal struct {
+	client *client.Client
+	nodes  []string
+	in     io.Reader
+	out    printer
+	notes  printer // for people, beside the output
+	json   bool
+	// retries is set when a note has said that a call is tried again.
+	retries *atomic.Bool
+}
+
+// action is what a command does with its positional arguments.
+type action func(ctx context.Context, t *terminal, args []string) error
+
+// newCommand returns a command that takes from least to most positional arguments.
+func newCommand(name, short, args, text, example string, least, most int) *clientCommand {
+	c := &clientCommand{args: args, least: least, most: most}
+	c.cmd = &cobra.Command{Use: strings.TrimSpace(name + " " + args), Short: short, Long: text, Example: "  " + example}
+	c.cmd.Args = func(_ *cobra.Command, given []string) error { return c.checkArgs(given) }
+	c.flags = c.cmd.Flags()
+	addr := os.Getenv(addrEnv)
+	if addr == "" {
+		addr = defaultAddr
+	}
+	c.patience.d = 5 * time.Second
+	c.flags.StringVarP(&c.addr, "addr", "a", addr, "HTTP addresses of nodes, `host:port,...`; also set by "+addrEnv)
+	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
+	c.flags.Var(&c.patience, "patience", "`time` to keep retrying when no node responds or can serve, such as 30s")
+	return c
+}
+
+// does completes the command with what it does.
+func (c *clientCommand) does(f action) *cobra.Command {
+	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if name := c.emptyText(); name != "" {
+			return usagef("--%s is empty; leave it out", name)
+		}
+		t, err := c.terminal()
+		if err != nil {
+			return err
+		}
+		defer t.client.Close()
+		return f(cmd.Context(), t, args)
+	}
+	return c.cmd
+}
+
+func (c *clientCommand) checkArgs(given []string) error {
+	takes := c.args
+	if takes == "" {
+		takes = "no arguments"
+	}
+	switch {
+	case len(given) < c.least || len(given) > c.most:
+		return usagef("takes %s; %d given", takes, len(given))
+	case slices.Contains(given, "") && !strings.HasSuffix(c.args, "BODY"):
+		return usagef("takes %s; one of them is empty", takes)
+	}
+	return nil
+}
+
+func (c *clientCommand) terminal() (*terminal, error) {
+	nodes := strings.FieldsFunc(c.addr, func(r rune) bool { return r == ',' || r == ' ' })
+	notes := printer{c.cmd.ErrOrStderr()}
+	retries := new(atomic.Bool)
+	cl, err := client.New(nodes, client.WithPatience(c.patience.d), client.WithRetrying(func(err error, left time.Duration) {
+		retries.Store(true)
+		notes.line("%s: %s; trying again for up to %s", c.path(), explain(err), left.Round(time.Second))
+	}))
+	if err != nil {
+		return nil, usagef("--addr: %w", err)
+	}
+	return &terminal{
+		client: cl, nodes: nodes, in: c.cmd.InOrStdin(), out: printer{c.cmd.OutOrStdout()}, notes: notes,
+		retries: retries, json: c.json,
+	}, nil
+}
+
+// path is the command as it was typed, "tarry cluster remove".
+func (c *clientCommand) path() string { return c.cmd.CommandPath() }
+
+// emptyText is the first flag whose value is an empty text, as that of a script's
+// variable is which is not set. It would mean the same as no flag: any state, all
+// topics. Flags that may be empty are made with Func.
+func (c *clientCommand) emptyText() (first string) {
+	c.flags.Visit(func(f *pflag.Flag) {
+		if first == "" && f.Value.Type() == "string" && f.Value.String() == "" {
+			first = f.Name
+		}
+	})
+	return first
+}
+
+// given is the first of the flags named that the command line has; empty: none.
+func (c *clientCommand) given(names ...string) (first string) {
+	c.flags.Visit(func(f *pflag.Flag) {
+		if first == "" && slices.Contains(names, f.Name) {
+			first = f.Name
+		}
+	})
+	return first
+}
+
+// needs rejects the flags named, which would have no effect without other.
+func (c *clientCommand) needs(other string, names ...string) error {
+	if name := c.given(names...); name != "" {
+		return usagef("--%s needs %s", name, other)
+	}
+	return nil
+}
+
+// explain adds to an error what to do about it, if anything.
+func explain(err error) string {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	switch {
+	case e.Status == 0 && e.Code == client.CodeNotApplied:
+		return e.Message + "; is the server running? start one with: tarry server"
+	case e.Unknown:
+		return e.Message + " (the outcome is unknown: it may have been done)"
+	default:
+		return e.Message
+	}
+}
