@@ -227,8 +227,8 @@ func (x *tx) refuseInvalid(err error, r *jobpb.Result) error {
 	return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 }
 
-// commit writes the transaction and publishes it. changed says where in
-// changes.Topics a topic of an earlier commit of the same Apply stands.
+// commit writes the transaction and publishes it. changed has the index in changes.Topics
+// of each topic that an earlier commit of the same Apply changed.
 func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	x := m.tx
 	if err := x.refreshHeads(); err != nil {
@@ -237,14 +237,13 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 	if err := x.write(); err != nil {
 		return err
 	}
-	// The store is up to date now, so the windows need not keep the changes.
 	news := make([]TopicChange, 0, len(x.touched))
 	for _, t := range x.touched {
 		t.endTransaction()
 		switch {
 		case !t.dropped:
 			m.count(t)
-			news = append(news, m.schedule(t))
+			news = append(news, m.updateDue(t))
 		case m.topics[t.name] == nil:
 			news = append(news, TopicChange{Name: t.name})
 		default:
@@ -312,7 +311,7 @@ func (m *Machine) publish(news []TopicChange) {
 	x := m.tx
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.public.applied = m.meta.own()
+	m.public.applied = m.meta.applied()
 	m.public.clusterID = m.meta.clusterID
 	m.version.Store(m.meta.version)
 	m.migrating.Store(m.meta.migrating != nil)

@@ -34,9 +34,9 @@
 //	op_atomic_add.go       finish a job and add others, all or nothing
 //	op_reserve.go          hand out the first ready jobs, or one by its id
 //	op_finish.go           finish, also late
-//	op_release.go          give a job back
-//	op_touch.go            start a reservation's time to run again
-//	op_bury.go             set a reserved job aside
+//	op_release.go          release a reserved job: ready, delayed or dead
+//	op_touch.go            restart a reservation's time to run
+//	op_bury.go             make a reserved job dead
 //	op_delete.go           delete
 //	op_update.go           change a job
 //	op_kick.go             bring dead jobs back, delayed ones forward
@@ -53,11 +53,11 @@
 //
 // Rules that several operations follow:
 //
-//	rule_ref.go            which job an operation means, and whether its token still holds
+//	rule_ref.go            which job an operation means, and whether its token is valid
 //	rule_timeout.go        a reservation expires: the job is ready again, delayed by its
 //	                       backoff, or dead after the last attempt
 //	rule_backoff.go        how long a job waits after a failed attempt
-//	rule_delay.go          delayed or ready: where a job with a due instant waits
+//	rule_delay.go          whether a job is delayed or ready, and until when
 //	rule_expiry.go         a ready job that is not reserved in time is deleted or dies
 //	rule_retention.go      what is kept of a job that has ended, and how long
 //	rule_limits.go         how many jobs of a topic may be reserved at a time
@@ -66,8 +66,8 @@
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //
-//	index_lists.go         the lists that a topic has, and the states of their jobs
-//	index_window.go        the head of each list
+//	index_lists.go         the lists of a topic, and the states of their jobs
+//	index_window.go        window: the head of a list, in memory
 //	index_due.go           topics by the instant at which they next need an Advance
 //	index_schedules.go     schedules by their next instant
 //	index_recent.go        records of recently used jobs
@@ -77,14 +77,14 @@
 //	record.go              the version that each record begins with
 //	record_job.go          a job: what was added (spec), and its present state (status)
 //	record_job_codec.go    its two records
-//	record_options.go      what few jobs have: a backoff, headers
+//	record_options.go      options that few jobs have: a backoff, headers
 //	record_topic.go        a topic
 //	record_keys.go         all keys
-//	record_meta.go         how far the state has come
-//	record_history.go      what has happened to a job
+//	record_meta.go         the applied index, the clock and counters, the durable mark
+//	record_history.go      the history of a job
 //	record_settings.go     settings of topics
 //	record_schedule.go     a schedule: its definition and its state
-//	record_read.go         reading them, and walking over a list
+//	record_read.go         reading records, and walking over a list
 //
 // What readers see:
 //
@@ -98,16 +98,15 @@
 // # Tests
 //
 // Scripts show what operations and rules do: testdata/scripts/attempts.txt shows
-// what happens at the sixteenth timeout. A script has commands, and below them what they
-// print. script_test.go lists the commands. Each script is run a second time, on a machine
-// that restarts and applies the log in other batches; the digest must be the same.
+// what happens at the sixteenth timeout. A script has commands, each followed by its
+// output; script_test.go lists the commands. Each script also runs on a machine that
+// restarts and applies the log in other batches; the digest must be the same.
 //
 //	go test ./fsm -run TestScripts                       all of them
 //	go test ./fsm -run TestScripts/attempts/sixteenth    one part of one
-//	go test ./fsm -run TestScripts -rewrite              write what they print, then read the diff
+//	go test ./fsm -run TestScripts -rewrite              write their output, then read the diff
 //
-// model_*_test.go is a naive state machine, to which random_test.go holds this one. The
-// other tests have the names of what they test.
+// model_*_test.go is a naive state machine, with which random_test.go compares this one.
 //
 // # What is on disk
 //
@@ -151,7 +150,7 @@
 // Failures are final. After any error every later Apply fails, because memory may
 // be ahead of the store; the owner ends the process. Unknown operations, entry
 // versions and record versions are such errors too: a node that skipped one
-// would differ from the others for ever.
+// would differ from the others forever.
 //
 // # Queues on an LSM tree: windows
 //

@@ -2,8 +2,8 @@ package fsm
 
 import "container/heap"
 
-// dueHeap orders the topics that need an Advance some day by that instant, then
-// by number: an order that depends on nothing but the state.
+// dueHeap has the topics that need an Advance, by its instant and then by number: an
+// order that depends on the state alone.
 type dueHeap []*topic
 
 func (h dueHeap) Len() int { return len(h) }
@@ -35,7 +35,7 @@ func (h *dueHeap) Pop() any {
 	return t
 }
 
-// set gives t its next instant and its place in the heap.
+// set sets the next instant of t; 0 removes t from the heap.
 func (h *dueHeap) set(t *topic, next int64) {
 	if t.position >= 0 && next == t.next {
 		return
@@ -52,7 +52,7 @@ func (h *dueHeap) set(t *topic, next int64) {
 	}
 }
 
-// earliest is the smallest next instant of all topics; 0: none.
+// earliest returns the smallest next instant of all topics; 0: none.
 func (h dueHeap) earliest() int64 {
 	if len(h) == 0 {
 		return 0

@@ -2,12 +2,12 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// listKind is one of the lists that a topic keeps of its jobs. Each job is in exactly
-// one of the first five; a ready job that may expire is in listExpiring as well
-// (expire.go). place says how each list is ordered.
+// listKind is one of the lists that a topic has of its jobs. Each job is in exactly one
+// of the first five; a ready job that may expire is also in listExpiring
+// (rule_expiry.go). The order of each list is described at the type place.
 //
-// A list is not a state: users see two states of ended jobs, which are in one list, and
-// none for listExpiring. listOfState and listKind.state convert between the two.
+// A list is not a state: ended jobs have two states and one list, and listExpiring has
+// no state. listOfState and listKind.state convert between the two.
 //
 // The numbers are on disk: in the keys of the lists, and as the order of the counts and
 // heads in topic records and in the state record.
@@ -27,7 +27,7 @@ const (
 	stateLists = int(listEnded)
 )
 
-// listOfState is the list of the jobs in a state; listNone if no job has that state.
+// listOfState returns the list of the jobs in a state; listNone if no job has that state.
 func listOfState(s jobpb.State) listKind {
 	switch s {
 	case jobpb.State_STATE_DELAYED:
@@ -44,8 +44,7 @@ func listOfState(s jobpb.State) listKind {
 	return listNone
 }
 
-// state is the state of a job that is in the list and in the phase p. Only in listEnded
-// the phase makes a difference.
+// state returns the state of a job of the list. The phase matters only in listEnded.
 func (l listKind) state(p phase) jobpb.State {
 	switch l {
 	case listDelayed:
@@ -65,7 +64,7 @@ func (l listKind) state(p phase) jobpb.State {
 	return jobpb.State_STATE_NONE
 }
 
-// waits reports whether the jobs of the list wait to be handed out.
+// waits reports whether the jobs of the list wait to be reserved.
 func (l listKind) waits() bool { return l == listDelayed || l == listReady }
 
 // byDue reports whether the list is ordered by (priority, due instant).

@@ -1,23 +1,21 @@
 package fsm
 
-// recentKept is how many records a generation of recent may hold. Two
-// generations of about 300 bytes a record come to 20 MB.
+// recentKept bounds the records of one generation. Two generations, at about 300 bytes a
+// record, take 20 MB.
 const recentKept = 1 << 15
 
-// recent keeps the records of jobs that were in use a moment ago, without their
-// bodies: a job that was just reserved will soon be finished. It saves reads and
-// makes no difference to any result.
+// recent caches recently used records, without bodies: a job that was just reserved will
+// soon be finished. It changes no result.
 //
-// It has two generations. When the young one is full it becomes the old one, and
-// the old one is given up.
+// It has two generations. A full young one replaces the old one.
 type recent struct {
 	young, old map[uint64]*record
 }
 
-// recentText bounds the reasons, options and history of a record that is kept.
+// recentText bounds the reasons, options and history of a cached record, in bytes.
 const recentText = 128
 
-// put remembers a record as it is in the store.
+// put caches a record, which must be as in the store.
 func (r *recent) put(rec *record) {
 	if len(rec.status.reason)+len(rec.status.lastError)+len(rec.spec.options)+len(rec.status.history) > recentText {
 		return
@@ -29,7 +27,7 @@ func (r *recent) put(rec *record) {
 	r.young[rec.seq] = rec
 }
 
-// take gives a record away, to be changed and put back; nil: it is not here.
+// take removes a record and returns it, for the caller to change; nil: it is not cached.
 func (r *recent) take(seq uint64) *record {
 	if rec := r.young[seq]; rec != nil {
 		delete(r.young, seq)

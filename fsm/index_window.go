@@ -6,30 +6,28 @@ import (
 )
 
 // windowFirstRun is how many places a window reads from the store at first: few,
-// so that opening a store of many topics is quick. Each further read doubles it,
-// up to half of the window's capacity.
+// so that a store of many topics opens fast. Each further read doubles it, up to half
+// of the window's capacity.
 const windowFirstRun = 16
 
-// window is the head of one ordered list, in memory. doc.go says why.
+// window is the head of one ordered list, in memory; doc.go explains why.
 //
-// Invariant: with the changes of the running transaction counted in, the window
-// holds every place of the list that is below bound, in order, and no other.
+// Invariant: as of the running transaction, the window holds every place of the list
+// that is below bound, in order, and no other.
 type window struct {
-	// places[start:] is the window; the room before start is left by places
-	// taken from the head and is used again.
+	// places[start:] is the window. The space before start was left by removals at the
+	// head and is reused.
 	places []place
 	start  int
-	// complete says that bound is above everything: the window is the list.
+	// complete: the window is the whole list, and bound has no meaning.
 	complete bool
 	bound    place
 	run      int // places to read next time
-	// capacity is the most places held; at more the later half is dropped.
-	// At least 2.
+	// capacity bounds the places; beyond it the later half is dropped. At least 2.
 	capacity int
-	// changes are those of the running transaction that a later read of the
-	// list must respect, because the store does not have them yet: every
-	// removal, and every place that was set at or above bound. The last change
-	// to a place counts. The transaction's end empties it.
+	// changes are those of the running transaction that a read of the list must merge,
+	// because the store does not have them yet: every removal, and every place that was
+	// set at or above bound. The last change to a place counts.
 	changes []change
 }
 
@@ -42,7 +40,7 @@ func (w *window) live() []place { return w.places[w.start:] }
 
 func (w *window) len() int { return len(w.places) - w.start }
 
-// covers reports whether p is the window's to know.
+// covers reports whether p, if the list has it, is in the window.
 func (w *window) covers(p place) bool { return w.complete || p.compare(w.bound) < 0 }
 
 // insert adds p, which the list does not have.
@@ -54,7 +52,7 @@ func (w *window) insert(p place) {
 	at := w.start + w.search(p)
 	switch {
 	case at == len(w.places):
-		w.makeRoom()
+		w.compact()
 		w.places = append(w.places, p)
 	case w.start > 0 && at-w.start < len(w.places)-at:
 		copy(w.places[w.start-1:], w.places[w.start:at])
@@ -68,9 +66,9 @@ func (w *window) insert(p place) {
 	}
 }
 
-// makeRoom moves the window to the front of its memory rather than growing it,
-// once at least half of the memory is free.
-func (w *window) makeRoom() {
+// compact moves the window to the front of its memory instead of growing it, if at least
+// half of the memory is free.
+func (w *window) compact() {
 	if len(w.places) < cap(w.places) || w.start < len(w.places)/2 || w.start == 0 {
 		return
 	}
@@ -78,13 +76,13 @@ func (w *window) makeRoom() {
 	w.places, w.start = w.places[:n], 0
 }
 
-// trim keeps the first n places and leaves the rest to the store.
+// trim keeps the first n places and drops the rest.
 func (w *window) trim(n int) {
 	live := w.live()
 	if len(live) <= n {
 		return
 	}
-	// The store may not have them yet, and does not mind hearing them twice.
+	// The store may not have them yet; merge drops those that it has.
 	for _, p := range live[n:] {
 		w.changes = append(w.changes, change{place: p})
 	}
@@ -98,7 +96,7 @@ func (w *window) trim(n int) {
 	w.places = w.places[:w.start+n]
 }
 
-// remove takes p away. The list has it, so the window has it when it covers it.
+// remove removes p, which the list has.
 func (w *window) remove(p place) error {
 	w.changes = append(w.changes, change{place: p, removed: true})
 	if !w.covers(p) {
@@ -118,7 +116,7 @@ func (w *window) remove(p place) error {
 	return nil
 }
 
-// search is the index, within live, of the first place not below p.
+// search returns the index, within live, of the first place not below p.
 func (w *window) search(p place) int {
 	live := w.live()
 	// Most new places are the last: due instants, deadlines and ranks grow.
@@ -129,7 +127,7 @@ func (w *window) search(p place) int {
 	return i
 }
 
-// has reports whether the list has p. Unknown: only the store can say.
+// has reports whether the list has p, if that is known without a read of the store.
 func (w *window) has(p place) (found, known bool) {
 	if w.covers(p) {
 		i := w.search(p)
@@ -143,20 +141,20 @@ func (w *window) has(p place) (found, known bool) {
 	return false, false
 }
 
-// emptied is called when the list has no job left: then the window is the list
-// again, and nobody has to walk over what was removed to find that out.
+// emptied is called when the list is empty: then the window is complete without a read
+// past the tombstones.
 func (w *window) emptied() {
 	w.places, w.start = w.places[:0], 0
 	w.complete = true
 }
 
-// reader gives the places of a list in the store, in order, from a given one.
+// reader returns the places of a stored list, in order.
 type reader interface {
 	next() (p place, ok bool, err error)
 }
 
-// load fills an empty window with the next run, starting at bound. list is how
-// many places the whole list has; from opens the store's list at a place.
+// load fills an empty window with the next run, from bound on. list is the length of the
+// whole list; from opens the stored list at a place.
 func (w *window) load(list uint64, from func(place) (reader, func() error, error)) (err error) {
 	run := min(max(w.run, windowFirstRun), w.capacity/2)
 	w.run = 2 * run
@@ -186,13 +184,14 @@ func (w *window) load(list uint64, from func(place) (reader, func() error, error
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("list has %d places from %+v on, its count says %d", len(w.places), w.bound, list)
+			return fmt.Errorf("list has %d places from %+v on, but its count is %d", len(w.places), w.bound, list)
 		}
 		w.places = append(w.places, p)
 	}
 }
 
-// pending sums up the changes at or above bound.
+// pending returns the net changes at or above bound: the places set, in order, and the
+// places removed, as a map because each place of the store is looked up in it.
 func (w *window) pending() (set []place, removed map[place]bool) {
 	if len(w.changes) == 0 {
 		return nil, nil
@@ -217,14 +216,14 @@ func (w *window) pending() (set []place, removed map[place]bool) {
 	return set, removed
 }
 
-// merge reads the store's places and the pending ones as one ordered list.
+// merge reads the stored and the pending places as one ordered list.
 type merge struct {
 	stored  reader
 	set     []place // sorted; may repeat a place, the last counts
 	removed map[place]bool
-	ahead   place
-	has     bool
-	ended   bool
+	head    place // the next stored place, if hasHead
+	hasHead bool
+	ended   bool // of the stored list
 }
 
 func (m *merge) next() (place, bool, error) {
@@ -232,25 +231,25 @@ func (m *merge) next() (place, bool, error) {
 		return place{}, false, err
 	}
 	switch {
-	case len(m.set) == 0 && !m.has:
+	case len(m.set) == 0 && !m.hasHead:
 		return place{}, false, nil
-	case len(m.set) == 0 || (m.has && m.ahead.compare(m.set[0]) < 0):
-		m.has = false
-		return m.ahead, true, nil
+	case len(m.set) == 0 || (m.hasHead && m.head.compare(m.set[0]) < 0):
+		m.hasHead = false
+		return m.head, true, nil
 	}
 	p := m.set[0]
 	for len(m.set) > 0 && m.set[0].compare(p) == 0 {
 		p, m.set = m.set[0], m.set[1:]
 	}
-	if m.has && m.ahead.compare(p) == 0 {
-		m.has = false
+	if m.hasHead && m.head.compare(p) == 0 {
+		m.hasHead = false
 	}
 	return p, true, nil
 }
 
-// advance makes ahead the store's next place that was not removed.
+// advance reads the next stored place that was not removed into head.
 func (m *merge) advance() error {
-	for !m.has && !m.ended {
+	for !m.hasHead && !m.ended {
 		p, ok, err := m.stored.next()
 		if err != nil {
 			return err
@@ -261,12 +260,12 @@ func (m *merge) advance() error {
 		}
 		key := p
 		key.carried = 0
-		m.ahead, m.has = p, !m.removed[key]
+		m.head, m.hasHead = p, !m.removed[key]
 	}
 	return nil
 }
 
-// changesKept bounds the memory that a large transaction leaves with a window.
+// changesKept bounds the memory that a window keeps after a large transaction.
 const changesKept = 256
 
 // committed is called when the store has all changes.

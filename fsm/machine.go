@@ -76,8 +76,8 @@ type TopicChange struct {
 	Soon []int64
 }
 
-// Open opens the state in dir, or makes a fresh one. It blocks for the replay
-// of the store's write-ahead log, a few seconds at most.
+// Open opens the state in dir, or makes a fresh one. It blocks for the replay of the
+// store's write-ahead log, at most a few seconds.
 func Open(dir string, o Options) (*Machine, error) {
 	o = o.withDefaults()
 	files, err := store.OpenDir(dir, o.store())
@@ -127,7 +127,7 @@ func (m *Machine) reopen(path string) error {
 	m.mu.Unlock()
 	m.storeMu.Unlock()
 	if m.tx != nil {
-		_ = m.tx.batch.Close() // of the old store; what it holds is given up
+		_ = m.tx.batch.Close() // of the old store; its content is discarded
 	}
 	m.memory = mem
 	m.tx = newTx(m)
@@ -145,8 +145,8 @@ func (m *Machine) reopen(path string) error {
 	return nil
 }
 
-// SettingsVersion grows whenever settings of topics have changed. It starts again
-// with the process.
+// SettingsVersion returns a number that grows with every change of topic settings. It
+// starts again with the process.
 func (m *Machine) SettingsVersion() uint64 { return m.settingsVersion.Load() }
 
 // NextDue returns the instant, in Unix milliseconds, at which the state next needs an
@@ -157,10 +157,10 @@ func (m *Machine) NextDue() int64 { return m.nextDue.Load() }
 func (m *Machine) Applied() Applied {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return reached(m.public.applied, m.public.durable)
+	return furthest(m.public.applied, m.public.durable)
 }
 
-// ClusterID is the cluster's name; empty before it has one.
+// ClusterID returns the cluster's id; empty before it has one.
 func (m *Machine) ClusterID() string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -175,7 +175,7 @@ func (m *Machine) Forgotten(serverID string) bool {
 	return ok
 }
 
-// TopicChanges lists the states of all topics, by name.
+// TopicChanges returns the states of all topics, by name.
 func (m *Machine) TopicChanges() []TopicChange {
 	m.mu.RLock()
 	all := make([]TopicChange, 0, len(m.public.topics))

@@ -67,17 +67,17 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 		return mem, pub, err
 	}
 	for _, t := range mem.topics {
-		pub.topics[t.name] = mem.schedule(t)
+		pub.topics[t.name] = mem.updateDue(t)
 	}
 	if pub.schedules, mem.scheduleCount, err = loadSchedules(db); err != nil {
 		return mem, pub, err
 	}
-	pub.applied, pub.durable, pub.clusterID = mem.meta.own(), mem.meta.durable, mem.meta.clusterID
+	pub.applied, pub.durable, pub.clusterID = mem.meta.applied(), mem.meta.durable, mem.meta.clusterID
 	return mem, pub, nil
 }
 
-// addTopic adds a topic and sets up its windows by its record. The window of an empty
-// list is complete; any other is read on demand, from the head on.
+// addTopic adds a topic. The windows of its empty lists are complete; the others are read
+// on demand, from the head on.
 func (mem *memory) addTopic(t *topic) {
 	t.position = -1
 	t.settings = mem.settings[t.name]
@@ -89,7 +89,6 @@ func (mem *memory) addTopic(t *topic) {
 	}
 }
 
-// dropTopic removes a topic.
 func (mem *memory) dropTopic(t *topic) {
 	t.dropped = true
 	delete(mem.topics, t.name)
@@ -121,7 +120,7 @@ func (mem *memory) head(db *pebble.DB, t *topic, list listKind) (place, bool, er
 	return w.live()[0], true, nil
 }
 
-// refresh brings the heads in a topic's record up to date.
+// refresh updates the heads in a topic's record.
 func (mem *memory) refresh(db *pebble.DB, t *topic) error {
 	for list := listDelayed; list < listCount; list++ {
 		p, _, err := mem.head(db, t, list)
@@ -134,9 +133,9 @@ func (mem *memory) refresh(db *pebble.DB, t *topic) error {
 	return nil
 }
 
-// schedule puts a topic into the due heap by its record, and returns its state for
-// Reserve.
-func (mem *memory) schedule(t *topic) TopicChange {
+// updateDue updates the topic's place in the due heap, and returns what the leader must
+// know of the topic.
+func (mem *memory) updateDue(t *topic) TopicChange {
 	var next int64
 	for _, s := range [...]listKind{listDelayed, listReserved} {
 		if t.counts[s] > 0 && (next == 0 || t.heads[s].instant < next) {

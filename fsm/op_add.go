@@ -6,7 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// add creates a job, or finds that it is there already. job.CheckOp has accepted op.
+// add creates a job, unless its id is taken.
 func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 	if err := x.limits().CheckDue("due_at", op.DueMs, x.clock()); err != nil {
 		return x.refuseInvalid(err, r)
@@ -17,13 +17,13 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 			return err
 		}
 		if old != nil {
-			return x.addTo(op, old, r)
+			return x.addTakenID(op, old, r)
 		}
 	}
 	return x.addNew(op, r)
 }
 
-// addNew creates a job, and its topic if it has to.
+// addNew creates a job, and its topic if needed.
 func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t := x.m.topics[op.Topic]
 	if s := x.settingsOf(op.Topic, t); s != nil && s.MaxPending != nil && t.pending() >= *s.MaxPending {
@@ -49,25 +49,25 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	return nil
 }
 
-// addTo does what an add asks for when its id is taken.
-func (x *tx) addTo(op *jobpb.Add, old *record, r *jobpb.Result) error {
+// addTakenID does what if_exists asks for.
+func (x *tx) addTakenID(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	switch op.IfExists {
 	case jobpb.IfExists_IF_EXISTS_REPLACE:
 		return x.replace(op, old, r)
 	case jobpb.IfExists_IF_EXISTS_POSTPONE:
 		return x.postpone(op, old, r)
 	default:
-		return x.addAgain(op, old, r)
+		return x.addExisting(op, old, r)
 	}
 }
 
 func (x *tx) topicsAtLimit() bool { return len(x.m.topics) >= x.limits().MaxTopics }
 
 func (x *tx) refuseTopic(name string, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs goes away after an hour", name, len(x.m.topics))
+	return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "topic %.40q is new and there are %d topics already, which is the limit; a topic without jobs is removed after an hour", name, len(x.m.topics))
 }
 
-// newRecord numbers the job and works out when it is due, and so which list it is to be in.
+// newRecord makes the record of a new job and returns the list that it belongs in.
 func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, listKind) {
 	now := x.clock()
 	rec := &record{

@@ -6,11 +6,11 @@ import (
 	"tarry/job/jobpb"
 )
 
-// addAgain answers an add whose id is taken: by the same job, which makes adds
-// safe to repeat, or by another.
-func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
+// addExisting replies to an add whose id is taken. It succeeds if the job is the same, so
+// that adds are safe to repeat.
+func (x *tx) addExisting(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if !x.replies {
-		return nil // nothing changes
+		return nil
 	}
 	field, err := x.conflict(op, old)
 	if err != nil {
@@ -31,8 +31,8 @@ func (x *tx) addAgain(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	return nil
 }
 
-// conflict names the first field in which an add differs from the job that has
-// its id, if it minds; empty: none.
+// conflict returns the first field in which an add differs from the job that has its id;
+// empty: none, or the add accepts any job.
 func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
 	if op.IfExists == jobpb.IfExists_IF_EXISTS_KEEP {
 		return "", nil
@@ -51,13 +51,13 @@ func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
 	return difference(op, options, t.name, old), nil
 }
 
-// difference names the first field in which an add differs from a job as it was
-// added; empty: none. What an add leaves to the topic is not compared: the
-// settings may have changed since.
+// difference returns the first field in which an add differs from a job as it was added;
+// empty: none. It does not compare what an add leaves to the topic, whose settings may
+// have changed since.
 func difference(op *jobpb.Add, options, topic string, old *record) string {
 	delayMS := op.DelayMs
 	if op.DueMs != 0 {
-		delayMS = 0 // it is ignored
+		delayMS = 0
 	}
 	switch {
 	case op.Topic != topic:
@@ -78,14 +78,14 @@ func difference(op *jobpb.Add, options, topic string, old *record) string {
 	return ""
 }
 
-// replace puts the job of an add in the place of the one that has its id. It is
-// a new job: its seq is new, and what became of the old one is forgotten.
+// replace deletes the job that has an add's id and adds the new one, with a new seq and no
+// history.
 func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	t, from, err := x.replaceable(op, old, r)
 	if t == nil || err != nil {
 		return err
 	}
-	// Before anything is changed.
+	// All checks come before the first change.
 	to := x.m.topics[op.Topic]
 	if to == nil && x.topicsAtLimit() {
 		return x.refuseTopic(op.Topic, r)
@@ -93,7 +93,7 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if s := x.settingsOf(op.Topic, to); s != nil && s.MaxPending != nil {
 		pending := to.pending()
 		if to == t && from.waits() {
-			pending-- // the old job gives its room, too
+			pending-- // the old job
 		}
 		if pending >= *s.MaxPending {
 			return x.refuseFull(op.Topic, s, pending, r)
@@ -102,7 +102,7 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if !old.status.phase.ended() {
 		t.deleted++
 	}
-	// Its id goes to the new job, so there is nothing left to retain.
+	// Its id goes to the new job, so it cannot be retained.
 	if err := x.erase(t, old, from); err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	return x.addNew(op, r)
 }
 
-// postpone gives the job that has an add's id the due instant of the add. A job
-// that has ended is not to be postponed: the add makes a new one.
+// postpone gives the job that has an add's id the due instant of the add. A retained job is
+// replaced instead.
 func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	t, from, err := x.replaceable(op, old, r)
 	switch {
@@ -135,8 +135,8 @@ func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	return err
 }
 
-// replaceable reports whether a job may be replaced or postponed by an add, with its
-// topic and list. When the topic is nil the add is refused and r says why.
+// replaceable returns the topic and list of a job that an add may replace or postpone. A
+// nil topic means that the add was refused.
 func (x *tx) replaceable(op *jobpb.Add, old *record, r *jobpb.Result) (*topic, listKind, error) {
 	t, err := x.topicOf(old)
 	if err != nil {

@@ -54,10 +54,9 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	return nil
 }
 
-// advanceTopic does up to share of what is due in a topic, in the order of the
-// instants and returns how much that was. moved counts the jobs among it but those that are
-// forgotten. The end of a pause comes first: what else is due makes no difference
-// to it. What is left of the share lists jobs that may expire.
+// advanceTopic does up to share of what is due in a topic, in the order of the instants,
+// and returns how much it did. moved counts the jobs among it, except retained ones that
+// are removed. The rest of the share adds jobs to the expiring list.
 func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint32) (done uint32, err error) {
 	if share > 0 && t.paused() && t.pausedUntil <= x.clock() {
 		t.resume()
@@ -96,16 +95,16 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 	return done, nil
 }
 
-// firstDue is the place whose instant came first, with its list: listNone when
-// none has come. Of several at one instant it is the delayed job, then the reserved
-// one, then the one that is forgotten, then the one that expires.
+// firstDue returns the due place with the earliest instant, and its list; listNone: none is
+// due. At one instant a delayed job comes first, then a reserved one, then a retained one,
+// then one that expires.
 func (x *tx) firstDue(t *topic) (first place, list listKind, err error) {
 	var at int64
 	for _, l := range [...]listKind{listDelayed, listReserved, listEnded, listExpiring} {
 		var after int64
 		if l == listExpiring {
 			if after = t.settings.GetExpireMs(); after == 0 {
-				break // none expires
+				break
 			}
 		}
 		p, ok, err := x.head(t, l)
@@ -119,8 +118,8 @@ func (x *tx) firstDue(t *topic) (first place, list listKind, err error) {
 	return first, list, nil
 }
 
-// fallDue makes a delayed job ready. Its records say "waiting" before and after,
-// so only the index changes.
+// fallDue makes a delayed job ready. Its phase is phaseWaiting before and after, so only
+// the index changes.
 func (x *tx) fallDue(t *topic, p place) error {
 	if err := x.removePlace(t, listDelayed, p); err != nil {
 		return err

@@ -7,26 +7,26 @@ import (
 	"tarry/job/jobpb"
 )
 
-// atomicAdd finishes a job and adds others, all of it or nothing. Everything that
-// could be refused is looked at before the first change.
+// atomicAdd finishes a job and adds others, all or nothing: all checks come before the
+// first change.
 func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	var done *record
 	var t *topic
-	var from listKind // of the job that is done
+	var from listKind // of done
 	if op.Finish != nil {
 		var err error
 		if done, t, from, err = x.findDone(op.Finish.Ref, r); done == nil || err != nil {
 			return err
 		}
 	}
-	// A job that ends can make its topic forget a retained one, which an add may
-	// have found: so it ends last, unless an add takes its id.
+	// Ending a job may drop a retained one, which an add may have found. So done ends last,
+	// unless an add takes its id.
 	taken := done != nil && done.spec.id != "" && slices.ContainsFunc(op.Adds, func(add *jobpb.Add) bool { return add.Id == done.spec.id })
-	var room *topic // where a job that was waiting makes room for the adds
+	var freed *topic // loses a waiting job before the adds
 	if taken && from.waits() {
-		room = t
+		freed = t
 	}
-	if ok, err := x.checkAtomicAdd(op.Adds, done, room, r); !ok || err != nil {
+	if ok, err := x.checkAtomicAdd(op.Adds, done, freed, r); !ok || err != nil {
 		return err
 	}
 	if taken { // nothing is retained of it
@@ -50,14 +50,15 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	return x.endJob(t, done, from, jobpb.Event_FINISHED, "")
 }
 
-// checkAtomicAdd reports whether all the adds would succeed after done, if not nil, is
-// gone, which leaves room, if not nil, with one waiting job less. If not, r says why.
-func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, room *topic, r *jobpb.Result) (bool, error) {
+// checkAtomicAdd reports whether all the adds would succeed; if not, it refuses the
+// operation. Of done and freed, which may be nil, the job is gone and the topic has one
+// waiting job less by then.
+func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jobpb.Result) (bool, error) {
 	field := "jobs" // as the client knows the list
 	if done != nil {
 		field = "then"
 	}
-	added, made := map[string]uint64{}, 0 // jobs by topic, and topics that are new
+	added, newTopics := map[string]uint64{}, 0 // added: jobs by topic
 	for i, add := range adds {
 		if err := x.limits().CheckDue("due_at", add.DueMs, x.clock()); err != nil {
 			return false, x.refuseInvalid(job.InItem(field, i, err), r)
@@ -79,7 +80,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, room *topic, r *job
 		t := x.m.topics[add.Topic]
 		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil {
 			pending := t.pending() + added[add.Topic]
-			if t != nil && t == room {
+			if t != nil && t == freed {
 				pending--
 			}
 			if pending >= *s.MaxPending {
@@ -87,7 +88,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, room *topic, r *job
 			}
 		}
 		if t == nil && added[add.Topic] == 0 {
-			if made++; len(x.m.topics)+made > x.limits().MaxTopics {
+			if newTopics++; len(x.m.topics)+newTopics > x.limits().MaxTopics {
 				return false, x.refuseTopic(add.Topic, r)
 			}
 		}
@@ -96,8 +97,7 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, room *topic, r *job
 	return true, nil
 }
 
-// holderOfID is the job that has an add's id and will still have it when done is
-// gone; nil: there is none.
+// holderOfID returns the job other than done that has an add's id; nil: there is none.
 func (x *tx) holderOfID(add *jobpb.Add, done *record) (*record, error) {
 	if add.Id == "" {
 		return nil, nil

@@ -2,7 +2,7 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// bury sets a reserved job aside.
+// bury makes a reserved job dead.
 func (x *tx) bury(op *jobpb.Bury, r *jobpb.Result) error {
 	rec, t, err := x.findReserved(op.Ref, r)
 	if rec == nil || err != nil {

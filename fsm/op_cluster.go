@@ -6,7 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// setCluster names the cluster. The first name stays.
+// setCluster sets the cluster's id, once.
 func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	meta := &x.m.meta
 	switch meta.clusterID {
@@ -22,8 +22,7 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	}
 }
 
-// forgetMember records that a Raft server was removed for good. Doing it again
-// changes nothing.
+// forgetMember records that a Raft server was removed for good.
 func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {
 	id := strings.Clone(op.ServerId)
 	must(x.batch.Set(x.nameKey(spaceForgotten, id), nil, nil))

@@ -2,8 +2,8 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// delete removes a job in any state; with spare_reserved, a reserved one only for
-// its holder.
+// delete deletes a job in any state; with spare_reserved, a reserved one only with its
+// token.
 func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 	rec, t, list, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {

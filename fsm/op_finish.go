@@ -2,13 +2,12 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// findDone is findReserved for a finish. The job is in the list from: not in
-// listReserved when the finish is late and its topic accepts that.
+// findDone is findReserved for a finish. It also returns the job's list, which is not
+// listReserved if the finish is late and its topic accepts that.
 //
-// A late finish is as good as one in time when nobody else has anything to do with
-// the job: it was not handed out since, which would be another generation, and nobody
-// asked for another run of it by an update or by postponing it. Falling due, dying of
-// the last attempt, a kick and a move change nothing about the work that is done.
+// A late finish is accepted unless the job was reserved since, which is another
+// generation, or an update or a postpone asked for another run. Falling due, dying, a kick
+// and a move do not matter: the work is done.
 func (x *tx) findDone(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, from listKind, err error) {
 	rec, t, err = x.findUnfenced(ref, r)
 	if rec == nil || err != nil {
@@ -17,7 +16,7 @@ func (x *tx) findDone(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, f
 	generation := ref.GetGeneration()
 	switch {
 	case generation == 0:
-		if !x.mayEnd(ref, rec, t, r) {
+		if !x.checkReserved(ref, rec, t, r) {
 			return nil, nil, listNone, nil
 		}
 	case rec.isHeldBy(generation):
@@ -30,7 +29,7 @@ func (x *tx) findDone(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, f
 	return rec, t, listReserved, nil
 }
 
-// finish removes a job whose work is done.
+// finish ends a job whose work is done.
 func (x *tx) finish(op *jobpb.Finish, r *jobpb.Result) error {
 	rec, t, from, err := x.findDone(op.Ref, r)
 	if rec == nil || err != nil {

@@ -28,7 +28,7 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	return err
 }
 
-// kickDead makes a dead job ready, with all its attempts before it again.
+// kickDead makes a dead job ready, with its attempt count reset.
 func (x *tx) kickDead(t, target *topic, rec *record) error {
 	return x.moveTo(t, target, rec, listDead, listReady, func(s *jobStatus) {
 		s.revive()
@@ -52,8 +52,8 @@ func (x *tx) kickDelayed(t, target *topic, rec *record) error {
 	})
 }
 
-// kickTopic makes dead jobs of a topic ready, the longest dead first; with
-// or_delayed, and when there is none, delayed ones, the earliest due first.
+// kickTopic makes dead jobs of a topic ready, the longest dead first. With or_delayed, if
+// none is dead, it makes delayed ones ready, the earliest due first.
 func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 	r.Count = 0
 	t := x.m.topics[op.Topic]
@@ -83,8 +83,8 @@ func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
 	return nil
 }
 
-// kickSweep kicks the dead jobs that a sweep finds: all at once, or one after the
-// other at a rate, where they are or in another topic.
+// kickSweep kicks the dead jobs that a sweep selects, all at once or at a rate, in their
+// topic or another.
 func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 	if err := x.checkStart(op.Sweep); err != nil {
 		return x.refuseInvalid(err, r)
@@ -94,7 +94,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 	}
 	target := t
 	if op.ToTopic != "" {
-		// Made only when there is a job for it.
+		// A new topic is made only when there is a job for it.
 		if target = x.m.topics[op.ToTopic]; target == nil && x.topicsAtLimit() {
 			return x.refuseTopic(op.ToTopic, r)
 		}
@@ -110,8 +110,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 	})
 }
 
-// kickDeadAt is kickDead for a job that is to wait until an instant. It is exact: no
-// spread of the topic comes on top of the rate.
+// kickDeadAt is kickDead with a due instant, to which the topic's spread is not added.
 func (x *tx) kickDeadAt(t, target *topic, rec *record, dueMS int64) error {
 	to, now := listReady, x.clock()
 	if dueMS > now {

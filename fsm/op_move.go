@@ -6,8 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// moveJobs puts jobs of one topic, or one job, into another topic. Jobs that the
-// topic only retains stay.
+// moveJobs moves jobs of a topic, or one job, to another topic. Retained jobs stay.
 func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	if op.Ref != nil {
 		return x.moveOne(op, r)
@@ -58,7 +57,7 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	return nil
 }
 
-// moveOne moves the job that op names. One that is there already stays.
+// moveOne moves the job that op names, unless it is there already.
 func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	rec, t, list, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
@@ -77,8 +76,8 @@ func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	return nil
 }
 
-// targetTopic is the topic that jobs are moved to, made if it is not there; nil: that
-// is refused. The name is known to be good. The caller puts a job into it.
+// targetTopic returns the topic that jobs move to, and makes it if needed; nil: the
+// operation was refused. The caller adds a job to it.
 func (x *tx) targetTopic(name string, r *jobpb.Result) *topic {
 	if t := x.m.topics[name]; t != nil {
 		return t
@@ -90,8 +89,8 @@ func (x *tx) targetTopic(name string, r *jobpb.Result) *topic {
 	return x.newTopic(name)
 }
 
-// relocate moves a job to another topic, in the list in which it is. A dead one
-// is behind those that died there.
+// relocate moves a job to the same list of another topic. A dead job goes behind those
+// that died there.
 func (x *tx) relocate(t, target *topic, rec *record, list listKind) error {
 	return x.moveTo(t, target, rec, list, list, func(s *jobStatus) {
 		if list == listDead {
@@ -101,9 +100,8 @@ func (x *tx) relocate(t, target *topic, rec *record, list listKind) error {
 	})
 }
 
-// swapJobs gives each of two topics the jobs of the other, by giving it the
-// other's number: no job is touched. What belongs to the names stays with them:
-// totals, pause, settings.
+// swapJobs swaps the jobs of two topics by swapping the topics' numbers, without a change
+// of any job. Totals, pause and settings stay with the names.
 func (x *tx) swapJobs(t, u *topic) {
 	// The heap orders by number.
 	x.m.due.set(t, 0)

@@ -5,8 +5,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// pauseTopic hides a topic's ready jobs from Reserve until an Advance ends the
-// pause, if it has an end, or at once shows them again.
+// pauseTopic pauses a topic, so that Reserve skips it until an Advance ends the pause, or
+// ends its pause.
 func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 	if err := x.limits().CheckPauseEnd(op.UntilMs, x.clock()); err != nil {
 		return x.refuseInvalid(err, r)
@@ -35,5 +35,5 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 	return nil
 }
 
-// resume ends a pause, if there is one.
+// resume ends the pause, if any.
 func (t *topic) resume() { t.pausedUntil, t.pauseMS = 0, 0 }

@@ -4,8 +4,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// purge deletes jobs of one list of a topic. A reserved job belongs to its
-// consumer; there is no purge of those.
+// purge deletes delayed, ready or dead jobs of a topic.
 func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
 	if err := x.checkStart(op.Sweep); err != nil {
 		return x.refuseInvalid(err, r)

@@ -51,7 +51,7 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	return err
 }
 
-// releaseReason is why a job was given back, for its history.
+// releaseReason returns the reason for the job's history.
 func releaseReason(op *jobpb.Release) string {
 	switch {
 	case op.Undelivered:
@@ -62,11 +62,11 @@ func releaseReason(op *jobpb.Release) string {
 	return op.Reason
 }
 
-// release does to a status what every release does, wherever the job goes. delayMS
-// is the wait that it asked for.
+// release changes what does not depend on where the job goes. delayMS is the requested
+// delay.
 func (s *jobStatus) release(op *jobpb.Release, delayMS int64) {
 	if op.Undelivered {
-		// As if it had not been handed out. The generation stays ahead.
+		// As if it had not been handed out, except that the token stays used.
 		s.attempts--
 		s.reserves--
 	}

@@ -10,7 +10,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// reserve hands out ready jobs, best first over all the topics named.
+// reserve hands out ready jobs of the topics named, in the order of the ready list over
+// all of them.
 func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 	heads, err := x.readyHeads(op.Topics)
 	if err != nil {
@@ -26,7 +27,7 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 		}
 		if x.expired(h.topic, rec) {
 			if late++; late > maxExpire {
-				break // the jobs behind it are asked for again
+				break // a later Reserve continues
 			}
 			if err := errors.Join(x.expire(h.topic, rec), x.nextHead(&heads)); err != nil {
 				return err
@@ -56,8 +57,8 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 	return nil
 }
 
-// nextHead puts the next job of the first topic in the place of the one that was
-// taken, if the topic may hand out more.
+// nextHead replaces the first head by the next ready job of its topic, or removes it if
+// the topic has no more or a limit is reached.
 func (x *tx) nextHead(heads *readyHeap) error {
 	t := (*heads)[0].topic
 	p, ok, err := x.head(t, listReady)
@@ -73,13 +74,12 @@ func (x *tx) nextHead(heads *readyHeap) error {
 	return nil
 }
 
-// readyHead is the best ready job of one topic.
+// readyHead is the first ready job of one topic.
 type readyHead struct {
 	place
 	topic *topic
 }
 
-// readyHeap holds the best job of each topic, the best of all first.
 type readyHeap []readyHead
 
 func (h readyHeap) Len() int           { return len(h) }
@@ -93,8 +93,8 @@ func (h *readyHeap) Pop() any {
 	return e
 }
 
-// readyHeads looks up the topics that have ready jobs and that neither a pause nor
-// a limit holds back, each once.
+// readyHeads returns the heads of the topics that have ready jobs and are neither paused
+// nor at a limit, each once.
 func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	x.seen++
 	heads := make(readyHeap, 0, min(len(names), 8))
@@ -119,8 +119,8 @@ func (x *tx) readyHeads(names []string) (readyHeap, error) {
 	return heads, nil
 }
 
-// reserveJob hands out one job that nobody holds, also from a paused topic. The
-// topic's limits hold for it too: they are exact.
+// reserveJob hands out one job by its id, even if its topic is paused. The topic's limits
+// apply.
 func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	rec, t, from, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
@@ -162,8 +162,7 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	return nil
 }
 
-// handOut makes a job that is in the list from a reserved one. The topic's
-// limits allow it.
+// handOut reserves a job of the list from. The caller has checked the topic's limits.
 func (x *tx) handOut(t *topic, rec *record, from listKind, ttr int64, consumer string) error {
 	t.takeToken(x.clock())
 	return x.move(t, rec, from, listReserved, func(s *jobStatus) {
@@ -172,14 +171,14 @@ func (x *tx) handOut(t *topic, rec *record, from listKind, ttr int64, consumer s
 			s.attempts = 0
 			x.restartExpiry(t, s)
 		}
-		// A delayed job is due from now on: given back, it is ready.
+		// A delayed job becomes due now: once released, it is ready.
 		s.dueMS = min(s.dueMS, x.clock())
 		s.timedOut = false
 		s.attempts++
 		s.reserves++
 		s.generation++
 		if s.generation == 0 {
-			s.generation = 1 // 0 means "no fence"
+			s.generation = 1 // 0 means no token
 		}
 		s.setReserved(x.clock() + ttr)
 		s.reservedBy = strings.Clone(consumer) // it outlives the entry

@@ -22,8 +22,8 @@ import (
 // The operation itself changes topics and schedules, which are bounded. The next
 // Advances change the jobs, in the order of their seqs, a bounded number each; nextDue
 // requests these at once. A job that is not changed yet may be ready although its
-// instant is after the clock, but never after meta.reached. Code that derives a job's
-// state from its instants compares them with meta.reached.
+// instant is after the clock, but never after meta.maxClock. Code that derives a job's
+// state from its instants compares them with meta.maxClock.
 //
 // Entries that were proposed before the reset have times of the old clock. So an entry
 // has the epoch of the clock of its time, and in another epoch its time is ignored.
@@ -33,11 +33,11 @@ import (
 // clockReset is how the clock was set back. Its zero value: never.
 type clockReset struct {
 	epoch uint64 // how often
-	// While jobs are still to be gone through, else 0:
-	ahead int64  // the clock as it was
+	// While jobs remain to be changed, else 0:
+	ahead int64  // the clock before
 	back  int64  // how far it was set back
-	limit uint64 // jobs from here on were added since
-	next  uint64 // those before are done
+	limit uint64 // jobs from this seq on were added since
+	next  uint64 // jobs before this seq are done
 }
 
 const clockResetLen = 1 + 5*8
@@ -65,20 +65,20 @@ func decodeClockReset(b []byte) (c clockReset, err error) {
 	return clockReset{epoch: n(0), ahead: int64(n(1)), back: int64(n(2)), limit: n(3), next: n(4)}, nil
 }
 
-// underWay reports whether jobs are still to be gone through.
+// underWay reports whether jobs remain to be changed.
 func (c *clockReset) underWay() bool { return c.ahead != 0 }
 
-// reached is the largest instant that may already have passed in the state.
-func (m *meta) reached() int64 { return max(m.state.clockMS, m.reset.ahead) }
+// maxClock returns the largest clock by which the state may have acted.
+func (m *meta) maxClock() int64 { return max(m.state.clockMS, m.reset.ahead) }
 
 // resetClock sets the clock back.
 func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 	c, was := &x.m.meta.reset, x.clock()
 	switch {
 	case c.underWay():
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back just now, and the jobs are still being gone through")
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back just now, and jobs are still being changed; try again later")
 	case op.Epoch != c.epoch:
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this was asked for")
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock was set back since this request was made")
 	case op.ToMs < 1 || op.ToMs >= was:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "the clock is not ahead of %d", op.ToMs)
 	}
@@ -102,7 +102,7 @@ func (x *tx) saveClockReset() {
 	must(x.batch.Set(keyClock, x.value, nil))
 }
 
-// setTopicBack brings a topic's own instants back.
+// setTopicBack changes a topic's own instants.
 func (x *tx) setTopicBack(t *topic) {
 	clock := x.clock()
 	t.emptySince = min(t.emptySince, clock)
@@ -114,8 +114,9 @@ func (x *tx) setTopicBack(t *topic) {
 	}
 }
 
-// setSchedulesBack has the next instants worked out anew that the clock is not near.
-// A run that came early is started again at its instant, unless its job is there.
+// setSchedulesBack marks the schedules whose next instant is ahead of the clock, so that
+// the leader plans them again. A run that started early starts again at its instant,
+// unless its job still exists.
 func (x *tx) setSchedulesBack() error {
 	clock := x.clock()
 	names := maps.Clone(x.schedules)
@@ -138,7 +139,7 @@ func (x *tx) setSchedulesBack() error {
 			continue
 		}
 		st := s.state
-		st.AnchorMs = min(st.AnchorMs, clock) // that of a paused one too
+		st.AnchorMs = min(st.AnchorMs, clock) // also if it is paused
 		if st.NextMs > clock || st.Unplanned {
 			st.ChangedMs, st.NextMs, st.Unplanned = clock, 0, true
 		}
@@ -147,7 +148,7 @@ func (x *tx) setSchedulesBack() error {
 	return nil
 }
 
-// setJobsBack goes through some of the jobs, most at most.
+// setJobsBack changes the next jobs, at most most of them.
 func (x *tx) setJobsBack(most uint32) error {
 	c := &x.m.meta.reset
 	if !c.underWay() || x.clockSet {
@@ -170,8 +171,8 @@ func (x *tx) setJobsBack(most uint32) error {
 	return err
 }
 
-// setBackFrom reports whether no job is left. What it counts are jobs that are there
-// still: how many of the store's are not depends on how the log was cut into batches.
+// setBackFrom reports whether no job is left. Deleted jobs that the store still has do not
+// count toward most: their number depends on how the log was divided into batches.
 func (x *tx) setBackFrom(it *pebble.Iterator, most uint32) (done bool, err error) {
 	bytes := 0
 	for it.First(); it.Valid(); it.Next() {
@@ -199,7 +200,7 @@ func (x *tx) setBackFrom(it *pebble.Iterator, most uint32) (done bool, err error
 	return true, it.Error()
 }
 
-// setJobBack brings a job's instants back.
+// setJobBack changes a job's instants.
 func (x *tx) setJobBack(rec *record) error {
 	t, err := x.topicOf(rec)
 	if err != nil {
@@ -233,8 +234,8 @@ func (x *tx) setStatusBack(rec *record, s *jobStatus, list listKind) {
 		}
 		return
 	case listReserved:
-		// A reservation of the time that has gone ends as it would have; one of before
-		// as it was to end, or after the job's time to run.
+		// A reservation that was made while the clock was ahead keeps its remaining time.
+		// An older one keeps its end, but lasts at most the job's time to run from now.
 		until := s.reservedUntilMS()
 		s.setReserved(max(until-x.m.meta.reset.back, min(until, clock+s.ttrMS)))
 	case listEnded:

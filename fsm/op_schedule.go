@@ -33,7 +33,7 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 		return x.refuseRevision(s, op.IfRevision, r)
 	}
 	known := s.def != nil
-	if s.takes(op, x.clock()) {
+	if s.put(op, x.clock()) {
 		s.state.Revision = x.m.meta.state.nextSeq
 		x.m.meta.state.nextSeq++
 		x.touchSchedule(s)
@@ -46,10 +46,9 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	return nil
 }
 
-// takes applies a put to the schedule, and reports whether it changes anything.
-// Where the instants stay the same ones, the next of them stays too, even if it is
-// due already.
-func (s *schedule) takes(op *jobpb.PutSchedule, clock int64) (changed bool) {
+// put applies a put to the schedule and reports whether it changed anything. If the put
+// does not change the instants, the next one stays, even if it is due already.
+func (s *schedule) put(op *jobpb.PutSchedule, clock int64) (changed bool) {
 	old, st := s.def, s.state
 	if op.Schedule != nil && (old == nil || !proto.Equal(old, op.Schedule)) {
 		s.def, s.newDef, changed = op.Schedule, true, true
@@ -101,7 +100,7 @@ func (x *tx) deleteSchedule(op *jobpb.DeleteSchedule, r *jobpb.Result) error {
 	return nil
 }
 
-// fireSchedule starts the runs that the leader found to be due.
+// fireSchedule starts the runs that the leader found due.
 func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 	s, err := x.schedule(op.Name)
 	if err != nil {
@@ -118,7 +117,7 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 		return x.startNow(s, op, r)
 	}
 	if st.Paused || st.Revision != op.Revision || st.NextMs != op.ExpectNextMs || st.Unplanned != (op.ExpectNextMs == 0) {
-		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "schedule %.40q has changed since its instants were worked out", s.name)
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "schedule %.40q has changed since the leader planned its runs", s.name)
 	}
 	x.touchSchedule(s)
 	st.NextMs, st.Unplanned = op.NextMs, false
@@ -128,7 +127,7 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 	}
 	if op.Missed > 0 {
 		st.Missed += op.Missed
-		x.remember(s, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: x.clock(), Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
+		x.addPastRun(s, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: x.clock(), Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
 	}
 	for _, run := range op.Runs {
 		past, _, err := x.startRun(s, op, run)
@@ -142,11 +141,11 @@ func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
 	return nil
 }
 
-// checkFire checks that nothing that has happened is ahead of the clock.
+// checkFire checks that the runs and the missed instants are not ahead of the clock.
 func (x *tx) checkFire(op *jobpb.FireSchedule) error {
 	ahead := func(run *jobpb.ScheduledRun) bool { return run.PlannedMs > x.clock() }
 	switch {
-	case op.Now: // when it is planned is not asked
+	case op.Now: // its run has no planned instant
 		return nil
 	case op.Missed > 0 && op.LastMissedMs > x.clock():
 		return job.Invalid("missed", "has instants that are ahead of the clock")
@@ -156,9 +155,8 @@ func (x *tx) checkFire(op *jobpb.FireSchedule) error {
 	return nil
 }
 
-// startNow starts a run out of turn, planned for this very moment: whatever the
-// overlap, and also while the schedule is paused. One that is asked for again by its
-// key is not started again.
+// startNow starts a run planned for now, whatever the overlap and even while the schedule
+// is paused. With a key, a repeated request starts no other run.
 func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) error {
 	if op.Key != "" {
 		if again, err := x.startedNow(s, job.KeyedRunID(s.name, op.Key), r); again || err != nil {
@@ -176,15 +174,15 @@ func (x *tx) startNow(s *schedule, op *jobpb.FireSchedule, r *jobpb.Result) erro
 	return nil
 }
 
-// startedNow reports whether there is a job of the id already, or was one that the
-// schedule still remembers, and answers with it.
+// startedNow reports whether there is a job with the id, or a past run with it, and sets r
+// to that.
 func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
 	old, err := x.jobByID(id)
 	if err != nil {
 		return false, err
 	}
 	if old != nil {
-		return true, x.addAgain(&jobpb.Add{Id: id, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
+		return true, x.addExisting(&jobpb.Add{Id: id, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
 	}
 	for _, past := range s.state.Past {
 		if past.Id == id {
@@ -195,12 +193,12 @@ func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
 	return false, nil
 }
 
-// startRun adds the job of a run, unless the last one is still to be done and that
-// matters. It also gives the result of the add.
+// startRun adds the job of a run, unless the last one is not done yet and the overlap is
+// to skip. It also returns the result of the add.
 func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledRun) (*jobpb.PastRun, *jobpb.Result, error) {
 	st := s.state
 	past := &jobpb.PastRun{PlannedMs: run.PlannedMs, AtMs: x.clock(), Now: op.Now}
-	defer x.remember(s, past)
+	defer x.addPastRun(s, past)
 	if s.def.Overlap == jobpb.Overlap_OVERLAP_SKIP && !op.Now && st.LastSeq != 0 {
 		last, err := x.job(st.LastSeq, false)
 		if err != nil {
@@ -228,7 +226,7 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 		add.DueMs += int64(mix(op.Entropy^uint64(run.PlannedMs)) % uint64(s.def.JitterMs+1))
 	}
 	made := new(jobpb.Result)
-	// What becomes of the add is part of the state, so a follower asks as well.
+	// The result of the add goes into the state, so followers need it too.
 	replies := x.replies
 	x.replies, x.planned = true, !op.Now
 	err := x.op(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, made)
@@ -247,8 +245,8 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 	return past, made, nil
 }
 
-// remember keeps the last runs.
-func (x *tx) remember(s *schedule, past *jobpb.PastRun) {
+// addPastRun adds a run to the past ones and drops the oldest beyond the limit.
+func (x *tx) addPastRun(s *schedule, past *jobpb.PastRun) {
 	st := s.state
 	st.Past = append(st.Past, past)
 	if n := len(st.Past); n > x.limits().PastRuns {

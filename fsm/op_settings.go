@@ -6,9 +6,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// setTopic replaces the settings of a topic. They are kept apart from the topic,
-// which comes and goes with its jobs. Setting them to what they are changes
-// nothing, so that a repeated request is one change.
+// setTopic replaces the settings of a topic. They have a record of their own, because the
+// topic's is deleted when it has no jobs. Equal settings change nothing, so a request is
+// safe to repeat.
 func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	old := x.m.settings[op.Topic]
 	if op.IfRevision != nil && *op.IfRevision != old.GetRevision() {
@@ -34,7 +34,7 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	return x.changeSettings(strings.Clone(op.Topic), old, made, r)
 }
 
-// changeSettings puts made, which says something, in the place of old.
+// changeSettings replaces old by made, which is not empty.
 func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobpb.Result) error {
 	made.Revision = old.GetRevision()
 	same, err := sameSettings(old, made)
@@ -51,14 +51,14 @@ func (x *tx) changeSettings(name string, old, made *jobpb.TopicSettings, r *jobp
 		return err
 	}
 	must(x.batch.Set(x.nameKey(spaceSettings, name), record, nil))
-	// made is of the entry, which is not kept.
+	// made aliases the entry, which is not kept.
 	kept, err := decodeSettings(record)
 	x.useSettings(name, kept)
 	r.Details = &jobpb.Details{Settings: kept}
 	return err
 }
 
-// useDefaults gives a new job what its add leaves to the topic.
+// useDefaults sets what an add leaves to the topic's settings.
 func (spec *jobSpec) useDefaults(op *jobpb.Add, s *jobpb.TopicSettings) {
 	if op.TopicTtr && s.TtrMs != nil {
 		spec.ttrMS = *s.TtrMs
@@ -68,7 +68,7 @@ func (spec *jobSpec) useDefaults(op *jobpb.Add, s *jobpb.TopicSettings) {
 	}
 }
 
-// settingsOf is the settings of a topic that t, which may be nil, is named.
+// settingsOf returns the settings of the topic of that name; t is the topic, or nil.
 func (x *tx) settingsOf(name string, t *topic) *jobpb.TopicSettings {
 	switch {
 	case t != nil:
@@ -79,7 +79,7 @@ func (x *tx) settingsOf(name string, t *topic) *jobpb.TopicSettings {
 	return x.m.settings[name]
 }
 
-// pending is the number of jobs that wait to be handed out; none without a topic.
+// pending returns the number of delayed and ready jobs. t may be nil.
 func (t *topic) pending() uint64 {
 	if t == nil {
 		return 0
@@ -91,7 +91,7 @@ func (x *tx) refuseFull(topic string, s *jobpb.TopicSettings, pending uint64, r 
 	return x.refuse(r, jobpb.Code_TOPIC_FULL, "topic %.40q has %d delayed and ready jobs; its limit, max_pending, is %d", topic, pending, *s.MaxPending)
 }
 
-// useSettings puts settings, nil for none, in force.
+// useSettings puts settings into force; nil: none.
 func (x *tx) useSettings(name string, s *jobpb.TopicSettings) {
 	x.settingsChanged = true
 	if x.m.settings[name].GetPush() != nil {

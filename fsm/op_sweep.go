@@ -5,19 +5,18 @@ import (
 	"tarry/job/jobpb"
 )
 
-// sweep walks over one list of a topic, a piece with each command, and calls act
-// for up to most of the jobs that its filter selects; k counts them over all the
-// commands. It ends early at large jobs (sweepBytes). act may change the list. A job
-// that died after the sweep began is not part of it. So a sweep over dead jobs ends
-// even if the jobs that it kicks die again.
+// sweep walks over a part of one list and calls act for up to most of the jobs that the
+// filter selects; k counts them over all the commands of a sweep. The result has the
+// number of jobs and where the next command continues. act may change the list.
 //
-// The result has the number of jobs and where to continue.
+// Jobs that died after the sweep began are not part of it. So a sweep over dead jobs ends
+// even if the jobs that it kicks die again.
 func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(rec *record, startMS int64, k uint64) error) error {
 	at := progressOf(op.From)
 	if op.From == nil {
 		at.limit, at.startMS = t.rank, x.clock()
 	}
-	// One more than may be looked at, to know whether there is more.
+	// One more than Scan, to know whether there are more.
 	found, err := x.places(t, list, at, int(op.Scan)+1)
 	if err != nil {
 		return err
@@ -52,8 +51,8 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 	return nil
 }
 
-// sweepBytes bounds the jobs that one command of a sweep or a move reads: a record
-// comes from the store with its body.
+// sweepBytes bounds the jobs that one command of a sweep or a move reads: reading a job
+// reads its body.
 const sweepBytes = job.MaxReserveBytes
 
 // progress is how far a sweep has come: a jobpb.Progress.
@@ -79,12 +78,11 @@ func (x *tx) checkStart(op *jobpb.Sweep) error {
 	return nil
 }
 
-// places lists up to most places of a list that are behind a sweep's, as the
-// running transaction has left it.
+// places returns up to most places behind a sweep's, as of the running transaction.
 func (x *tx) places(t *topic, list listKind, at progress, most int) ([]place, error) {
 	w := &t.windows[list]
 	var found []place
-	// full adds a place and says that no further one is wanted.
+	// full adds a place and reports whether to stop.
 	full := func(p place) bool {
 		if list == listDead && uint64(p.instant) >= at.limit {
 			return true

@@ -2,7 +2,7 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// touchJob starts a reservation's time to run again.
+// touchJob restarts a reservation's time to run.
 func (x *tx) touchJob(op *jobpb.Touch, r *jobpb.Result) error {
 	rec, t, err := x.findReserved(op.Ref, r)
 	if rec == nil || err != nil {

@@ -3,13 +3,12 @@ package fsm
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
-// update changes a job that waits or is dead, in place: it keeps its seq, its
-// attempts and its history.
+// update changes a waiting or dead job, which keeps its seq, attempts and history.
 func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	if err := x.limits().CheckDue("due_at", op.GetDueMs(), x.clock()); err != nil {
 		return x.refuseInvalid(err, r)
@@ -25,7 +24,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	case from == listDead && moves:
 		return x.refuseDead(rec, r)
 	case from != listDead && op.GetMaxAttempts() != 0 && *op.MaxAttempts <= rec.status.attempts:
-		// A kick gives a dead job all its attempts again.
+		// A dead job may have fewer: a kick resets its attempts.
 		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.status.attempts)
 	}
 	body, kind, rewrites, err := x.newContent(op, rec)
@@ -60,8 +59,8 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	return err
 }
 
-// newContent gives a job the backoff and headers of an update, and says what its
-// spec holds besides them if that is to be written again.
+// newContent applies the backoff and headers of an update to the spec. If the spec must
+// be written again, it also returns the body for it.
 func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
 	if op.Backoff != nil || op.Headers != nil {
 		e, err := rec.spec.decodeOptions()
@@ -97,25 +96,23 @@ func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.
 	return rec.body, rec.spec.bodyKind, true, nil
 }
 
-// noBackoff reports whether a backoff is empty.
 func noBackoff(b *jobpb.Backoff) bool { return b.SizeVT() == 0 }
 
-// meets reports whether a job in the given list is as the condition wants it; if
-// not, the operation is refused.
+// meets reports whether a job in the list meets the condition; if not, it refuses the
+// operation.
 func (x *tx) meets(c *jobpb.Condition, rec *record, list listKind, r *jobpb.Result) bool {
 	state := rec.state(list)
 	fits := (c.GetRevision() == 0 || c.GetRevision() == rec.status.revision) &&
 		(len(c.GetStates()) == 0 || slices.Contains(c.GetStates(), state))
 	if !fits && x.replies {
 		r.Code = jobpb.Code_CONDITION_FAILED
-		word := strings.ToLower(strings.TrimPrefix(state.String(), "STATE_"))
-		r.Message = fmt.Sprintf("job %.40q is %s with revision %d, which is not what the condition asks for", x.name(rec), word, rec.status.revision)
+		r.Message = fmt.Sprintf("job %.40q is %s with revision %d, which does not meet the condition", x.name(rec), job.StateName(state), rec.status.revision)
 	}
 	return fits
 }
 
 func (x *tx) refuseReserved(rec *record, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; it belongs to its consumer until that is done with it", x.name(rec))
+	return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; it cannot be changed before its reservation ends", x.name(rec))
 }
 
 func (x *tx) refuseDead(rec *record, r *jobpb.Result) error {

@@ -26,9 +26,8 @@ type Options struct {
 	// on may never reach the disk. It may be called from any goroutine, more than
 	// once. nil: such a failure panics.
 	OnFatal func(error)
-	// Point is called at the steps that make the state durable or replace it:
-	// before- and after- flush, checkpoint and swap. It is for tests that end
-	// the process there. nil: nothing is called.
+	// Point is called at the steps that make the state durable or replace it: before- and
+	// after- flush, checkpoint and swap. Tests end the process there. May be nil.
 	Point func(name string)
 
 	maxTopics    int    // 0: job.MaxTopics; tests lower it
@@ -80,7 +79,7 @@ func (o Options) infof(format string, args ...any) {
 	}
 }
 
-// limits are those of a cluster version, but for what tests lower.
+// limits returns the limits of a cluster version, except those that tests lower.
 func (o Options) limits(version uint32) *job.Limits {
 	l := *job.LimitsAt(version)
 	l.MaxTopics = cmp.Or(o.maxTopics, l.MaxTopics)

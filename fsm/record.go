@@ -9,7 +9,7 @@ import (
 // errShort is returned when a record ends before its last field.
 var errShort = errors.New("record is too short")
 
-// checkVersion refuses records that this release cannot read.
+// checkVersion returns an error if this release cannot read the record.
 func checkVersion(what string, b []byte, known ...byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%s is empty: %w", what, errShort)

@@ -10,16 +10,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A job's history is at the end of its status record, in topics with a retention. So
-// it is written with the change that it tells of, costs no key and no read of its
-// own, and goes when the job goes. The add is not in it: the spec says that.
+// In topics with a retention a job's status record ends with its history. So the history
+// is written together with the change, costs no key and no read of its own, and is deleted
+// with the job. The add is not in it: it follows from the spec.
 //
 //	count of the events (a byte), events dropped (uvarint), then each event:
 //	kind (a byte), state and flags (a byte), ms since the add (uvarint),
 //	attempt (uvarint), [due, ms since the add (varint)],
 //	[length (uvarint) and text: the consumer of a reserve, else the reason]
 //
-// historyKept bounds the events; past it the oldest goes.
+// historyKept bounds the events; beyond it the oldest is dropped.
 const historyKept = job.MaxHistory - 1
 
 // Flags of an event, beside its state.
@@ -29,9 +29,8 @@ const (
 	eventText  = 16
 )
 
-// recordEvent adds an event to the history of a job whose status is as it will be after
-// the change, if the topic keeps one. to is the list that the job is in then, attempt the one
-// that the event belongs to. The caller saves the status.
+// recordEvent adds an event to a job's history, if its topic keeps one. The status must be
+// as after the change; to is the job's list then. The caller saves the status.
 func (x *tx) recordEvent(t *topic, rec *record, kind jobpb.Event_Kind, to listKind, attempt uint32, text string) {
 	if t.retention() == 0 {
 		return
@@ -43,7 +42,7 @@ func (x *tx) recordEvent(t *topic, rec *record, kind jobpb.Event_Kind, to listKi
 	rec.status.history = addEvent(rec.status.history, rec.spec.createdMS, e, cut(text, job.MaxHistoryText))
 }
 
-// cut keeps at most n bytes of a text, and no half of a character.
+// cut returns at most the first n bytes of a text, without splitting a character.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -54,7 +53,7 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// addEvent is the history with one more event. Its result is a copy.
+// addEvent returns a copy of the history with one more event.
 func addEvent(history string, createdMS int64, e *jobpb.Event, text string) string {
 	count, dropped, events := historyHead(history)
 	if count == historyKept {
@@ -88,7 +87,7 @@ func addEvent(history string, createdMS int64, e *jobpb.Event, text string) stri
 	return string(b)
 }
 
-// historyHead takes a history apart; the empty one has no events.
+// historyHead splits a history into its head and its events.
 func historyHead(history string) (count byte, dropped uint64, events string) {
 	if history == "" {
 		return 0, 0, ""
@@ -98,7 +97,6 @@ func historyHead(history string) (count byte, dropped uint64, events string) {
 	return history[0], dropped, r.rest
 }
 
-// decodeHistory lists the events of a history.
 func decodeHistory(history string, createdMS int64) (events []*jobpb.Event, dropped uint64, err error) {
 	count, dropped, rest := historyHead(history)
 	r := eventReader{rest: rest}
@@ -117,8 +115,8 @@ func decodeHistory(history string, createdMS int64) (events []*jobpb.Event, drop
 	return events, dropped, nil
 }
 
-// eventReader reads events from the front of a text. What is missing reads as
-// zero, and short remembers it.
+// eventReader reads events from the front of a text. Missing bytes read as zero and set
+// short.
 type eventReader struct {
 	rest  string
 	short bool
@@ -175,7 +173,7 @@ func (r *eventReader) varint() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// describeHistory is a job's history as a reader sees it, the add first.
+// describeHistory returns a job's history as readers see it, the add first.
 func (rec *record) describeHistory() (events []*jobpb.Event, dropped uint32, err error) {
 	later, n, err := decodeHistory(rec.status.history, rec.spec.createdMS)
 	if err != nil {

@@ -7,23 +7,22 @@ import (
 	"tarry/job/jobpb"
 )
 
-// record is a job in memory. In the store it is two records (record_job_codec.go): spec,
-// with the body, which is written when the job is added; and status, which is written
-// whenever the job changes. A job without a status record has the status that newStatus
-// gives it.
+// record is a job in memory. In the store it is two records (record_job_codec.go): the
+// spec with the body, written by the add, and the status, written by each later change.
+// Without a status record a job has the status that newStatus returns.
 type record struct {
 	seq     uint64
 	spec    jobSpec
 	status  jobStatus
-	body    []byte // nil when it was not asked for
+	body    []byte // nil if it was not read
 	bodyLen int
-	// ownBody reports whether body may be handed out. A body that came in with the
-	// entry being applied may not.
+	// ownBody reports whether a result may have the body. One that aliases the entry being
+	// applied must be copied.
 	ownBody bool
 	gone    bool // deleted in the running transaction
 }
 
-// topic is the number of the topic that the job is in.
+// topic returns the number of the topic that the job is in.
 func (rec *record) topic() uint32 {
 	if rec.status.movedTo != 0 {
 		return rec.status.movedTo
@@ -31,7 +30,7 @@ func (rec *record) topic() uint32 {
 	return rec.spec.topic
 }
 
-// name is the id by which clients know the job.
+// name returns the id by which clients know the job.
 func (rec *record) name(shard uint32) string {
 	if rec.spec.id != "" {
 		return rec.spec.id
@@ -39,10 +38,10 @@ func (rec *record) name(shard uint32) string {
 	return job.ServerID(shard, rec.seq)
 }
 
-// state is the state that users see of a job that is in the list.
+// state returns the state of a job of the list.
 func (rec *record) state(list listKind) jobpb.State { return list.state(rec.status.phase) }
 
-// place is the place of the job in a list.
+// place returns the place that the job has in a list.
 func (rec *record) place(list listKind) place {
 	s := &rec.status
 	switch list {
@@ -61,36 +60,34 @@ func (rec *record) place(list listKind) place {
 	}
 }
 
-// jobSpec is a job as it was added. It is written once, however often the job changes;
-// only an update of the body, the backoff or the headers writes it again.
+// jobSpec is a job as it was added. Only an update of the body, the backoff or the
+// headers writes it again.
 type jobSpec struct {
 	id          string // the producer's; empty: the server names the job after its seq
-	topic       uint32 // when it was written; record.topic is the topic of now
+	topic       uint32 // as of its last write; record.topic is the present one
 	priority    uint32
 	createdMS   int64
 	delayMS     int64 // as requested; 0 when dueRequest is set
 	dueRequest  int64 // as requested; 0: none
-	dueMS       int64 // what came of it
+	dueMS       int64 // the due instant that results
 	ttrMS       int64
 	maxAttempts uint32
 	bodyKind    jobpb.BodyKind
-	options     string // a jobpb.JobOptions; mostly none
+	options     string // a jobpb.JobOptions; mostly empty
 }
 
-// jobStatus is what has become of a job since it was added.
+// jobStatus is the part of a job that changes.
 //
-// It has four fields of the names that jobSpec has: priority, dueMS, ttrMS and
-// maxAttempts. Those of the status are in force; those of the spec are what an add with
-// the same id is compared with.
+// Four of its fields are also in jobSpec: priority, dueMS, ttrMS and maxAttempts. Those of
+// the status are in force; an add with the same id is compared with those of the spec.
 type jobStatus struct {
 	nextStatus
-	// Small fields stand together: there is one of these for each job in use.
+	// Small fields are together, to keep the struct small.
 	phase phase
-	// rewritten reports whether the spec was written more than once, so that it
-	// cannot be deleted by SingleDelete.
+	// rewritten: the spec was written more than once, so SingleDelete must not delete it.
 	rewritten bool
-	// timedOut reports whether the last reservation expired, and the job was neither
-	// handed out, updated nor postponed since: its token may still finish the job.
+	// timedOut: the last reservation expired, and the job was not reserved, updated or
+	// postponed since. Its token may still finish the job.
 	timedOut    bool
 	priority    uint32
 	attempts    uint32
@@ -103,30 +100,29 @@ type jobStatus struct {
 	maxAttempts uint32
 	// revision counts the times that the status was written, from 1 on.
 	revision uint32
-	// movedTo is the topic that the job was moved to; 0: it is where it was added. The
-	// spec, which has the body, need not be written again then.
+	// movedTo is the topic that the job was moved to; 0: the spec's. So a move need not
+	// write the spec, which has the body.
 	movedTo     uint32
 	dueMS       int64
 	lastDelayMS int64
 	ttrMS       int64
 	modifiedMS  int64 // when the status was last written; at first when the job was added
-	// untilMS and sinceMS mean one thing in each phase, and are named by their
-	// accessors: reservedUntilMS and retainedUntilMS, diedMS and endedMS.
+	// The meaning of untilMS and sinceMS depends on the phase: use reservedUntilMS,
+	// retainedUntilMS, diedMS and endedMS.
 	untilMS int64
 	sinceMS int64
 	rank    uint64 // place among the dead
 	reason  string
-	// lastError is the last reason that a consumer gave; reason may be newer
-	// and the server's.
+	// lastError is the last reason that a consumer gave; reason may be a newer one of the
+	// server.
 	lastError string
 	// reservedBy is the consumer that the reserve of a reserved job named.
 	reservedBy string
-	// history is what happened to the job, if its topic retains jobs; see
-	// record_history.go.
+	// history is set in topics with a retention; see record_history.go.
 	history string
 }
 
-// newStatus is the status of a job to which nothing has happened since it was added.
+// newStatus returns the status of a job that was just added.
 func newStatus(spec *jobSpec) jobStatus {
 	return jobStatus{
 		priority: spec.priority, dueMS: spec.dueMS, lastDelayMS: spec.dueMS - spec.createdMS,
@@ -134,9 +130,9 @@ func newStatus(spec *jobSpec) jobStatus {
 	}
 }
 
-// phase is what a status tells of the list that a job is in (listByPhase). It does not
-// tell delayed from ready: only the lists do, so that a job falls due without its records
-// being written. The numbers are on disk.
+// phase is the part of a job's state that its status has (listByPhase). Delayed and ready
+// jobs have the same phase and differ only by list: so a job falls due without a write of
+// its records. The numbers are on disk.
 type phase byte
 
 const (
@@ -147,11 +143,10 @@ const (
 	phaseDeleted  phase = 4 // and retained
 )
 
-// ended reports whether the job is done with and only retained.
+// ended reports whether the job is finished or deleted, and only retained.
 func (p phase) ended() bool { return p == phaseFinished || p == phaseDeleted }
 
-// The transitions between the phases, and what is known of a job in one of them. A
-// record keeps two instants of its phase, untilMS and sinceMS:
+// The two instants of a status, by phase:
 //
 //	phase              untilMS                  sinceMS
 //	waiting            0                        not used
@@ -159,7 +154,7 @@ func (p phase) ended() bool { return p == phaseFinished || p == phaseDeleted }
 //	dead               0                        when it died
 //	finished, deleted  end of the retention     when it ended
 //
-// Where it is not used, sinceMS is what the last death has left.
+// Where it is not used, sinceMS keeps the value of the last death.
 
 // reservedUntilMS is the end of a reserved job's reservation.
 func (s *jobStatus) reservedUntilMS() int64 { return s.untilMS }
@@ -173,7 +168,7 @@ func (s *jobStatus) diedMS() int64 { return s.sinceMS }
 // endedMS is when an ended job was finished or deleted.
 func (s *jobStatus) endedMS() int64 { return s.sinceMS }
 
-// setWaiting ends a reservation or a death: the job waits to be handed out.
+// setWaiting makes a reserved or dead job wait to be reserved.
 func (s *jobStatus) setWaiting() {
 	s.phase, s.untilMS, s.rank, s.reservedBy = phaseWaiting, 0, 0, ""
 }
@@ -181,12 +176,12 @@ func (s *jobStatus) setWaiting() {
 // setReserved begins a reservation, or changes its end.
 func (s *jobStatus) setReserved(untilMS int64) { s.phase, s.untilMS = phaseReserved, untilMS }
 
-// setDead sets the job aside at a place among the dead.
+// setDead makes the job dead. rank orders the dead jobs of a topic.
 func (s *jobStatus) setDead(rank uint64, atMS int64) {
 	s.phase, s.untilMS, s.rank, s.sinceMS, s.reservedBy = phaseDead, 0, rank, atMS, ""
 }
 
-// setEnded begins the retention of a job that was finished or deleted, as how says.
+// setEnded begins the retention of a job; how is phaseFinished or phaseDeleted.
 func (s *jobStatus) setEnded(how phase, atMS, retainedUntilMS int64) {
 	s.phase, s.untilMS, s.rank, s.sinceMS, s.reservedBy = how, retainedUntilMS, 0, atMS, ""
 }
@@ -197,7 +192,7 @@ func (s *jobStatus) setPriority(set bool, priority uint32) {
 	}
 }
 
-// setReason keeps the last reason that a consumer gave.
+// setReason sets the reason that a consumer gave, if any.
 func (s *jobStatus) setReason(reason string) {
 	if reason != "" {
 		s.reason = strings.Clone(reason) // it outlives the entry

@@ -60,7 +60,7 @@ func decodeSpec(b []byte) (spec jobSpec, body []byte, err error) {
 	case n <= 0 || optionsLen > uint64(len(rest)-n):
 		return jobSpec{}, nil, fmt.Errorf("job record's options: %w", errShort)
 	case n > 1 && rest[n-1] == 0:
-		return jobSpec{}, nil, errors.New("job record's options: their length is longer than it was written")
+		return jobSpec{}, nil, errors.New("job record's options: their length is not encoded in the shortest form")
 	}
 	if rest = rest[n:]; optionsLen > 0 {
 		spec.options = string(rest[:optionsLen])
@@ -167,7 +167,7 @@ func decodeStatus(b []byte) (s jobStatus, err error) {
 			return jobStatus{}, fmt.Errorf("job state record's topic: %w", errShort)
 		}
 		if s.movedTo = binary.BigEndian.Uint32(rest); s.movedTo == 0 {
-			return jobStatus{}, fmt.Errorf("job state record says that the job was moved, but not where")
+			return jobStatus{}, fmt.Errorf("job state record has the flag of a move, but no topic")
 		}
 		rest = rest[4:]
 	}

@@ -18,14 +18,14 @@ const (
 	spaceSpec      = 'j' // j seq -> spec
 	spaceMeta      = 'm' // m name -> see record_meta.go
 	spaceNumber    = 'n' // n topic-number -> topic name
-	spaceSchedule  = 'r' // r d|s name -> what a schedule is, and what became of it
+	spaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
 	spaceStatus    = 's' // s seq -> status
 	spaceTopic     = 't' // t name -> topic record
 	spaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
 )
 
-// place is where a job is in one list of its topic, and the order of that
-// list: (priority, instant, seq), smallest first.
+// place is where a job is in one list of its topic. A list is in the order of (priority,
+// instant, seq), smallest first.
 //
 //	list      priority   instant
 //	delayed   0          due
@@ -36,8 +36,8 @@ const (
 //	expiring  0          due: see rule_expiry.go
 type place struct {
 	priority uint32
-	// carried is no part of the order: a delayed job's priority, so that it
-	// can move to the ready list without its records being read.
+	// carried is not part of the order: it is a delayed job's priority, so that the job
+	// can move to the ready list without a read of its records.
 	carried uint32
 	instant int64
 	seq     uint64
@@ -53,12 +53,11 @@ func (p place) compare(q place) int {
 	return cmp.Compare(p.seq, q.seq)
 }
 
-// isUrgent reports whether a place in a list counts as urgent.
 func isUrgent(list listKind, p place) bool {
 	return list == listReady && p.priority < job.UrgentBelow
 }
 
-// next is the smallest place after p. Seqs never reach the end of their range.
+// next returns the smallest place after p. Seqs never reach the end of their range.
 func (p place) next() place {
 	p.seq++
 	p.carried = 0
@@ -99,8 +98,7 @@ func (l listID) appendEnd(b []byte) []byte {
 
 func (l listID) appendKey(b []byte, p place) []byte { return p.append(l.appendPrefix(b)) }
 
-// append encodes the place, without what it carries, in an order of bytes that
-// is its order.
+// append encodes the place, without carried. The order of the bytes is the order of places.
 func (p place) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, p.priority)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.instant))
@@ -151,7 +149,7 @@ func appendNumberKey(b []byte, topic uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, topic)
 }
 
-// seqOfKey reads the seq of a j or s key.
+// seqOfKey returns the seq of a spec's or status's key.
 func seqOfKey(key []byte) (uint64, error) {
 	if len(key) != 9 {
 		return 0, fmt.Errorf("key %x is malformed: it should be a letter and 8 bytes", key)

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// formatVersion is the layout of the whole store: keyspaces and what they mean.
-// A store of another version is refused, never guessed at.
+// formatVersion is the version of the whole store's layout. A store of another version is
+// refused.
 const formatVersion = 3
 
 // Names in the meta keyspace. They are on disk.
@@ -23,24 +23,24 @@ var (
 	keyDurable       = []byte{spaceMeta, 'w'}
 )
 
-// Applied says how far a state has come.
+// Applied is the point that a state has reached.
 type Applied struct {
 	Index, Term uint64
 	ClockMS     int64  // the FSM clock, Unix milliseconds
 	ClockEpoch  uint64 // how often it was set back
-	// Configuration is the Raft configuration as it was handed in, opaque
-	// here; nil before the first. ConfigurationIndex is its entry's index.
+	// Configuration is the Raft configuration, opaque here; nil before the first.
+	// ConfigurationIndex is the index of its entry.
 	Configuration      []byte
 	ConfigurationIndex uint64
 }
 
-// stateRecord is the one record that every batch rewrites: the point of the log
-// whose effects the batch completes, and the counters that are part of the state.
+// stateRecord is rewritten by every batch: the index of its last entry, and the counters
+// that are part of the state.
 type stateRecord struct {
 	index, term uint64
 	clockMS     int64
 	nextSeq     uint64
-	lastTopic   uint32 // number given last
+	lastTopic   uint32 // the number of the newest topic
 	topics      uint32
 	counts      [listCount]uint64 // places by list, of all topics together
 }
@@ -120,8 +120,8 @@ func decodeDurableMark(b []byte) (w durableMark, err error) {
 	return w, err
 }
 
-// reached is the further of a state and a durable mark.
-func reached(a Applied, w durableMark) Applied {
+// furthest returns the later of a state's point and a durable mark.
+func furthest(a Applied, w durableMark) Applied {
 	if w.index > a.Index {
 		a.Index, a.Term = w.index, w.term
 	}
@@ -140,19 +140,18 @@ type meta struct {
 	clusterID          string
 	version            uint32 // the cluster's
 	reset              clockReset
-	migrating          []byte // the key from which the migration to it goes on; nil: it is done
+	migrating          []byte // the key at which the migration to it continues; nil: it is done
 }
 
-// own is how far the state itself has come.
-func (m *meta) own() Applied {
+// applied returns the point of the state alone, without the durable mark.
+func (m *meta) applied() Applied {
 	return Applied{
 		Index: m.state.index, Term: m.state.term, ClockMS: m.state.clockMS, ClockEpoch: m.reset.epoch,
 		Configuration: m.configuration, ConfigurationIndex: m.configurationIndex,
 	}
 }
 
-// readMeta reads the meta keyspace of a database or a snapshot. A fresh store
-// has the zero meta.
+// readMeta reads the meta keyspace. A fresh store has the zero meta.
 func readMeta(r pebble.Reader) (m meta, err error) {
 	if m.version, m.migrating, err = readVersion(r); err != nil {
 		return meta{}, err
@@ -170,14 +169,13 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 	return m, err
 }
 
-// readApplied is how far a store has come, the durable mark included. It is the answer
-// for a checkpoint that is opened on its own.
+// readApplied returns the point that a store has reached, the durable mark included.
 func readApplied(r pebble.Reader) (Applied, error) {
 	m, err := readMeta(r)
 	if err != nil {
 		return Applied{}, err
 	}
-	return reached(m.own(), m.durable), nil
+	return furthest(m.applied(), m.durable), nil
 }
 
 // readKey calls use with the value of key, which use must not keep. An absent

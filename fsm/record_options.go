@@ -6,23 +6,23 @@ import (
 	"tarry/job/jobpb"
 )
 
-// decodeOptions reads what few jobs have; nil when this one has nothing.
-func (o *jobSpec) decodeOptions() (*jobpb.JobOptions, error) {
-	if len(o.options) == 0 {
+// decodeOptions returns the job's options; nil: none.
+func (spec *jobSpec) decodeOptions() (*jobpb.JobOptions, error) {
+	if len(spec.options) == 0 {
 		return nil, nil
 	}
-	e := new(jobpb.JobOptions)
-	if err := e.UnmarshalVTUnsafe([]byte(o.options)); err != nil {
+	o := new(jobpb.JobOptions)
+	if err := o.UnmarshalVTUnsafe([]byte(spec.options)); err != nil {
 		return nil, fmt.Errorf("a job's options do not decode: %w", err)
 	}
-	return e, nil
+	return o, nil
 }
 
-// encodeOptions is the form in which they are kept: empty for none.
-func encodeOptions(e *jobpb.JobOptions) (string, error) {
-	if e.GetBackoff() == nil && len(e.GetHeaders()) == 0 {
+// encodeOptions returns the stored form of options; empty: none.
+func encodeOptions(o *jobpb.JobOptions) (string, error) {
+	if o.GetBackoff() == nil && len(o.GetHeaders()) == 0 {
 		return "", nil
 	}
-	b, err := e.MarshalVT()
+	b, err := o.MarshalVT()
 	return string(b), err
 }

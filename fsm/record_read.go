@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// readJob reads a job, nil when there is none, with a copy of its body if asked.
+// readJob reads a job, with a copy of its body if withBody; nil: there is none.
 func readJob(r pebble.Reader, seq uint64, withBody bool) (*record, error) {
 	var keyBuf [9]byte
 	var rec *record
@@ -49,9 +49,8 @@ func readBody(r pebble.Reader, seq uint64) (copied []byte, err error) {
 	return copied, err
 }
 
-// listOf is the list that a stored job is in, at a clock. Its phase tells it but for
-// delayed or ready: a job whose due instant has passed is delayed until an Advance has
-// moved its place.
+// listOf returns the list that a stored job is in. A waiting job whose due instant has
+// passed is delayed until an Advance moves its place.
 func listOf(r pebble.Reader, clockMS int64, rec *record) (listKind, error) {
 	if list := rec.listByPhase(clockMS); list != listNone {
 		return list, nil
@@ -63,8 +62,8 @@ func listOf(r pebble.Reader, clockMS int64, rec *record) (listKind, error) {
 	return waitingList(delayed), nil
 }
 
-// listByPhase is the list that the job is in, as far as its record tells; listNone when
-// the lists must be asked.
+// listByPhase returns the list that the job is in; listNone: its records leave open
+// whether it is delayed or ready.
 func (rec *record) listByPhase(clockMS int64) listKind {
 	switch rec.status.phase {
 	case phaseReserved:
@@ -117,7 +116,7 @@ func (s *places) next() (place, bool, error) {
 	return p, ok, err
 }
 
-// peek is the place at hand; false: the list has ended.
+// peek returns the next place without moving on; false: the list has ended.
 func (s *places) peek() (place, bool, error) {
 	if !s.it.Valid() {
 		return place{}, false, s.it.Error()
@@ -132,12 +131,12 @@ func (s *places) peek() (place, bool, error) {
 
 func (s *places) step() { s.it.Next() }
 
-// seek goes on at the first place that is not below p.
+// seek moves to the first place that is not below p.
 func (s *places) seek(l listID, p place) { s.it.SeekGE(l.appendKey(nil, p)) }
 
 func (s *places) close() error { return s.it.Close() }
 
-// firstOf is the first place of a list that is not below from.
+// firstOf returns the first place of a list that is not below from.
 func firstOf(r pebble.Reader, l listID, from place) (p place, ok bool, err error) {
 	s, err := placesFrom(r, l, from)
 	if err != nil {
@@ -147,7 +146,7 @@ func firstOf(r pebble.Reader, l listID, from place) (p place, ok bool, err error
 	return p, ok, errors.Join(err, s.close())
 }
 
-// topicName is the name behind a topic's number.
+// topicName returns the name of the topic with a number.
 func topicName(r pebble.Reader, number uint32) (name string, err error) {
 	err = readKey(r, appendNumberKey(nil, number), func(value []byte) error {
 		name = string(value)

@@ -9,7 +9,7 @@ import (
 // topicVersion is the first byte of a topic record.
 const topicVersion = 2
 
-// topicRecord is what is kept of a topic.
+// topicRecord is the stored part of a topic.
 type topicRecord struct {
 	number     uint32
 	counts     [listCount]uint64 // jobs by list
@@ -22,19 +22,18 @@ type topicRecord struct {
 	urgent     uint64 // ready jobs with a priority below job.UrgentBelow
 	pauses     uint64
 	emptySince int64 // FSM clock; meaningful while the topic has no jobs
-	// pausedUntil is when Advance ends the pause, pauseMS how long it is in
-	// all. Both are 0 while the topic is not paused, and only then.
+	// pausedUntil is when Advance ends the pause, pauseMS its whole length. Both are 0 if
+	// and only if the topic is not paused.
 	pausedUntil int64
 	pauseMS     int64
-	// heads are the first places of the lists, zero for an empty one. With
-	// them nobody has to look for the head of a list from its beginning, where
-	// the tombstones are.
-	heads [listCount]place
-	// bucket is that of a topic with a rate, nil for any other.
-	bucket *bucket
-	// expiryIndexed is up to where ready jobs are in listExpiring too: see rule_expiry.go.
+	// heads are the first places of the lists; zero: the list is empty. With them no
+	// search for a head passes the tombstones at the beginning of a list.
+	heads  [listCount]place
+	bucket *bucket // nil without a rate
+	// expiryIndexed is the place up to which ready jobs are also in listExpiring; see
+	// rule_expiry.go.
 	expiryIndexed place
-	expired       uint64 // jobs that nobody took in time
+	expired       uint64 // jobs that were not reserved in time
 }
 
 const (
@@ -58,7 +57,7 @@ func (r *topicRecord) instants() [3]*int64 {
 
 func (r *topicRecord) paused() bool { return r.pausedUntil != 0 }
 
-// jobs counts all jobs, those that are only retained too: they keep the topic.
+// jobs counts all jobs. Retained ones count too: they keep the topic.
 func (r *topicRecord) jobs() uint64 {
 	var n uint64
 	for _, c := range r.counts[:1+stateLists] {
@@ -94,8 +93,8 @@ func (r *topicRecord) append(b []byte) []byte {
 	return r.heads[listExpiring].append(b)
 }
 
-// expiryLen is the length of what topics that know of expiry have at the end of
-// their record.
+// expiryLen is the length of the expiry fields, which only records of topics that have or
+// had a time of expiry end with.
 const expiryLen = placeLen + 2*8 + placeLen
 
 func decodeTopic(b []byte) (r topicRecord, err error) {
@@ -137,7 +136,7 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		rest = rest[8:]
 	}
 	if r.expiryIndexed == (place{}) && r.expired == 0 {
-		return topicRecord{}, errors.New("topic record speaks of expiry without a reason")
+		return topicRecord{}, errors.New("topic record has expiry fields, but all are zero")
 	}
 	r.heads[listExpiring] = decodePlace(rest)
 	return r, nil

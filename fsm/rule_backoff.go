@@ -2,9 +2,9 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// backoff is how long a job that has just failed an attempt waits, in
-// milliseconds; 0 when neither it nor its topic has a backoff. entropy came with
-// the command, so that all nodes take the same jitter off.
+// backoff returns how long a job waits after a failed attempt, in milliseconds; 0: neither
+// it nor its topic has a backoff. entropy is in the command, so all nodes compute the same
+// jitter.
 func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
 	e, err := rec.spec.decodeOptions()
 	if err != nil {
@@ -23,8 +23,7 @@ func (x *tx) backoff(t *topic, rec *record, entropy uint64) (int64, error) {
 	return wait - off*int64(mix(entropy^rec.seq)>>48)>>16, nil
 }
 
-// backoffWait is the wait after the attempt of that number, from 1 on, without
-// jitter.
+// backoffWait returns the wait after an attempt, without jitter. Attempts count from 1.
 func backoffWait(b *jobpb.Backoff, attempt uint32) int64 {
 	attempt = max(attempt, 1)
 	if n := uint32(len(b.DelaysMs)); n > 0 {

@@ -2,9 +2,9 @@ package fsm
 
 import "math/bits"
 
-// waitUntil is the list of a job that is to wait, and its due instant: dueMS, or
-// delayMS from now when that is 0; and later by its share of the topic's spread
-// when it has to wait at all, or is a scheduled run's.
+// waitUntil returns the list and the due instant of a job that waits until dueMS, or for
+// delayMS if dueMS is 0. The topic's spread is added if the job has to wait at all, or is
+// of a scheduled run.
 func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS int64) (listKind, int64) {
 	now := x.clock()
 	if dueMS == 0 {
@@ -19,9 +19,9 @@ func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS int64) (listKind, in
 	return listDelayed, dueMS
 }
 
-// spread is a job's share of a window: at least 0, less than the window. Seqs one
-// after the other have shares that fill the window evenly, however many they are
-// (multiples of the golden ratio do, by their fractions).
+// spread returns an offset in [0, windowMS). The offsets of consecutive seqs fill the
+// window evenly, however many they are, as the fractions of multiples of the golden ratio
+// do.
 func spread(seq uint64, windowMS int64) int64 {
 	const golden = 0x9e3779b97f4a7c15 // its fraction, in 64 bits
 	share, _ := bits.Mul64(seq*golden, uint64(windowMS))

@@ -22,19 +22,19 @@ import (
 // topic that never had the setting has no cost, and one that had it has no cost once
 // its ready list is empty.
 
-// expiredReason is the reason left with a job that died of it.
+// expiredReason is the reason of a job that died because it expired.
 const expiredReason = "expired"
 
-// everything is behind all places.
+// everything is a place behind all others.
 var everything = place{priority: math.MaxUint32, instant: math.MaxInt64, seq: math.MaxUint64}
 
 // isExpiryIndexed reports whether a place of the ready list is in the expiring list too.
 func (r *topicRecord) isExpiryIndexed(p place) bool { return p.compare(r.expiryIndexed) <= 0 }
 
-// expiringPlace is the place of a ready job in the expiring list.
+// expiringPlace returns the place in the expiring list of a job whose ready place is p.
 func (p place) expiringPlace() place { return place{instant: p.instant, seq: p.seq} }
 
-// addToLists puts a job into a list, and a ready one into listExpiring where it has to be.
+// addToLists adds a job to a list, and an indexed ready one also to listExpiring.
 func (x *tx) addToLists(t *topic, list listKind, p place) {
 	if list != listReady {
 		x.insertPlace(t, list, p)
@@ -115,7 +115,7 @@ func (x *tx) expireNext(t *topic, p place) error {
 	return x.expire(t, rec)
 }
 
-// nextExpiry is when the next job of the topic expires; 0: never.
+// nextExpiry returns when the next job of the topic expires; 0: never.
 func (t *topic) nextExpiry() int64 {
 	after := t.settings.GetExpireMs()
 	if after == 0 || t.counts[listExpiring] == 0 {
@@ -124,14 +124,13 @@ func (t *topic) nextExpiry() int64 {
 	return t.heads[listExpiring].instant + after
 }
 
-// restartExpiry gives a job that was dead a new time in the topic to which it comes back:
-// from now on, or it would expire at once.
+// restartExpiry restarts the time of expiry of a dead job that comes back to t. Without
+// that it would expire at once.
 func (x *tx) restartExpiry(t *topic, s *jobStatus) {
 	if t.settings.GetExpireMs() > 0 {
 		s.dueMS = x.clock()
 	}
 }
 
-// maxExpire bounds the jobs that one Reserve finds expired: as many as it may
-// hand out.
+// maxExpire bounds the expired jobs that one Reserve passes.
 const maxExpire = job.MaxReserve

@@ -6,8 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// matches reports whether a filter selects a job. A nil
-// filter means every job.
+// matches reports whether a filter selects a job. A nil filter selects every job.
 func matches(f *jobpb.Filter, rec *record) (bool, error) {
 	died := int64(0)
 	if rec.status.phase == phaseDead {

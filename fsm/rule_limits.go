@@ -6,18 +6,14 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The settings of a topic can limit how many of its jobs are reserved at once and
-// how many are handed out per second. Both are enforced here, in the state, and so
-// hold for the whole cluster, whichever nodes its consumers use and whichever node
-// leads.
-
-// limits are those of one topic. Topics without any have none.
+// limits bound the reserved jobs of a topic and the rate at which its jobs are handed out.
+// They are part of the state, so they hold for the whole cluster.
 type limits struct {
 	maxReserved uint64 // 0: none
 	rate        rate   // zero: none; else the topic has a bucket
 }
 
-// limitsOf reads them in a topic's settings; nil: there are none.
+// limitsOf returns the limits in a topic's settings; nil: none.
 func limitsOf(s *jobpb.TopicSettings) *limits {
 	l := limits{maxReserved: s.GetMaxReserved(), rate: rateOf(s)}
 	if l == (limits{}) {
@@ -27,9 +23,9 @@ func limitsOf(s *jobpb.TopicSettings) *limits {
 }
 
 // updateLimits puts the settings of a topic into force. A new rate starts with a full
-// bucket; a changed one goes on with the tokens that are there.
+// bucket; a changed one keeps the tokens.
 func (x *tx) updateLimits(t *topic) {
-	x.touch(t) // by the old rate up to now
+	x.touch(t) // fills the bucket at the old rate
 	var old rate
 	if t.limits != nil {
 		old = t.limits.rate
@@ -46,10 +42,9 @@ func (x *tx) updateLimits(t *topic) {
 	}
 }
 
-// unlimited is an allowance without limit.
 const unlimited = math.MaxUint64
 
-// slots is how many more jobs of the topic may be reserved at once.
+// slots returns how many more jobs max_reserved allows.
 func (t *topic) slots() uint64 {
 	if t.limits == nil || t.limits.maxReserved == 0 {
 		return unlimited
@@ -57,7 +52,7 @@ func (t *topic) slots() uint64 {
 	return t.limits.maxReserved - min(t.counts[listReserved], t.limits.maxReserved)
 }
 
-// allowance is how many jobs of the topic may be handed out at an instant.
+// allowance returns how many jobs of the topic may be handed out at an instant.
 func (t *topic) allowance(instant int64) uint64 {
 	if t.limits == nil {
 		return unlimited
@@ -69,7 +64,7 @@ func (t *topic) allowance(instant int64) uint64 {
 	return n
 }
 
-// refuseHandOut says which limit leaves no room for a job.
+// refuseHandOut refuses with the limit that is reached.
 func (x *tx) refuseHandOut(t *topic, r *jobpb.Result) error {
 	if t.slots() == 0 {
 		return x.refuse(r, jobpb.Code_TOPIC_LIMITED, "topic %.40q has %d reserved jobs; its limit, max_reserved, is %d",
@@ -79,7 +74,6 @@ func (x *tx) refuseHandOut(t *topic, r *jobpb.Result) error {
 		t.name, float64(t.limits.rate.perMS)/1000)
 }
 
-// takeToken takes a token for a job that is handed out.
 func (t *topic) takeToken(clock int64) {
 	if t.bucket != nil {
 		t.bucket.fill(t.limits.rate, clock)
@@ -95,8 +89,8 @@ func (t *topic) refundToken(clock, handedOut int64) {
 	}
 }
 
-// applyLimits makes a change tell what the limits leave of it, and says when the topic
-// needs an Advance for its next token; 0: it does not.
+// applyLimits reduces a change to what the limits allow, and returns when the topic needs
+// an Advance for its next token; 0: never.
 func (t *topic) applyLimits(change *TopicChange) (next int64) {
 	slots, tokens := t.slots(), uint64(unlimited)
 	if t.bucket != nil {
@@ -121,7 +115,7 @@ func (t *topic) applyLimits(change *TopicChange) (next int64) {
 		// A job that falls due changes nothing; the end of a reservation does.
 		change.NextDue = t.heads[listReserved].instant
 	case ready > change.Ready:
-		// What the limits hold back waits for one of those that can be had.
+		// The rest can be had only after a change of the topic.
 		change.NextDue = 0
 	}
 	return next

@@ -6,9 +6,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// find looks up the job that an operation names, and checks the token, if there is one.
-// If it returns nil the operation is refused with the reason in r, and the caller
-// returns err.
+// find returns the job that an operation names, after a check of the token, if it has one.
+// If it returns nil, the operation was refused or failed, and the caller returns err.
 func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
 	rec, t, err := x.findUnfenced(ref, r)
 	if rec == nil || err != nil {
@@ -20,7 +19,7 @@ func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
 	return rec, t, nil
 }
 
-// findUnfenced is find without regard to the token.
+// findUnfenced is find without the check of the token.
 func (x *tx) findUnfenced(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
 	id, seq := ref.GetId(), ref.GetSeq()
 	if id != "" {
@@ -62,20 +61,20 @@ func (x *tx) findReserved(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, err
 	if rec == nil || err != nil {
 		return nil, nil, err
 	}
-	if !x.mayEnd(ref, rec, t, r) {
+	if !x.checkReserved(ref, rec, t, r) {
 		return nil, nil, nil
 	}
 	return rec, t, nil
 }
 
-// isHeldBy reports whether the reservation of that generation is live.
+// isHeldBy reports whether the job is reserved, by that generation.
 func (rec *record) isHeldBy(generation uint32) bool {
 	return rec.status.phase == phaseReserved && rec.status.generation == generation
 }
 
-// mayEnd reports whether a job is reserved, and its reservation named as its topic
-// wants it; if not, the operation is refused.
-func (x *tx) mayEnd(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Result) bool {
+// checkReserved reports whether a job is reserved and the token is given if the topic
+// requires one; if not, it refuses the operation.
+func (x *tx) checkReserved(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Result) bool {
 	switch {
 	case t.settings.GetRequireToken() && ref.GetGeneration() == 0:
 		_ = x.refuse(r, jobpb.Code_TOKEN_REQUIRED, "token is missing; topic %.40q requires the token of the reservation", t.name)
@@ -88,7 +87,7 @@ func (x *tx) mayEnd(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Result) bool
 }
 
 func (x *tx) refuseStale(rec *record, r *jobpb.Result) error {
-	return x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q is over", x.name(rec))
+	return x.refuse(r, jobpb.Code_STALE_TOKEN, "the token's reservation of job %.40q has ended", x.name(rec))
 }
 
 func jobWords(id string, seq uint64) string {

@@ -5,18 +5,17 @@ import (
 	"tarry/job/jobpb"
 )
 
-// retentionStepMS is what the ends of retentions are rounded up to, so that a busy
-// topic needs an Advance a second and not one for each job.
+// retentionStepMS is the unit to which ends of retentions are rounded up, so that a busy
+// topic needs an Advance per second and not per job.
 const retentionStepMS = 1000
 
-// retention is how long the topic keeps finished and deleted jobs; 0: not at all.
+// retention returns how long the topic retains finished and deleted jobs; 0: not at all.
 func (t *topic) retention() int64 { return t.settings.GetRetainMs() }
 
-// endJob ends a job that is in the list from: it goes, or its topic retains
-// it. as says how: it was finished, deleted, or expired.
+// endJob ends a job of the list from: it is erased, or retained. as is FINISHED, DELETED
+// or EXPIRED.
 //
-// The end of the retention is fixed here: when the setting changes, those that
-// are retained already stay for as long as it was.
+// The end of the retention is fixed here: a later change of the setting does not move it.
 func (x *tx) endJob(t *topic, rec *record, from listKind, as jobpb.Event_Kind, reason string) error {
 	keep := t.retention()
 	if keep == 0 {
@@ -55,7 +54,7 @@ func (x *tx) dropRetained(t *topic, seq uint64) error {
 	return x.erase(t, rec, listEnded)
 }
 
-// endedWords says how and when a job ended.
+// endedWords describes how and when a job ended.
 func (rec *record) endedWords() string {
 	word := "finished"
 	if rec.status.phase == phaseDeleted {
@@ -64,7 +63,7 @@ func (rec *record) endedWords() string {
 	return word + " at " + job.Instant(rec.status.endedMS())
 }
 
-// endedNote is what is added to the refusal of an add whose id a retained job has.
+// endedNote returns what to add to the refusal of an add whose id a retained job has.
 func (rec *record) endedNote() string {
 	if !rec.status.phase.ended() {
 		return ""

@@ -6,11 +6,10 @@ import (
 	"tarry/job/jobpb"
 )
 
-// overrun is the reason that a job gets when its reservation expires.
+// overrun is the reason of a job whose reservation expired.
 const overrun = "time to run exceeded"
 
-// timeOut ends a reservation that has expired. The job waits as its
-// backoff says, if it has one.
+// timeOut ends a reservation that has expired.
 func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 	rec, err := x.jobIn(t, listReserved, seq, false)
 	if err != nil {
@@ -51,7 +50,7 @@ func (rec *record) exhausted() bool {
 	return rec.status.maxAttempts != 0 && rec.status.attempts >= rec.status.maxAttempts
 }
 
-// setDead sets a job of the topic aside, behind those that died before it.
+// setDead makes a job of the topic dead, behind those that died before it.
 func (x *tx) setDead(t *topic, s *jobStatus) {
 	s.setDead(t.rank, x.clock())
 	t.rank++

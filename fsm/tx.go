@@ -11,36 +11,35 @@ import (
 	"tarry/job/jobpb"
 )
 
-// tx is the running transaction: the changes of the entries being applied,
-// and the batch that will commit them. The batch cannot be read, so everything that a
-// later operation may need of an earlier one is kept here too: jobs, ids, and
-// (in the windows) index entries.
+// tx is the running transaction: the changes of the entries being applied, and the batch
+// that will commit them. The batch cannot be read, so what a later operation may need of
+// an earlier one is also here: jobs, ids, and (in the windows) index entries.
 type tx struct {
 	m     *Machine
 	db    *pebble.DB
 	batch *pebble.Batch
-	ops   job.OpReader // of the entry being applied; nothing may keep an operation
+	ops   job.OpReader // of the entry being applied; operations must not be kept
 
-	jobs    map[uint64]*record // read or changed; gone ones stay, marked
-	ids     map[string]uint64  // producer ids given
-	touched []*topic           // to write at commit; dropped ones too
-	dirty   []*topic           // their heads are to be refreshed
+	jobs    map[uint64]*record // read or changed, those that are gone included
+	ids     map[string]uint64  // producer ids of new jobs
+	touched []*topic           // must be written at commit, dropped ones included
+	dirty   []*topic           // need refreshHeads
 	seen    uint64             // mark of the running Reserve
 
-	schedules map[string]*schedule // changed; gone ones stay, marked; mostly nil
+	schedules map[string]*schedule // changed, those that are gone included; mostly nil
 
 	replies         bool
 	cluster         bool // the cluster's id or version or the forgotten members changed
 	settingsChanged bool // settings of topics changed
 	clockSet        bool // the clock was set back
-	planned         bool // the present add is a scheduled run's: it is spread although its instant has come
+	planned         bool // the present add is of a scheduled run: it is spread even if it is due
 	marks           []string
 	forgot          []string
 
 	key, value []byte // scratch
 }
 
-// txKeep bounds the memory that an unusually large transaction leaves behind.
+// txKeep bounds the memory that is kept after a large transaction.
 const txKeep = 1 << 16
 
 func newTx(m *Machine) *tx {
@@ -49,7 +48,6 @@ func newTx(m *Machine) *tx {
 	return x
 }
 
-// reset empties the transaction.
 func (x *tx) reset() {
 	if x.jobs == nil || len(x.jobs) > txKeep {
 		x.jobs, x.ids = make(map[uint64]*record), make(map[string]uint64)
@@ -64,15 +62,15 @@ func (x *tx) reset() {
 	x.schedules = nil
 }
 
-// must panics if adding to the batch failed: the batch is in memory, and Pebble
-// documents that it fails only when misused.
+// must panics if adding to the batch failed: Pebble documents that this happens only when
+// the batch is misused.
 func must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("fsm: add to a batch: %v", err))
 	}
 }
 
-// job finds a job; nil: there is none. With withBody it also reads the body.
+// job returns a job, with its body if withBody; nil: there is none.
 func (x *tx) job(seq uint64, withBody bool) (rec *record, err error) {
 	rec, ok := x.jobs[seq]
 	switch {
@@ -138,7 +136,7 @@ func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
 	must(x.batch.Set(x.seqKey(spaceSpec, rec.seq), x.value, nil))
 }
 
-// create writes a new job and puts it into a list.
+// create writes a new job and adds it to a list.
 func (x *tx) create(t *topic, rec *record, list listKind) {
 	x.jobs[rec.seq] = rec
 	x.value = rec.spec.append(x.value[:0], rec.body)
@@ -151,7 +149,7 @@ func (x *tx) create(t *topic, rec *record, list listKind) {
 	x.addToLists(t, list, rec.place(list))
 }
 
-// erase removes every trace of a job that is in the given state.
+// erase deletes a job that is in the list, with all its records.
 func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	if err := x.removeFromLists(t, list, rec.place(list)); err != nil {
 		return err
@@ -172,7 +170,7 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	return nil
 }
 
-// save writes a job's status, which makes it another revision of the job.
+// save writes a job's status as a new revision.
 func (x *tx) save(rec *record) {
 	rec.status.revision++
 	rec.status.modifiedMS = x.clock()
@@ -184,8 +182,8 @@ func (x *tx) writeStatus(rec *record) {
 	must(x.batch.Set(x.seqKey(spaceStatus, rec.seq), x.value, nil))
 }
 
-// move takes a job from one list, lets change alter its status, saves it and puts
-// it into another list.
+// move removes a job from a list, calls change to change its status, saves it and adds it
+// to another list.
 func (x *tx) move(t *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
 	return x.moveTo(t, t, rec, from, to, change)
 }
@@ -248,9 +246,9 @@ func (x *tx) head(t *topic, list listKind) (place, bool, error) {
 	return x.m.head(x.db, t, list)
 }
 
-// listOf returns the list that a job is in.
+// listOf returns the list that a job is in; see the function listOf.
 func (x *tx) listOf(t *topic, rec *record) (listKind, error) {
-	if list := rec.listByPhase(x.m.meta.reached()); list != listNone {
+	if list := rec.listByPhase(x.m.meta.maxClock()); list != listNone {
 		return list, nil
 	}
 	p := rec.place(listDelayed)
@@ -273,7 +271,7 @@ func (x *tx) topicOf(rec *record) (*topic, error) {
 	return t, nil
 }
 
-// newTopic makes a topic. The caller adds a job to it, or sets since when it has none.
+// newTopic makes a topic. The caller adds a job to it, or sets emptySince.
 func (x *tx) newTopic(name string) *topic {
 	name = strings.Clone(name) // it outlives the entry
 	number := x.m.meta.state.lastTopic + 1
@@ -289,7 +287,7 @@ func (x *tx) newTopic(name string) *topic {
 	return t
 }
 
-// dropTopic forgets a topic that has no jobs.
+// dropTopic deletes a topic that has no jobs.
 func (x *tx) dropTopic(t *topic) {
 	x.touch(t)
 	x.m.dropTopic(t)
@@ -313,8 +311,8 @@ func (x *tx) touch(t *topic) {
 	}
 }
 
-// keepRecent caches the jobs that are likely to be needed next: those that are handed
-// out, or could be. It is called after the commit.
+// keepRecent caches the jobs that are likely to be needed next: reserved ones and those
+// that are due. It is called after the commit.
 func (x *tx) keepRecent() {
 	for _, rec := range x.jobs {
 		if !rec.gone && rec.status.phase < phaseDead && rec.status.dueMS <= x.clock() {
@@ -323,7 +321,7 @@ func (x *tx) keepRecent() {
 	}
 }
 
-// refreshHeads brings the heads and the due heap up to date with what has changed.
+// refreshHeads updates the heads and the due heap for the dirty topics.
 func (x *tx) refreshHeads() error {
 	for _, t := range x.dirty {
 		t.dirty = false
@@ -333,7 +331,7 @@ func (x *tx) refreshHeads() error {
 		if err := x.m.refresh(x.db, t); err != nil {
 			return err
 		}
-		x.m.schedule(t)
+		x.m.updateDue(t)
 	}
 	clear(x.dirty)
 	x.dirty = x.dirty[:0]
@@ -345,7 +343,6 @@ func (x *tx) limits() *job.Limits { return x.m.limits }
 
 func (x *tx) clock() int64 { return x.m.meta.state.clockMS }
 
-// name is the id by which clients know a job.
 func (x *tx) name(rec *record) string { return rec.name(x.m.options.Shard) }
 
 func (x *tx) seqKey(space byte, seq uint64) []byte {

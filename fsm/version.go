@@ -11,17 +11,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The cluster version is in a record of its own, which is written when it is
-// raised. It begins with the version in every release, so that any release can say
-// that it cannot run a state, whatever has become of the other records. The rest is
-// the key from which the migration to that version goes on; nothing when it is done.
+// The cluster version has a record of its own, which begins with the version in every
+// release: so any release can recognise a state that it cannot run. The rest is the key
+// at which the migration to that version continues; empty: it is done.
 
 func appendVersion(b []byte, version uint32, migrating []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, version), migrating...)
 }
 
-// readVersion reads the version of a state, and how far its migration has come. It
-// fails with a job.VersionError when this release cannot run it.
+// readVersion reads the version of a state, and where its migration continues. The error is
+// a job.VersionError if this release cannot run the version.
 func readVersion(r pebble.Reader) (version uint32, migrating []byte, err error) {
 	version = job.FirstVersion
 	err = readKey(r, keyVersion, func(value []byte) error {
@@ -38,7 +37,7 @@ func readVersion(r pebble.Reader) (version uint32, migrating []byte, err error) 
 		err = job.ReleaseVersions().Check(version)
 	}
 	if err == nil && migrating != nil {
-		// There are records of the version before.
+		// There are records of the previous version.
 		err = job.ReleaseVersions().Check(version - 1)
 	}
 	if err != nil {
@@ -47,11 +46,11 @@ func readVersion(r pebble.Reader) (version uint32, migrating []byte, err error) 
 	return version, migrating, nil
 }
 
-// Version is the cluster version as of the last commit.
+// Version returns the cluster version as of the last commit.
 func (m *Machine) Version() uint32 { return m.version.Load() }
 
-// raiseVersion raises the cluster version. One that this release cannot run ends the
-// node: what follows in the log is not for it.
+// raiseVersion raises the cluster version. A version that this release cannot run stops the
+// node.
 func (x *tx) raiseVersion(op *jobpb.RaiseVersion, r *jobpb.Result) error {
 	meta := &x.m.meta
 	if op.To <= meta.version {

@@ -11,8 +11,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// This build stands for the next release; see job/next.go. From cluster version 2 on
-// the record of what became of a job also keeps how often it was stamped.
+// This build stands for the next release; see job/next.go. From cluster version 2 on a
+// job's status also counts how often it was stamped.
 
 const nextStatusVersion = statusVersion + 1
 
@@ -23,7 +23,7 @@ func statusFormat(version uint32) byte {
 	return nextStatusVersion
 }
 
-// nextStatus is what the record has more.
+// nextStatus has the fields that version 2 adds to a status.
 type nextStatus struct{ stamps uint32 }
 
 func (s *nextStatus) append(b []byte, format byte) []byte {
@@ -68,7 +68,7 @@ func migrationTo(version uint32) *migration {
 	return &migration{from: []byte{spaceStatus}, step: (*tx).migrateStatuses}
 }
 
-// migrateStatuses writes the records of the first jobs from a key on anew.
+// migrateStatuses rewrites the statuses of the first jobs from a key on.
 func (x *tx) migrateStatuses(from []byte, most uint32) (next []byte, err error) {
 	seqs, err := x.statusesFrom(from, int(most)+1)
 	if err != nil {
@@ -88,9 +88,8 @@ func (x *tx) migrateStatuses(from []byte, most uint32) (next []byte, err error) 
 	return next, nil
 }
 
-// statusesFrom lists the first jobs with such a record from a key on, as the running
-// transaction has left them: what is in the store already differs from node to node,
-// and the state must not.
+// statusesFrom returns the first jobs from a key on that have a status record, as of the
+// running transaction: what the store already has differs from node to node.
 func (x *tx) statusesFrom(from []byte, most int) (seqs []uint64, err error) {
 	// The key may be of a job that is gone.
 	first := uint64(0)

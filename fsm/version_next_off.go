@@ -8,15 +8,15 @@ import (
 	"tarry/job/jobpb"
 )
 
-// What a build that stands for the next release has more: see version_next.go.
+// A build that stands for the next release replaces these: see version_next.go.
 
 const nextStatusVersion = statusVersion
 
-// migrationTo is how the records of the version before become those of a cluster
-// version; nil: their formats are the same.
+// migrationTo returns the migration of records to a cluster version; nil: the format is
+// that of the previous version.
 func migrationTo(uint32) *migration { return nil }
 
-// statusFormat is the format in which a cluster version writes what became of a job.
+// statusFormat returns the format in which a cluster version writes a job's status.
 func statusFormat(uint32) byte { return statusVersion }
 
 type nextStatus struct{}

@@ -12,14 +12,13 @@ import (
 	"tarry/job/jobpb"
 )
 
-// View is the state at one point of the log, unchanging. It may be used from
-// several goroutines. While it is open the store cannot reclaim what was deleted
-// since, so it should be closed soon. Its methods return ErrViewEnded once the
-// state was closed or replaced under it.
+// View is the state at one point of the log. It may be used from several goroutines.
+// While it is open the store cannot reclaim what was deleted since, so it should be closed
+// soon. Its methods return ErrViewEnded once the state was closed or replaced.
 type View struct {
 	shard uint32
 	store *database
-	ended atomic.Bool // lets long reads notice
+	ended atomic.Bool // ends long reads
 
 	mu       sync.RWMutex     // held for reading by every read
 	snapshot *pebble.Snapshot // nil once closed or ended
@@ -27,8 +26,8 @@ type View struct {
 
 // Close releases the view. Closing it again does nothing.
 func (v *View) Close() error {
-	// The store must know of the view until its snapshot is closed: whoever
-	// closes the store in between waits for that.
+	// The database must have the view until its snapshot is closed: database.close waits
+	// for that.
 	err := v.end()
 	v.store.forget(v)
 	return err
@@ -73,14 +72,13 @@ func (v *View) scan(r pebble.Reader, lower, upper []byte, f func(key, value []by
 	return err
 }
 
-// Applied says how far the log is applied in this view.
+// Applied returns the point of the log that the view shows.
 func (v *View) Applied() (a Applied, err error) {
 	err = v.read(func(r pebble.Reader) error { a, err = readApplied(r); return err })
 	return a, err
 }
 
-// Job finds a job by its id, the producer's or the server's, also one that is only
-// retained. false: there is none.
+// Job returns a job by the producer's or the server's id. Retained jobs are included.
 func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error {
 		seq, fromServer, err := findID(r, v.shard, id)
@@ -96,8 +94,7 @@ func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
 	return j, found, err
 }
 
-// JobBySeq finds a job by its seq, also one that is only retained. false: there is
-// none.
+// JobBySeq is Job by seq.
 func (v *View) JobBySeq(seq uint64) (j *jobpb.Job, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error { j, found, err = v.job(r, seq); return err })
 	return j, found, err
@@ -112,7 +109,7 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	list, err := listOf(r, m.reached(), rec)
+	list, err := listOf(r, m.maxClock(), rec)
 	if err != nil {
 		return nil, false, err
 	}
@@ -128,7 +125,7 @@ func (v *View) job(r pebble.Reader, seq uint64) (*jobpb.Job, bool, error) {
 	return j, err == nil, err
 }
 
-// describe says everything known of a job but its history.
+// describe returns everything that readers see of a job, except the history.
 func (v *View) describe(r pebble.Reader, rec *record, list listKind, topic string) (*jobpb.Job, error) {
 	options, err := rec.spec.decodeOptions()
 	if err != nil {
@@ -163,14 +160,13 @@ func (v *View) describe(r pebble.Reader, rec *record, list listKind, topic strin
 	return j, nil
 }
 
-// Topic gives the counts and settings of a topic; the counts are zero when there
-// is none of that name.
+// Topic returns the counts and settings of a topic; the counts are zero if there is none.
 func (v *View) Topic(name string) (t *jobpb.Topic, err error) {
 	err = v.read(func(r pebble.Reader) error { t, err = findTopic(r, name); return err })
 	return t, err
 }
 
-// findTopic describes a topic that need not have a record.
+// findTopic describes a topic, which need not have a record.
 func findTopic(r pebble.Reader, name string) (t *jobpb.Topic, err error) {
 	err = readKey(r, appendNameKey(nil, spaceTopic, name), func(value []byte) error {
 		t, err = describeTopic(r, name, value)
@@ -184,11 +180,10 @@ func findTopic(r pebble.Reader, name string) (t *jobpb.Topic, err error) {
 	return t, err
 }
 
-// Peek finds the head of one of a topic's lists, whether or not the topic is
-// paused. false: the list is empty.
+// Peek returns the head of one of a topic's lists, even if the topic is paused.
 func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, err error) {
 	if state <= jobpb.State_STATE_NONE || state > jobpb.State_STATE_DEAD {
-		return nil, false, fmt.Errorf("there is no list of jobs in %s", state)
+		return nil, false, fmt.Errorf("there is no list of %s jobs", job.StateName(state))
 	}
 	err = v.read(func(r pebble.Reader) error {
 		var head place
@@ -206,7 +201,7 @@ func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, 
 	return j, found, err
 }
 
-// Totals counts the topics, and their jobs by state. It reads one record.
+// Totals returns the number of topics, and of jobs by state. It reads one record.
 func (v *View) Totals() (*jobpb.Totals, error) {
 	var m meta
 	err := v.read(func(r pebble.Reader) (err error) { m, err = readMeta(r); return err })
@@ -219,13 +214,13 @@ func (v *View) Totals() (*jobpb.Totals, error) {
 	}, err
 }
 
-// Topics lists up to max topics in the order of their names, starting after the
-// name given.
+// Topics returns up to max topics in the order of their names, starting after the name
+// given.
 func (v *View) Topics(after string, max int) ([]*jobpb.Topic, error) {
 	return v.listTopics(spaceTopic, after, max, describeTopic)
 }
 
-// ConfiguredTopics is Topics for those that have settings, also without jobs.
+// ConfiguredTopics is Topics for those that have settings, with or without jobs.
 func (v *View) ConfiguredTopics(after string, max int) ([]*jobpb.Topic, error) {
 	return v.listTopics(spaceSettings, after, max, func(r pebble.Reader, name string, _ []byte) (*jobpb.Topic, error) {
 		return findTopic(r, name)
@@ -281,13 +276,12 @@ func describeTopic(r pebble.Reader, name string, value []byte) (*jobpb.Topic, er
 	return t, err
 }
 
-// oldestDuePriorities bounds the seeks of oldestDue: it looks at that many
-// different priorities of ready jobs, the most urgent ones.
+// oldestDuePriorities bounds the seeks of oldestDue: it considers the ready jobs of that
+// many priorities, the most urgent ones.
 const oldestDuePriorities = 256
 
-// oldestDue is the smallest due instant of the topic's delayed and ready jobs.
-// The ready list is ordered by priority first, so that takes one seek for each
-// priority in use.
+// oldestDue returns the smallest due instant of the topic's delayed and ready jobs. The
+// ready list is ordered by priority first, so this takes a seek for each priority in use.
 func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 	keep := func(due int64) {
 		if oldest == 0 || due < oldest {
@@ -319,8 +313,8 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 	return oldest, nil
 }
 
-// findID is the seq that an id names; 0: none. fromServer says that the id is
-// of the server's making; then nobody has checked that the job exists.
+// findID returns the seq of an id; 0: none. fromServer reports whether the server made the
+// id; then the job may not exist, or may have an id of its producer.
 func findID(r pebble.Reader, shard uint32, id string) (seq uint64, fromServer bool, err error) {
 	if job.IsServerID(id) {
 		of, seq, ok := job.ParseServerID(id)

@@ -9,9 +9,9 @@ import (
 	"tarry/job"
 )
 
-// Check walks the whole state and returns the first thing that is wrong with
-// it: a job that is not in exactly one list, a counter that does not match, a
-// record that belongs to nothing. Its memory grows with topics, not with jobs.
+// Check reads the whole state and returns the first inconsistency: a job that is not in
+// exactly one list, a wrong counter, a record without owner. Its memory grows with the
+// topics, not with the jobs.
 func (v *View) Check() error {
 	return v.read(func(r pebble.Reader) error {
 		m, err := readMeta(r)
@@ -40,9 +40,9 @@ type checker struct {
 	found  map[listID]uint64 // index entries by list
 	urgent map[uint32]uint64 // ready jobs that are urgent, by topic
 	heads  map[listID]place  // the first of each list
-	listed uint64            // index entries in all, but those of listExpiring
-	named  uint64            // jobs with an id of the producer's
-	// expiring counts, by topic, the ready jobs that are to be listed as expiring.
+	listed uint64            // index entries in all, except those of listExpiring
+	named  uint64            // jobs with a producer's id
+	// expiring counts, by topic, the ready jobs that must be listed as expiring.
 	expiring map[uint32]uint64
 }
 
@@ -64,7 +64,7 @@ func (c *checker) readTopics() error {
 		if err != nil || name != string(key[1:]) {
 			return fmt.Errorf("topic %q has number %d, which is named %q (%w)", key[1:], rec.number, name, err)
 		}
-		if rec.jobs() > 0 && rec.emptySince > c.meta.reached() {
+		if rec.jobs() > 0 && rec.emptySince > c.meta.maxClock() {
 			return fmt.Errorf("topic %q is empty since an instant ahead of the clock", name)
 		}
 		if err := c.checkBucket(name, &rec); err != nil {
@@ -88,8 +88,8 @@ func (c *checker) readTopics() error {
 	return nil
 }
 
-// checkBucket proves that a topic has a bucket when, and only when, it has a rate,
-// and never too much in it.
+// checkBucket checks that a topic has a bucket if and only if it has a rate, and that the
+// bucket does not overflow.
 func (c *checker) checkBucket(name string, rec *topicRecord) error {
 	s, err := readSettings(c.r, name)
 	if err != nil {
@@ -99,14 +99,14 @@ func (c *checker) checkBucket(name string, rec *topicRecord) error {
 	if (rate.perMS != 0) != (b != nil) {
 		return fmt.Errorf("topic %q has the rate %d, but its bucket is %+v", name, rate.perMS, b)
 	}
-	if b != nil && (b.tokens < 0 || b.tokens > rate.burst || b.since > b.at || b.at > c.meta.reached()) {
-		return fmt.Errorf("topic %q has the bucket %+v at a burst of %d and the clock %d", name, *b, rate.burst, c.meta.reached())
+	if b != nil && (b.tokens < 0 || b.tokens > rate.burst || b.since > b.at || b.at > c.meta.maxClock()) {
+		return fmt.Errorf("topic %q has the bucket %+v at a burst of %d and the clock %d", name, *b, rate.burst, c.meta.maxClock())
 	}
 	return nil
 }
 
-// checkIndex proves that every index entry stands where its job's records say.
-// A job's records allow one place, or two while it waits: delayed or ready.
+// checkIndex checks every index entry against the records of its job. These allow one
+// place, or two while the job waits: delayed or ready.
 func (c *checker) checkIndex() error {
 	return c.scan(spaceIndex, func(key, value []byte) error {
 		l, p, err := decodeIndex(key, value)
@@ -120,7 +120,7 @@ func (c *checker) checkIndex() error {
 		if rec == nil || rec.topic() != l.topic {
 			return fmt.Errorf("index entry %x lists a job that is not in that topic", key)
 		}
-		list, err := listOf(c.r, c.meta.reached(), rec)
+		list, err := listOf(c.r, c.meta.maxClock(), rec)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (c *checker) checkIndex() error {
 		if want := rec.place(l.list); (list != l.list && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, list, want, l.list, p)
 		}
-		if list == listReady && p.instant > c.meta.reached() {
+		if list == listReady && p.instant > c.meta.maxClock() {
 			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
 		}
 		if c.found[l] == 0 {
@@ -192,8 +192,8 @@ func (c *checker) checkCounts() error {
 	return nil
 }
 
-// checkJobs proves that every job is listed: checkIndex found each entry to be
-// its job's only valid one, so the numbers need only be the same.
+// checkJobs checks that every job is listed. checkIndex found each entry to be its job's
+// only valid one, so comparing the counts is enough.
 func (c *checker) checkJobs() error {
 	var jobs uint64
 	err := c.scan(spaceSpec, func(key, value []byte) error {
@@ -295,8 +295,8 @@ func (c *checker) checkSpaces() error {
 	return nil
 }
 
-// checkSchedules proves that each schedule has both its records, an instant only
-// while it runs, and a revision of its own.
+// checkSchedules checks that each schedule has both its records, an instant only while it
+// is not paused, and a revision of its own.
 func (c *checker) checkSchedules() error {
 	revisions := make(map[uint64]string)
 	err := c.scan(spaceSchedule, func(key, value []byte) error {

@@ -8,24 +8,21 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// digestVersion changes whenever the same state would get another digest.
+// digestVersion changes whenever the same state gets another digest.
 const digestVersion = 4
 
-// digestSpaces are the keyspaces that make up the logical state. Their records
-// are written by the same rules on every node, so their bytes are compared as
-// they are. Of the meta keyspace only the clock and the counters belong to it:
-// how far the log is applied is the question, not the answer, and the durable mark
-// is each node's own.
+// digestSpaces are the keyspaces of the logical state. Every node writes the same bytes
+// there. Of the meta keyspace the digest has the clock, the counters, the cluster's id and
+// its version: the applied index and the durable mark may differ between equal states.
 var digestSpaces = [...]byte{spaceSettings, spaceForgotten, spaceID, spaceSpec, spaceNumber, spaceSchedule, spaceStatus, spaceTopic, spaceIndex}
 
-// Digest is a hash, in hexadecimal, of the logical state: equal on any two nodes
-// that have applied the same entries, whatever their stores look like inside. It
-// reads the whole state, in bounded memory.
+// Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
+// that have applied the same entries. It reads the whole state, in bounded memory.
 func (v *View) Digest() (string, error) {
 	h := sha256.New()
 	var buf []byte
 	pair := func(key, value []byte) error {
-		// Lengths first, so that no two states run into the same bytes.
+		// Lengths first, so that different states have different bytes.
 		buf = binary.AppendUvarint(buf[:0], uint64(len(key)))
 		buf = binary.AppendUvarint(buf, uint64(len(value)))
 		buf = append(append(buf, key...), value...)

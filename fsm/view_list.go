@@ -9,10 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Jobs gives a page of jobs as job.JobQuery describes it; a query that
-// job.CheckJobQuery refuses is refused. A page costs what it looks at, at most
-// job.MaxListScan entries, however many jobs there are: it may end short, even
-// without any job, and still have a next.
+// Jobs returns a page of jobs. The cost of a page is bounded (lister.full), however many
+// jobs there are: so it may be short or empty, and still have a next one.
 func (v *View) Jobs(q *jobpb.JobQuery) (page *jobpb.JobPage, err error) {
 	if err := job.CheckJobQuery(q); err != nil {
 		return nil, err
@@ -24,44 +22,44 @@ func (v *View) Jobs(q *jobpb.JobQuery) (page *jobpb.JobPage, err error) {
 	return page, err
 }
 
-// list also says how many entries it looked at.
+// list also returns how many entries it examined.
 func (v *View) list(r pebble.Reader, q *jobpb.JobQuery) (*jobpb.JobPage, int, error) {
 	m, err := readMeta(r)
 	if err != nil {
 		return nil, 0, err
 	}
-	l := &lister{view: v, r: r, q: q, clockMS: m.reached(), page: &jobpb.JobPage{}}
+	l := &lister{view: v, r: r, q: q, clockMS: m.maxClock(), page: &jobpb.JobPage{}}
 	if q.Filter.GetIdPrefix() != "" {
 		err = l.byID()
 	} else {
 		err = l.byState()
 	}
-	return l.page, l.looked, err
+	return l.page, l.scanned, err
 }
 
-// lister puts one page together.
+// lister builds one page.
 type lister struct {
 	view    *View
 	r       pebble.Reader
 	q       *jobpb.JobQuery
 	clockMS int64
 	page    *jobpb.JobPage
-	looked  int
-	read    int // bytes of the records that were looked at
-	bytes   int // bytes of the page
+	scanned int // entries
+	read    int // bytes of the records
+	bytes   int // of the page
 }
 
-// listReadBytes bounds the records that are read for one page: with large bodies
-// they are what a page costs.
+// listReadBytes bounds the records that are read for one page: large bodies are most of a
+// page's cost.
 const listReadBytes = 64 << 20
 
 // full reports whether the page has to end here.
 func (l *lister) full() bool {
-	return len(l.page.Jobs) >= int(l.q.Max) || l.looked >= job.MaxListScan ||
+	return len(l.page.Jobs) >= int(l.q.Max) || l.scanned >= job.MaxListScan ||
 		l.read >= listReadBytes || l.bytes >= job.MaxListBytes
 }
 
-// byState walks over the lists of the topic.
+// byState lists the jobs of a topic, list by list.
 func (l *lister) byState() error {
 	var topic topicRecord
 	err := readKey(l.r, appendNameKey(nil, spaceTopic, l.q.Topic), func(value []byte) (err error) {
@@ -73,7 +71,7 @@ func (l *lister) byState() error {
 	}
 	after := listOfState(l.q.After.GetState())
 	for list := listDelayed; int(list) <= stateLists; list++ {
-		if !l.asksFor(list) || list < after || topic.counts[list] == 0 {
+		if !l.wants(list) || list < after || topic.counts[list] == 0 {
 			continue
 		}
 		var behind place
@@ -92,18 +90,17 @@ func (l *lister) byState() error {
 	return nil
 }
 
-// asksFor reports whether the page shows a list. The jobs that are only retained are
-// shown when they are asked for.
-func (l *lister) asksFor(list listKind) bool {
+// wants reports whether the query includes a list. Retained jobs are included only on
+// request.
+func (l *lister) wants(list listKind) bool {
 	if l.q.State == jobpb.State_STATE_NONE {
 		return list != listEnded
 	}
 	return list == listOfState(l.q.State)
 }
 
-// walk adds the jobs of one list that are behind a place, the first of which is
-// not before from. In the lists that are ordered by due instant it jumps over what
-// is outside the range of the filter.
+// walk adds the jobs of one list that are behind the place after and not before from. In
+// lists that are ordered by due instant it skips what is outside the filter's range.
 func (l *lister) walk(id listID, after, from place) error {
 	s, err := placesFrom(l.r, id, from)
 	if err != nil {
@@ -122,12 +119,12 @@ func (l *lister) walk(id listID, after, from place) error {
 			l.page.Next = &jobpb.JobMark{State: id.list.state(phaseFinished), Place: after.proto()}
 			return nil
 		}
-		l.looked++
+		l.scanned++
 		after = p
 		if id.list.byDue() {
-			to, skip := leap(p, l.q.Filter)
+			to, skip := skipTo(p, l.q.Filter)
 			if skip && to.compare(p) <= 0 {
-				return nil // there is nothing behind it
+				return nil
 			}
 			if skip {
 				s.seek(id, to)
@@ -146,16 +143,16 @@ func (l *lister) walk(id listID, after, from place) error {
 			l.read += rec.bodyLen
 			continue
 		}
-		if err := l.offer(rec, id.list, l.q.Topic); err != nil {
+		if err := l.add(rec, id.list, l.q.Topic); err != nil {
 			return err
 		}
 	}
 }
 
-// leap says where a list that is ordered by (priority, due instant) goes on when
-// a place is outside the filter's range of due instants. A leap that does not
-// lead on ends the list.
-func leap(p place, f *jobpb.Filter) (to place, skip bool) {
+// skipTo returns where to continue in a list that is ordered by (priority, due instant) if
+// p is outside the filter's range of due instants. If that is not behind p, the rest of the
+// list is outside too.
+func skipTo(p place, f *jobpb.Filter) (to place, skip bool) {
 	from, end := f.GetDueFromMs(), f.GetDueToMs()
 	switch {
 	case p.instant < from:
@@ -168,7 +165,7 @@ func leap(p place, f *jobpb.Filter) (to place, skip bool) {
 	return place{priority: p.priority + 1, instant: from}, true
 }
 
-// byID walks over the ids of producers.
+// byID lists the jobs whose ids have a prefix.
 func (l *lister) byID() error {
 	prefix := l.q.Filter.IdPrefix
 	lower := appendNameKey(nil, spaceID, prefix)
@@ -183,18 +180,18 @@ func (l *lister) byID() error {
 			l.page.Next = &jobpb.JobMark{Id: last}
 			return errEnough
 		}
-		l.looked++
+		l.scanned++
 		last = string(key[1:])
 		seq, err := decodeSeq(value)
 		if err != nil {
 			return err
 		}
-		return l.named(seq, topics)
+		return l.addBySeq(seq, topics)
 	})
 }
 
-// named offers the job that an id names.
-func (l *lister) named(seq uint64, topics map[uint32]string) error {
+// addBySeq is add for a job that an id led to. topics caches names.
+func (l *lister) addBySeq(seq uint64, topics map[uint32]string) error {
 	rec, err := readJob(l.r, seq, l.q.Body)
 	if err != nil {
 		return err
@@ -217,15 +214,15 @@ func (l *lister) named(seq uint64, topics map[uint32]string) error {
 	if err != nil {
 		return err
 	}
-	if !l.asksFor(list) || list == listEnded && rec.state(list) != l.q.State {
+	if !l.wants(list) || list == listEnded && rec.state(list) != l.q.State {
 		l.read += rec.bodyLen
 		return nil
 	}
-	return l.offer(rec, list, name)
+	return l.add(rec, list, name)
 }
 
-// offer adds a job to the page if the filter means it.
-func (l *lister) offer(rec *record, list listKind, topic string) error {
+// add adds a job to the page if the filter selects it.
+func (l *lister) add(rec *record, list listKind, topic string) error {
 	l.read += rec.bodyLen
 	ok, err := matches(l.q.Filter, rec)
 	if !ok || err != nil {

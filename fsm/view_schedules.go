@@ -7,15 +7,14 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Schedule finds a schedule by its name. false: there is none.
+// Schedule returns a schedule by its name.
 func (v *View) Schedule(name string) (s *jobpb.ScheduleInfo, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error { s, err = readSchedule(r, name); return err })
 	return s, s != nil && err == nil, err
 }
 
-// Schedules lists up to max schedules in the order of their names, starting after
-// the name given, but the page ends as soon as they have more than
-// job.MaxScheduleListBytes together.
+// Schedules returns up to max schedules in the order of their names, starting after the
+// name given. The page ends early once it has more than job.MaxScheduleListBytes.
 func (v *View) Schedules(after string, max int) (list []*jobpb.ScheduleInfo, err error) {
 	if max <= 0 {
 		return nil, nil

@@ -28,7 +28,7 @@ type Watch struct {
 // No end is missed: Add first registers a reservation and then reads the state, while a
 // commit first changes the state and then reads the registrations.
 type watches struct {
-	count atomic.Int64 // of all reservations; lets a commit pass by without a lock
+	count atomic.Int64 // of all reservations; at 0 a commit needs no lock
 
 	mu    sync.Mutex
 	bySeq map[uint64][]watched
@@ -40,12 +40,12 @@ type watched struct {
 	by         *Watch
 }
 
-// Watch makes a watch of nothing yet. Close it.
+// Watch returns an empty watch. Close it.
 func (m *Machine) Watch() *Watch {
 	return &Watch{m: m, wake: make(chan struct{}, 1), open: map[job.Token]struct{}{}}
 }
 
-// Watching is the number of reservations that all watches follow.
+// Watching returns the number of reservations that all watches follow.
 func (m *Machine) Watching() int { return int(m.watches.count.Load()) }
 
 // Add follows more reservations of this shard. Those that are over already are
@@ -66,7 +66,7 @@ func (w *Watch) Add(reservations []job.Token) error {
 	v := w.m.View()
 	err := w.m.endWatched(v, seqs)
 	if errors.Is(err, ErrViewEnded) {
-		err = nil // whoever replaces the state looks at all that is registered
+		err = nil // Install rechecks all that is registered
 	}
 	return errors.Join(err, v.Close())
 }
@@ -74,7 +74,7 @@ func (w *Watch) Add(reservations []job.Token) error {
 // Wake receives after reservations have ended, once for any number of them.
 func (w *Watch) Wake() <-chan struct{} { return w.wake }
 
-// Take gives the reservations that have ended since the last call, each once.
+// Take returns the reservations that have ended since the last call, each once.
 func (w *Watch) Take() []job.Token {
 	w.m.watches.mu.Lock()
 	defer w.m.watches.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *Watch) Close() {
 	w.open, w.ended = nil, nil
 }
 
-// endWatched notifies the watches of the reservations, among those of the jobs
-// named, that are over in the view.
+// endWatched notifies the watches of the reservations of these jobs that have ended as of
+// the view.
 func (m *Machine) endWatched(v *View, seqs []uint64) error {
 	for _, seq := range seqs {
 		var rec *record
@@ -112,7 +112,7 @@ func (m *Machine) endWatched(v *View, seqs []uint64) error {
 			return err
 		}
 		if rec == nil && seq >= next {
-			continue // not even added, as far as this node knows
+			continue // this node has yet to apply its add
 		}
 		m.watches.mu.Lock()
 		m.watches.endPast(seq, rec)
@@ -138,8 +138,7 @@ func (x *tx) notifyWatches() {
 	}
 }
 
-// recheckWatches looks at every reservation that is followed, after the state was
-// replaced.
+// recheckWatches checks every watched reservation, after the state was replaced.
 func (m *Machine) recheckWatches() error {
 	m.watches.mu.Lock()
 	seqs := make([]uint64, 0, len(m.watches.bySeq))
@@ -178,8 +177,8 @@ func (all *watches) endPast(seq uint64, rec *record) {
 	}))
 }
 
-// isPast reports whether a reservation of the job is over. Generations may wrap, and
-// one that the state has not come to yet is not over.
+// isPast reports whether a reservation of the job has ended. Generations may wrap. One that
+// is ahead of the state has not ended.
 func (rec *record) isPast(generation uint32) bool {
 	ahead := int32(rec.status.generation - generation)
 	return ahead > 0 || ahead == 0 && rec.status.phase != phaseReserved

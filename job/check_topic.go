@@ -21,7 +21,7 @@ func (l *Limits) checkPurge(op *jobpb.Purge) error {
 	switch op.State {
 	case jobpb.State_STATE_DELAYED, jobpb.State_STATE_READY, jobpb.State_STATE_DEAD:
 	default:
-		return Invalid("state", "is %s; it must be delayed, ready or dead", op.State)
+		return Invalid("state", "is %s; it must be delayed, ready or dead", StateName(op.State))
 	}
 	if err := Within("max", int64(op.Max), 1, int64(l.MaxKick)); err != nil {
 		return err

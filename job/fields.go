@@ -1,6 +1,10 @@
 package job
 
-import "tarry/job/jobpb"
+import (
+	"strings"
+
+	"tarry/job/jobpb"
+)
 
 // A Field is a row of the table of what is shown of a job, beside its body: what the HTTP
 // API writes, the Go client's test and the docs know of it. Where its value comes from is
@@ -70,6 +74,11 @@ var Fields = []*Field{
 	{Name: "kicks", Type: FieldNumber, number: asNumber((*jobpb.Job).GetKicks), Help: "how often it was brought back"},
 	{Name: "backoff", Type: FieldBackoff, Optional: true, Help: "its waits after a failed attempt: [retries.md](retries.md)"},
 	{Name: "headers", Type: FieldHeaders, Optional: true, Help: "an object of names and values"},
+}
+
+// StateName returns the name by which users know a state.
+func StateName(s jobpb.State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
 // asNumber makes the getter of any number one that gives an int64.

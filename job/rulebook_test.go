@@ -109,7 +109,7 @@ func topicRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Max: 1, State: jobpb.State_STATE_DEAD, Sweep: &jobpb.Sweep{Scan: 1}}}}, append(
 			sweepRules(func(op *jobpb.Op) *jobpb.Sweep { return op.GetPurge().Sweep }),
 			rule{func(op *jobpb.Op) { op.GetPurge().Sweep = nil }, "sweep", "is missing"},
-			rule{func(op *jobpb.Op) { op.GetPurge().State = jobpb.State_STATE_RESERVED }, "state", "it must be delayed, ready or dead"},
+			rule{func(op *jobpb.Op) { op.GetPurge().State = jobpb.State_STATE_RESERVED }, "state", "is reserved; it must be delayed, ready or dead"},
 			rule{func(op *jobpb.Op) { op.GetPurge().Max = 0 }, "max", "is 0"},
 			rule{func(op *jobpb.Op) { op.GetPurge().Max = MaxKick + 1 }, "max", "is 10001"},
 		)},
