@@ -16,13 +16,17 @@ const betweenRounds = 2 * time.Second
 // roundLimit bounds each wait of a round.
 const roundLimit = 60 * time.Second
 
-// runRounds ends the leader again and again and collects how long writes were
+// endLeader ends a leader and returns how long writes were away. write starts clients
+// that write at the other nodes.
+type endLeader func(ctx context.Context, leader *localcluster.Node, write func() *writers) (time.Duration, error)
+
+// runRounds ends the leader again and again, by end, and collects how long writes were
 // away each time.
-func runRounds(ctx context.Context, c Config, once func(context.Context, Config, int) (time.Duration, error)) (*Result, error) {
+func runRounds(ctx context.Context, c Config, end endLeader) (*Result, error) {
 	var times Histogram
 	begin := time.Now()
 	for round := range c.Rounds {
-		took, err := once(ctx, c, round)
+		took, err := runRound(ctx, c, round, end)
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", round+1, err)
 		}
@@ -32,9 +36,7 @@ func runRounds(ctx context.Context, c Config, once func(context.Context, Config,
 	return &Result{Scenario: c.Scenario, Seconds: time.Since(begin).Seconds(), Jobs: int64(c.Rounds), Latency: summarize(&times)}, nil
 }
 
-// killOnce is kill -9 of the leader; it measures the time to the first
-// acknowledged write that was sent to a surviving node after the kill.
-func killOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
+func runRound(ctx context.Context, c Config, round int, end endLeader) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
 	if !sleep.For(ctx, betweenRounds) {
@@ -44,10 +46,7 @@ func killOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := leader.Kill(); err != nil {
-		return 0, err
-	}
-	took, err := firstWrite(ctx, c, leader, round)
+	took, err := end(ctx, leader, func() *writers { return startWriters(ctx, c, leader, round) })
 	if err != nil {
 		return 0, err
 	}
@@ -57,58 +56,25 @@ func killOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
 	return took, c.Cluster.WaitReady(ctx, leader)
 }
 
-// firstWrite tries to add a job at every surviving node at once until one of
-// them acknowledges.
-func firstWrite(ctx context.Context, c Config, dead *localcluster.Node, round int) (time.Duration, error) {
+// killOnce is kill -9 of the leader; it measures the time to the first
+// acknowledged write that was sent to a surviving node after the kill.
+func killOnce(ctx context.Context, leader *localcluster.Node, write func() *writers) (time.Duration, error) {
+	if err := leader.Kill(); err != nil {
+		return 0, err
+	}
 	begin := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	first := make(chan time.Duration, len(c.Cluster.Nodes()))
-	var tries sync.WaitGroup
-	for i, n := range c.Cluster.Nodes() {
-		if n == dead {
-			continue
-		}
-		tries.Go(func() {
-			w := newConn(ctx, n.HTTP)
-			defer w.close()
-			jobs := newJobText(c, round*len(c.Cluster.Nodes())+i)
-			for {
-				if _, err := w.call("POST", "/v1/jobs", jobs.append(nil, farDelay), callLimit); err == nil {
-					first <- time.Since(begin)
-					return
-				}
-				if !sleep.For(ctx, failurePause) {
-					return
-				}
-			}
-		})
-	}
-	defer tries.Wait()
-	defer cancel()
-	select {
-	case took := <-first:
-		return took, nil
-	case <-ctx.Done():
-		return 0, fmt.Errorf("no write was acknowledged: %w", ctx.Err())
-	}
+	w := write()
+	defer w.stop()
+	err := w.next(ctx)
+	return time.Since(begin), err
 }
 
 // terminateOnce is SIGTERM of the leader. Until it hands over it goes on serving,
 // so the first write afterwards says little: clients of the other nodes write one
 // after the other until it is gone, and the longest stretch without an
 // acknowledgement counts.
-func terminateOnce(ctx context.Context, c Config, round int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, roundLimit)
-	defer cancel()
-	if !sleep.For(ctx, betweenRounds) {
-		return 0, ctx.Err()
-	}
-	leader, err := c.Cluster.Leader(ctx)
-	if err != nil {
-		return 0, err
-	}
-	w := startWriters(ctx, c, leader, round)
+func terminateOnce(ctx context.Context, leader *localcluster.Node, write func() *writers) (time.Duration, error) {
+	w := write()
 	defer w.stop()
 	if err := w.next(ctx); err != nil { // they write already
 		return 0, err
@@ -120,12 +86,7 @@ func terminateOnce(ctx context.Context, c Config, round int) (time.Duration, err
 	if err := w.next(ctx); err != nil {
 		return 0, err
 	}
-	took := w.worst()
-	w.stop()
-	if err := leader.Start(); err != nil {
-		return 0, err
-	}
-	return took, c.Cluster.WaitReady(ctx, leader)
+	return w.worst(), nil
 }
 
 // writers add jobs at every node but one, and note when they are acknowledged.
