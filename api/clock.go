@@ -1,5 +1,7 @@
 package api
 
+import "tarry/job"
+
 // clock answers how the clocks of the members stand.
 func (s *server) clock(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
@@ -15,9 +17,7 @@ func (s *server) clock(x *call) error {
 		x.json.timestamp("majority", c.Majority.UnixMilli())
 		x.json.float("cluster_ahead", c.ClusterAhead.Seconds())
 	}
-	x.json.beginList("clocks")
-	for _, n := range c.Nodes {
-		x.json.beginObject()
+	objects(&x.json, "clocks", c.Nodes, func(n job.NodeClock) {
 		x.json.text("id", n.ID)
 		x.json.boolean("voter", n.Voter)
 		x.json.boolean("answered", n.Known)
@@ -26,9 +26,7 @@ func (s *server) clock(x *call) error {
 			x.json.float("within", n.Within.Seconds())
 		}
 		x.json.boolean("off", n.Off)
-		x.json.endObject()
-	}
-	x.json.endList()
+	})
 	x.json.endObject()
 	return nil
 }

@@ -21,9 +21,7 @@ func (s *server) members(x *call) error {
 		return err
 	}
 	x.json.success()
-	x.json.beginList("members")
-	for _, m := range list {
-		x.json.beginObject()
+	objects(&x.json, "members", list, func(m job.Member) {
 		x.json.text("id", m.ID)
 		x.json.text("address", m.Address)
 		x.json.text("http_address", m.HTTPAddress)
@@ -36,9 +34,7 @@ func (s *server) members(x *call) error {
 		x.json.number("cluster_version", uint64(m.ClusterVersion))
 		x.json.number("min_cluster_version", uint64(m.Runs.Min))
 		x.json.number("max_cluster_version", uint64(m.Runs.Max))
-		x.json.endObject()
-	}
-	x.json.endList()
+	})
 	x.json.endObject()
 	return nil
 }
@@ -158,17 +154,13 @@ func (s *server) verify(x *call) error {
 	x.json.success()
 	x.json.boolean("equal", v.Equal)
 	x.json.number("index", v.Index)
-	x.json.beginList("digests")
-	for _, d := range v.Digests {
-		x.json.beginObject()
+	objects(&x.json, "digests", v.Digests, func(d job.NodeDigest) {
 		x.json.text("id", d.ID)
 		x.json.text("digest", d.Digest)
 		if d.Error != "" {
 			x.json.text("error", d.Error)
 		}
-		x.json.endObject()
-	}
-	x.json.endList()
+	})
 	x.json.endObject()
 	return nil
 }

@@ -124,13 +124,7 @@ func (s *server) commandPop(x *call, q *commandRequest) error {
 			x.json.null("value")
 		}
 		if q.Count.set {
-			x.json.beginList("jobs")
-			for _, j := range jobs {
-				x.json.beginObject()
-				x.json.popped(j)
-				x.json.endObject()
-			}
-			x.json.endList()
+			objects(&x.json, "jobs", jobs, x.json.popped)
 		}
 		x.json.endObject()
 	})

@@ -27,6 +27,17 @@ func (w *writer) beginNamedObject(name string) { w.name(name); w.b = append(w.b,
 func (w *writer) beginList(name string) { w.name(name); w.b = append(w.b, '[') }
 func (w *writer) endList()              { w.b = append(w.b, ']') }
 
+// objects adds a list of objects, whose members write adds.
+func objects[T any](w *writer, name string, list []T, write func(T)) {
+	w.beginList(name)
+	for _, one := range list {
+		w.beginObject()
+		write(one)
+		w.endObject()
+	}
+	w.endList()
+}
+
 // comma separates a value from the one before it, if there is one.
 func (w *writer) comma() {
 	if n := len(w.b); n > 0 {

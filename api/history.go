@@ -31,19 +31,14 @@ func (s *server) jobHistory(x *call) error {
 	x.json.number("seq", j.Seq)
 	x.json.text("topic", j.Topic)
 	x.json.text("state", stateNames[j.State])
-	x.json.beginList("events")
-	for _, e := range j.History {
-		x.json.event(e)
-	}
-	x.json.endList()
+	objects(&x.json, "events", j.History, x.json.event)
 	x.json.number("dropped", uint64(j.HistoryDropped))
 	x.json.endObject()
 	return nil
 }
 
-// event adds one event of a job's history.
+// event adds the fields of one event of a job's history.
 func (w *writer) event(e *jobpb.Event) {
-	w.beginObject()
 	w.timestamp("at", e.AtMs)
 	w.text("event", eventNames[e.Kind])
 	w.text("state", stateNames[e.State])
@@ -57,5 +52,4 @@ func (w *writer) event(e *jobpb.Event) {
 	if e.Reason != "" {
 		w.text("reason", e.Reason)
 	}
-	w.endObject()
 }

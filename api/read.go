@@ -63,13 +63,7 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 // begins.
 func answerPage[T any](x *call, field string, page []T, write func(T), next string) {
 	x.json.success()
-	x.json.beginList(field)
-	for _, one := range page {
-		x.json.beginObject()
-		write(one)
-		x.json.endObject()
-	}
-	x.json.endList()
+	objects(&x.json, field, page, write)
 	if next != "" {
 		x.json.text("next", next)
 	}

@@ -62,13 +62,7 @@ func (s *server) reserve(x *call) error {
 	}
 	return s.handOut(x, r, wait, func(jobs []*jobpb.Reserved) {
 		x.json.success()
-		x.json.beginList("jobs")
-		for _, j := range jobs {
-			x.json.beginObject()
-			x.json.reserved(j)
-			x.json.endObject()
-		}
-		x.json.endList()
+		objects(&x.json, "jobs", jobs, x.json.reserved)
 		x.json.endObject()
 	})
 }

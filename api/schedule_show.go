@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"tarry/job"
@@ -59,14 +60,10 @@ func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after, count int6
 		return err
 	}
 	x.json.success()
-	x.json.beginList("runs")
-	for _, ms := range t.List(after, int(n)) {
-		x.json.beginObject()
+	objects(&x.json, "runs", t.List(after, int(n)), func(ms int64) {
 		x.json.timestamp("planned_at", ms)
 		x.json.text("local", job.FormatInstant(ms, t.OffsetOf(ms)))
-		x.json.endObject()
-	}
-	x.json.endList()
+	})
 	x.json.endObject()
 	return nil
 }
@@ -78,17 +75,14 @@ func (s *server) scheduleRuns(x *call) error {
 		return err
 	}
 	x.json.success()
-	x.json.beginList("runs")
-	for i := len(info.State.Past) - 1; i >= 0; i-- {
-		x.json.pastRun(info.State.Past[i])
-	}
-	x.json.endList()
+	past := slices.Clone(info.State.Past)
+	slices.Reverse(past)
+	objects(&x.json, "runs", past, x.json.pastRun)
 	x.json.endObject()
 	return nil
 }
 
 func (w *writer) pastRun(p *jobpb.PastRun) {
-	w.beginObject()
 	w.timestamp("planned_at", p.PlannedMs)
 	w.timestamp("at", p.AtMs)
 	w.text("outcome", outcomeNames[p.Outcome])
@@ -107,7 +101,6 @@ func (w *writer) pastRun(p *jobpb.PastRun) {
 	if p.Code != jobpb.Code_OK {
 		w.text("code", string(job.CodeOfResult(p.Code)))
 	}
-	w.endObject()
 }
 
 // schedule adds everything known of a schedule but its last runs.
