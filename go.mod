@@ -31,6 +31,7 @@ require (
 	github.com/hashicorp/go-msgpack/v2 v2.1.5
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	golang.org/x/term v0.46.0
 )
 
 require (

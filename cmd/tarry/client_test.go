@@ -71,7 +71,7 @@ func TestABackoffFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	s.ok("add", "--topic", "mail", "x", "--id", "a", "--backoff", "2m,1h", "--header", "tenant=7", "--header", "empty=")
 	s.ok("reserve", "--topic", "mail")
-	require.Contains(t, s.ok("release", "a", "--reason", "no route"), "a is delayed until 20")
+	require.Contains(t, s.ok("release", "a", "--reason", "no route"), "a is delayed; due in 2m")
 	shown := s.ok("get", "a")
 	require.Regexp(t, `(?m)^header tenant +7$`, shown)
 	require.Regexp(t, `(?m)^reason +no route$`, shown)
@@ -82,16 +82,16 @@ func TestABackoffFromTheCommandLine(t *testing.T) {
 
 func TestAJobFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
-	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "m 1 is ready, due 20")
+	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "m 1 is ready, due now")
 	require.Contains(t, s.ok("add", "--topic", "mail", "hello", "--id", "m 1", "--ttr=90s", "--priority", "5"), "it was there already")
 	require.Contains(t, s.ok("get", "m 1"), "time to run  1m30s\n")
-	require.Regexp(t, `(?m)^mail +0 +1 +0 +0 +20`, s.ok("topics"))
+	require.Regexp(t, `(?m)^mail +0 +1 +0 +0 +20`, s.ok("topics", "--absolute"))
 	require.Regexp(t, `(?m)^1 +0 +1 +0 +0 +0$`, s.ok("stats"))
 
-	reserved := s.ok("reserve", "--topic", "mail")
+	reserved := s.ok("reserve", "--topic", "mail", "--absolute")
 	require.Regexp(t, `(?m)^m 1 +0-1-1 +1 +20\S+ +hello$`, reserved)
-	require.Contains(t, s.ok("touch", "m 1", "--token", "0-1-1", "--ttr", "1h"), "m 1 is reserved until 20")
-	require.Contains(t, s.ok("release", "m 1", "--token", "0-1-1", "--delay", "3600", "--reason", "later"), "m 1 is delayed until 20")
+	require.Contains(t, s.ok("touch", "m 1", "--token", "0-1-1", "--ttr", "1h"), "m 1 is reserved; ends in 1h")
+	require.Contains(t, s.ok("release", "m 1", "--token", "0-1-1", "--delay", "3600", "--reason", "later"), "m 1 is delayed; due in 1h")
 	require.Equal(t, "m 1 is ready\n", s.ok("kick", "m 1"))
 	s.ok("reserve", "--topic", "other", "--topic", "mail")
 	require.Equal(t, "m 1 is dead\n", s.ok("bury", "m 1", "--reason", "bad"))
@@ -100,7 +100,7 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "m 1 is gone\n", s.ok("finish", "m 1"))
 
 	code, _, errs := s.run("finish", "m 1")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitNotFound, code)
 	require.Equal(t, "tarry finish: job \"m 1\" does not exist; it may have been finished or deleted\n", errs)
 }
 
@@ -123,15 +123,16 @@ func TestBodiesFromStandardInputAndJSON(t *testing.T) {
 	require.Equal(t, []any{"a", s.stdin, "b", map[string]any{"n": 1.0}, "c", "--dashes"}, bodies)
 	for _, id := range []string{"a", "b", "c"} {
 		code, _, _ := s.run("get", id)
-		require.Equal(t, exitFailed, code, "%s was finished", id)
+		require.Equal(t, exitNotFound, code, "%s was finished", id)
 	}
 }
 
 func TestReserveFindsNothing(t *testing.T) {
 	s := newShell(t)
 	code, out, errs := s.run("reserve", "--topic", "t", "--wait", "10ms")
-	require.Equal(t, []any{exitOK, "", "no job is ready\n"}, []any{code, out, errs})
-	require.Empty(t, s.ok("reserve", "--topic", "t", "--json"))
+	require.Equal(t, []any{exitNothing, "", "no job is ready\n"}, []any{code, out, errs})
+	code, out, errs = s.run("reserve", "--topic", "t", "--json")
+	require.Equal(t, []any{exitNothing, "", ""}, []any{code, out, errs})
 }
 
 func TestOperatorsCommands(t *testing.T) {
@@ -163,7 +164,7 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Regexp(t, `(?m)^n3 +yes +- +- +yes$`, clocks)
 	s.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 3 voters would be left alive, 2 are needed")
 	code, _, errs := s.run("cluster", "remove", "n2")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "2 are needed")
 }
 
@@ -222,7 +223,7 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 func leaves() (all []*cobra.Command) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		if !c.HasSubCommands() || c.HasParent() && c.Name() == "clock" {
+		if c.Runnable() && !c.HasSubCommands() || c.HasParent() && c.Name() == "clock" {
 			all = append(all, c)
 		}
 		for _, next := range c.Commands() {
@@ -284,7 +285,7 @@ func TestNobodyIsThere(t *testing.T) {
 	require.NoError(t, l.Close())
 	s := &shell{t: t}
 	code, _, errs := s.run("add", "--topic", "t", "x", "--addr", addr, "--patience", "0")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitUnreachable, code)
 	require.Equal(t, "tarry add: no node answered at "+addr+": connection refused; is the server running? start one with: tarry server\n", errs)
 }
 
@@ -292,7 +293,7 @@ func TestAnUnknownOutcomeIsSaid(t *testing.T) {
 	s := newShell(t)
 	s.queue.FailNext(job.Unknown("leadership was lost"))
 	code, _, errs := s.run("kick", "a")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitUnknown, code)
 	require.Equal(t, "tarry kick: leadership was lost (the outcome is unknown: it may have been done)\n", errs)
 }
 
@@ -325,7 +326,7 @@ func TestWithoutALeaderTheReasonIsSaidAtOnce(t *testing.T) {
 	t.Setenv(addrEnv, "127.0.0.1:1,"+node.Listener.Addr().String())
 	for _, line := range []string{"cluster remove n2", "reserve --topic t --wait 100ms", "add --topic t x", "get x"} {
 		code, _, errs := s.run(append(strings.Fields(line), "--patience", "100ms")...)
-		require.Equal(t, exitFailed, code)
+		require.Equal(t, exitUnreachable, code)
 		require.Contains(t, errs, "there is no leader; trying again for up to ", line)
 		require.NotContains(t, errs, "is the server running", line)
 		require.Equal(t, strings.HasPrefix(line, "reserve"), strings.Contains(errs, "no node can serve now: there is no leader; waiting"), errs)

@@ -31,6 +31,7 @@ type clientCommand struct {
 
 	addr     string
 	json     bool
+	absolute bool
 	patience duration
 }
 
@@ -42,6 +43,8 @@ type terminal struct {
 	out    printer
 	notes  printer // for people, beside the output
 	json   bool
+	colors bool
+	clock
 	// retries is set when a note has said that a call is tried again.
 	retries *atomic.Bool
 }
@@ -62,6 +65,7 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 	c.patience.d = 5 * time.Second
 	c.flags.StringVarP(&c.addr, "addr", "a", addr, "HTTP addresses of nodes, `host:port,...`; also set by "+addrEnv)
 	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
+	c.flags.BoolVar(&c.absolute, "absolute", false, "print times as timestamps, not relative to now")
 	c.flags.Var(&c.patience, "patience", "`time` to keep retrying when no node responds or can serve, such as 30s")
 	return c
 }
@@ -71,6 +75,9 @@ func (c *clientCommand) does(f action) *cobra.Command {
 	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if name := c.emptyText(); name != "" {
 			return usagef("--%s is empty; leave it out", name)
+		}
+		if c.json && c.given("raw") != "" {
+			return usagef("--raw and --json are both given; give one")
 		}
 		t, err := c.terminal()
 		if err != nil {
@@ -109,7 +116,7 @@ func (c *clientCommand) terminal() (*terminal, error) {
 	}
 	return &terminal{
 		client: cl, nodes: nodes, in: c.cmd.InOrStdin(), out: printer{c.cmd.OutOrStdout()}, notes: notes,
-		retries: retries, json: c.json,
+		retries: retries, json: c.json, colors: mayColor(c.cmd.OutOrStdout()), clock: clock{time.Now, c.absolute},
 	}, nil
 }
 

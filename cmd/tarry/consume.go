@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ func reserveCommand() *cobra.Command {
 	var most int
 	var finish bool
 	var consumer string
+	raw := c.rawFlag("print the bodies alone, byte for byte; with --max above 1 a newline follows each")
 	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
 	c.flags.IntVarP(&most, "max", "n", 1, "maximum `number` of jobs to take, 1 to 1000")
 	c.flags.VarP(wait, "wait", "w", "`time` to wait for a job, such as 10s; default: do not wait")
@@ -39,7 +41,11 @@ func reserveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := t.printReserved(jobs); err != nil || !finish {
+		show := t.printReserved
+		if *raw && len(jobs) > 0 {
+			show = func(jobs []client.Reserved) error { return t.printRaw(jobs, most > 1) }
+		}
+		if err := show(jobs); err != nil || !finish {
 			return err
 		}
 		return t.finishAll(ctx, jobs)
@@ -56,11 +62,37 @@ func (l *list) Set(s string) error { l.names = append(l.names, s); return nil }
 func (t *terminal) printReserved(jobs []client.Reserved) error {
 	if len(jobs) == 0 && !t.json {
 		t.notes.line("no job is ready")
-		return nil
 	}
-	return printAll(t, jobs, []string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}, func(j client.Reserved) []string {
-		return []string{j.ID, j.Token, strconv.Itoa(int(j.Attempts)), when(j.ReservedUntil), show(j.Bytes())}
-	})
+	if len(jobs) == 0 {
+		return exit(exitNothing)
+	}
+	head := []string{"ID", "TOKEN", "ATTEMPT", "RESERVED UNTIL", "BODY"}
+	row := func(j client.Reserved) []string {
+		return []string{j.ID, j.Token, strconv.Itoa(int(j.Attempts)), t.when(j.ReservedUntil), whole(j.Bytes())}
+	}
+	if t.json || !slices.ContainsFunc(jobs, func(j client.Reserved) bool { return hasLines(j.Bytes()) }) {
+		return printAll(t, jobs, head, row)
+	}
+	for _, j := range jobs { // a table each, and the lines of the body below
+		if err := errors.Join(t.table(head[:4], [][]string{row(j)[:4]}), t.out.text(j.Bytes())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printRaw prints bodies alone.
+func (t *terminal) printRaw(jobs []client.Reserved, lines bool) error {
+	for _, j := range jobs {
+		body := j.Bytes()
+		if lines {
+			body = append(body[:len(body):len(body)], '\n')
+		}
+		if err := t.out.raw(body); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *terminal) finishAll(ctx context.Context, jobs []client.Reserved) error {
@@ -173,9 +205,9 @@ func (t *terminal) printChanged(c client.Changed) error {
 	}
 	line := fmt.Sprintf("%s is %s", c.ID, c.State)
 	if !c.ReservedUntil.IsZero() {
-		line += " until " + when(c.ReservedUntil)
+		line += "; ends " + t.when(c.ReservedUntil)
 	} else if c.State == "delayed" {
-		line += " until " + when(c.DueAt)
+		line += "; due " + t.when(c.DueAt)
 	}
 	return t.out.line("%s", line)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -17,12 +18,15 @@ import (
 
 func getCommand() *cobra.Command {
 	c := newCommand("get", "show everything known of a job", "ID", "Shows everything known of a job.", "tarry get mail-7", 1, 1)
+	raw := c.rawFlag("print the body alone, byte for byte")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		j, err := t.client.Get(ctx, args[0])
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if t.json {
+		case *raw:
+			return t.out.raw(j.Bytes())
+		case t.json:
 			return t.printJSON(j)
 		}
 		return t.printJob(j)
@@ -30,9 +34,16 @@ func getCommand() *cobra.Command {
 }
 
 func (t *terminal) printJob(j *client.Job) error {
-	rows := append(jobRows(j), extraRows(j.Backoff, j.Headers)...)
-	rows = append(rows, []string{"body", show(j.Bytes())})
-	return t.table([]string{"id", j.ID}, rows)
+	rows := append(t.jobRows(j), extraRows(j.Backoff, j.Headers)...)
+	return t.withBody([]string{"id", j.ID}, rows, j.Body)
+}
+
+// withBody prints a table with a body at its end: in a row of its own, or the lines below.
+func (t *terminal) withBody(head []string, rows [][]string, body client.Body) error {
+	if text := body.Bytes(); hasLines(text) {
+		return errors.Join(t.table(head, append(rows, []string{"body", "below"})), t.out.text(text))
+	}
+	return t.table(head, append(rows, []string{"body", whole(body.Bytes())}))
 }
 
 // inOtherRows are the members of a job that jobRows gives no row of their own.
@@ -43,11 +54,11 @@ var inOtherRows = []string{
 
 // jobRows shows what a job has, in the order of client.Job, a member in a row; what all
 // jobs have stands together.
-func jobRows(j *client.Job) (rows [][]string) {
+func (t *terminal) jobRows(j *client.Job) (rows [][]string) {
 	for f, v := range reflect.ValueOf(j).Elem().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "died_at" {
-			rows = append(rows, attemptRows(j)...)
+			rows = append(rows, t.attemptRows(j)...)
 		}
 		if f.Anonymous || v.IsZero() || slices.Contains(inOtherRows, name) || name == "last_error" && j.LastError == j.Reason {
 			continue
@@ -55,7 +66,7 @@ func jobRows(j *client.Job) (rows [][]string) {
 		cell := fmt.Sprint(v.Interface())
 		switch value := v.Interface().(type) {
 		case time.Time:
-			cell = when(value)
+			cell = t.when(value)
 		case string:
 			cell = plain([]byte(value))
 		}
@@ -65,7 +76,7 @@ func jobRows(j *client.Job) (rows [][]string) {
 }
 
 // attemptRows shows the attempts of a job and what bounds them.
-func attemptRows(j *client.Job) [][]string {
+func (t *terminal) attemptRows(j *client.Job) [][]string {
 	limit := "no limit"
 	if j.MaxAttempts > 0 {
 		limit = "of " + strconv.Itoa(int(j.MaxAttempts))
@@ -77,7 +88,7 @@ func attemptRows(j *client.Job) [][]string {
 		{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
 	}
 	if !j.ExpiresAt.IsZero() {
-		rows = append(rows, []string{"expires", when(j.ExpiresAt)})
+		rows = append(rows, []string{"expires", t.when(j.ExpiresAt)})
 	}
 	return rows
 }
@@ -115,12 +126,12 @@ func (t *terminal) printHistory(h *client.History) error {
 			attempt = strconv.Itoa(int(e.Attempt))
 		}
 		if !e.DueAt.IsZero() {
-			due = when(e.DueAt)
+			due = t.when(e.DueAt)
 		}
 		if e.Reason != "" {
 			reason = show([]byte(e.Reason))
 		}
-		rows = append(rows, []string{when(e.At), e.Event, e.State, attempt, due, e.Consumer, reason})
+		rows = append(rows, []string{t.when(e.At), e.Event, e.State, attempt, due, e.Consumer, reason})
 		if i == 0 && h.Dropped > 0 {
 			rows = append(rows, []string{"", fmt.Sprintf("(%d more)", h.Dropped), "", "", "", "", ""})
 		}
@@ -169,7 +180,7 @@ func statsCommand() *cobra.Command {
 func (t *terminal) printTopics(topics []client.Topic) error {
 	head := []string{"TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "OLDEST DUE", "RETAINED", "PAUSE"}
 	return printAll(t, topics, head, func(p client.Topic) []string {
-		return []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), when(p.OldestDueAt), count(p.Retained), pauseWords(p.Paused, p.PausedUntil)}
+		return []string{p.Name, count(p.Delayed), count(p.Ready), count(p.Reserved), count(p.Dead), t.when(p.OldestDueAt), count(p.Retained), t.pauseWords(p.Paused, p.PausedUntil)}
 	})
 }
 

@@ -16,6 +16,6 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 		require.NotEmpty(t, errs)
 	}
 	code, _, errs := s.run("topic", "set", "mail", "--rate", "0.0001")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "between 0.001 and")
 }

@@ -102,7 +102,7 @@ func (t *terminal) printJobs(jobs []client.Job, bodies bool) error {
 		head = append(head, "BODY")
 	}
 	return printAll(t, jobs, head, func(j client.Job) []string {
-		row := []string{j.ID, j.Topic, j.State, when(j.DueAt), when(j.ModifiedAt), when(j.DiedAt), cmp.Or(j.ReservedBy, "-"), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
+		row := []string{j.ID, j.Topic, j.State, t.when(j.DueAt), t.when(j.ModifiedAt), t.when(j.DiedAt), cmp.Or(j.ReservedBy, "-"), strconv.Itoa(int(j.Attempts)), show([]byte(j.Reason))}
 		if bodies {
 			row = append(row, show(j.Bytes()))
 		}

@@ -24,7 +24,7 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout
 
 // run runs the command that args name and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stdout, stderr = &harmlessWriter{to: stdout}, &harmlessWriter{to: stderr}
+	stdout, stderr = standard(stdout), standard(stderr)
 	root := newRoot()
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -87,6 +87,7 @@ func newRoot() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	root.AddCommand(exitCodesTopic())
 	root.SetHelpCommandGroupID("others")
 	root.SetCompletionCommandGroupID("others")
 	return root

@@ -3,15 +3,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
+	"os"
 	"strings"
 	"sync"
-	"text/tabwriter"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/term"
 )
 
 // harmless is text that cannot steer a terminal nor pretend to be other lines. Names,
@@ -41,8 +40,15 @@ func harmful(r rune, keep string) bool {
 // harmlessWriter stands before the standard streams of all commands. A character
 // that comes in two writes is shown as two that are no UTF-8.
 type harmlessWriter struct {
-	mu sync.Mutex // a note may come while a command prints
-	to io.Writer
+	mu       sync.Mutex // a note may come while a command prints
+	to       io.Writer
+	terminal bool // a person looks at it
+}
+
+// standard puts a harmlessWriter before a standard stream.
+func standard(to io.Writer) *harmlessWriter {
+	file, ok := to.(*os.File)
+	return &harmlessWriter{to: to, terminal: ok && term.IsTerminal(int(file.Fd()))}
 }
 
 func (w *harmlessWriter) Write(p []byte) (int, error) {
@@ -52,6 +58,15 @@ func (w *harmlessWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// asIs writes what must not be changed: bytes for a program, or text that is made
+// harmless already, with the sequences that colour it.
+func (w *harmlessWriter) asIs(p []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := w.to.Write(p)
+	return err
 }
 
 // printer prints whole lines. It is no io.Writer, so that nothing else is printed
@@ -88,55 +103,4 @@ func printAll[T any](t *terminal, all []T, head []string, row func(T) []string) 
 		rows[i] = row(one)
 	}
 	return t.table(head, rows)
-}
-
-// table prints rows of cells under a head, in columns.
-func (t *terminal) table(head []string, rows [][]string) error {
-	w := tabwriter.NewWriter(t.out.to, 0, 8, 2, ' ', 0)
-	for _, row := range append([][]string{head}, rows...) {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = harmless(cell, "")
-		}
-		// No space behind the last column.
-		if _, err := io.WriteString(w, strings.Join(cells, "\t")+"\n"); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
-}
-
-// when formats a time for people.
-func when(i time.Time) string {
-	if i.IsZero() {
-		return "-"
-	}
-	return i.UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
-// shownBytes is how much of a body a table shows.
-const shownBytes = 60
-
-// show makes one cell of a body: quoted when it would disturb the table, cut
-// when it is long.
-func show(body []byte) string {
-	cut := ""
-	if len(body) > shownBytes {
-		cut = fmt.Sprintf("... (%d bytes)", len(body))
-		text := utf8.Valid(body)
-		body = body[:shownBytes]
-		for text && !utf8.Valid(body) { // a character was cut in two
-			body = body[:len(body)-1]
-		}
-	}
-	return plain(body) + cut
-}
-
-// plain returns text unchanged, or quoted when it would disturb a table or the terminal.
-func plain(text []byte) string {
-	quoted := strconv.Quote(string(text))
-	if quoted == `"`+string(text)+`"` && len(text) > 0 {
-		return string(text)
-	}
-	return quoted
 }

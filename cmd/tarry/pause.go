@@ -43,16 +43,16 @@ func (t *terminal) printPause(topic string, do func() (client.Pause, error)) err
 	if t.json {
 		return t.printJSON(p)
 	}
-	return t.out.line("%s is %s", topic, pauseWords(p.Paused, p.Until))
+	return t.out.line("%s is %s", topic, t.pauseWords(p.Paused, p.Until))
 }
 
-func pauseWords(paused bool, until time.Time) string {
+func (t *terminal) pauseWords(paused bool, until time.Time) string {
 	switch {
 	case !paused:
 		return "not paused"
 	case until.IsZero():
 		return "paused"
 	default:
-		return "paused until " + when(until)
+		return "paused; ends " + t.when(until)
 	}
 }

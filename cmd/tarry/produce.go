@@ -121,5 +121,5 @@ func (t *terminal) printAdded(a client.Added) error {
 	case a.Replaced:
 		note = " (another job gave way)"
 	}
-	return t.out.line("%s is %s, due %s%s", a.ID, a.State, when(a.DueAt), note)
+	return t.out.line("%s is %s, due %s%s", a.ID, a.State, t.when(a.DueAt), note)
 }

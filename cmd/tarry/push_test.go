@@ -18,7 +18,7 @@ func TestATargetFromTheCommandLine(t *testing.T) {
 	require.NoError(t, os.WriteFile(secret, []byte("put your own here\n"), 0o600))
 	set := []string{"topic", "set", "mail", "--push", "https://hooks.example.com/x", "--push-secret-file", secret, "--push-timeout", "2s", "--push-concurrency", "7"}
 	code, _, errs := s.run(set...)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "push is off")
 
 	allow, err := push.ParseAllow("hooks.example.com")

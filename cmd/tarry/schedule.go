@@ -102,8 +102,8 @@ func scheduleGetCommand() *cobra.Command {
 		if t.json {
 			return t.printJSON(s)
 		}
-		rows := [][]string{{"spec", s.Spec}, {"zone", s.Zone}, {"revision", count(s.Revision)}, {"next run", nextOf(*s)}}
-		for _, row := range [][]string{{"start", when(s.Start)}, {"end", when(s.End)}, {"trouble", dash(s.Trouble)}} {
+		rows := [][]string{{"spec", s.Spec}, {"zone", s.Zone}, {"revision", count(s.Revision)}, {"next run", t.nextOf(*s)}}
+		for _, row := range [][]string{{"start", timestamp(s.Start)}, {"end", timestamp(s.End)}, {"trouble", dash(s.Trouble)}} {
 			if row[1] != "-" {
 				rows = append(rows, row)
 			}
@@ -117,8 +117,8 @@ func scheduleGetCommand() *cobra.Command {
 			[]string{"jitter", s.Jitter.String()}, []string{"overlap", s.Overlap},
 			[]string{"missed", missed + ", after " + s.MissedAfter.String()},
 			[]string{"so far", fmt.Sprintf("%d started, %d skipped, %d missed, %d refused", n.Started, n.Skipped, n.Missed, n.Refused)},
-			[]string{"made", when(s.CreatedAt)}, []string{"changed", when(s.ChangedAt)})
-		return t.table([]string{"schedule", s.Name}, append(rows, templateRows(&s.Job)...))
+			[]string{"made", t.when(s.CreatedAt)}, []string{"changed", t.when(s.ChangedAt)})
+		return t.withBody([]string{"schedule", s.Name}, append(rows, templateRows(&s.Job)...), s.Job.Body)
 	})
 }
 
@@ -134,14 +134,14 @@ func templateRows(j *client.ScheduledJob) [][]string {
 	if j.MaxAttempts != nil {
 		rows = append(rows, []string{"max attempts", count(uint64(*j.MaxAttempts))})
 	}
-	return append(append(rows, extraRows(j.Backoff, j.Headers)...), []string{"body", show(j.Bytes())})
+	return append(rows, extraRows(j.Backoff, j.Headers)...)
 }
 
-func nextOf(s client.ScheduleInfo) string {
+func (t *terminal) nextOf(s client.ScheduleInfo) string {
 	if s.Paused {
 		return "paused"
 	}
-	return when(s.NextAt)
+	return t.when(s.NextAt)
 }
 
 func scheduleListCommand() *cobra.Command {
@@ -154,7 +154,7 @@ func scheduleListCommand() *cobra.Command {
 				return err
 			}
 			err = printAll(t, page, head, func(s client.ScheduleInfo) []string {
-				return []string{s.Name, s.Spec, s.Zone, nextOf(s), s.Job.Topic, count(s.Counts.Started)}
+				return []string{s.Name, s.Spec, s.Zone, t.nextOf(s), s.Job.Topic, count(s.Counts.Started)}
 			})
 			if err != nil || next == "" {
 				return err
@@ -253,7 +253,7 @@ func scheduleRunsCommand() *cobra.Command {
 			return err
 		}
 		return printAll(t, runs, []string{"PLANNED", "DECIDED", "OUTCOME", "JOB"}, func(r client.PastRun) []string {
-			return []string{when(r.PlannedAt), when(r.At), outcomeWords(r), dash(r.ID)}
+			return []string{t.when(r.PlannedAt), t.when(r.At), outcomeWords(r), dash(r.ID)}
 		})
 	})
 }

@@ -76,7 +76,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		Lead:     func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n.Shard()) },
 		Fatal: func(err error) {
 			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
-			os.Exit(3)
+			os.Exit(exitStopped)
 		},
 	})
 	if err != nil {

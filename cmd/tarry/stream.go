@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ func streamCommand() *cobra.Command {
 	var credit, most int
 	var finish, release bool
 	var consumer string
+	raw := c.rawFlag("print the bodies alone, byte for byte, and a newline after each")
 	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
 	c.flags.IntVar(&credit, "credit", 1, "`number` of unfinished jobs at one time, 1 to 1000")
 	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
@@ -34,7 +36,10 @@ func streamCommand() *cobra.Command {
 		}
 		o := client.Stream{Topics: topics.names, Credit: credit, Max: most, TTR: ttr.d, Heartbeat: heartbeat.d, ReleaseOnClose: release, Consumer: consumer}
 		for j, err := range t.client.Stream(ctx, o) {
-			if err == nil {
+			switch {
+			case err == nil && *raw:
+				err = t.printRaw([]client.Reserved{j}, true)
+			case err == nil:
 				err = t.printStreamed(&j)
 			}
 			if err == nil && finish {
@@ -54,5 +59,8 @@ func (t *terminal) printStreamed(j *client.Reserved) error {
 	if t.json {
 		return t.printJSON(j)
 	}
-	return t.out.line("%s  %s  attempt %d  %s", j.ID, j.Token, j.Attempts, show(j.Bytes()))
+	if hasLines(j.Bytes()) {
+		return errors.Join(t.out.line("%s  %s  attempt %d", j.ID, j.Token, j.Attempts), t.out.text(j.Bytes()))
+	}
+	return t.out.line("%s  %s  attempt %d  %s", j.ID, j.Token, j.Attempts, whole(j.Bytes()))
 }

@@ -24,7 +24,7 @@ func TestAStreamOnTheCommandLine(t *testing.T) {
 		require.Equal(t, exitUsage, code)
 	}
 	code, _, errs := s.run("stream", "--topic", "t", "--credit", "1001")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "credit is 1001")
 }
 
