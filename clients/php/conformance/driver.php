@@ -1,0 +1,310 @@
+<?php
+
+// The driver of the conformance cases: ../../conformance/README.md.
+
+declare(strict_types=1);
+
+use Tarry\Added;
+use Tarry\Bury;
+use Tarry\Changed;
+use Tarry\Client;
+use Tarry\NewJob;
+use Tarry\ReservedJob;
+use Tarry\Stream;
+use Tarry\TarryException;
+use Tarry\Worker;
+
+require __DIR__ . '/../autoload.php';
+
+final class Driver
+{
+    private Client $client;
+    private ?Stream $stream = null;
+
+    /** @param array<string, mixed> $a */
+    public function verb(string $verb, array $a): mixed
+    {
+        if ($verb === 'open') {
+            $this->stream?->close();
+            $this->stream = null;
+            $this->client = new Client($a['addresses'], $a['timeout'] ?? 10, $a['patience'] ?? 30);
+            return [];
+        }
+        $c = isset($a['deadline']) ? $this->client->withDeadline($a['deadline']) : $this->client;
+        $id = $a['id'] ?? '';
+        $token = $a['token'] ?? null;
+        $topic = $a['topic'] ?? null;
+        $name = $a['name'] ?? '';
+        return match ($verb) {
+            'add' => self::added($c->add(self::job($a))),
+            'add_batch' => ['results' => array_map(
+                static fn (Added|TarryException $r): array => $r instanceof Added ? self::added($r) : self::failure($r),
+                $c->addBatch(self::jobs($a['jobs'])),
+            )],
+            'add_all' => ['results' => array_map(self::added(...), $c->addAll(self::jobs($a['jobs'])))],
+            'get' => self::withBody($c->get($id)->members, $c->get($id)->body),
+            'history' => $c->history($id),
+            'update' => self::changed($c->update($id, self::changes($a))),
+            'delete' => self::nothing($c->delete($id, $token, $a['if_revision'] ?? null, $a['if_state'] ?? null)),
+            'reserve' => ['jobs' => array_map(
+                self::reserved(...),
+                $c->reserve($a['topics'], $a['max'] ?? 1, $a['wait'] ?? 0, $a['ttr'] ?? null, $a['consumer'] ?? ''),
+            )],
+            'finish' => self::nothing($c->finish($id, $token)),
+            'finish_batch' => ['results' => array_map(
+                static fn (?TarryException $e): array|\stdClass => $e === null ? new \stdClass() : self::failure($e),
+                $c->finishBatch(array_map(self::reference(...), $a['jobs'])),
+            )],
+            'finish_then' => ['results' => array_map(self::added(...), $c->finishThen($id, self::jobs($a['then']), $token))],
+            'touch' => self::changed($c->touch($id, $a['ttr'] ?? null, $token)),
+            'release' => self::changed($c->release($id, $a['delay'] ?? null, $a['reason'] ?? '', $a['priority'] ?? null, $token)),
+            'bury' => self::changed($c->bury($id, $a['reason'] ?? '', $a['priority'] ?? null, $token)),
+            'kick' => self::changed($c->kick($id, $a['to_topic'] ?? null)),
+            'move' => self::changed($c->move($id, $a['to'], $token)),
+            'list' => ['jobs' => $this->list($c, $a)],
+            'kick_topic' => $c->kickTopic($topic, $a['filter'] ?? [], $a['max'] ?? null, $a['rate'] ?? null, $a['to_topic'] ?? null),
+            'purge' => $c->purge($topic, $a['state'], $a['filter'] ?? [], $a['max'] ?? null),
+            'move_topic' => $c->moveTopic($topic, $a['to'], $a['states'] ?? null),
+            'topic' => $c->topic($topic),
+            'topics' => $c->topics($a['after'] ?? '', $a['max'] ?? 1000),
+            'stats' => $c->stats(),
+            'pause' => $c->pause($topic, $a['for'] ?? null),
+            'resume' => $c->resume($topic),
+            'settings' => $c->settings($topic),
+            'set_settings' => $c->setSettings($topic, $a['settings']),
+            'put_schedule' => $c->putSchedule($name, $a['schedule']),
+            'schedule' => $c->schedule($name),
+            'delete_schedule' => self::nothing($c->deleteSchedule($name)),
+            'pause_schedule' => self::nothing($c->pauseSchedule($name)),
+            'resume_schedule' => self::nothing($c->resumeSchedule($name)),
+            'run_schedule' => self::added($c->runSchedule($name, $a['key'] ?? null)),
+            'schedule_runs' => ['runs' => $c->scheduleRuns($name)],
+            'preview_schedule' => ['runs' => $c->previewSchedule($name, $a['count'] ?? 10)],
+            'members' => ['members' => $c->members()],
+            'stream_open' => $this->open($a),
+            'stream_next' => $this->next($a),
+            'stream_close' => self::nothing($this->stream?->close()),
+            default => throw new \DomainException($verb),
+        };
+    }
+
+    /**
+     * @param array<string, mixed> $a
+     * @return array<string, mixed>
+     */
+    private function open(array $a): array
+    {
+        $this->stream = $this->client->stream(
+            $a['topics'],
+            $a['credit'] ?? 1,
+            $a['max'] ?? 0,
+            $a['ttr'] ?? null,
+            $a['consumer'] ?? '',
+            $a['heartbeat'] ?? 15.0,
+            ($a['on_close'] ?? 'keep') === 'release',
+        );
+        return [];
+    }
+
+    /**
+     * @param array<string, mixed> $a
+     * @return array<string, mixed>
+     */
+    private function next(array $a): array
+    {
+        $job = $this->stream?->next($a['deadline'] ?? null);
+        if ($job !== null) {
+            return ['job' => self::reserved($job)];
+        }
+        return $this->stream?->ended() ? ['end' => true] : ['timeout' => true];
+    }
+
+    /**
+     * @param array<string, mixed> $a
+     * @return list<array<string, mixed>>
+     */
+    private function list(Client $c, array $a): array
+    {
+        $jobs = [];
+        $all = $c->jobs(
+            $a['topic'] ?? null,
+            $a['state'] ?? null,
+            $a['id_prefix'] ?? null,
+            $a['reason'] ?? null,
+            $a['headers'] ?? [],
+            $a['body'] ?? false,
+            $a['max'] ?? 100,
+        );
+        foreach ($all as $job) {
+            $jobs[] = self::withBody($job->members, $job->body);
+        }
+        return $jobs;
+    }
+
+    /** @param array<string, mixed> $a */
+    private static function job(array $a): NewJob
+    {
+        return new NewJob(
+            $a['topic'],
+            self::bodyArgument($a),
+            $a['id'] ?? null,
+            $a['delay'] ?? 0.0,
+            isset($a['due_at']) ? new \DateTimeImmutable($a['due_at']) : null,
+            $a['ttr'] ?? null,
+            $a['priority'] ?? null,
+            $a['max_attempts'] ?? null,
+            $a['if_exists'] ?? null,
+            $a['backoff'] ?? null,
+            $a['headers'] ?? [],
+            $a['if_revision'] ?? null,
+            $a['if_state'] ?? null,
+        );
+    }
+
+    /**
+     * @param list<array<string, mixed>> $list
+     * @return list<NewJob>
+     */
+    private static function jobs(array $list): array
+    {
+        return array_map(self::job(...), $list);
+    }
+
+    /** @param array<string, mixed> $a */
+    private static function bodyArgument(array $a): mixed
+    {
+        return isset($a['body_base64']) ? base64_decode($a['body_base64'], true) : $a['body'] ?? null;
+    }
+
+    /**
+     * @param array<string, mixed> $a
+     * @return array<string, mixed>
+     */
+    private static function changes(array $a): array
+    {
+        $changes = array_diff_key($a, ['id' => 0, 'body_base64' => 0, 'deadline' => 0]);
+        if (isset($a['body_base64'])) {
+            $changes['body'] = self::bodyArgument($a);
+        }
+        return $changes;
+    }
+
+    /** @param array<string, mixed> $a */
+    private static function reference(array $a): ReservedJob
+    {
+        return new ReservedJob($a['id'], 0, '', $a['token'], 0, 0, null, null, 0.0, [], null);
+    }
+
+    /** @return array<string, mixed> */
+    private static function added(Added $r): array
+    {
+        return ['due_at' => self::time($r->dueAt)] + get_object_vars($r);
+    }
+
+    /** @return array<string, mixed> */
+    private static function changed(Changed $r): array
+    {
+        return ['due_at' => self::time($r->dueAt), 'reserved_until' => self::time($r->reservedUntil)] + get_object_vars($r);
+    }
+
+    /** @return array<string, mixed> */
+    private static function reserved(ReservedJob $j): array
+    {
+        return self::withBody(
+            ['due_at' => self::time($j->dueAt), 'reserved_until' => self::time($j->reservedUntil)] + get_object_vars($j),
+            $j->body,
+        );
+    }
+
+    /**
+     * @param array<string, mixed> $members
+     * @return array<string, mixed>
+     */
+    private static function withBody(array $members, mixed $body): array
+    {
+        unset($members['body'], $members['body_base64']);
+        if (is_string($body) && preg_match('//u', $body) !== 1) {
+            return $members + ['body_base64' => base64_encode($body)];
+        }
+        return $members + ['body' => $body];
+    }
+
+    private static function time(?\DateTimeImmutable $at): ?string
+    {
+        return $at?->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d\TH:i:s.v\Z');
+    }
+
+    private static function nothing(mixed $_): \stdClass
+    {
+        return new \stdClass();
+    }
+
+    /** @return array<string, mixed> */
+    public static function failure(TarryException $e): array
+    {
+        return array_filter([
+            'code' => $e->errorCode,
+            'outcome' => $e->unknown ? 'unknown' : 'not_applied',
+            'message' => $e->getMessage(),
+            'field' => $e->field,
+        ]);
+    }
+
+    /** @param array<string, mixed> $a */
+    public static function work(array $a): void
+    {
+        $worker = new Worker(
+            new Client($a['addresses']),
+            $a['topic'],
+            self::function(...),
+            $a['concurrency'],
+            $a['ttr'],
+            $a['backoff'] ?? null,
+        );
+        pcntl_async_signals(true);
+        pcntl_signal(SIGTERM, static fn () => $worker->stop());
+        self::write(['event' => 'ready']);
+        $worker->run();
+        self::write(['event' => 'stopped']);
+    }
+
+    private static function function(ReservedJob $job): void
+    {
+        self::write(['event' => 'start', 'id' => $job->id, 'attempts' => $job->attempts]);
+        $until = microtime(true) + ($job->body['work'] ?? 0);
+        while (($left = $until - microtime(true)) > 0) {
+            usleep((int) ($left * 1e6)); // a signal cuts it short
+        }
+        self::write(['event' => 'end', 'id' => $job->id]);
+        if (isset($job->body['bury'])) {
+            throw new Bury($job->body['bury']);
+        }
+        if (isset($job->body['fail'])) {
+            throw new \RuntimeException($job->body['fail']);
+        }
+    }
+
+    public static function write(mixed $value): void
+    {
+        fwrite(STDOUT, json_encode($value, JSON_THROW_ON_ERROR | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION) . "\n");
+    }
+}
+
+if (($argv[1] ?? '') === 'worker') {
+    Driver::work(json_decode($argv[2], true, 512, JSON_THROW_ON_ERROR));
+    exit(0);
+}
+$driver = new Driver();
+while (($line = fgets(STDIN)) !== false) {
+    $step = json_decode($line, true, 512, JSON_THROW_ON_ERROR);
+    try {
+        $result = $driver->verb($step['verb'], $step['args'] ?? []);
+        Driver::write(['ok' => $result === [] ? new stdClass() : $result]);
+    } catch (TarryException $e) {
+        Driver::write(['error' => Driver::failure($e)]);
+    } catch (DomainException) {
+        Driver::write(['error' => ['code' => 'unknown_verb']]);
+    } catch (Throwable $e) {
+        Driver::write(['error' => ['code' => 'driver', 'message' => (string) $e]]);
+    }
+}

@@ -1,0 +1,58 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Tarry;
+
+/**
+ * A call that failed. The codes are listed in docs/http-api.md; ErrorCode names those
+ * that callers commonly tell apart.
+ */
+final class TarryException extends \RuntimeException
+{
+    /**
+     * @param string $errorCode tells failures apart
+     * @param bool $unknown whether the call may have been done
+     * @param string|null $field the invalid field of the request, such as jobs[3].delay
+     * @param int $status the HTTP status, 0 when no node replied
+     * @param float $retryAfter seconds that the server asks to wait before another attempt
+     */
+    public function __construct(
+        public readonly string $errorCode,
+        string $message,
+        public readonly bool $unknown = false,
+        public readonly ?string $field = null,
+        public readonly int $status = 0,
+        public readonly float $retryAfter = 0.0,
+        ?\Throwable $previous = null,
+    ) {
+        parent::__construct($message, $status, $previous);
+    }
+
+    /** Reports whether certainly nothing was done and another attempt may have more luck. */
+    public function retryable(): bool
+    {
+        return in_array(
+            $this->errorCode,
+            [ErrorCode::NOT_APPLIED, ErrorCode::OVERLOADED, ErrorCode::DISK_LOW],
+            true,
+        );
+    }
+
+    /**
+     * @internal
+     * @param array<string, mixed> $reply
+     */
+    public static function fromReply(array $reply, int $status, float $retryAfter = 0.0): self
+    {
+        $code = (string) $reply['code'];
+        return new self(
+            $code,
+            (string) ($reply['error'] ?? $code),
+            ($reply['outcome'] ?? '') === 'unknown' || $code === ErrorCode::INTERNAL,
+            isset($reply['field']) ? (string) $reply['field'] : null,
+            $status,
+            $retryAfter,
+        );
+    }
+}
