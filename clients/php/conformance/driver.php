@@ -4,10 +4,13 @@
 
 declare(strict_types=1);
 
+namespace Tarry\Conformance;
+
 use Tarry\Added;
 use Tarry\Bury;
 use Tarry\Changed;
 use Tarry\Client;
+use Tarry\Job;
 use Tarry\NewJob;
 use Tarry\ReservedJob;
 use Tarry\Stream;
@@ -42,7 +45,7 @@ final class Driver
                 $c->addBatch(self::jobs($a['jobs'])),
             )],
             'add_all' => ['results' => array_map(self::added(...), $c->addAll(self::jobs($a['jobs'])))],
-            'get' => self::withBody($c->get($id)->members, $c->get($id)->body),
+            'get' => self::known($c->get($id)),
             'history' => $c->history($id),
             'update' => self::changed($c->update($id, self::changes($a))),
             'delete' => self::nothing($c->delete($id, $token, $a['if_revision'] ?? null, $a['if_state'] ?? null)),
@@ -136,7 +139,7 @@ final class Driver
             $a['max'] ?? 100,
         );
         foreach ($all as $job) {
-            $jobs[] = self::withBody($job->members, $job->body);
+            $jobs[] = self::known($job);
         }
         return $jobs;
     }
@@ -214,6 +217,12 @@ final class Driver
             ['due_at' => self::time($j->dueAt), 'reserved_until' => self::time($j->reservedUntil)] + get_object_vars($j),
             $j->body,
         );
+    }
+
+    /** @return array<string, mixed> */
+    private static function known(Job $job): array
+    {
+        return self::withBody($job->members, $job->body);
     }
 
     /**
@@ -299,12 +308,12 @@ while (($line = fgets(STDIN)) !== false) {
     $step = json_decode($line, true, 512, JSON_THROW_ON_ERROR);
     try {
         $result = $driver->verb($step['verb'], $step['args'] ?? []);
-        Driver::write(['ok' => $result === [] ? new stdClass() : $result]);
+        Driver::write(['ok' => $result === [] ? new \stdClass() : $result]);
     } catch (TarryException $e) {
         Driver::write(['error' => Driver::failure($e)]);
-    } catch (DomainException) {
+    } catch (\DomainException) {
         Driver::write(['error' => ['code' => 'unknown_verb']]);
-    } catch (Throwable $e) {
+    } catch (\Throwable $e) {
         Driver::write(['error' => ['code' => 'driver', 'message' => (string) $e]]);
     }
 }
