@@ -24,71 +24,43 @@ var everyByte = func() string {
 // parsing: lines, numbers, names and bodies on the wire.
 var parsing = []Case{
 	{Name: "unknown command", Script: `
-		a> nont10knowncommand
-		a< UNKNOWN_COMMAND
+		a: nont10knowncommand => UNKNOWN_COMMAND
 		a>
 		a< UNKNOWN_COMMAND
-		a> PUT 0 0 1 1
-		a< UNKNOWN_COMMAND`},
+		a: PUT 0 0 1 1 => UNKNOWN_COMMAND`},
 	{Name: "prefixes decide", Script: `
-		a> put
-		a< UNKNOWN_COMMAND
-		a> delete
-		a< UNKNOWN_COMMAND
-		a> use
-		a< UNKNOWN_COMMAND
-		a> peek
-		a< UNKNOWN_COMMAND
-		a> kick-job
-		a< UNKNOWN_COMMAND
-		a> touch
-		a< UNKNOWN_COMMAND
-		a> watch
-		a< UNKNOWN_COMMAND
-		a> reservex
-		a< BAD_FORMAT
-		a> statsx
-		a< BAD_FORMAT
-		a> list-tubesx
-		a< BAD_FORMAT
-		a> list-tube-usedx
-		a< BAD_FORMAT
-		a> list-tubes-watchedx
-		a< BAD_FORMAT
-		a> peek-readyx
-		a< BAD_FORMAT
-		a> peek-delayed x
-		a< BAD_FORMAT
-		a> peek-buried x
-		a< BAD_FORMAT
-		a> reserve-with-timeout
-		a< BAD_FORMAT
-		a> reserve-job
-		a< BAD_FORMAT
-		a> stats-job
-		a< BAD_FORMAT
-		a> stats-tube
-		a< BAD_FORMAT
-		a> pause-tube
-		a< BAD_FORMAT
-		a> pause-tubedefault 0
-		a< PAUSED
+		a: put => UNKNOWN_COMMAND
+		a: delete => UNKNOWN_COMMAND
+		a: use => UNKNOWN_COMMAND
+		a: peek => UNKNOWN_COMMAND
+		a: kick-job => UNKNOWN_COMMAND
+		a: touch => UNKNOWN_COMMAND
+		a: watch => UNKNOWN_COMMAND
+		a: reservex => BAD_FORMAT
+		a: statsx => BAD_FORMAT
+		a: list-tubesx => BAD_FORMAT
+		a: list-tube-usedx => BAD_FORMAT
+		a: list-tubes-watchedx => BAD_FORMAT
+		a: peek-readyx => BAD_FORMAT
+		a: peek-delayed x => BAD_FORMAT
+		a: peek-buried x => BAD_FORMAT
+		a: reserve-with-timeout => BAD_FORMAT
+		a: reserve-job => BAD_FORMAT
+		a: stats-job => BAD_FORMAT
+		a: stats-tube => BAD_FORMAT
+		a: pause-tube => BAD_FORMAT
+		a: pause-tubedefault 0 => PAUSED
 		a> quitx
 		a<eof`},
 	{Name: "long line", Script: `
-		a> {a*500}
-		a< BAD_FORMAT
-		a> put 0 0 1 1
-		a> A
-		a< INSERTED {j}
-		a> {b*222}
-		a< UNKNOWN_COMMAND
+		a: {a*500} => BAD_FORMAT
+		a: put 0 0 1 1 | A => INSERTED {j}
+		a: {b*222} => UNKNOWN_COMMAND
 		# The CR is the last byte that is looked at, so its LF is not seen.
 		a> {b*223}
 		a> use lost
 		a< BAD_FORMAT
-		a> use c
-		a< USING c`},
+		a: use c => USING c`},
 	{Name: "two commands in a packet", Script: `
 		a>> use a\r\nuse b\r\n
 		a< USING a
@@ -110,8 +82,7 @@ var parsing = []Case{
 		a~ 200ms
 		b>> use a\x00b\r\n
 		b< BAD_FORMAT
-		b> use ok
-		b< USING ok
+		b: use ok => USING ok
 		c>> use a\nb\r\n
 		c< BAD_FORMAT`},
 	{Name: "job too big", Script: `
@@ -125,22 +96,15 @@ var parsing = []Case{
 		a< INSERTED {j}
 		a< JOB_TOO_BIG`},
 	{Name: "bad sizes", Script: `
-		a> put 0 0 0 4294967296
-		a< BAD_FORMAT
-		a> put 0 0 0 10b
-		a< BAD_FORMAT
-		a> put 0 0 0 --!@#$%^&&**()0b
-		a< BAD_FORMAT
-		a> put 0 0 0
-		a< BAD_FORMAT
+		a: put 0 0 0 4294967296 => BAD_FORMAT
+		a: put 0 0 0 10b => BAD_FORMAT
+		a: put 0 0 0 --!@#$%^&&**()0b => BAD_FORMAT
+		a: put 0 0 0 => BAD_FORMAT
 		a> put 0 0 0 1 
 		a< BAD_FORMAT
-		a> put 0 0 0 1 1
-		a< BAD_FORMAT
-		a> put 0 0 0 -1
-		a< BAD_FORMAT
-		a> use x
-		a< USING x`},
+		a: put 0 0 0 1 1 => BAD_FORMAT
+		a: put 0 0 0 -1 => BAD_FORMAT
+		a: use x => USING x`},
 	{Name: "a refused put line leaves its body", Script: `
 		a> put 0 0 x 7
 		a> use abc
@@ -150,69 +114,44 @@ var parsing = []Case{
 		a> put 0 0 1 1
 		a>> xyz
 		a< EXPECTED_CRLF
-		a> put 0 0 1 1
-		a> x
-		a< INSERTED {j}`},
+		a: put 0 0 1 1 | x => INSERTED {j}`},
 	{Name: "number limits", Script: `
 		a> put 4294967295 0 1 0
 		a>
 		a< INSERTED {j}
-		a> put 4294967296 0 1 0
-		a< BAD_FORMAT
-		a> put -1 0 1 0
-		a< BAD_FORMAT
-		a> put 0 -1 1 0
-		a< BAD_FORMAT
-		a> put 0 4294967296 1 0
-		a< BAD_FORMAT
+		a: put 4294967296 0 1 0 => BAD_FORMAT
+		a: put -1 0 1 0 => BAD_FORMAT
+		a: put 0 -1 1 0 => BAD_FORMAT
+		a: put 0 4294967296 1 0 => BAD_FORMAT
 		a> put   0   0   1   0
 		a>
 		a< INSERTED {k}
-		a> peek 18446744073709551615
-		a< NOT_FOUND
-		a> peek 18446744073709551616
-		a< BAD_FORMAT
-		a> peek -1
-		a< BAD_FORMAT
-		a> peek {k}x
-		a< BAD_FORMAT
+		a: peek 18446744073709551615 => NOT_FOUND
+		a: peek 18446744073709551616 => BAD_FORMAT
+		a: peek -1 => BAD_FORMAT
+		a: peek {k}x => BAD_FORMAT
 		a> peek {k} 
 		a< BAD_FORMAT
 		a> peek   {k}
 		a< FOUND {k} 0
 		a<
-		a> peek 0
-		a< NOT_FOUND
-		a> delete +{k}
-		a< BAD_FORMAT
-		a> release {k} 0
-		a< BAD_FORMAT
-		a> release {k} 0 0 0
-		a< BAD_FORMAT
-		a> bury {k}
-		a< BAD_FORMAT
-		a> stats-job 111 222
-		a< BAD_FORMAT`},
+		a: peek 0 => NOT_FOUND
+		a: delete +{k} => BAD_FORMAT
+		a: release {k} 0 => BAD_FORMAT
+		a: release {k} 0 0 0 => BAD_FORMAT
+		a: bury {k} => BAD_FORMAT
+		a: stats-job 111 222 => BAD_FORMAT`},
 	{Name: "lenient numbers", Script: `
-		a> reserve-with-timeout 0 junk
-		a< TIMED_OUT
-		a> kick 5x
-		a< KICKED 0
-		a> kick -1
-		a< KICKED 0
-		a> kick +3
-		a< KICKED 0
-		a> kick x
-		a< BAD_FORMAT
-		a> kick 99999999999999999999
-		a< BAD_FORMAT
-		a> kick 0
-		a< KICKED 0`},
+		a: reserve-with-timeout 0 junk => TIMED_OUT
+		a: kick 5x => KICKED 0
+		a: kick -1 => KICKED 0
+		a: kick +3 => KICKED 0
+		a: kick x => BAD_FORMAT
+		a: kick 99999999999999999999 => BAD_FORMAT
+		a: kick 0 => KICKED 0`},
 	{Name: "limits of a timeout", Since: "1.13", Script: `
-		a> reserve-with-timeout -1
-		a< BAD_FORMAT
-		a> reserve-with-timeout 2147483648
-		a< BAD_FORMAT`},
+		a: reserve-with-timeout -1 => BAD_FORMAT
+		a: reserve-with-timeout 2147483648 => BAD_FORMAT`},
 	{Name: "empty body", Script: `
 		a> put 0 0 0 0
 		a>
@@ -236,32 +175,20 @@ var parsing = []Case{
 		a< RESERVED {j} 258
 		a<< ` + everyByte},
 	{Name: "tube names", Script: `
-		a> use {n*200}
-		a< USING {n*200}
-		a> use {n*201}
-		a< BAD_FORMAT
-		a> use x_y
-		a< USING x_y
-		a> use aA0+/;.$_()-
-		a< USING aA0+/;.$_()-
-		a> use -x
-		a< BAD_FORMAT
-		a> use  x
-		a< BAD_FORMAT
+		a: use {n*200} => USING {n*200}
+		a: use {n*201} => BAD_FORMAT
+		a: use x_y => USING x_y
+		a: use aA0+/;.$_()- => USING aA0+/;.$_()-
+		a: use -x => BAD_FORMAT
+		a: use  x => BAD_FORMAT
 		a> use x 
 		a< BAD_FORMAT
-		a> use x y
-		a< BAD_FORMAT
-		a> use x*
-		a< BAD_FORMAT
-		a> watch -x
-		a< BAD_FORMAT
-		a> ignore {n*201}
-		a< BAD_FORMAT
-		a> stats-tube a%
-		a< BAD_FORMAT
-		a> pause-tube -x 1
-		a< BAD_FORMAT`},
+		a: use x y => BAD_FORMAT
+		a: use x* => BAD_FORMAT
+		a: watch -x => BAD_FORMAT
+		a: ignore {n*201} => BAD_FORMAT
+		a: stats-tube a% => BAD_FORMAT
+		a: pause-tube -x 1 => BAD_FORMAT`},
 	{Name: "pipelined run", Script: `
 		a>> put 0 0 9 1\r\na\r\nput 0 0 9 1\r\nb\r\nput 0 0 x 1\r\nput 0 0 9 1\r\ncdeput 1 0 9 1\r\nf\r\nuse other\r\nput 0 0 9 1\r\ng\r\nreserve\r\nreserve-with-timeout 0\r\ndelete 0\r\n
 		a< INSERTED {a}
@@ -276,12 +203,9 @@ var parsing = []Case{
 		a< RESERVED {b} 1
 		a< b
 		a< NOT_FOUND
-		a> delete {f}
-		a< DELETED
-		a> reserve-with-timeout 0
-		a< TIMED_OUT
-		a> watch other
-		a< WATCHING 2
+		a: delete {f} => DELETED
+		a: reserve-with-timeout 0 => TIMED_OUT
+		a: watch other => WATCHING 2
 		a>> reserve\r\ndelete {a}\r\ndelete {b}\r\n
 		a< RESERVED {g} 1
 		a< g

@@ -36,12 +36,8 @@ const putsToFill = 100_000
 func RunFullDisk(t *testing.T, addr string, fill, free func()) {
 	s := &script{t: t, addr: addr, conns: map[string]*wire{}, bound: map[string]string{}}
 	s.run(`
-		a> put 0 0 9 1
-		a> x
-		a< INSERTED {one}
-		a> put 1 0 9 1
-		a> y
-		a< INSERTED {two}`)
+		a: put 0 0 9 1 | x => INSERTED {one}
+		a: put 1 0 9 1 | y => INSERTED {two}`)
 	fill()
 	s.conns = map[string]*wire{}
 	c, err := s.conn("a")
@@ -57,18 +53,11 @@ func RunFullDisk(t *testing.T, addr string, fill, free func()) {
 	}
 	require.Equal(t, "OUT_OF_MEMORY\r\n", reply)
 	s.run(`
-		a> put 0 0 9 1001
-		a> {x*1001}
-		a< OUT_OF_MEMORY
-		a> delete {one}
-		a< DELETED
-		a> reserve
-		a< RESERVED {two} 1
-		a< y
-		a> touch {two}
-		a< TOUCHED
-		a> delete {two}
-		a< DELETED`)
+		a: put 0 0 9 1001 | {x*1001} => OUT_OF_MEMORY
+		a: delete {one} => DELETED
+		a: reserve => RESERVED {two} 1 | y
+		a: touch {two} => TOUCHED
+		a: delete {two} => DELETED`)
 	free()
 	s.conns = map[string]*wire{}
 	require.Eventually(t, func() bool {
@@ -82,9 +71,7 @@ func RunFullDisk(t *testing.T, addr string, fill, free func()) {
 		return strings.HasPrefix(reply, "INSERTED ")
 	}, patience, 50*time.Millisecond, "puts are taken again")
 	s.run(`
-		b> reserve
-		b< RESERVED {three} 1
-		b< z`)
+		b: reserve => RESERVED {three} 1 | z`)
 }
 
 // lifeCase is a story in chapters, with something done to the server in between.
@@ -97,81 +84,39 @@ type lifeCase struct {
 
 var lives = []lifeCase{
 	{"drain", Settings{}, Server.Drain, [2]string{`
-		a> put 0 0 9 1
-		a> x
-		a< INSERTED {one}`, `
-		a> stats
-		a<yaml draining: true
-		a> put 0 0 9 1
-		a> x
-		a< DRAINING
+		a: put 0 0 9 1 | x => INSERTED {one}`, `
+		a: stats => yaml draining: true
+		a: put 0 0 9 1 | x => DRAINING
 		a>> put 0 0 9 1\r\nxyz
 		a< EXPECTED_CRLF
-		a> reserve
-		a< RESERVED {one} 1
-		a< x
-		a> release {one} 0 0
-		a< RELEASED
-		a> delete {one}
-		a< DELETED`}},
+		a: reserve => RESERVED {one} 1 | x
+		a: release {one} 0 0 => RELEASED
+		a: delete {one} => DELETED`}},
 	{"a limit of ten bytes", Settings{MaxJobSize: 10}, func(Server) error { return nil }, [2]string{`
 		a>> put 0 0 0 11\r\ndelete 9999\r\nput 0 0 0 1\r\nx\r\n
 		a< JOB_TOO_BIG
 		a< INSERTED {one}`, `
-		a> put 0 0 0 10
-		a> 0123456789
-		a< INSERTED {two}`}},
+		a: put 0 0 0 10 | 0123456789 => INSERTED {two}`}},
 	{"restart", Settings{Durable: true}, Server.Restart, [2]string{`
-		a> put 1 0 9 5
-		a> ready
-		a< INSERTED {ready}
-		a> put 0 0 9 8
-		a> released
-		a< INSERTED {released}
-		a> reserve
-		a< RESERVED {released} 8
-		a< released
-		a> release {released} 3 1
-		a< RELEASED
-		a> put 0 0 9 6
-		a> buried
-		a< INSERTED {buried}
-		a> reserve
-		a< RESERVED {buried} 6
-		a< buried
-		a> bury {buried} 5
-		a< BURIED
-		a> put 2 1000 9 7
-		a> delayed
-		a< INSERTED {delayed}
-		a> put 0 0 9 7
-		a> deleted
-		a< INSERTED {deleted}
-		a> delete {deleted}
-		a< DELETED`, `
-		b> peek {deleted}
-		b< NOT_FOUND
-		b> stats-job {buried}
-		b<yaml state: buried; pri: 5
-		b> stats-job {delayed}
-		b<yaml state: delayed; pri: 2; delay: 1000
-		b> reserve
-		b< RESERVED {ready} 5
-		b< ready
-		b> reserve
-		b< RESERVED {released} 8
-		b< released
-		b> kick 9
-		b< KICKED 1
-		b> reserve
-		b< RESERVED {buried} 6
-		b< buried
-		b> put 0 0 9 1
-		b> x
-		b< INSERTED {next}
-		b> peek {next}
-		b< FOUND {next} 1
-		b< x`}},
+		a: put 1 0 9 5 | ready => INSERTED {ready}
+		a: put 0 0 9 8 | released => INSERTED {released}
+		a: reserve => RESERVED {released} 8 | released
+		a: release {released} 3 1 => RELEASED
+		a: put 0 0 9 6 | buried => INSERTED {buried}
+		a: reserve => RESERVED {buried} 6 | buried
+		a: bury {buried} 5 => BURIED
+		a: put 2 1000 9 7 | delayed => INSERTED {delayed}
+		a: put 0 0 9 7 | deleted => INSERTED {deleted}
+		a: delete {deleted} => DELETED`, `
+		b: peek {deleted} => NOT_FOUND
+		b: stats-job {buried} => yaml state: buried; pri: 5
+		b: stats-job {delayed} => yaml state: delayed; pri: 2; delay: 1000
+		b: reserve => RESERVED {ready} 5 | ready
+		b: reserve => RESERVED {released} 8 | released
+		b: kick 9 => KICKED 1
+		b: reserve => RESERVED {buried} 6 | buried
+		b: put 0 0 9 1 | x => INSERTED {next}
+		b: peek {next} => FOUND {next} 1 | x`}},
 }
 
 // RunLife runs the cases that need a server of their own.

@@ -22,13 +22,19 @@ const patience = 10 * time.Second
 // script runs the lines of one case. Each line starts with the name of a
 // connection (a, b, c), which is dialled when it is first named:
 //
+//	a: text => text     send the one with CRLF; the next line is the other
+//	a: put 0 0 9 1 | x => INSERTED {j}     more lines, on either side
+//	a: text => yaml k: v; k: v|w   the reply is OK with a dictionary that has these
+//	a: text => list x y   the reply is OK with a list of these, in any order
+//	            (yaml and list are asked for again for a while when they differ)
+//
+// What is no single question and answer is told in parts:
+//
 //	a> text     send the text and CRLF
 //	a>> text    send the text alone
 //	a< text     the next line is this
 //	a<< text    the next bytes are these
-//	a<yaml k: v; k: v|w   the next reply is OK with a dictionary that has these
-//	a<list x y  the next reply is OK with a list of these, in any order
-//	            (both are asked for again for a while when they differ)
+//	a<yaml, a<list  as above
 //	a~ 300ms    no byte comes for so long
 //	a/          close the sending half
 //	ax          close
@@ -53,6 +59,7 @@ type wire struct {
 
 var (
 	statement = regexp.MustCompile(`^([a-z])(>>|>|<yaml|<list|<eof|<<|<|~|/|x) ?(.*)$`)
+	exchange  = regexp.MustCompile(`^([a-z]): (.+?) => (yaml |list |)(.*)$`)
 	hole      = regexp.MustCompile(`\{(\w+)\}`)
 	repeated  = regexp.MustCompile(`\{(.)\*(\d+)\}`)
 )
@@ -65,10 +72,30 @@ func (s *script) run(text string) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if err := s.step(line); err != nil {
-			require.FailNow(s.t, "the server differs", "line %d, %.100q: %v", i, line, err)
+		for _, part := range parts(line) {
+			if err := s.step(part); err != nil {
+				require.FailNow(s.t, "the server differs", "line %d, %.100q: %v", i, line, err)
+			}
 		}
 	}
+}
+
+// parts are the statements that an exchange stands for.
+func parts(line string) (all []string) {
+	m := exchange.FindStringSubmatch(line)
+	if m == nil {
+		return []string{line}
+	}
+	for _, text := range strings.Split(m[2], " | ") {
+		all = append(all, m[1]+"> "+text)
+	}
+	if m[3] != "" {
+		return append(all, m[1]+"<"+m[3]+m[4])
+	}
+	for _, text := range strings.Split(m[4], " | ") {
+		all = append(all, m[1]+"< "+text)
+	}
+	return all
 }
 
 func (s *script) close() {
