@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -295,8 +296,37 @@ func (s *script) print(c command) string {
 	case "removed":
 		return fmt.Sprint(s.m.Forgotten(of))
 	}
-	require.Fail(s.t, "nothing to print", "%s: %s", s.pos, what)
-	return ""
+	return s.read(v, what, of)
+}
+
+// read does a read that has no words of its own above: a field of jobpb.Read, with of in its
+// first field if it is a message.
+func (s *script) read(v *View, what, of string) string {
+	read := new(jobpb.Read)
+	m := read.ProtoReflect()
+	fd := m.Descriptor().Fields().ByName(protoreflect.Name(what))
+	require.NotNil(s.t, fd, "%s: nothing to print: %s", s.pos, what)
+	if fd.Message() == nil {
+		m.Set(fd, s.value(fd, of))
+	} else {
+		in := m.Mutable(fd).Message()
+		for i := range in.Descriptor().Fields().Len() {
+			switch field := in.Descriptor().Fields().Get(i); {
+			case i == 0:
+				in.Set(field, s.value(field, of))
+			case field.Name() == "now_ms":
+				in.Set(field, protoreflect.ValueOfInt64(s.now))
+			}
+		}
+	}
+	a, err := v.Read(read)
+	require.NoError(s.t, err, s.pos)
+	var given string
+	a.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		given = messageText(v.Message())
+		return true
+	})
+	return orNone(given)
 }
 
 // leaderText is what a new leader reads from the state: the topics, and when to propose the
