@@ -80,6 +80,7 @@ func (s *server) routes() []route {
 		{path: "/v1/jobs/{id}/kick", methods: post(s.changeOne(verbKick))},
 		{path: "/v1/jobs/{id}/move", methods: post(s.changeOne(verbMove))},
 		{path: "/v1/jobs/{id}/history", methods: get(s.jobHistory, "consistency")},
+		{path: "/v1/jobs/{id}/explain", methods: get(s.explainJob, "consistency")},
 		{path: "/v1/release", methods: post(s.changeMany(verbRelease))},
 		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
 		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},

@@ -90,6 +90,7 @@
 //
 //	view.go                View: jobs, topics, totals
 //	view_list.go           pages of jobs
+//	view_explain.go        why a job is not delivered yet, or was late
 //	view_schedules.go      schedules
 //	view_read.go           Read: all of them, as nodes ask each other
 //	view_check.go          Check: every record is in exactly the lists where it belongs

@@ -235,7 +235,7 @@ func appendText(list []string, text string) []string {
 // durations are the fields in milliseconds that are no instants.
 var durations = map[string]bool{
 	"delay_ms": true, "delays_ms": true, "ttr_ms": true, "pause_ms": true, "retain_ms": true, "expire_ms": true, "spread_ms": true,
-	"jitter_ms": true, "missed_after_ms": true, "base_ms": true, "max_ms": true, "timeout_ms": true,
+	"jitter_ms": true, "late_ms": true, "missed_after_ms": true, "base_ms": true, "max_ms": true, "timeout_ms": true,
 }
 
 func valueText(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {

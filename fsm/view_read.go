@@ -29,6 +29,8 @@ func (v *View) Read(r *jobpb.Read) (*jobpb.ReadResult, error) {
 		a.Schedule, _, err = v.Schedule(what.Schedule)
 	case *jobpb.Read_Schedules:
 		a.Schedules, err = v.Schedules(what.Schedules.GetAfter(), int(what.Schedules.GetMax()))
+	case *jobpb.Read_Explain:
+		a.Explanation, err = v.Explain(what.Explain.GetId(), what.Explain.GetNowMs())
 	default:
 		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}

@@ -139,6 +139,20 @@ func (t *terminal) printHistory(h *client.History) error {
 	return t.table([]string{"AT", "EVENT", "STATE", "ATTEMPT", "DUE", "CONSUMER", "REASON"}, rows)
 }
 
+func explainCommand() *cobra.Command {
+	c := newCommand("explain", "say why a job is not delivered yet, or was late", "ID", "Says why a job is not delivered yet, or was delivered late.", "tarry explain mail-7", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		e, err := t.client.Explain(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(e)
+		}
+		return t.out.line("%s", e.Text)
+	})
+}
+
 func topicsCommand() *cobra.Command {
 	c := newCommand("topics", "list topics with their jobs by state", "[TOPIC]", "Lists the topics, or one of them, with their jobs by state.", "tarry topics", 0, 1)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {

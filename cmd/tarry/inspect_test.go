@@ -27,3 +27,14 @@ func TestAScheduleIsShownWithItsJob(t *testing.T) {
 		require.Regexp(t, "(?m)^"+row+"$", shown)
 	}
 }
+
+func TestAJobIsExplained(t *testing.T) {
+	s := newShell(t)
+	s.ok("add", "--topic", "t", "--id", "a", "x")
+	s.ok("pause", "t", "--for", "1h")
+	require.Regexp(t, `the topic is paused until 20\S+Z\n$`, s.ok("explain", "a"))
+	require.Contains(t, s.ok("explain", "a", "--json"), `"cause":"paused"`)
+	code, _, errs := s.run("explain", "b")
+	require.NotZero(t, code)
+	require.Contains(t, errs, "does not exist")
+}

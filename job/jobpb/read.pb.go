@@ -25,6 +25,82 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type Cause_Kind int32
+
+const (
+	Cause_NONE         Cause_Kind = 0
+	Cause_NOT_DUE      Cause_Kind = 1
+	Cause_PAUSED       Cause_Kind = 2
+	Cause_RATE         Cause_Kind = 3
+	Cause_MAX_RESERVED Cause_Kind = 4
+	Cause_JOBS_AHEAD   Cause_Kind = 5
+	Cause_NO_CONSUMER  Cause_Kind = 6
+	Cause_RESERVED     Cause_Kind = 7
+	Cause_DEAD         Cause_Kind = 8
+	Cause_FINISHED     Cause_Kind = 9
+	Cause_DELETED      Cause_Kind = 10
+	Cause_NOT_RECORDED Cause_Kind = 11 // time of which the state does not tell who is to blame
+)
+
+// Enum value maps for Cause_Kind.
+var (
+	Cause_Kind_name = map[int32]string{
+		0:  "NONE",
+		1:  "NOT_DUE",
+		2:  "PAUSED",
+		3:  "RATE",
+		4:  "MAX_RESERVED",
+		5:  "JOBS_AHEAD",
+		6:  "NO_CONSUMER",
+		7:  "RESERVED",
+		8:  "DEAD",
+		9:  "FINISHED",
+		10: "DELETED",
+		11: "NOT_RECORDED",
+	}
+	Cause_Kind_value = map[string]int32{
+		"NONE":         0,
+		"NOT_DUE":      1,
+		"PAUSED":       2,
+		"RATE":         3,
+		"MAX_RESERVED": 4,
+		"JOBS_AHEAD":   5,
+		"NO_CONSUMER":  6,
+		"RESERVED":     7,
+		"DEAD":         8,
+		"FINISHED":     9,
+		"DELETED":      10,
+		"NOT_RECORDED": 11,
+	}
+)
+
+func (x Cause_Kind) Enum() *Cause_Kind {
+	p := new(Cause_Kind)
+	*p = x
+	return p
+}
+
+func (x Cause_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Cause_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_job_jobpb_read_proto_enumTypes[0].Descriptor()
+}
+
+func (Cause_Kind) Type() protoreflect.EnumType {
+	return &file_job_jobpb_read_proto_enumTypes[0]
+}
+
+func (x Cause_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Cause_Kind.Descriptor instead.
+func (Cause_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{7, 0}
+}
+
 type Read struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // which Raft group answers
@@ -40,6 +116,7 @@ type Read struct {
 	//	*Read_Totals
 	//	*Read_Schedule
 	//	*Read_Schedules
+	//	*Read_Explain
 	What          isRead_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -179,6 +256,15 @@ func (x *Read) GetSchedules() *Page {
 	return nil
 }
 
+func (x *Read) GetExplain() *Explain {
+	if x != nil {
+		if x, ok := x.What.(*Read_Explain); ok {
+			return x.Explain
+		}
+	}
+	return nil
+}
+
 type isRead_What interface {
 	isRead_What()
 }
@@ -223,6 +309,10 @@ type Read_Schedules struct {
 	Schedules *Page `protobuf:"bytes,11,opt,name=schedules,proto3,oneof"`
 }
 
+type Read_Explain struct {
+	Explain *Explain `protobuf:"bytes,12,opt,name=explain,proto3,oneof"`
+}
+
 func (*Read_Job) isRead_What() {}
 
 func (*Read_JobSeq) isRead_What() {}
@@ -242,6 +332,8 @@ func (*Read_Totals) isRead_What() {}
 func (*Read_Schedule) isRead_What() {}
 
 func (*Read_Schedules) isRead_What() {}
+
+func (*Read_Explain) isRead_What() {}
 
 type Peek struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -394,6 +486,7 @@ type ReadResult struct {
 	Totals        *Totals                `protobuf:"bytes,5,opt,name=totals,proto3" json:"totals,omitempty"`
 	Schedule      *ScheduleInfo          `protobuf:"bytes,6,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	Schedules     []*ScheduleInfo        `protobuf:"bytes,7,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	Explanation   *Explanation           `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,11 +570,248 @@ func (x *ReadResult) GetSchedules() []*ScheduleInfo {
 	return nil
 }
 
+func (x *ReadResult) GetExplanation() *Explanation {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+// Explain asks why a job is not delivered yet, or was delivered late.
+type Explain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	NowMs         int64                  `protobuf:"varint,2,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // of the reader's clock: that of the state stands still while nothing happens
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explain) Reset() {
+	*x = Explain{}
+	mi := &file_job_jobpb_read_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explain) ProtoMessage() {}
+
+func (x *Explain) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explain.ProtoReflect.Descriptor instead.
+func (*Explain) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Explain) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Explain) GetNowMs() int64 {
+	if x != nil {
+		return x.NowMs
+	}
+	return 0
+}
+
+type Explanation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Seq           uint64                 `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	Topic         string                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	State         State                  `protobuf:"varint,4,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"`
+	DueMs         int64                  `protobuf:"varint,5,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
+	LateMs        int64                  `protobuf:"varint,6,opt,name=late_ms,json=lateMs,proto3" json:"late_ms,omitempty"` // how long it has waited since, or did until it was handed out
+	Text          string                 `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`                    // all of it in one line
+	Causes        []*Cause               `protobuf:"bytes,8,rep,name=causes,proto3" json:"causes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explanation) Reset() {
+	*x = Explanation{}
+	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explanation) ProtoMessage() {}
+
+func (x *Explanation) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
+func (*Explanation) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Explanation) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Explanation) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Explanation) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Explanation) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_NONE
+}
+
+func (x *Explanation) GetDueMs() int64 {
+	if x != nil {
+		return x.DueMs
+	}
+	return 0
+}
+
+func (x *Explanation) GetLateMs() int64 {
+	if x != nil {
+		return x.LateMs
+	}
+	return 0
+}
+
+func (x *Explanation) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Explanation) GetCauses() []*Cause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+// Cause is one thing that keeps, or kept, a job from its consumer.
+type Cause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          Cause_Kind             `protobuf:"varint,1,opt,name=kind,proto3,enum=tarry.v1.Cause_Kind" json:"kind,omitempty"`
+	LateMs        int64                  `protobuf:"varint,2,opt,name=late_ms,json=lateMs,proto3" json:"late_ms,omitempty"`    // how much of the lateness is known to be its; 0: not known
+	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // when it ends at the latest; 0: not known
+	Count         uint64                 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`                    // of jobs
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cause) Reset() {
+	*x = Cause{}
+	mi := &file_job_jobpb_read_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cause) ProtoMessage() {}
+
+func (x *Cause) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cause.ProtoReflect.Descriptor instead.
+func (*Cause) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Cause) GetKind() Cause_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Cause_NONE
+}
+
+func (x *Cause) GetLateMs() int64 {
+	if x != nil {
+		return x.LateMs
+	}
+	return 0
+}
+
+func (x *Cause) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *Cause) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Cause) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_job_jobpb_read_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_read_proto_rawDesc = "" +
 	"\n" +
-	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x17job/jobpb/command.proto\"\x9d\x03\n" +
+	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x17job/jobpb/command.proto\"\xcc\x03\n" +
 	"\x04Read\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
@@ -494,7 +824,8 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x06totals\x18\t \x01(\v2\x0f.tarry.v1.EmptyH\x00R\x06totals\x12\x1c\n" +
 	"\bschedule\x18\n" +
 	" \x01(\tH\x00R\bschedule\x12.\n" +
-	"\tschedules\x18\v \x01(\v2\x0e.tarry.v1.PageH\x00R\tschedulesB\x06\n" +
+	"\tschedules\x18\v \x01(\v2\x0e.tarry.v1.PageH\x00R\tschedules\x12-\n" +
+	"\aexplain\x18\f \x01(\v2\x11.tarry.v1.ExplainH\x00R\aexplainB\x06\n" +
 	"\x04what\"C\n" +
 	"\x04Peek\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
@@ -502,7 +833,7 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xb8\x02\n" +
+	"\x05Empty\"\xf1\x02\n" +
 	"\n" +
 	"ReadResult\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
@@ -511,7 +842,42 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x06topics\x18\x04 \x03(\v2\x0f.tarry.v1.TopicR\x06topics\x12(\n" +
 	"\x06totals\x18\x05 \x01(\v2\x10.tarry.v1.TotalsR\x06totals\x122\n" +
 	"\bschedule\x18\x06 \x01(\v2\x16.tarry.v1.ScheduleInfoR\bschedule\x124\n" +
-	"\tschedules\x18\a \x03(\v2\x16.tarry.v1.ScheduleInfoR\tschedulesB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\tschedules\x18\a \x03(\v2\x16.tarry.v1.ScheduleInfoR\tschedules\x127\n" +
+	"\vexplanation\x18\b \x01(\v2\x15.tarry.v1.ExplanationR\vexplanation\"0\n" +
+	"\aExplain\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
+	"\x06now_ms\x18\x02 \x01(\x03R\x05nowMs\"\xd9\x01\n" +
+	"\vExplanation\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x14\n" +
+	"\x05topic\x18\x03 \x01(\tR\x05topic\x12%\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x15\n" +
+	"\x06due_ms\x18\x05 \x01(\x03R\x05dueMs\x12\x17\n" +
+	"\alate_ms\x18\x06 \x01(\x03R\x06lateMs\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\x12'\n" +
+	"\x06causes\x18\b \x03(\v2\x0f.tarry.v1.CauseR\x06causes\"\xbd\x02\n" +
+	"\x05Cause\x12(\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x14.tarry.v1.Cause.KindR\x04kind\x12\x17\n" +
+	"\alate_ms\x18\x02 \x01(\x03R\x06lateMs\x12\x19\n" +
+	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\"\xab\x01\n" +
+	"\x04Kind\x12\b\n" +
+	"\x04NONE\x10\x00\x12\v\n" +
+	"\aNOT_DUE\x10\x01\x12\n" +
+	"\n" +
+	"\x06PAUSED\x10\x02\x12\b\n" +
+	"\x04RATE\x10\x03\x12\x10\n" +
+	"\fMAX_RESERVED\x10\x04\x12\x0e\n" +
+	"\n" +
+	"JOBS_AHEAD\x10\x05\x12\x0f\n" +
+	"\vNO_CONSUMER\x10\x06\x12\f\n" +
+	"\bRESERVED\x10\a\x12\b\n" +
+	"\x04DEAD\x10\b\x12\f\n" +
+	"\bFINISHED\x10\t\x12\v\n" +
+	"\aDELETED\x10\n" +
+	"\x12\x10\n" +
+	"\fNOT_RECORDED\x10\vB\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_read_proto_rawDescOnce sync.Once
@@ -525,41 +891,51 @@ func file_job_jobpb_read_proto_rawDescGZIP() []byte {
 	return file_job_jobpb_read_proto_rawDescData
 }
 
-var file_job_jobpb_read_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_job_jobpb_read_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_job_jobpb_read_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_job_jobpb_read_proto_goTypes = []any{
-	(*Read)(nil),         // 0: tarry.v1.Read
-	(*Peek)(nil),         // 1: tarry.v1.Peek
-	(*Page)(nil),         // 2: tarry.v1.Page
-	(*Empty)(nil),        // 3: tarry.v1.Empty
-	(*ReadResult)(nil),   // 4: tarry.v1.ReadResult
-	(*JobQuery)(nil),     // 5: tarry.v1.JobQuery
-	(State)(0),           // 6: tarry.v1.State
-	(*Job)(nil),          // 7: tarry.v1.Job
-	(*JobPage)(nil),      // 8: tarry.v1.JobPage
-	(*Topic)(nil),        // 9: tarry.v1.Topic
-	(*Totals)(nil),       // 10: tarry.v1.Totals
-	(*ScheduleInfo)(nil), // 11: tarry.v1.ScheduleInfo
+	(Cause_Kind)(0),      // 0: tarry.v1.Cause.Kind
+	(*Read)(nil),         // 1: tarry.v1.Read
+	(*Peek)(nil),         // 2: tarry.v1.Peek
+	(*Page)(nil),         // 3: tarry.v1.Page
+	(*Empty)(nil),        // 4: tarry.v1.Empty
+	(*ReadResult)(nil),   // 5: tarry.v1.ReadResult
+	(*Explain)(nil),      // 6: tarry.v1.Explain
+	(*Explanation)(nil),  // 7: tarry.v1.Explanation
+	(*Cause)(nil),        // 8: tarry.v1.Cause
+	(*JobQuery)(nil),     // 9: tarry.v1.JobQuery
+	(State)(0),           // 10: tarry.v1.State
+	(*Job)(nil),          // 11: tarry.v1.Job
+	(*JobPage)(nil),      // 12: tarry.v1.JobPage
+	(*Topic)(nil),        // 13: tarry.v1.Topic
+	(*Totals)(nil),       // 14: tarry.v1.Totals
+	(*ScheduleInfo)(nil), // 15: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_read_proto_depIdxs = []int32{
-	1,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
-	5,  // 1: tarry.v1.Read.jobs:type_name -> tarry.v1.JobQuery
-	2,  // 2: tarry.v1.Read.topics:type_name -> tarry.v1.Page
-	2,  // 3: tarry.v1.Read.configured_topics:type_name -> tarry.v1.Page
-	3,  // 4: tarry.v1.Read.totals:type_name -> tarry.v1.Empty
-	2,  // 5: tarry.v1.Read.schedules:type_name -> tarry.v1.Page
-	6,  // 6: tarry.v1.Peek.state:type_name -> tarry.v1.State
-	7,  // 7: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
-	8,  // 8: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
-	9,  // 9: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
-	9,  // 10: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
-	10, // 11: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
-	11, // 12: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
-	11, // 13: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	2,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
+	9,  // 1: tarry.v1.Read.jobs:type_name -> tarry.v1.JobQuery
+	3,  // 2: tarry.v1.Read.topics:type_name -> tarry.v1.Page
+	3,  // 3: tarry.v1.Read.configured_topics:type_name -> tarry.v1.Page
+	4,  // 4: tarry.v1.Read.totals:type_name -> tarry.v1.Empty
+	3,  // 5: tarry.v1.Read.schedules:type_name -> tarry.v1.Page
+	6,  // 6: tarry.v1.Read.explain:type_name -> tarry.v1.Explain
+	10, // 7: tarry.v1.Peek.state:type_name -> tarry.v1.State
+	11, // 8: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
+	12, // 9: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
+	13, // 10: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
+	13, // 11: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
+	14, // 12: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
+	15, // 13: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
+	15, // 14: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
+	7,  // 15: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
+	10, // 16: tarry.v1.Explanation.state:type_name -> tarry.v1.State
+	8,  // 17: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
+	0,  // 18: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_read_proto_init() }
@@ -579,19 +955,21 @@ func file_job_jobpb_read_proto_init() {
 		(*Read_Totals)(nil),
 		(*Read_Schedule)(nil),
 		(*Read_Schedules)(nil),
+		(*Read_Explain)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_read_proto_rawDesc), len(file_job_jobpb_read_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   5,
+			NumEnums:      1,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_job_jobpb_read_proto_goTypes,
 		DependencyIndexes: file_job_jobpb_read_proto_depIdxs,
+		EnumInfos:         file_job_jobpb_read_proto_enumTypes,
 		MessageInfos:      file_job_jobpb_read_proto_msgTypes,
 	}.Build()
 	File_job_jobpb_read_proto = out.File

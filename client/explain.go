@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Explanation says why a job is not delivered yet, or was delivered late.
+type Explanation struct {
+	ID    string    `json:"id"`
+	Seq   uint64    `json:"seq"`
+	Topic string    `json:"topic"`
+	State string    `json:"state"`
+	DueAt time.Time `json:"due_at"`
+	// Late is how long the job has waited since it was due, or did until it was handed out.
+	Late   Duration `json:"late"`
+	Text   string   `json:"text"` // all of it in one line
+	Causes []Cause  `json:"causes"`
+}
+
+// Cause is one thing that keeps, or kept, a job from its consumer.
+type Cause struct {
+	Cause string    `json:"cause"`           // such as "rate"; see docs/http-api.md
+	Late  Duration  `json:"late,omitzero"`   // how much of the lateness is its, if that is known
+	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
+	Count uint64    `json:"count,omitempty"` // of jobs
+	Text  string    `json:"text"`
+}
+
+// Explain says why a job is not delivered yet, or was delivered late.
+func (c *Client) Explain(ctx context.Context, id string) (*Explanation, error) {
+	if id == "" {
+		return nil, errNoID
+	}
+	out := &Explanation{}
+	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, "explain"), repeat: true}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

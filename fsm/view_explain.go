@@ -1,0 +1,280 @@
+package fsm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// maxAhead bounds the jobs that Explain counts before one.
+const maxAhead = 1000
+
+// Explain says why a job is not delivered yet, or was late; nil: there is none of that id.
+// The reader's clock is nowMS: the state's own stands still while nothing happens.
+//
+// Nothing is kept for it. What it says follows from the state: a ready job of a topic that
+// neither a pause nor a limit holds back is there because no consumer waits, since a
+// waiting consumer gets it at once. Where the state does not tell, it says so.
+func (v *View) Explain(id string, nowMS int64) (e *jobpb.Explanation, err error) {
+	j, found, err := v.Job(id)
+	if !found || err != nil {
+		return nil, err
+	}
+	x := &explainer{job: j, e: &jobpb.Explanation{Id: j.Id, Seq: j.Seq, Topic: j.Topic, State: j.State, DueMs: j.DueMs}}
+	err = v.read(func(r pebble.Reader) error {
+		m, err := readMeta(r)
+		if err != nil {
+			return err
+		}
+		x.nowMS = max(nowMS, m.maxClock())
+		if err := readKey(r, appendNameKey(nil, spaceTopic, j.Topic), func(value []byte) error {
+			x.topic, err = decodeTopic(value)
+			return err
+		}); err != nil {
+			return err
+		}
+		if x.settings, err = readSettings(r, j.Topic); err != nil {
+			return err
+		}
+		if j.State == jobpb.State_STATE_READY || j.State == jobpb.State_STATE_DELAYED && j.DueMs <= x.nowMS {
+			x.ahead, err = jobsAhead(r, x.topic, place{priority: j.Priority, instant: j.DueMs, seq: j.Seq})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	x.explain()
+	return x.e, nil
+}
+
+// jobsAhead counts the ready jobs that are handed out before the one at a place, up to
+// maxAhead.
+func jobsAhead(r pebble.Reader, t topicRecord, at place) (n uint64, err error) {
+	if t.counts[listReady] == 0 {
+		return 0, nil
+	}
+	s, err := placesFrom(r, listID{t.number, listReady}, t.heads[listReady])
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	for n < maxAhead {
+		p, ok, err := s.next()
+		if err != nil || !ok || p.compare(at) >= 0 {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// explainer has what an explanation is made of.
+type explainer struct {
+	job      *jobpb.Job
+	topic    topicRecord
+	settings *jobpb.TopicSettings
+	nowMS    int64
+	ahead    uint64 // ready jobs that come first
+	e        *jobpb.Explanation
+}
+
+func (x *explainer) add(kind jobpb.Cause_Kind, lateMS, untilMS int64, format string, args ...any) *jobpb.Cause {
+	c := &jobpb.Cause{Kind: kind, LateMs: max(lateMS, 0), UntilMs: untilMS, Text: fmt.Sprintf(format, args...)}
+	x.e.Causes = append(x.e.Causes, c)
+	return c
+}
+
+func (x *explainer) explain() {
+	j := x.job
+	switch j.State {
+	case jobpb.State_STATE_RESERVED:
+		by := "reserved"
+		if j.ReservedBy != "" {
+			by += " by " + j.ReservedBy
+		}
+		x.delivered()
+		x.add(jobpb.Cause_RESERVED, 0, j.ReservedUntilMs, "%s until %s", by, utc(j.ReservedUntilMs))
+	case jobpb.State_STATE_DEAD:
+		reason := "no reason given"
+		if j.Reason != "" {
+			reason = fmt.Sprintf("%.100q", j.Reason)
+		}
+		x.add(jobpb.Cause_DEAD, 0, 0, "dead since %s (%s); a kick brings it back", utc(j.DiedMs), reason)
+	case jobpb.State_STATE_FINISHED:
+		x.delivered()
+		x.add(jobpb.Cause_FINISHED, 0, 0, "finished at %s", utc(j.EndedMs))
+	case jobpb.State_STATE_DELETED:
+		x.add(jobpb.Cause_DELETED, 0, 0, "deleted at %s", utc(j.EndedMs))
+	default:
+		if j.DueMs > x.nowMS {
+			x.add(jobpb.Cause_NOT_DUE, 0, j.DueMs, "not due until %s", utc(j.DueMs))
+			break
+		}
+		x.e.LateMs = x.nowMS - j.DueMs
+		x.waiting()
+	}
+	x.e.Text = x.text()
+}
+
+// waiting explains a job that is due and that nobody has.
+func (x *explainer) waiting() {
+	t, due := &x.topic, x.job.DueMs
+	end := x.nowMS // of the time before the pause
+	if t.paused() {
+		end = min(max(due, t.pausedUntil-t.pauseMS), x.nowMS)
+	}
+	token := x.tokenAt()
+	switch {
+	case t.paused() && t.pauseMS == job.NeverMS: // does not say when it began
+		x.add(jobpb.Cause_PAUSED, 0, 0, "the topic is paused until it is resumed")
+	case t.paused():
+		x.before(end - due)
+		x.add(jobpb.Cause_PAUSED, x.nowMS-end, t.pausedUntil, "the topic is paused until %s", utc(t.pausedUntil))
+	case x.full():
+		first := t.heads[listReserved].instant
+		x.unrecorded(end - due)
+		x.add(jobpb.Cause_MAX_RESERVED, 0, first, "%d jobs of the topic are reserved, as many as max_reserved allows; the first reservation expires at %s", t.counts[listReserved], utc(first)).
+			Count = t.counts[listReserved]
+	case token > 0: // known to be without a token from a whole one before it
+		r := rateOf(x.settings)
+		dry := max(due, min(token, end)-tokenMS(r))
+		x.unrecorded(dry - due)
+		until := token
+		if token <= end {
+			until = 0
+		}
+		x.add(jobpb.Cause_RATE, min(token, end)-dry, until, "rate limit of the topic, %g jobs a second", float64(r.perMS)/1000)
+		if token <= end {
+			x.noConsumer(end - token)
+		}
+	case x.unhindered():
+		x.noConsumer(end - due)
+	default:
+		x.unrecorded(end - due)
+		x.noConsumer(0)
+	}
+	if x.ahead > 0 {
+		text := "%d ready jobs of the topic come first"
+		switch x.ahead {
+		case 1:
+			text = "%d ready job of the topic comes first"
+		case maxAhead:
+			text = "at least " + text
+		}
+		x.add(jobpb.Cause_JOBS_AHEAD, 0, 0, text, x.ahead).Count = x.ahead
+	}
+}
+
+// delivered explains how late the last delivery was, if the history tells when that was.
+func (x *explainer) delivered() {
+	handedOut, due := int64(0), x.e.DueMs
+	for _, e := range x.job.History {
+		switch {
+		case e.Kind == jobpb.Event_RESERVED:
+			handedOut = e.AtMs
+		case e.DueMs != 0:
+			due = e.DueMs
+		}
+	}
+	if handedOut == 0 && x.job.State == jobpb.State_STATE_RESERVED && x.untouched() {
+		handedOut = x.job.ModifiedMs
+	}
+	if handedOut <= due {
+		return
+	}
+	x.e.LateMs = handedOut - due
+	x.before(x.e.LateMs)
+}
+
+// before explains a time that ended before the present causes began.
+func (x *explainer) before(lateMS int64) {
+	if x.unhindered() {
+		if lateMS > 0 {
+			x.noConsumer(lateMS)
+		}
+		return
+	}
+	x.unrecorded(lateMS)
+}
+
+// untouched reports whether the last change of a reserved job was that it was handed out.
+func (x *explainer) untouched() bool {
+	j := x.job
+	return j.Revision == 1+j.Reserves+j.Timeouts+j.Releases+j.Buries+j.Kicks
+}
+
+// unhindered reports whether neither a limit nor a pause, other than one that is in force
+// now, can have held back a job: then it waited for consumers alone. It goes by the topic's
+// present settings.
+func (x *explainer) unhindered() bool {
+	pauses := x.topic.pauses
+	if x.topic.paused() {
+		pauses--
+	}
+	return pauses == 0 && x.settings.GetMaxReserved() == 0 && x.settings.GetRateMilli() == 0
+}
+
+func (x *explainer) full() bool {
+	most := x.settings.GetMaxReserved()
+	return most > 0 && x.topic.counts[listReserved] >= most
+}
+
+// tokenAt is when the topic's bucket got, or gets, the token that the next job takes; 0 if
+// it has no rate, or has had a token for longer than the record tells.
+func (x *explainer) tokenAt() int64 {
+	r, b := rateOf(x.settings), x.topic.bucket
+	if b == nil || r.perMS == 0 {
+		return 0
+	}
+	at := r.until(b, token)
+	if b.tokens >= token && b.tokens < r.burst { // it gained the rest since then
+		at = b.at - (b.tokens-token)/r.perMS
+	}
+	if b.tokens >= r.burst || at <= x.job.DueMs {
+		return 0
+	}
+	return at
+}
+
+// tokenMS is how long a bucket takes to gain a token.
+func tokenMS(r rate) int64 { return (token + r.perMS - 1) / r.perMS }
+
+func (x *explainer) noConsumer(lateMS int64) {
+	x.add(jobpb.Cause_NO_CONSUMER, lateMS, 0, "no consumer waiting")
+}
+
+func (x *explainer) unrecorded(lateMS int64) {
+	if lateMS > 0 {
+		x.add(jobpb.Cause_NOT_RECORDED, lateMS, 0, "not recorded (a limit, a pause or no consumer waiting)")
+	}
+}
+
+// text is the explanation in one line.
+func (x *explainer) text() string {
+	var late, rest []string
+	for _, c := range x.e.Causes {
+		if c.LateMs > 0 {
+			late = append(late, seconds(c.LateMs)+" "+c.Text)
+		} else {
+			rest = append(rest, c.Text)
+		}
+	}
+	var parts []string
+	switch {
+	case len(late) > 0:
+		parts = []string{seconds(x.e.LateMs) + " late: " + strings.Join(late, ", ")}
+	case x.e.LateMs > 0:
+		parts = []string{seconds(x.e.LateMs) + " late"}
+	}
+	return strings.Join(append(parts, rest...), "; ")
+}
+
+func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }
+
+func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
