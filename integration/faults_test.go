@@ -120,7 +120,7 @@ func TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad(t *testing.T) {
 	c.waitVoters(fourth, "n1", "n2", "n3", "n4")
 
 	old := c.leader()
-	c.tarry("cluster", "remove", old.ID)
+	c.tarry("cluster", "remove", old.ID, "--yes")
 	var left []string
 	for _, n := range c.Nodes() {
 		if n != old {
@@ -157,7 +157,7 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	require.NoError(t, dead.Kill())
 	leader := c.leader()
 	c.until(func() error { // until the cluster has noticed
-		out, err := exec.CommandContext(t.Context(), binary, "cluster", "remove", leader.ID, "--addr", leader.HTTP).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), binary, "cluster", "remove", leader.ID, "--yes", "--addr", leader.HTTP).CombinedOutput()
 		require.Error(t, err, "%s", out)
 		if !strings.Contains(string(out), "alive") {
 			return fmt.Errorf("the refusal shows no arithmetic yet: %s", out)

@@ -143,9 +143,9 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Equal(t, "leadership has moved to n2\n", s.ok("cluster", "transfer-leadership", "n2"))
 	require.Equal(t, "n1 leads already\n", s.ok("cluster", "transfer-leadership", "n1"))
 	require.JSONEq(t, `{"success":true,"moved":false}`, s.ok("cluster", "transfer-leadership", "n1", "--json"))
-	s.ok("cluster", "remove", "n3")
+	s.ok("cluster", "remove", "n3", "--yes")
 	s.ok("cluster", "join", "a:1", "b:2")
-	require.Equal(t, "left\n", s.ok("cluster", "leave"))
+	require.Equal(t, "left\n", s.ok("cluster", "leave", "-y"))
 	require.Equal(t, "the queue's clock is right again\n", s.ok("cluster", "clock", "reset"))
 	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave", "reset clock"}, s.operator.Calls())
 
@@ -163,7 +163,7 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Regexp(t, `(?m)^n1 +yes +\+3600.000 s +±0.002 s +no$`, clocks)
 	require.Regexp(t, `(?m)^n3 +yes +- +- +yes$`, clocks)
 	s.operator.Err = job.Errorf(job.CodeQuorumWouldFail, "1 of 3 voters would be left alive, 2 are needed")
-	code, _, errs := s.run("cluster", "remove", "n2")
+	code, _, errs := s.run("cluster", "remove", "n2", "--yes")
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "2 are needed")
 }
@@ -324,7 +324,7 @@ func TestWithoutALeaderTheReasonIsSaidAtOnce(t *testing.T) {
 	defer node.Close()
 	s := newShell(t)
 	t.Setenv(addrEnv, "127.0.0.1:1,"+node.Listener.Addr().String())
-	for _, line := range []string{"cluster remove n2", "reserve --topic t --wait 100ms", "add --topic t x", "get x"} {
+	for _, line := range []string{"cluster remove n2 --yes", "reserve --topic t --wait 100ms", "add --topic t x", "get x"} {
 		code, _, errs := s.run(append(strings.Fields(line), "--patience", "100ms")...)
 		require.Equal(t, exitUnreachable, code)
 		require.Contains(t, errs, "there is no leader; trying again for up to ", line)

@@ -133,6 +133,11 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 		if oneNode && len(t.nodes) != 1 {
 			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
+		if c.question != nil {
+			if err := t.confirm(ctx, *c.sure, c.question, args); err != nil {
+				return err
+			}
+		}
 		late := time.AfterFunc(quietTime, func() {
 			if !t.retries.Load() {
 				t.notes.line("%s: no answer yet; waiting for up to %s", c.path(), client.OperatorTime)
@@ -160,18 +165,33 @@ func joinCommand() *cobra.Command {
 }
 
 func leaveCommand() *cobra.Command {
-	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop.", "tarry cluster leave --addr n4:7300", 0, 0)
+	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop. It asks before.", "tarry cluster leave --addr n4:7300", 0, 0)
+	c.asks(func(ctx context.Context, t *terminal, _ []string) (string, error) {
+		members, err := t.client.Members(ctx)
+		return fmt.Sprintf("Make %s leave its cluster of %s for good, and stop?", t.nodes[0], nodesOf(len(members))), err
+	})
 	return operate(c, true, "left", func(ctx context.Context, cl *client.Client, _ []string) error {
 		return cl.Leave(ctx)
 	})
 }
 
 func removeCommand() *cobra.Command {
-	c := newCommand("remove", "remove a node from the cluster for good", "ID", "Removes a node from the cluster for good. It is refused when the quorum would not hold.",
+	c := newCommand("remove", "remove a node from the cluster for good", "ID", "Removes a node from the cluster for good. It is refused when the quorum would\nnot hold. It asks before.",
 		"tarry cluster remove n3", 1, 1)
+	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
+		members, err := t.client.Members(ctx)
+		return fmt.Sprintf("Remove %s from the cluster of %s for good?", args[0], nodesOf(len(members))), err
+	})
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.RemoveMember(ctx, args[0])
 	})
+}
+
+func nodesOf(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return strconv.Itoa(n) + " nodes"
 }
 
 func transferCommand() *cobra.Command {

@@ -33,6 +33,9 @@ type clientCommand struct {
 	json     bool
 	absolute bool
 	patience duration
+
+	question question // nil: it does not ask
+	sure     *bool    // it need not
 }
 
 // terminal is what a command works with once its command line is read.

@@ -3,14 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/term"
 )
 
 // harmless is text that cannot steer a terminal nor pretend to be other lines. Names,
@@ -47,8 +45,7 @@ type harmlessWriter struct {
 
 // standard puts a harmlessWriter before a standard stream.
 func standard(to io.Writer) *harmlessWriter {
-	file, ok := to.(*os.File)
-	return &harmlessWriter{to: to, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &harmlessWriter{to: to, terminal: onTerminal(to)}
 }
 
 func (w *harmlessWriter) Write(p []byte) (int, error) {
@@ -59,6 +56,9 @@ func (w *harmlessWriter) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// IsTerminal reports whether a person looks at what is written.
+func (w *harmlessWriter) IsTerminal() bool { return w.terminal }
 
 // asIs writes what must not be changed: bytes for a program, or text that is made
 // harmless already, with the sequences that colour it.

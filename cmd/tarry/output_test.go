@@ -55,7 +55,11 @@ func examples(t *testing.T) (all [][]string) {
 			continue
 		}
 		for line := range strings.Lines(c.Example) {
-			all = append(all, fields(strings.TrimPrefix(strings.TrimSpace(line), "tarry ")))
+			words := fields(strings.TrimPrefix(strings.TrimSpace(line), "tarry "))
+			if c.Flags().Lookup("yes") != nil {
+				words = append(words, "--yes")
+			}
+			all = append(all, words)
 		}
 	}
 	require.Greater(t, len(all), 30)

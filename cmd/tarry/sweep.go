@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,12 +23,13 @@ func kickCommand() *cobra.Command {
 	c.flags.BoolVar(&all, "all", false, "kick all of them")
 	c.flags.Float64Var(&k.Rate, "rate", 0, "`number` of jobs that become due in a second, one after the other; default: all at once")
 	c.flags.StringVar(&k.ToTopic, "to-topic", "", "`name` of the topic in which they are then; default: their own")
+	dry := c.dryFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if (topic == "") == (len(args) == 0) {
 			return usagef("takes either an ID or --topic")
 		}
 		if topic == "" {
-			if err := c.needs("--topic", append(filterNames, "max", "all", "rate")...); err != nil {
+			if err := c.needs("--topic", append(filterNames, "max", "all", "rate", "dry-run")...); err != nil {
 				return err
 			}
 			return t.kickOne(ctx, args[0], k.ToTopic)
@@ -41,6 +43,10 @@ func kickCommand() *cobra.Command {
 			return usagef("--max is %d; it takes 1 to 10000", k.Max)
 		}
 		k.Filter = f.filter()
+		if *dry {
+			n, err := t.matching(ctx, topic, []string{"dead"}, k.Filter)
+			return t.printDry("kicked", atMost(n, k.Max), err)
+		}
 		swept, err := t.client.KickMany(ctx, topic, k)
 		return t.printSwept("kicked", swept, err)
 	})
@@ -59,7 +65,7 @@ func (t *terminal) kickOne(ctx context.Context, id, to string) error {
 }
 
 func purgeCommand() *cobra.Command {
-	c := newCommand("purge", "delete the jobs of a topic that are in a state", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good.",
+	c := newCommand("purge", "delete the jobs of a topic that are in a state", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good, so it asks before,\nwith their number.",
 		"tarry purge mail --state dead --all --died-to 2030-01-01T00:00:00Z", 1, 1)
 	var f filterFlags
 	f.register(c)
@@ -69,6 +75,7 @@ func purgeCommand() *cobra.Command {
 	c.flags.StringVarP(&state, "state", "s", "", "delete jobs in this `state`: dead, delayed or ready (required)")
 	c.flags.IntVarP(&s.Max, "max", "n", 0, "`number` of jobs to delete at most, 1 to 10000")
 	c.flags.BoolVar(&all, "all", false, "delete all of them")
+	dry, sure := c.dryFlag(), c.yesFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case state == "":
@@ -77,6 +84,21 @@ func purgeCommand() *cobra.Command {
 			return usagef("takes either --all or --max")
 		}
 		s.Filter = f.filter()
+		matching := func() (int, error) {
+			n, err := t.matching(ctx, args[0], []string{state}, s.Filter)
+			return atMost(n, s.Max), err
+		}
+		if *dry {
+			n, err := matching()
+			return t.printDry("deleted", n, err)
+		}
+		ask := func(context.Context, *terminal, []string) (string, error) {
+			n, err := matching()
+			return fmt.Sprintf("Delete %s of %s for good?", jobsOf(n, state), args[0]), err
+		}
+		if err := t.confirm(ctx, *sure, ask, args); err != nil {
+			return err
+		}
 		swept, err := t.client.Purge(ctx, args[0], state, s)
 		return t.printSwept("deleted", swept, err)
 	})
@@ -89,6 +111,7 @@ func moveCommand() *cobra.Command {
 	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose jobs to move")
 	c.flags.StringVar(&to, "to", "", "`name` of the topic in which they are then (required)")
 	c.flags.StringVar(&states, "states", "", "with --topic: only jobs in these `states`, separated by commas")
+	dry := c.dryFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		switch {
 		case to == "":
@@ -96,7 +119,7 @@ func moveCommand() *cobra.Command {
 		case (topic == "") == (len(args) == 0):
 			return usagef("takes either an ID or --topic")
 		case topic == "":
-			if err := c.needs("--topic", "states"); err != nil {
+			if err := c.needs("--topic", "states", "dry-run"); err != nil {
 				return err
 			}
 			changed, err := t.client.Move(ctx, client.Ref{ID: args[0]}, to)
@@ -105,7 +128,15 @@ func moveCommand() *cobra.Command {
 			}
 			return t.printChanged(changed)
 		}
-		swept, err := t.client.MoveTopic(ctx, topic, to, strings.FieldsFunc(states, func(r rune) bool { return r == ',' })...)
+		in := strings.FieldsFunc(states, func(r rune) bool { return r == ',' })
+		if *dry {
+			if len(in) == 0 {
+				in = []string{"delayed", "ready", "reserved", "dead"}
+			}
+			n, err := t.matching(ctx, topic, in, client.Filter{})
+			return t.printDry("moved", n, err)
+		}
+		swept, err := t.client.MoveTopic(ctx, topic, to, in...)
 		return t.printSwept("moved", swept, err)
 	})
 }

@@ -41,8 +41,8 @@ func TestDeadJobsFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "a2 is ready\n", s.ok("move", "a2", "--to", "mail"))
 	require.Equal(t, "3 moved\n", s.ok("move", "--topic", "mail", "--to", "post"))
 	require.Equal(t, "{\"moved\":2,\"more\":false}\n", s.ok("move", "--topic", "post", "--to", "mail", "--states", "ready,dead", "--json"))
-	require.Equal(t, "2 deleted\n", s.ok("purge", "mail", "--state", "ready", "--all"))
-	require.Equal(t, "1 deleted\n", s.ok("purge", "post", "--state", "delayed", "--max", "5", "--id-prefix", "la"))
+	require.Equal(t, "2 deleted\n", s.ok("purge", "mail", "--state", "ready", "--all", "--yes"))
+	require.Equal(t, "1 deleted\n", s.ok("purge", "post", "--state", "delayed", "--max", "5", "--id-prefix", "la", "--yes"))
 }
 
 func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
@@ -85,7 +85,7 @@ func TestSweepsThatMakeNoSense(t *testing.T) {
 			require.Contains(t, errs, says)
 		})
 	}
-	code, _, errs := s.run("purge", "t", "--state", "reserved", "--all")
+	code, _, errs := s.run("purge", "t", "--state", "reserved", "--all", "--yes")
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, errs, "dead, delayed or ready")
 }

@@ -87,6 +87,5 @@ func (t *terminal) paint(s style, text string) string {
 // mayColor reports whether output is coloured: on a terminal, unless NO_COLOR is set
 // (no-color.org) or the terminal knows no colours.
 func mayColor(to any) bool {
-	w, ok := to.(*harmlessWriter)
-	return ok && w.terminal && os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "dumb"}, os.Getenv("TERM"))
+	return onTerminal(to) && os.Getenv("NO_COLOR") == "" && !slices.Contains([]string{"", "dumb"}, os.Getenv("TERM"))
 }

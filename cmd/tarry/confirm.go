@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"golang.org/x/term"
+
+	"tarry/client"
+)
+
+// onTerminal reports whether a person is at the other end of a standard stream.
+func onTerminal(stream any) bool {
+	if s, ok := stream.(interface{ IsTerminal() bool }); ok {
+		return s.IsTerminal()
+	}
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// question is what a command asks before it does what cannot be undone.
+type question func(ctx context.Context, t *terminal, args []string) (string, error)
+
+// yesFlag adds --yes, with which a command does not ask.
+func (c *clientCommand) yesFlag() *bool {
+	return c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
+}
+
+// asks makes an operator's command ask.
+func (c *clientCommand) asks(q question) { c.question, c.sure = q, c.yesFlag() }
+
+// confirm asks for a yes. Without a terminal nobody could give it, so the command is
+// refused: a script says --yes.
+func (t *terminal) confirm(ctx context.Context, yes bool, ask question, args []string) error {
+	if yes {
+		return nil
+	}
+	if !onTerminal(t.in) {
+		return usagef("asks before it does this, and standard input is not a terminal: say --yes. Nothing was done")
+	}
+	text, err := ask(ctx, t, args)
+	if err != nil {
+		return err
+	}
+	if err := t.notes.prompt(text + " [y/N] "); err != nil {
+		return err
+	}
+	answer, _ := bufio.NewReader(t.in).ReadString('\n') // no answer is no
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		t.notes.line("nothing was done")
+		return exit(exitUsage)
+	}
+	return nil
+}
+
+// prompt prints a question, behind which the answer is typed.
+func (p printer) prompt(text string) error {
+	_, err := p.to.Write([]byte(harmless(text, "")))
+	return err
+}
+
+// matching counts the jobs of a topic that are in one of the states and pass the filter.
+func (t *terminal) matching(ctx context.Context, topic string, states []string, f client.Filter) (n int, err error) {
+	if reflect.ValueOf(f).IsZero() {
+		counts, err := t.client.Topic(ctx, topic)
+		by := map[string]uint64{"delayed": counts.Delayed, "ready": counts.Ready, "reserved": counts.Reserved, "dead": counts.Dead}
+		for _, state := range states {
+			n += int(by[state])
+		}
+		return n, err
+	}
+	for _, state := range states {
+		for _, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: state, Filter: f, Page: 1000}) {
+			if err != nil {
+				return 0, err
+			}
+			n++
+		}
+	}
+	return n, nil
+}
+
+// atMost is n, or the limit of a sweep; 0 is none.
+func atMost(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
+// jobsOf writes a number of jobs, "1 dead job".
+func jobsOf(n int, kind string) string {
+	if n == 1 {
+		return strings.Join(strings.Fields("1 "+kind+" job"), " ")
+	}
+	return strings.Join(strings.Fields(fmt.Sprintf("%d %s jobs", n, kind)), " ")
+}
+
+// dryFlag adds --dry-run.
+func (c *clientCommand) dryFlag() *bool {
+	return c.flags.Bool("dry-run", false, "only count the jobs, and change none")
+}
+
+// printDry prints how many jobs a sweep would change.
+func (t *terminal) printDry(word string, n int, err error) error {
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.out.line("{\"would_be_%s\":%d}", word, n)
+	}
+	return t.out.line("%d would be %s", n, word)
+}
