@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBeanstalkdClientsOfOtherLanguages runs clients that others wrote, as Debian
-// packages them, against a follower.
+// TestBeanstalkdClientsOfOtherLanguages runs clients and frameworks that others wrote, as
+// Debian packages them, against a follower.
 func TestBeanstalkdClientsOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	languages := []struct {
@@ -21,6 +21,8 @@ func TestBeanstalkdClientsOfOtherLanguages(t *testing.T) {
 	}{
 		{"Ruby", "ruby ruby-beaneater", []string{"ruby", "-e", "require 'beaneater'"}, []string{"ruby", "testdata/beanstalk_client.rb"}, true},
 		{"PHP", "php-cli php-pda-pheanstalk", []string{"php", "-r", "require 'Pheanstalk/autoload.php';"}, []string{"php", "testdata/beanstalk_client.php"}, false},
+		{"Laravel", "php-cli php-pda-pheanstalk php-illuminate-queue php-illuminate-events", []string{"php", "-r", "require 'Illuminate/Queue/autoload.php'; require 'Illuminate/Events/autoload.php';"}, []string{"php", "testdata/laravel_queue.php"}, false},
+		{"Symfony", "php-cli php-symfony-beanstalkd-messenger", []string{"php", "-r", "require 'Symfony/Component/Messenger/Bridge/Beanstalkd/autoload.php';"}, []string{"php", "testdata/symfony_messenger.php"}, false},
 	}
 	c := startCluster(t, 3)
 	for _, l := range languages {
