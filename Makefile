@@ -17,7 +17,7 @@ RACE = ./api/... ./bench/... ./chaos/... ./client/... ./cluster/... ./cmd/... ./
   ./schedule/... ./timer/...
 
 # Tests of one goroutine that the race detector makes minutes of; make test runs them.
-RACE_SKIP = ^(TestMachineMatchesModel|TestAPageOfALargeTopicLooksAtItsOwnJobsOnly|TestAPageEndsShortWhenItHasLookedAtEnough|$\
+RACE_SKIP = ^(TestMachineMatchesModel|TestAPageReadsOnlyItsOwnJobs|TestAPageEndsAtTheScanLimit|$\
 TestWindowIsTheHeadOfItsList|TestMemoryOfHostileLists)$$
 
 .PHONY: help build image test test-all fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean

@@ -83,7 +83,7 @@ func (b *bench) adds(n int, ownIDs bool, delay func() int64) []byte {
 	})
 }
 
-// perJob reports the time of one job rather than of one entry.
+// perJob reports the time per job instead of per entry.
 func perJob(b *testing.B, jobs int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(jobs), "ns/job")
 	b.ReportMetric(0, "ns/op")
@@ -109,11 +109,10 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// One job's whole life: added with a delay, due, reserved, finished.
+// A job is added with a delay, falls due, is reserved and finished.
 func BenchmarkCycle(b *testing.B) { benchmarkCycle(b, 0) }
 
-// The same with a retention: the jobs of a round are forgotten one or two rounds
-// later.
+// The same with a retention, which ends one or two rounds later.
 func BenchmarkCycleRetained(b *testing.B) { benchmarkCycle(b, 1000) }
 
 func benchmarkCycle(b *testing.B, retainMS int64) {
@@ -149,9 +148,8 @@ func benchmarkCycle(b *testing.B, retainMS int64) {
 	perJob(b, n)
 }
 
-// BenchmarkDrainTopic takes job after job from the head of one topic, which is
-// what leaves tombstones where the next read starts. The cost of a job must not
-// grow from the first tenth to the last.
+// BenchmarkDrainTopic takes jobs from the head of one topic, which leaves tombstones where
+// the next read starts. The cost of a job must not grow from the first tenth to the last.
 func BenchmarkDrainTopic(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
@@ -175,7 +173,7 @@ func BenchmarkDrainTopic(b *testing.B) {
 	}
 }
 
-// drain reserves and finishes n jobs, some at a time.
+// drain reserves and finishes n jobs, in batches.
 func (b *bench) drain(n, at int) int {
 	done := 0
 	for done < n {
@@ -191,8 +189,8 @@ func (b *bench) drain(n, at int) int {
 	return done
 }
 
-// Ten million delayed jobs must fit into a gigabyte and be there again within
-// seconds after a restart. It takes minutes, so it runs on demand:
+// Ten million delayed jobs must fit into a gigabyte, and load within seconds after a
+// restart. It takes minutes, so it runs on demand:
 //
 //	go test ./fsm -run PendingJobs -fsm.pending 10000000 -v
 func TestPendingJobsFitInMemory(t *testing.T) {
@@ -215,7 +213,7 @@ func TestPendingJobsFitInMemory(t *testing.T) {
 	require.Less(t, resident(t), int64(1<<30))
 }
 
-// resident is the process's memory.
+// resident returns the process's memory.
 func resident(t *testing.T) int64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

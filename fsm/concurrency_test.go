@@ -14,8 +14,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// One goroutine applies and replaces the state while others ask for everything
-// that may be asked from anywhere. The race detector is the judge.
+// One goroutine applies and replaces the state while others call everything that may be
+// called from any goroutine. For the race detector.
 func TestReadersBesideApply(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 256 << 10})
@@ -64,7 +64,7 @@ func TestReadersBesideApply(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// questions are what other goroutines may ask of a machine, each over and over.
+// questions are the calls that other goroutines repeat.
 func questions(m *Machine, reached *atomic.Uint64) []func() error {
 	return []func() error{
 		func() error {
@@ -81,7 +81,7 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 			if err != nil && !errors.Is(err, ErrViewEnded) {
 				return err
 			}
-			// What a view shows was published or is about to be.
+			// The state of a view was published or is about to be.
 			_, _, err = v.JobBySeq(a.Index)
 			if errors.Is(err, ErrViewEnded) {
 				err = nil

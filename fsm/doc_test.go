@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The package comments of fsm and fsm/store are the maps of their files.
+// The package comments of fsm and fsm/store list all their files.
 func TestPackageCommentNamesEveryFile(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^//\t([a-z_]+\.go) +\S`)
 	for _, dir := range []string{".", "store"} {
@@ -32,8 +32,8 @@ func TestPackageCommentNamesEveryFile(t *testing.T) {
 	}
 }
 
-// Each script names the files whose rules it tells of.
-func TestScriptsNameFilesThatAreThere(t *testing.T) {
+// Each script names the files whose rules it shows.
+func TestScriptsNameExistingFiles(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/scripts/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)

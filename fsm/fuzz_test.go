@@ -16,8 +16,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A record that decodes encodes to the same bytes: no decoder drops or invents
-// anything, and none fails other than by an error.
+// A record that decodes encodes to the same bytes, so no decoder drops or adds anything.
 func FuzzRecords(f *testing.F) {
 	spec := jobSpec{id: "x", topic: 1, priority: 2, createdMS: 3, delayMS: 4, dueRequest: 5, dueMS: 6, ttrMS: 7, maxAttempts: 8, bodyKind: 1}
 	f.Add(spec.append(nil, []byte("body")))
@@ -69,7 +68,7 @@ func FuzzRecords(f *testing.F) {
 		same(err, func() []byte { return reset.append(nil) })
 		index, configuration, err := decodeConfiguration(in)
 		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
-		// Their encoding is one of several, so only what it says is compared.
+		// A message has several encodings, so the messages are compared.
 		if s, err := decodeSettings(in); err == nil {
 			record, err := encodeSettings(s)
 			require.NoError(t, err)
@@ -84,8 +83,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// Whatever is in an entry, it is applied whole or refused, and the state
-// stays consistent.
+// Any entry is applied whole or refused, and the state stays consistent.
 func FuzzApply(f *testing.F) {
 	seed := func(ops ...*jobpb.Op) { f.Add(encodeEntry(f, rigStart, ops...)) }
 	seed(opAdd(&jobpb.Add{Id: "x", Topic: "t", Body: []byte("b")}), opReserve(1, "t"), opTouch(bySeq(1), 5), opFinish(byID("x")))
@@ -131,7 +129,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// checkpointFiles are the files that an archive of a machine's state holds.
+// checkpointFiles returns the files in an archive of a machine's state.
 func checkpointFiles(t testing.TB, r *rig) map[string][]byte {
 	dir := r.m.dir.CheckpointPath()
 	require.NoError(t, r.m.checkpoint(dir))
@@ -148,7 +146,7 @@ func checkpointFiles(t testing.TB, r *rig) map[string][]byte {
 	return files
 }
 
-// patched is content with patch at offset, or cut off there when patch is empty.
+// patched returns content with patch at offset, or cut off there if patch is empty.
 func patched(content []byte, offset uint32, patch []byte) []byte {
 	at := min(int(offset), len(content))
 	if len(patch) == 0 {
@@ -157,8 +155,8 @@ func patched(content []byte, offset uint32, patch []byte) []byte {
 	return slices.Concat(content[:at], patch, content[min(at+len(patch), len(content)):])
 }
 
-// A snapshot whose files were damaged before it was sent is installed or refused;
-// a node that refused it goes on from the state that it had.
+// A snapshot with files that were damaged before it was sent is installed or refused; a
+// node that refuses it continues with its own state.
 func FuzzInstall(f *testing.F) {
 	o := Options{MemTableBytes: 64 << 10, CacheBytes: 1 << 16}
 	sender := newRig(f, o)

@@ -16,9 +16,8 @@ var goldenFlag = flag.Bool("fsm.golden", false, "write the golden file anew")
 
 const goldenFile = "testdata/store.golden"
 
-// Every key and every record has the bytes that it has always had: a data directory
-// outlives the release that wrote it. The story puts a job into each list, and at
-// least one of every kind of record into the store.
+// The bytes of every key and record stay the same, because a data directory outlives the
+// release that wrote it. The test has a job in each list, and every kind of record.
 func TestBytesInTheStoreStay(t *testing.T) {
 	r := newRig(t, Options{})
 	tellGoldenStory(r)
@@ -82,7 +81,7 @@ func tellGoldenStory(r *rig) {
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)
 
-	// The clock goes back, and only some of the jobs are gone through.
+	// The clock goes back, and only some of the jobs are changed yet.
 	ok(opReset(r.now-20, 0))
 	r.now -= 20
 	r.index++

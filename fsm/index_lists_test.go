@@ -8,8 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Every state has the list that its number on disk stands for, and the list leads back
-// to the state.
+// Every state has the list of its number on disk, and the list has the state.
 func TestStatesAndLists(t *testing.T) {
 	cases := []struct {
 		state jobpb.State
@@ -25,7 +24,7 @@ func TestStatesAndLists(t *testing.T) {
 		{jobpb.State_STATE_FINISHED, listEnded, 5, phaseFinished},
 		{jobpb.State_STATE_DELETED, listEnded, 5, phaseDeleted},
 	}
-	require.Len(t, cases, len(jobpb.State_name), "every state is here")
+	require.Len(t, cases, len(jobpb.State_name), "all states")
 	for _, c := range cases {
 		t.Run(c.state.String(), func(t *testing.T) {
 			require.Equal(t, c.list, listOfState(c.state))
@@ -33,10 +32,10 @@ func TestStatesAndLists(t *testing.T) {
 			require.Equal(t, c.disk, listID{list: c.list}.appendPrefix(nil)[5])
 		})
 	}
-	require.Equal(t, listNone, listOfState(7), "what is no state has no list")
+	require.Equal(t, listNone, listOfState(7), "an unknown state")
 	require.Equal(t, listNone, listOfState(-1))
 	require.Equal(t, jobpb.State_STATE_READY, listExpiring.state(phaseWaiting))
 	require.Equal(t, jobpb.State_STATE_NONE, listKind(listCount).state(phaseWaiting))
 	require.EqualValues(t, 6, listExpiring)
-	require.Equal(t, jobpb.State_STATE_RESERVED, listReserved.state(phaseDeleted), "the phase counts for ended jobs only")
+	require.Equal(t, jobpb.State_STATE_RESERVED, listReserved.state(phaseDeleted), "the phase matters for ended jobs only")
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeList stands for the store's side of a list: a sorted slice that changes
-// only when a transaction commits.
+// fakeList is a stored list: a sorted slice that changes only at a commit.
 type fakeList struct {
 	places []place
 	loads  int
@@ -37,7 +36,7 @@ func (r *fakeReader) next() (place, bool, error) {
 	return p, true, nil
 }
 
-// windowed is a window together with its list as it really is.
+// windowed is a window and its list, as of the running transaction.
 type windowed struct {
 	t     *testing.T
 	w     window
@@ -77,7 +76,7 @@ func (d *windowed) commit() {
 	d.w.committed()
 }
 
-// check proves the invariant: every place below bound, and no other.
+// check checks the invariant: every place below bound, and no other.
 func (d *windowed) check() {
 	var want []place
 	for _, p := range d.truth {
@@ -159,7 +158,7 @@ func TestWindowReadsEachPlaceOnce(t *testing.T) {
 	require.Less(t, d.store.loads, n/500)
 }
 
-func TestWindowReadsAListOfUnknownPlacesInGrowingRuns(t *testing.T) {
+func TestWindowReadsInGrowingRuns(t *testing.T) {
 	d := &windowed{t: t, w: window{capacity: 2048}}
 	for seq := range uint64(5000) {
 		d.truth = append(d.truth, place{seq: seq})
@@ -176,7 +175,7 @@ func TestWindowReadsAListOfUnknownPlacesInGrowingRuns(t *testing.T) {
 	require.Equal(t, []int{16, 32, 64, 128, 256, 512, 1024, 1024, 1024}, runs)
 }
 
-func TestWindowFailsOnAListThatIsNotAsCounted(t *testing.T) {
+func TestWindowFailsOnAWrongCount(t *testing.T) {
 	d := &windowed{t: t, w: window{capacity: 100}}
 	d.store.places = []place{{seq: 1}, {seq: 2}}
 	err := d.w.load(3, d.store.open)
@@ -185,7 +184,7 @@ func TestWindowFailsOnAListThatIsNotAsCounted(t *testing.T) {
 	require.ErrorContains(t, known.remove(place{seq: 1}), "missing")
 }
 
-func TestWindowKeepsToItsMemory(t *testing.T) {
+func TestWindowMemoryIsBounded(t *testing.T) {
 	d := window{complete: true, capacity: 64}
 	for seq := range uint64(1_000_000) {
 		d.insert(place{instant: int64(seq), seq: seq})

@@ -65,7 +65,7 @@ func TestRepliesOwnTheirBodies(t *testing.T) {
 	require.Equal(t, "body", string(results[0][1].Jobs[0].Body))
 }
 
-func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownEntriesStopTheMachine(t *testing.T) {
 	var unknownOp []byte
 	unknownOp = binary.AppendUvarint(unknownOp, 1000<<3|2) // field 1000 of Op
 	unknownOp = append(unknownOp, 0)
@@ -91,7 +91,7 @@ func TestApplyStopsForGoodAtWhatItDoesNotKnow(t *testing.T) {
 			require.ErrorContains(t, err, "log entry 3")
 			_, _, again := r.m.Apply([]Entry{{Index: 4, Term: 1, Data: good}}, true)
 			require.Equal(t, err, again)
-			require.Equal(t, before, r.digest(), "nothing of the batch is kept")
+			require.Equal(t, before, r.digest(), "nothing of the batch is applied")
 			r.reopen()
 			require.EqualValues(t, 1, r.m.Applied().Index)
 		})
@@ -153,7 +153,7 @@ func TestLargeApplyIsCommittedInParts(t *testing.T) {
 	require.Equal(t, twin.digest(), r.digest())
 }
 
-func TestConfigurationIsKeptWithTheState(t *testing.T) {
+func TestConfigurationIsStoredWithTheState(t *testing.T) {
 	r := newRig(t, Options{})
 	require.Equal(t, Applied{}, r.m.Applied())
 	_, _, err := r.m.Apply([]Entry{{Index: 3, Term: 2, Data: []byte("three nodes"), Configuration: true}}, true)
@@ -186,7 +186,7 @@ func TestDurableMarkNeverMovesBack(t *testing.T) {
 		s.want.ClockMS = rigStart
 		require.Equal(t, s.want, r.m.Applied())
 
-		// What was marked durable survives a power failure, with the state it covers.
+		// A durable mark survives a power failure, with the state that it covers.
 		r.fs = r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{})
 		require.NoError(t, r.m.Close())
 		r.o.FS = r.fs
@@ -196,7 +196,7 @@ func TestDurableMarkNeverMovesBack(t *testing.T) {
 	}
 }
 
-func TestDigestIgnoresWhatIsEachNodesOwn(t *testing.T) {
+func TestDigestIgnoresWhatDiffersBetweenNodes(t *testing.T) {
 	r, other := newRig(t, Options{}), newRig(t, Options{})
 	require.Equal(t, r.digest(), other.digest(), "fresh")
 	for _, m := range []*rig{r, other} {
@@ -296,7 +296,7 @@ func TestWindowsShareABudget(t *testing.T) {
 	require.LessOrEqual(t, r.m.held, budget)
 }
 
-func TestRestartKnowsTheHeadsOfItsLists(t *testing.T) {
+func TestHeadsSurviveARestart(t *testing.T) {
 	r := newRig(t, Options{})
 	for i := range 10 {
 		r.do(opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i) * 5}))
@@ -312,8 +312,8 @@ func TestRestartKnowsTheHeadsOfItsLists(t *testing.T) {
 			require.True(t, w.complete)
 			continue
 		}
-		require.Equal(t, head, w.bound, "reads start at the head of %s", listKind(s))
-		require.Zero(t, w.len(), "and not before they are needed")
+		require.Equal(t, head, w.bound, "the head of %s", listKind(s))
+		require.Zero(t, w.len(), "nothing is read before it is needed")
 	}
 }
 
@@ -338,7 +338,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 	}
 }
 
-func TestFailedDiskIsToldToTheOwner(t *testing.T) {
+func TestFailedDiskCallsOnFatal(t *testing.T) {
 	toggle := &errorfs.Toggle{Injector: errorfs.ErrInjected.If(errorfs.And(errorfs.Writes, errorfs.PathMatch("*/*/*.sst")))}
 	var failed atomic.Pointer[error]
 	m, err := Open(rigDir, Options{
@@ -357,9 +357,8 @@ func TestFailedDiskIsToldToTheOwner(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// TestAFullDiskIsToldToTheOwner before Pebble panics, which it does when it cannot
-// write its log.
-func TestAFullDiskIsToldToTheOwner(t *testing.T) {
+// OnFatal is called before Pebble panics because it cannot write its log.
+func TestFullDiskCallsOnFatal(t *testing.T) {
 	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasSuffix(op.Path, ".log") {
 			return syscall.ENOSPC
@@ -399,9 +398,9 @@ func TestMachineFindsDamageInItsLists(t *testing.T) {
 	r.reopen()
 }
 
-// The dispatcher takes a waiter for each job that falls due, so it is told of all
-// that do, and of none that will not be handed out then.
-func TestALeaderIsToldWhichJobsFallDueSoon(t *testing.T) {
+// The dispatcher serves a waiter for each job that falls due, so it needs all of them, and
+// none that cannot be handed out then.
+func TestChangesHaveTheNextDueInstants(t *testing.T) {
 	r := newRig(t, Options{})
 	soon := func(replies bool, ops ...*jobpb.Op) []int64 {
 		r.index++
@@ -412,7 +411,7 @@ func TestALeaderIsToldWhichJobsFallDueSoon(t *testing.T) {
 	}
 	in := func(ms int64) *jobpb.Op { return opAdd(&jobpb.Add{Topic: "t", DelayMs: ms}) }
 	require.Equal(t, []int64{r.now + 5, r.now + 5, r.now + 9}, soon(true, in(9), in(5), in(5)))
-	require.Empty(t, soon(false, in(7)), "a follower has no use for it")
+	require.Empty(t, soon(false, in(7)), "a follower does not need it")
 	require.Empty(t, soon(true, opPause("t", 5000, false)))
 	require.Len(t, soon(true, opPause("t", 0, false)), 4)
 	for range soonMax {

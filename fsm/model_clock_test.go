@@ -6,16 +6,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// modelReset is what the model knows of a clock that was set back.
+// modelReset is how the clock was set back.
 type modelReset struct {
 	epoch       uint64
-	ahead, back int64  // ahead 0: no job is left to be gone through
+	ahead, back int64  // ahead 0: no job remains to be changed
 	limit, next uint64 // seqs
 	justNow     bool   // by the entry under way
 }
 
-// begins takes in the time of an entry.
-func (m *model) begins(now int64, epoch uint64) {
+// startEntry sets the clock by the time of an entry.
+func (m *model) startEntry(now int64, epoch uint64) {
 	if epoch == m.reset.epoch {
 		m.clock = max(m.clock, now)
 	}
@@ -48,7 +48,7 @@ func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {
 	}
 }
 
-// setBack goes through some of the jobs that were there when the clock was set back.
+// setBack changes the next of the jobs that existed when the clock was set back.
 func (m *model) setBack(most int) {
 	if m.reset.ahead == 0 || m.reset.justNow {
 		return
@@ -91,7 +91,7 @@ func (m *model) setJobBack(j *modelJob) {
 	}
 }
 
-// resetOp sets the clock back, mostly by as much as it has run away.
+// resetOp sets the clock back, mostly by as much as it is ahead.
 func (s *simulation) resetOp() *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: &jobpb.ResetClock{
 		ToMs: s.model.clock - s.pick(-1, 0, 1, 30, 700, 5_000, 4_000_000), Epoch: s.model.reset.epoch - uint64(s.pick(0, 0, 0, 0, 1)),

@@ -6,7 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// expiry is when a job that waits expires; 0: never.
+// expiry returns when a waiting job expires; 0: never.
 func (m *model) expiry(j *modelJob) int64 {
 	if after := m.settings[j.Topic].GetExpireMs(); after > 0 {
 		return j.DueMs + after
@@ -32,8 +32,8 @@ func (m *model) expire(j *modelJob) {
 	m.note(j, jobpb.Event_EXPIRED, j.Attempts, "")
 }
 
-// begin gives a dead job that is taken up again, in the topic named, a new time.
-func (m *model) begin(j *modelJob, topic string) {
+// restartExpiry restarts the time of a dead job that comes back, in that topic.
+func (m *model) restartExpiry(j *modelJob, topic string) {
 	if m.settings[topic].GetExpireMs() > 0 {
 		j.DueMs = m.clock
 	}
@@ -41,8 +41,8 @@ func (m *model) begin(j *modelJob, topic string) {
 
 var lastPlace = &jobpb.Place{Priority: math.MaxUint32, Instant: math.MaxInt64, Seq: math.MaxUint64}
 
-// makeReady makes a job ready, or gives a ready one its place anew. If it is the
-// only one, all that follow it expire by themselves, or none.
+// makeReady makes a job ready. If it is the only one, either all that follow it are
+// covered, or none.
 func (m *model) makeReady(j *modelJob) {
 	j.State = jobpb.State_STATE_READY
 	for _, other := range m.jobs {
@@ -57,12 +57,12 @@ func (m *model) makeReady(j *modelJob) {
 	}
 }
 
-// covers reports whether a ready job expires by itself, without a Reserve.
+// covers reports whether a ready job expires by an Advance, and not only at a Reserve.
 func (m *model) covers(j *modelJob) bool {
 	return comparePlaces(j.place(), m.topics[j.Topic].covered) <= 0
 }
 
-// uncovered lists the ready jobs of a topic that shall do so from now on.
+// uncovered returns the ready jobs of a topic that must be covered yet.
 func (m *model) uncovered(t *modelTopic) []*modelJob {
 	if m.settings[t.Name].GetExpireMs() == 0 {
 		return nil

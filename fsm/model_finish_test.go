@@ -2,8 +2,8 @@ package fsm
 
 import "tarry/job/jobpb"
 
-// mayChange is OK when the job is as an operation needs it.
-func (m *model) mayChange(op *jobpb.Op, ref *jobpb.Ref, j *modelJob) jobpb.Code {
+// checkRef returns OK if the job and the token are as an operation needs them.
+func (m *model) checkRef(op *jobpb.Op, ref *jobpb.Ref, j *modelJob) jobpb.Code {
 	held, settings := j.State == jobpb.State_STATE_RESERVED, m.settings[j.Topic]
 	fenced := ref.Generation != 0
 	live := held && ref.Generation == j.generation

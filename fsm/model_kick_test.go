@@ -6,12 +6,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-// revive makes a dead job ready that is to be in the topic to.
+// revive makes a dead job ready, which moves to the topic to.
 func (m *model) revive(j *modelJob, to string) {
 	m.makeReady(j)
 	j.DiedMs = 0
 	j.Attempts = 0
-	m.begin(j, to)
+	m.restartExpiry(j, to)
 	j.Kicks++
 	j.Revision++
 }
@@ -37,13 +37,13 @@ func (m *model) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) {
 	delayed := m.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_DELAYED && j.Topic == op.Topic },
 		func(a, b *modelJob) int { return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.Seq, b.Seq)) })
 	for _, j := range delayed[:min(len(delayed), int(op.Max))] {
-		m.hasten(j)
+		m.kickDelayed(j)
 		m.noteKick(j, op.Topic)
 		r.Count++
 	}
 }
 
-func (m *model) hasten(j *modelJob) {
+func (m *model) kickDelayed(j *modelJob) {
 	j.DueMs = m.clock
 	j.Kicks++
 	j.Revision++

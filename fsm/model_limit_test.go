@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// modelLimit is what the model knows of a topic's limits. There is no bucket: all
-// that was handed out since the rate came into force is gone through each time.
+// modelLimit is the limits of a topic. Instead of a bucket it has everything that was
+// handed out since the rate came into force.
 type modelLimit struct {
 	rate, burst int64 // thousandths of a job a second; jobs
 	since       int64
@@ -21,12 +21,12 @@ type modelLimit struct {
 
 type modelGain struct{ at, millionths int64 }
 
-// badLimits knows what limitSettings makes.
+// badLimits reports whether limits that limitSettings makes are invalid.
 func badLimits(s *jobpb.TopicSettings) bool {
 	return s.MaxReserved != nil && *s.MaxReserved < 1 || s.RateMilli > 1_000_000_000 || s.Burst > 0 && s.RateMilli == 0
 }
 
-// limitSettings sets limits now and then.
+// limitSettings sometimes sets limits.
 func (s *simulation) limitSettings(to *jobpb.TopicSettings) {
 	if s.rng.IntN(3) == 0 {
 		to.MaxReserved = new(uint64(s.pick(0, 1, 1, 2, 5)))
@@ -37,7 +37,7 @@ func (s *simulation) limitSettings(to *jobpb.TopicSettings) {
 	}
 }
 
-// tokens is how many millionths of a job could be handed out at an instant.
+// tokens returns how many millionths of a job could be handed out at an instant.
 func (l *modelLimit) tokens(at int64) int64 {
 	have, last := l.first, l.since
 	for _, g := range append(slices.Clone(l.gains), modelGain{at, 0}) {
@@ -47,7 +47,7 @@ func (l *modelLimit) tokens(at int64) int64 {
 	return have
 }
 
-// when is the first instant at which there are so many.
+// when returns the first instant with that many tokens.
 func (l *modelLimit) when(millionths int64) int64 {
 	at := l.changed
 	for l.tokens(at) < millionths {
@@ -73,7 +73,7 @@ func (m *model) relimit(t *modelTopic) {
 	}
 }
 
-// slots is how many more jobs of a topic may be reserved, no more than most.
+// slots returns how many more jobs of a topic may be reserved, at most most.
 func (m *model) slots(topic string, most int) int {
 	if s := m.settings[topic]; s != nil && s.MaxReserved != nil {
 		held := m.sorted(func(j *modelJob) bool { return j.Topic == topic && j.State == jobpb.State_STATE_RESERVED },
@@ -83,20 +83,20 @@ func (m *model) slots(topic string, most int) int {
 	return most
 }
 
-// mayHandOut reports whether a topic's limits leave room for a job.
+// mayHandOut reports whether a topic's limits allow another job.
 func (m *model) mayHandOut(topic string) bool {
 	l := m.topics[topic].limit
 	return m.slots(topic, 1) > 0 && (l == nil || l.tokens(m.clock) >= 1_000_000)
 }
 
-// gain changes what a topic may hand out.
+// gain adds tokens to a topic.
 func (m *model) gain(topic string, millionths int64) {
 	if l := m.topics[topic].limit; l != nil {
 		l.gains = append(l.gains, modelGain{m.clock, millionths})
 	}
 }
 
-// undelivered gives a token back, less what came in meanwhile.
+// undelivered gives a token back, less what was gained since.
 func (m *model) undelivered(j *modelJob, handedOut int64) {
 	l := m.topics[j.Topic].limit
 	if l != nil && handedOut > l.since && handedOut <= m.clock {
@@ -104,8 +104,7 @@ func (m *model) undelivered(j *modelJob, handedOut int64) {
 	}
 }
 
-// nextToken is when an Advance must find that a job can be handed out again; 0:
-// nobody waits for that.
+// nextToken returns when an Advance must make another job available; 0: none waits.
 func (m *model) nextToken(t *modelTopic) int64 {
 	if m.readyIn(t.Name) > 0 && m.slots(t.Name, 1) > 0 {
 		return m.throttledUntil(t)
@@ -113,8 +112,8 @@ func (m *model) nextToken(t *modelTopic) int64 {
 	return 0
 }
 
-// throttledUntil is when the rate allows another job; 0: it did when the topic was
-// last changed.
+// throttledUntil returns when the rate allows another job; 0: it did when the topic last
+// changed.
 func (m *model) throttledUntil(t *modelTopic) int64 {
 	if l := t.limit; l != nil && l.tokens(l.changed) < 1_000_000 {
 		return l.when(1_000_000)
@@ -127,7 +126,7 @@ func (m *model) readyIn(topic string) int {
 		func(a, b *modelJob) int { return 0 }))
 }
 
-// available is what a Reserve is told to be there.
+// available is TopicChange.Ready.
 func (m *model) available(t *modelTopic) uint64 {
 	if t.PausedUntilMs != 0 {
 		return 0
@@ -139,7 +138,7 @@ func (m *model) available(t *modelTopic) uint64 {
 	return uint64(n)
 }
 
-// look describes all that an operation can change of each topic with a rate.
+// look describes what an operation can change of each topic with a rate.
 func (m *model) look() map[string]string {
 	looks := map[string]string{}
 	for name, t := range m.topics {

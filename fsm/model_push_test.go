@@ -6,7 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// targets is how many topics have one.
+// targets returns how many topics have a push target.
 func (m *model) targets() (n int) {
 	for _, s := range m.settings {
 		if s.Push != nil {
@@ -16,7 +16,7 @@ func (m *model) targets() (n int) {
 	return n
 }
 
-// pushTarget is mostly a good one.
+// pushTarget returns a target, mostly a valid one.
 func (s *simulation) pushTarget() *jobpb.PushTarget {
 	if s.rng.IntN(3) > 0 {
 		return &jobpb.PushTarget{Url: "u", Secret: strings.Repeat("s", 16), Concurrency: uint32(s.pick(1, 2))}

@@ -6,14 +6,13 @@ import (
 	"tarry/job/jobpb"
 )
 
-// retention is how long the model keeps the ended jobs of a topic.
 func (m *model) retention(topic string) int64 { return m.settings[topic].GetRetainMs() }
 
 func (j *modelJob) ended() bool {
 	return j.State == jobpb.State_STATE_FINISHED || j.State == jobpb.State_STATE_DELETED
 }
 
-// taken finds the job that has an id, also one that is only retained.
+// taken returns the job that has an id, retained ones included.
 func (m *model) taken(id string) *modelJob {
 	for _, j := range m.jobs {
 		if j.Id == id {
@@ -23,7 +22,7 @@ func (m *model) taken(id string) *modelJob {
 	return nil
 }
 
-// end finishes or deletes a job: it goes, or is retained.
+// end finishes or deletes a job: it is removed or retained.
 func (m *model) end(j *modelJob, as jobpb.State) {
 	keep := m.retention(j.Topic)
 	if keep == 0 {
@@ -50,7 +49,7 @@ func (m *model) end(j *modelJob, as jobpb.State) {
 	}
 }
 
-// note adds to a job's history what has just been done to it.
+// note adds an event to a job's history.
 func (m *model) note(j *modelJob, kind jobpb.Event_Kind, attempt uint32, text string) {
 	if m.retention(j.Topic) == 0 {
 		return
@@ -71,7 +70,7 @@ func (m *model) note(j *modelJob, kind jobpb.Event_Kind, attempt uint32, text st
 	}
 }
 
-// noteRelease is note for a job that was given back on the attempt.
+// noteRelease is note for a job that was released on the attempt.
 func (m *model) noteRelease(j *modelJob, op *jobpb.Release, attempt uint32) {
 	reason := op.Reason
 	switch {

@@ -15,7 +15,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// applySchedule does the operations on schedules, and reports whether op is one.
+// applySchedule applies the operations on schedules, and reports whether op is one.
 func (m *model) applySchedule(op *jobpb.Op, r *jobpb.Result) bool {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_PutSchedule:
@@ -123,7 +123,7 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	}
 	if op.Missed > 0 {
 		st.Missed += op.Missed
-		m.remember(st, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: m.clock, Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
+		m.addPastRun(st, &jobpb.PastRun{PlannedMs: op.LastMissedMs, AtMs: m.clock, Outcome: jobpb.RunOutcome_RUN_MISSED, Count: op.Missed})
 	}
 	for _, run := range op.Runs {
 		if made := m.startRun(s, run, false, ""); made != nil && made.Code == jobpb.Code_OK {
@@ -132,7 +132,7 @@ func (m *model) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) {
 	}
 }
 
-// ranNow answers for a run that has been started before, and reports whether it has.
+// ranNow reports whether a run was started before, and sets r to it.
 func (m *model) ranNow(st *jobpb.ScheduleState, id string, r *jobpb.Result) bool {
 	if j := m.taken(id); j != nil {
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = j.Seq, id, j.State, j.DueMs, j.Revision, true
@@ -168,11 +168,11 @@ func invalidFire(op *jobpb.FireSchedule, clock int64) bool {
 	return op.NextMs != 0 && op.NextMs <= last || len(instants) > 1 && (op.ExpectNextMs == 0 || op.Trouble != "")
 }
 
-// startRun gives what came of the add; nil: the run was skipped.
+// startRun returns the result of the add; nil: the run was skipped.
 func (m *model) startRun(s *jobpb.ScheduleInfo, run *jobpb.ScheduledRun, now bool, key string) *jobpb.Result {
 	st := s.State
 	past := &jobpb.PastRun{PlannedMs: run.PlannedMs, AtMs: m.clock, Now: now}
-	defer m.remember(st, past)
+	defer m.addPastRun(st, past)
 	if last := m.jobs[st.LastSeq]; last != nil && last.State < jobpb.State_STATE_DEAD && s.Schedule.Overlap == jobpb.Overlap_OVERLAP_SKIP && !now {
 		past.Outcome, past.Seq = jobpb.RunOutcome_RUN_SKIPPED, st.LastSeq
 		st.Skipped++
@@ -212,7 +212,7 @@ func offsetText(seconds int32) string {
 	return fmt.Sprintf("+%02d:%02d", seconds/3600, seconds%3600/60)
 }
 
-func (m *model) remember(st *jobpb.ScheduleState, past *jobpb.PastRun) {
+func (m *model) addPastRun(st *jobpb.ScheduleState, past *jobpb.PastRun) {
 	st.Past = append(st.Past, past)
 	st.Past = st.Past[max(0, len(st.Past)-20):]
 }
@@ -232,7 +232,7 @@ func (m *model) nextSchedule() (next int64) {
 
 func (s *simulation) scheduleName() string { return "s" + string(rune('0'+s.rng.IntN(4))) }
 
-// scheduleOp makes an operation on a schedule, mostly one that fits its state.
+// scheduleOp returns an operation on a schedule, mostly one that fits its state.
 func (s *simulation) scheduleOp() *jobpb.Op {
 	name := s.scheduleName()
 	known := s.model.schedules[name]
@@ -311,7 +311,7 @@ func (s *simulation) fire(known *jobpb.ScheduleInfo) *jobpb.FireSchedule {
 	return f
 }
 
-// compareSchedules holds all schedules against the model's.
+// compareSchedules compares all schedules with the model's.
 func (s *simulation) compareSchedules(r *rig, v *View) {
 	require.Equal(s.t, s.model.nextSchedule(), r.m.NextSchedule())
 	var all []*jobpb.ScheduleInfo
@@ -341,7 +341,7 @@ func (s *simulation) compareSchedules(r *rig, v *View) {
 	require.Equal(s.t, append([]string(nil), due[:min(1, len(due))]...), append([]string(nil), r.m.DueSchedules(s.now, 1)...))
 }
 
-// checkScheduleTimes compares when schedules are due in memory with the store.
+// checkScheduleTimes compares the times of schedules in memory with the store.
 func checkScheduleTimes(m *Machine) error {
 	times, count, err := loadSchedules(m.store.db)
 	if err != nil {

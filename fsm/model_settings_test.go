@@ -85,7 +85,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 	r.DueMs = t.PausedUntilMs
 }
 
-// badSettings knows what the random test makes.
+// badSettings reports whether settings that the random test makes are invalid.
 func badSettings(s *jobpb.TopicSettings) bool {
 	return s.TtrMs != nil && *s.TtrMs < 1 || s.SpreadMs < 0 || s.SpreadMs > 7*24*3600*1000 || s.ExpireMs < 0 || s.Expiry > 1 ||
 		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push) || s.LateFinish > 1
@@ -101,37 +101,36 @@ func (m *model) useDefaults(a, job *jobpb.Add) {
 	}
 }
 
-// share is by how much a job is due later than asked: the fraction of its seq
-// times the golden ratio, of the window.
+// share returns how much later than requested a job is due: the fraction of its seq times
+// the golden ratio, of the window.
 func (m *model) share(j *modelJob) int64 {
 	fraction := new(big.Int).SetUint64(j.Seq * 11400714819323198485)
 	product := fraction.Mul(fraction, big.NewInt(m.settings[j.Topic].GetSpreadMs()))
 	return product.Rsh(product, 64).Int64()
 }
 
-// pending is how many jobs of a topic wait.
+// pending returns how many jobs of a topic wait.
 func (m *model) pending(topic string) uint64 {
 	return uint64(len(m.sorted(func(j *modelJob) bool {
 		return j.Topic == topic && (j.State == jobpb.State_STATE_DELAYED || j.State == jobpb.State_STATE_READY)
 	}, func(a, b *modelJob) int { return 0 })))
 }
 
-// full reports whether a topic takes no more jobs, when so many of its waiting jobs
-// are about to go.
+// full reports whether a topic is full once that many of its waiting jobs are gone.
 func (m *model) full(topic string, going uint64) bool {
 	s := m.settings[topic]
 	return s != nil && s.MaxPending != nil && m.pending(topic)-going >= *s.MaxPending
 }
 
-// roomIn is 1 when the job is one of those that wait in the topic.
-func (j *modelJob) roomIn(topic string) uint64 {
+// waitingIn returns 1 if the job waits in the topic, else 0.
+func (j *modelJob) waitingIn(topic string) uint64 {
 	if j.Topic == topic && (j.State == jobpb.State_STATE_DELAYED || j.State == jobpb.State_STATE_READY) {
 		return 1
 	}
 	return 0
 }
 
-// settingsOp sets a few things, or none.
+// settingsOp sets a few settings, or none.
 func (s *simulation) settingsOp() *jobpb.Op {
 	op := &jobpb.SetTopic{Topic: s.topic(), Settings: &jobpb.TopicSettings{Revision: s.rng.Uint64N(3)}}
 	for range s.rng.IntN(3) {
@@ -175,7 +174,7 @@ func opSettings(op *jobpb.SetTopic) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: op}}
 }
 
-// compareSettings holds the list of topics with settings against the model's.
+// compareSettings compares the topics with settings with the model's.
 func (s *simulation) compareSettings(v *View) {
 	names := slices.Sorted(maps.Keys(s.model.settings))
 	got, err := v.ConfiguredTopics("", 1000)

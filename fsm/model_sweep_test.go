@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// wants reports whether a filter means a job.
+// wants reports whether a filter selects a job.
 func wants(f *jobpb.Filter, j *modelJob) bool {
 	if f == nil {
 		return true
@@ -27,7 +27,7 @@ func wants(f *jobpb.Filter, j *modelJob) bool {
 		in(j.DueMs, f.DueFromMs, f.DueToMs) && in(j.DiedMs, f.DiedFromMs, f.DiedToMs)
 }
 
-// place is where a job is in the list of its state.
+// place returns the place of a job in the list of its state.
 func (j *modelJob) place() *jobpb.Place {
 	p := &jobpb.Place{Seq: j.Seq}
 	switch j.State {
@@ -60,7 +60,7 @@ func badFilter(f *jobpb.Filter) bool {
 	return strings.HasPrefix(f.GetIdPrefix(), "$") || f.GetDueToMs() != 0 && f.DueToMs <= f.DueFromMs || f.GetDueFromMs() < 0
 }
 
-// sweep calls act for the jobs of a list, as far as one command goes.
+// sweep calls act for the jobs of a list that one command covers.
 func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(j *modelJob, start int64, k uint64)) {
 	t := m.topics[topic]
 	if t == nil {
@@ -103,7 +103,7 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 	}
 	m.sweep(op.Topic, jobpb.State_STATE_DEAD, op.Max, op.Sweep, r, func(j *modelJob, start int64, k uint64) {
 		m.revive(j, cmp.Or(op.ToTopic, op.Topic))
-		m.send(j, op.ToTopic)
+		m.moveTo(j, op.ToTopic)
 		if op.RateMilli > 0 {
 			j.DueMs = max(start+int64(min(k*1_000_000/uint64(op.RateMilli), 1_000_000_000_000)), m.clock)
 			if j.DelayMs = j.DueMs - m.clock; j.DelayMs > 0 {
@@ -114,8 +114,8 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 	})
 }
 
-// send puts a job into another topic, which is made if it has to; "" is none.
-func (m *model) send(j *modelJob, to string) {
+// moveTo moves a job to another topic, which is made if needed; "" is its own.
+func (m *model) moveTo(j *modelJob, to string) {
 	if to == "" || to == j.Topic {
 		return
 	}
@@ -175,7 +175,7 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 		return
 	}
 	if len(here) == all && !slices.ContainsFunc(m.all(), func(j *modelJob) bool { return j.Topic == op.To }) {
-		m.exchange(op.Topic, op.To, here)
+		m.swapJobs(op.Topic, op.To, here)
 		r.Count = uint32(all)
 		return
 	}
@@ -184,15 +184,15 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 			r.More = true
 			return
 		}
-		m.send(j, op.To)
+		m.moveTo(j, op.To)
 		j.Revision++
 		m.noteMove(j, op.Topic)
 		r.Count++
 	}
 }
 
-// exchange moves all jobs of a topic to one without: only the names change.
-func (m *model) exchange(from, to string, jobs []*modelJob) {
+// swapJobs moves all jobs of a topic to one without jobs.
+func (m *model) swapJobs(from, to string, jobs []*modelJob) {
 	t, u := m.topics[from], m.topics[to]
 	if u == nil {
 		u = m.newTopic(to)
@@ -225,14 +225,14 @@ func (m *model) moveOne(op *jobpb.MoveJobs, tooMany bool, r *jobpb.Result) {
 	}
 	if j.Topic != op.To {
 		from := j.Topic
-		m.send(j, op.To)
+		m.moveTo(j, op.To)
 		j.Revision++
 		m.noteMove(j, from)
 	}
 	r.Seq, r.Id, r.DueMs, r.State, r.Revision = j.Seq, j.Id, j.DueMs, j.State, j.Revision
 }
 
-// page is what a listing by state shows, from the beginning.
+// page returns what a listing by state shows, from the beginning.
 func (m *model) page(q *jobpb.JobQuery) []*modelJob {
 	order := func(a, b *modelJob) int { return cmp.Or(cmp.Compare(a.State, b.State), comparePlaced(a, b)) }
 	if q.Filter.GetIdPrefix() != "" {

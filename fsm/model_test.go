@@ -14,8 +14,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// model is the state machine as naive as can be: a map of jobs, and for every
-// question a look at all of them. It shares no code with the machine.
+// model is a naive state machine: a map of jobs, all of which it examines for every
+// question. It shares no code with the machine.
 type model struct {
 	clock       int64
 	lastSeq     uint64
@@ -34,7 +34,7 @@ type model struct {
 }
 
 type modelJob struct {
-	jobpb.Job            // as a reader sees it; Id is never empty
+	jobpb.Job            // as readers see it; Id is never empty
 	ownID      bool      // the producer's
 	first      jobpb.Add // as requested
 	generation uint32
@@ -60,7 +60,7 @@ func newModel(maxTopics int) *model {
 	}
 }
 
-// apply does one operation; the result has no message.
+// apply applies one operation; the result has no message.
 func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	r := &jobpb.Result{}
 	before, revisions := m.look(), m.revisions()
@@ -125,7 +125,7 @@ func (m *model) find(ref *jobpb.Ref) *modelJob {
 
 const maxDelay = int64(1_000_000_000_000)
 
-// badAdd reports whether an add is wrong whatever the clock and the state.
+// badAdd reports whether an add is invalid at any clock and in any state.
 func badAdd(a *jobpb.Add) bool {
 	return badOptions(a.Options) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
 		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || (a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
@@ -137,7 +137,7 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		return
 	}
 	if a.Id != "" {
-		if old := m.taken(a.Id); old != nil && !m.addTo(a, old, r) {
+		if old := m.taken(a.Id); old != nil && !m.addTakenID(a, old, r) {
 			return
 		}
 	}
@@ -182,7 +182,7 @@ func (m *model) newTopic(name string) *modelTopic {
 	return t
 }
 
-func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
+func (m *model) addExisting(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	f := &old.first
 	same := a.Topic == f.Topic && string(a.Body) == string(f.Body) && a.BodyKind == f.BodyKind &&
 		a.Priority == f.Priority && (a.TopicTtr || a.TtrMs == f.TtrMs) && (a.TopicAttempts || a.MaxAttempts == f.MaxAttempts) &&
@@ -194,7 +194,7 @@ func (m *model) addAgain(a *jobpb.Add, old *modelJob, r *jobpb.Result) {
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision, r.Existing = old.Seq, old.Id, old.State, old.DueMs, old.Revision, true
 }
 
-// sorted lists the jobs that match, in the order of less.
+// sorted returns the jobs that match, in order.
 func (m *model) sorted(match func(*modelJob) bool, order func(a, b *modelJob) int) []*modelJob {
 	var all []*modelJob
 	for _, j := range m.jobs {
@@ -253,7 +253,7 @@ func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved
 	}
 }
 
-// change does the operations on one job.
+// change applies the operations on one job.
 func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 	var ref *jobpb.Ref
 	switch k := op.Kind.(type) {
@@ -289,7 +289,7 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 		r.Code = jobpb.Code_NOT_FOUND
 		return
 	}
-	if r.Code = m.mayChange(op, ref, j); r.Code == jobpb.Code_OK {
+	if r.Code = m.checkRef(op, ref, j); r.Code == jobpb.Code_OK {
 		r.Seq, r.Id, r.DueMs = j.Seq, j.Id, j.DueMs
 		m.changeFound(op, j, r)
 	}
@@ -334,7 +334,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			j.DueMs = min(j.DueMs, m.clock)
 		case jobpb.State_STATE_DEAD:
 			j.Attempts = 0
-			m.begin(j, j.Topic)
+			m.restartExpiry(j, j.Topic)
 		}
 		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), k.ReserveJob.Consumer))
 		r.ReservedUntilMs = j.ReservedUntilMs
@@ -345,7 +345,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		}
 		attempt := j.Attempts
 		if k.Release.Returned {
-			m.giveBack(k.Release, t, j)
+			m.returnJob(k.Release, t, j)
 		} else {
 			m.release(k.Release, t, j)
 		}
@@ -376,10 +376,10 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		case j.State == jobpb.State_STATE_DEAD:
 			m.revive(j, cmp.Or(to, j.Topic))
 		default:
-			m.hasten(j)
+			m.kickDelayed(j)
 		}
 		from := j.Topic
-		m.send(j, to)
+		m.moveTo(j, to)
 		m.noteKick(j, from)
 	}
 	r.State, r.DueMs, r.Revision = j.State, j.DueMs, j.Revision
@@ -419,7 +419,7 @@ func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	}
 }
 
-func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
+func (m *model) returnJob(op *jobpb.Release, t *modelTopic, j *modelJob) {
 	j.ReservedUntilMs = 0
 	switch {
 	case op.Undelivered:
@@ -453,7 +453,7 @@ func (m *model) remove(j *modelJob) {
 	m.topics[j.Topic].emptySince = m.clock
 }
 
-// instant is when a job needs an Advance; 0: never.
+// instant returns when a job needs an Advance; 0: never.
 func (m *model) instant(j *modelJob) int64 {
 	switch j.State {
 	case jobpb.State_STATE_DELAYED:
@@ -469,8 +469,8 @@ func (m *model) instant(j *modelJob) int64 {
 	return j.RetainedUntilMs
 }
 
-// nextOf is the job of a topic that needs an Advance first, and when; the
-// instant alone is that of a topic to be dropped, or of a pause to end.
+// nextOf returns the job of a topic that needs an Advance first, and when. An instant
+// without a job is for the topic itself: it is dropped, or its pause ends.
 func (m *model) nextOf(t *modelTopic) (*modelJob, int64) {
 	j, at := m.nextJob(t)
 	if t.PausedUntilMs == math.MaxInt64 && j == nil {
@@ -510,7 +510,7 @@ func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 	return nil, 0
 }
 
-// nextDue is the machine's NextDue.
+// nextDue is Machine.NextDue.
 func (m *model) nextDue() int64 {
 	var first int64
 	if m.reset.ahead != 0 {
@@ -524,7 +524,7 @@ func (m *model) nextDue() int64 {
 	return first
 }
 
-// nextInstant is when a topic needs an Advance; 0: never.
+// nextInstant returns when a topic needs an Advance; 0: never.
 func (m *model) nextInstant(t *modelTopic) int64 {
 	if len(m.uncovered(t)) > 0 {
 		return 1
@@ -622,13 +622,13 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 	m.note(j, jobpb.Event_TIMED_OUT, j.Attempts, "")
 }
 
-// badOptions knows what the random test makes.
+// badOptions reports whether options that the random test makes are invalid.
 func badOptions(e *jobpb.JobOptions) bool {
 	b := e.GetBackoff()
 	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0)
 }
 
-// backoff is a job's wait after an attempt that failed, without jitter.
+// backoff returns a job's wait after a failed attempt, without jitter.
 func (m *model) backoff(j *modelJob) int64 {
 	b := j.Options.GetBackoff()
 	if b == nil {
@@ -647,7 +647,7 @@ func (m *model) backoff(j *modelJob) int64 {
 	}
 }
 
-// describe lists jobs and topics as a View would.
+// describe returns jobs and topics as a View does.
 func (m *model) describe() (jobs []*jobpb.Job, topics []*jobpb.Topic) {
 	for _, seq := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[seq]

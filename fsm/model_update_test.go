@@ -8,12 +8,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-// addTo handles an add whose id is taken, and reports whether a job is to be made
-// all the same.
-func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
+// addTakenID handles an add whose id is taken, and reports whether a job must still be
+// made.
+func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 	replaces := a.IfExists == jobpb.IfExists_IF_EXISTS_REPLACE
 	if !replaces && a.IfExists != jobpb.IfExists_IF_EXISTS_POSTPONE {
-		m.addAgain(a, old, r)
+		m.addExisting(a, old, r)
 		return false
 	}
 	switch {
@@ -23,7 +23,7 @@ func (m *model) addTo(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_ALREADY_RESERVED
 	case (replaces || old.ended()) && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
-	case (replaces || old.ended()) && m.full(a.Topic, old.roomIn(a.Topic)):
+	case (replaces || old.ended()) && m.full(a.Topic, old.waitingIn(a.Topic)):
 		r.Code = jobpb.Code_TOPIC_FULL
 	case replaces || old.ended(): // there is nothing to postpone
 		if !old.ended() {
@@ -125,7 +125,7 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	r.Seq, r.Id, r.State, r.DueMs, r.Revision = j.Seq, j.Id, j.State, j.DueMs, j.Revision
 }
 
-// badChange knows what the random test makes of backoffs and headers.
+// badChange reports whether backoffs and headers that the random test makes are invalid.
 func badChange(op *jobpb.Update) bool {
 	h := op.Headers.GetList()
 	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3
@@ -147,9 +147,9 @@ func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
 	j.Options, j.first.Options = e, e
 }
 
-// atomicAdd tries it on a copy, which becomes the model when all went well.
+// atomicAdd works on a copy, which becomes the model on success.
 func (m *model) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) {
-	// What is wrong in itself is refused before the state is looked at.
+	// job.CheckOp comes before the state.
 	ids, bad := map[string]bool{}, len(op.Adds) == 0
 	for _, a := range op.Adds {
 		bad = bad || badAdd(a) || a.IfExists > jobpb.IfExists_IF_EXISTS_KEEP || a.Id != "" && ids[a.Id]
@@ -210,7 +210,6 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// revisions are those of all jobs.
 func (m *model) revisions() map[uint64]uint32 {
 	revisions := map[uint64]uint32{}
 	for seq, j := range m.jobs {
@@ -219,7 +218,7 @@ func (m *model) revisions() map[uint64]uint32 {
 	return revisions
 }
 
-// dateChanges dates the jobs that are not of the revision that they were before.
+// dateChanges sets the time of modification of the jobs whose revision has changed.
 func (m *model) dateChanges(before map[uint64]uint32) {
 	for seq, j := range m.jobs {
 		if j.Revision != before[seq] {

@@ -10,9 +10,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// What job.CheckOp accepts, the state machine does not refuse as invalid while there is
-// no state, and no instant ahead of its clock, for which it could. So no rule of an
-// operation itself stands here and not there. What CheckOp refuses changes nothing.
+// An operation that job.CheckOp accepts is valid to an empty state machine whose clock is
+// not behind. So all rules that need neither state nor clock are in CheckOp. What it
+// refuses changes nothing.
 func FuzzCheckedOperationsAreValid(f *testing.F) {
 	ref := &jobpb.Ref{Id: "a"}
 	for _, op := range []*jobpb.Op{
@@ -68,7 +68,7 @@ func FuzzCheckedOperationsAreValid(f *testing.F) {
 	})
 }
 
-// bringNear takes every instant that a clock limits back to the last one.
+// bringNear reduces every instant that the clock limits to the last valid one.
 func bringNear(op *jobpb.Op) {
 	near := func(ms *int64) { *ms = min(*ms, maxClockMS) }
 	for _, add := range append([]*jobpb.Add{op.GetAdd()}, op.GetAtomicAdd().GetAdds()...) {

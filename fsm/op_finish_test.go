@@ -9,9 +9,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A consumer whose time ran out finishes with its token. What happened to the job
-// since decides whether that counts.
-func TestAFinishAfterTheTimeRanOut(t *testing.T) {
+// A consumer finishes with its token after its reservation expired. What happened to the
+// job since decides whether that succeeds.
+func TestLateFinish(t *testing.T) {
 	add := func(a *jobpb.Add) *jobpb.Add {
 		a.Id, a.Topic, a.TtrMs = "a", "t", 100
 		return a
@@ -32,18 +32,18 @@ func TestAFinishAfterTheTimeRanOut(t *testing.T) {
 	}{
 		{"ready", &jobpb.Add{}, nil, jobpb.State_STATE_READY, jobpb.Code_OK},
 		{"delayed by its backoff", &jobpb.Add{Options: backoff}, nil, jobpb.State_STATE_DELAYED, jobpb.Code_OK},
-		{"dead of its last attempt", &jobpb.Add{MaxAttempts: 1}, nil, jobpb.State_STATE_DEAD, jobpb.Code_OK},
-		{"kicked out of death", &jobpb.Add{MaxAttempts: 1}, func(r *rig) { r.one(opKick(byID("a"))) }, jobpb.State_STATE_READY, jobpb.Code_OK},
+		{"dead after its last attempt", &jobpb.Add{MaxAttempts: 1}, nil, jobpb.State_STATE_DEAD, jobpb.Code_OK},
+		{"kicked while dead", &jobpb.Add{MaxAttempts: 1}, func(r *rig) { r.one(opKick(byID("a"))) }, jobpb.State_STATE_READY, jobpb.Code_OK},
 		{"moved", &jobpb.Add{}, func(r *rig) {
 			r.one(&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Ref: byID("a"), To: "u"}}})
 		}, jobpb.State_STATE_READY, jobpb.Code_OK},
 		{"reserved by another", &jobpb.Add{}, func(r *rig) { r.one(opReserve(1, "t")) }, jobpb.State_STATE_RESERVED, jobpb.Code_STALE_TOKEN},
-		{"reserved by another, whose time ran out too", &jobpb.Add{}, func(r *rig) {
+		{"reserved by another and expired again", &jobpb.Add{}, func(r *rig) {
 			r.one(opReserve(1, "t"))
 			r.now += 200
 			r.one(opAdvance(10))
 		}, jobpb.State_STATE_READY, jobpb.Code_STALE_TOKEN},
-		{"reserved by another, who never got it", &jobpb.Add{}, func(r *rig) {
+		{"reserved by another but undelivered", &jobpb.Add{}, func(r *rig) {
 			r.one(opReserve(1, "t"))
 			r.one(opRelease(&jobpb.Release{Ref: fenced(1, 2), Undelivered: true}))
 		}, jobpb.State_STATE_READY, jobpb.Code_STALE_TOKEN},
@@ -84,7 +84,7 @@ func TestAFinishAfterTheTimeRanOut(t *testing.T) {
 				require.Equal(t, want, r.one(op).Code, with)
 				if want == jobpb.Code_OK {
 					require.Nil(t, r.job(1))
-					require.Equal(t, jobpb.Code_NOT_FOUND, r.one(opFinish(fenced(1, 1))).Code, "it is finished once")
+					require.Equal(t, jobpb.Code_NOT_FOUND, r.one(opFinish(fenced(1, 1))).Code, "a second finish")
 				}
 			}
 		})

@@ -16,9 +16,8 @@ func opKickSweep(topic string, most uint32, s *jobpb.Sweep) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: most, Sweep: s}}}
 }
 
-// Those that die in the topic that a whole topic moved to stand behind the dead
-// that came with it.
-func TestTheDeadKeepTheirOrderWhenATopicMoves(t *testing.T) {
+// Jobs that die after a whole topic moved are behind the dead ones that moved with it.
+func TestDeadJobsKeepTheirOrderWhenATopicMoves(t *testing.T) {
 	r := newRig(t, Options{})
 	kill := func(topic, id string) {
 		r.do(opAdd(&jobpb.Add{Topic: topic, Id: id}), opReserve(1, topic), opBury(&jobpb.Bury{Ref: byID(id)}))
@@ -36,7 +35,7 @@ func TestTheDeadKeepTheirOrderWhenATopicMoves(t *testing.T) {
 	require.EqualValues(t, 3, r.m.topics["u"].rank)
 }
 
-// Few large jobs are as much for one command as many small ones.
+// A command for many jobs ends early at large ones.
 func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
 	r := newRig(t, Options{})
 	const jobs = 6
@@ -49,7 +48,7 @@ func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
 	moved = r.one(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 100}))
 	require.Equal(t, []any{uint32(2), false}, []any{moved.Count, moved.More})
 
-	// Those that the filter does not mean are read, too.
+	// Jobs that the filter does not select are read too.
 	purge := &jobpb.Purge{Topic: "u", State: jobpb.State_STATE_READY, Max: 100, Sweep: &jobpb.Sweep{Scan: 100, Filter: &jobpb.Filter{IdPrefix: "none"}}}
 	purged := r.one(opPurge(purge))
 	require.Zero(t, purged.Count)
@@ -59,8 +58,8 @@ func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
 	require.Equal(t, []any{uint32(3), true}, []any{purged.Count, purged.GetDetails().GetNext() == nil})
 }
 
-// A sweep ends although the jobs that it kicks die again.
-func TestASweepLeavesTheDeadOfItsOwnTimeAlone(t *testing.T) {
+// A sweep ends even if the jobs that it kicks die again.
+func TestASweepSkipsJobsThatDieDuringIt(t *testing.T) {
 	r := newRig(t, Options{})
 	kill := func() {
 		for _, j := range r.one(opReserve(10, "t")).Jobs {
@@ -76,6 +75,6 @@ func TestASweepLeavesTheDeadOfItsOwnTimeAlone(t *testing.T) {
 		kill()
 		at = kicked.GetDetails().GetNext()
 	}
-	require.Nil(t, at, "all three that were dead at the beginning were kicked")
+	require.Nil(t, at, "it kicked the three jobs that were dead at its start")
 	require.EqualValues(t, 3, r.topic("t").Dead)
 }

@@ -24,8 +24,8 @@ func (r *rig) doAt(epoch uint64, ops ...*jobpb.Op) []*jobpb.Result {
 	return results[0]
 }
 
-// However many jobs there are, one entry goes through a bounded number.
-func TestClockSetBackIsBoundedWorkAnEntry(t *testing.T) {
+// One entry changes a bounded number of jobs.
+func TestClockResetIsBoundedPerEntry(t *testing.T) {
 	r := newRig(t, Options{})
 	const jobs = 25
 	r.now += resetDay

@@ -39,7 +39,7 @@ func (r *rig) schedule(name string) *jobpb.ScheduleInfo {
 	return s
 }
 
-// fire does what the leader would: it saw the schedule as it is now.
+// fire proposes a run as a leader that saw the present schedule does.
 func (r *rig) fire(name string, next int64, planned ...int64) *jobpb.Op {
 	s := r.schedule(name)
 	f := &jobpb.FireSchedule{Name: name, Revision: s.State.Revision, ExpectNextMs: s.State.NextMs, NextMs: next}
@@ -49,8 +49,8 @@ func (r *rig) fire(name string, next int64, planned ...int64) *jobpb.Op {
 	return opFire(f)
 }
 
-// What a follower does without building results is the same.
-func TestAFollowersScheduleIsTheLeaders(t *testing.T) {
+// A follower, which builds no results, has the same schedules.
+func TestFollowersHaveTheLeadersSchedule(t *testing.T) {
 	r, follower := newRig(t, Options{maxTopics: 1}), newRig(t, Options{maxTopics: 1})
 	s := everySchedule("x")
 	s.JitterMs = 5000
@@ -70,7 +70,7 @@ func TestAFollowersScheduleIsTheLeaders(t *testing.T) {
 	require.NotZero(t, r.schedule("s").State.LastSeq)
 }
 
-func TestJitterPutsAJobOffAndNeverForward(t *testing.T) {
+func TestJitterOnlyDelays(t *testing.T) {
 	r := newRig(t, Options{})
 	s := everySchedule("x")
 	s.JitterMs = 500
@@ -91,7 +91,7 @@ func TestJitterPutsAJobOffAndNeverForward(t *testing.T) {
 	require.Greater(t, len(seen), 100)
 }
 
-func TestRunsAreSpreadAsTheTopicSaysAndNeverForward(t *testing.T) {
+func TestRunsAreSpreadByTheTopicsSetting(t *testing.T) {
 	const window, schedules = 1000, 100
 	r := newRig(t, Options{})
 	r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{SpreadMs: window}}))
@@ -106,31 +106,31 @@ func TestRunsAreSpreadAsTheTopicSaysAndNeverForward(t *testing.T) {
 		r.one(r.fire(fmt.Sprint(i), planned+5000, planned))
 		j := r.job(r.schedule(fmt.Sprint(i)).State.LastSeq)
 		late := j.DueMs - planned
-		require.True(t, late >= window/10 && late < window, "never early, and never handed out before now: %d", late)
+		require.True(t, late >= window/10 && late < window, "never early: %d", late)
 		if tenths[late/(window/10)]++; j.State == jobpb.State_STATE_READY {
 			ready++
 		}
 	}
-	require.InDelta(t, schedules/10, ready, 3, "those whose share was over")
+	require.InDelta(t, schedules/10, ready, 3, "those whose share has passed")
 	require.InDelta(t, 2*schedules/10, tenths[1], 4)
 	for _, n := range tenths[2:] {
 		require.InDelta(t, schedules/10, n, 3, "evenly: %v", tenths)
 	}
 
 	now := r.one(opFire(&jobpb.FireSchedule{Name: "0", Now: true, Runs: []*jobpb.ScheduledRun{{}}}))
-	require.Equal(t, jobpb.State_STATE_READY, now.State, "a run out of turn waits for nothing")
+	require.Equal(t, jobpb.State_STATE_READY, now.State, "a run started now is not spread")
 	added := r.one(opAdd(&jobpb.Add{Topic: "t", DueMs: r.now}))
-	require.Equal(t, jobpb.State_STATE_READY, added.State, "nor does the next add")
+	require.Equal(t, jobpb.State_STATE_READY, added.State, "nor is the next add")
 }
 
-// A name may be as long as it likes within its limit: the ids of the jobs fit.
-func TestTheLongestNameGivesGoodIDs(t *testing.T) {
+// The ids of the jobs of a schedule with the longest name are valid.
+func TestTheLongestNameGivesValidIDs(t *testing.T) {
 	name := strings.Repeat("x", job.MaxScheduleNameBytes)
 	require.NoError(t, job.CheckScheduleName("name", name))
 	require.NoError(t, job.CheckID("id", job.RunID(name, 253402300799001, math.MaxUint64)))
 }
 
-func TestTheNumberOfSchedulesIsBounded(t *testing.T) {
+func TestSchedulesAreBounded(t *testing.T) {
 	r := newRig(t, Options{})
 	var ops []*jobpb.Op
 	for i := range job.MaxSchedules {
@@ -143,7 +143,7 @@ func TestTheNumberOfSchedulesIsBounded(t *testing.T) {
 	require.Len(t, r.m.DueSchedules(1<<60, 100), 100)
 }
 
-func TestCheckFindsASpoiltSchedule(t *testing.T) {
+func TestCheckFindsADamagedSchedule(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opPut("s", everySchedule("x")))
 	v := r.m.View()

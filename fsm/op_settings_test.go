@@ -27,18 +27,18 @@ func TestJobsDueAtOneInstantAreSpread(t *testing.T) {
 		require.InDelta(t, jobs/10, n, 3, "evenly: %v", tenths)
 	}
 	again := r.one(opAdd(&jobpb.Add{Id: "7", Topic: "t", DueMs: due}))
-	require.True(t, again.Existing, "what was asked for is compared")
+	require.True(t, again.Existing, "the requested delay is compared")
 	require.Equal(t, r.job(again.Seq).DueMs, again.DueMs)
 
 	ready := r.one(opAdd(&jobpb.Add{Id: "now", Topic: "t"}))
-	require.Equal(t, r.now, ready.DueMs, "what does not wait is not spread")
+	require.Equal(t, r.now, ready.DueMs, "a job that need not wait is not spread")
 	moved := r.one(opUpdate(&jobpb.Update{Ref: byID("now"), DueMs: new(due)}))
 	postponed := r.one(opAdd(&jobpb.Add{Id: "now", Topic: "t", DueMs: due, IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}))
-	require.Equal(t, moved.DueMs, postponed.DueMs, "a job has one share of the window")
+	require.Equal(t, moved.DueMs, postponed.DueMs, "a job keeps its share of the window")
 	require.Greater(t, moved.DueMs, due)
 }
 
-func TestASpreadOfTheWholeRangeStaysInIt(t *testing.T) {
+func TestSpreadStaysInItsRange(t *testing.T) {
 	require.Zero(t, spread(1<<64-1, 0))
 	for _, seq := range []uint64{0, 1, 2, 1 << 32, 1<<64 - 1} {
 		for _, window := range []int64{1, 2, 1000, job.MaxSpread.Milliseconds(), 1<<63 - 1} {

@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-func TestAJobWhoseBodyWasWrittenTwiceIsGoneWhenItIsDeleted(t *testing.T) {
+func TestDeleteOfARewrittenJobLeavesNothing(t *testing.T) {
 	r := newRig(t, Options{})
 	for range 3 {
 		r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t", Body: []byte("one")}))

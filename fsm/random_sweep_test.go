@@ -26,7 +26,7 @@ func (s *simulation) filter() *jobpb.Filter {
 	return f
 }
 
-// sweep begins one, or goes on with an earlier one, of whatever list it was.
+// sweep begins a sweep or continues an earlier one, of any list.
 func (s *simulation) sweep() *jobpb.Sweep {
 	w := &jobpb.Sweep{Filter: s.filter(), Scan: uint32(s.pick(0, 1, 2, 5, 20, 20, 10_000, 10_001))}
 	if n := len(s.sweeps); n > 0 && s.rng.IntN(2) == 0 {
@@ -35,8 +35,8 @@ func (s *simulation) sweep() *jobpb.Sweep {
 	return w
 }
 
-// remember keeps where sweeps are to go on.
-func (s *simulation) remember(r *jobpb.Result) {
+// keepSweep keeps where a sweep continues.
+func (s *simulation) keepSweep(r *jobpb.Result) {
 	if r.GetDetails().GetNext() == nil {
 		return
 	}
@@ -53,7 +53,7 @@ func (s *simulation) anyTopic() string {
 	return s.topic()
 }
 
-// manyOp is one of the operations on many jobs at once.
+// manyOp returns an operation on many jobs.
 func (s *simulation) manyOp() *jobpb.Op {
 	most := uint32(s.pick(0, 1, 3, 3, 10, 100, 10_001))
 	switch s.rng.IntN(6) {
@@ -75,8 +75,7 @@ func (s *simulation) manyOp() *jobpb.Op {
 	}
 }
 
-// compareListings holds pages of jobs against the model's: what they show
-// together, whatever their size.
+// compareListings compares what pages of jobs show together with the model.
 func (s *simulation) compareListings(v *View) {
 	queries := []*jobpb.JobQuery{{Filter: &jobpb.Filter{IdPrefix: "id-"}}}
 	for range 6 {

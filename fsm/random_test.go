@@ -23,7 +23,7 @@ var (
 	stepFlag  = flag.Int("fsm.steps", 150, "log batches in a run")
 )
 
-// eachSeed runs f several times, each with a seed that the test's name tells.
+// eachSeed runs f several times, each with a seed that is the subtest's name.
 func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
 	for i := range *roundFlag {
 		seed := *seedFlag + uint64(i)
@@ -36,10 +36,9 @@ func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
 	}
 }
 
-// Two machines with different windows and fortunes take the same log, cut into
-// different batches: one is flushed, reopened, crashed and moved to another
-// directory all the time. Both must answer as the model does and end up with
-// its state, and with the same digest.
+// Two machines with different windows apply the same log in different batches, and one of
+// them is flushed, reopened, crashed and moved to another directory all the time. Both must
+// return what the model does and end with its state, and with the same digest.
 func TestMachineMatchesModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		const maxTopics = 9
@@ -49,17 +48,17 @@ func TestMachineMatchesModel(t *testing.T) {
 		at, other := 0, 0 // entries that each has applied
 		for range *stepFlag {
 			s.grow()
-			at = s.feed(troubled, at, 1+rng.IntN(4))
-			other = s.feed(calm, other, 1+rng.IntN(12))
-			at = s.trouble(troubled, at)
+			at = s.applyLog(troubled, at, 1+rng.IntN(4))
+			other = s.applyLog(calm, other, 1+rng.IntN(12))
+			at = s.disturb(troubled, at)
 			if rng.IntN(10) == 0 {
-				at, other = s.feed(troubled, at, 1000), s.feed(calm, other, 1000)
+				at, other = s.applyLog(troubled, at, 1000), s.applyLog(calm, other, 1000)
 				s.compare(troubled)
 				s.compare(calm)
 				require.Equal(t, calm.digest(), troubled.digest())
 			}
 		}
-		at, other = s.feed(troubled, at, 1000), s.feed(calm, other, 1000)
+		at, other = s.applyLog(troubled, at, 1000), s.applyLog(calm, other, 1000)
 		require.Equal(t, at, other)
 		s.compare(troubled)
 		s.compare(calm)
@@ -67,7 +66,7 @@ func TestMachineMatchesModel(t *testing.T) {
 	})
 }
 
-// simulation makes a log of random operations and knows what each must answer.
+// simulation makes a log of random operations, with the model's result of each.
 type simulation struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -101,12 +100,12 @@ func (s *simulation) grow() {
 		if epoch > 0 && s.rng.IntN(10) == 0 {
 			epoch, now = epoch-1, now+s.pick(0, 700, 4_000_000) // it was under way when the clock was set back
 		}
-		s.model.begins(now, epoch)
+		s.model.startEntry(now, epoch)
 		for range s.rng.IntN(8) {
 			op := s.op()
 			ops = append(ops, op)
 			want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
-			s.remember(want[len(want)-1])
+			s.keepSweep(want[len(want)-1])
 		}
 		if s.model.reset.epoch != epoch {
 			s.now = s.model.clock // leaders go by the clock that was set back
@@ -119,7 +118,7 @@ func (s *simulation) grow() {
 
 func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
 
-// consumer is mostly one that gives no name.
+// consumer returns a consumer's name, mostly none.
 func (s *simulation) consumer() string {
 	return strings.Repeat("c", int(s.pick(0, 0, 0, 1, 64, 65)))
 }
@@ -133,10 +132,10 @@ func (s *simulation) topic() string {
 	return string(rune('a' + s.rng.IntN(5)))
 }
 
-// ref names a job, mostly one that was there at some time.
+// ref names a job, mostly one that existed at some time.
 func (s *simulation) ref() *jobpb.Ref {
 	ref := &jobpb.Ref{Seq: 1 + s.rng.Uint64N(s.model.lastSeq+1)}
-	// Young jobs are more likely to live.
+	// New jobs are more likely to exist still.
 	if s.rng.IntN(2) == 0 && s.model.lastSeq > 40 {
 		ref.Seq = s.model.lastSeq - s.rng.Uint64N(40)
 	}
@@ -244,7 +243,7 @@ func (s *simulation) op() *jobpb.Op {
 	}
 }
 
-// condition is mostly none, else one that often fits.
+// condition returns a condition: mostly none, else one that often holds.
 func (s *simulation) condition() *jobpb.Condition {
 	switch s.rng.IntN(6) {
 	case 0:
@@ -317,7 +316,7 @@ func (s *simulation) addOp() *jobpb.Op {
 	}
 	if a.Id == "" && s.rng.IntN(2) == 0 {
 		a.Id = fmt.Sprintf("id-%d", s.rng.IntN(40))
-		// Repeat the job of that id, as a producer would after a timeout.
+		// Repeat the job of that id, as a producer does after a timeout.
 		if old := s.model.taken(a.Id); old != nil && s.rng.IntN(2) == 0 {
 			a = proto.Clone(&old.first).(*jobpb.Add)
 		}
@@ -327,9 +326,9 @@ func (s *simulation) addOp() *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
 }
 
-// feed applies the log from entry at on, n entries at a time, and compares the
-// answers with the model's.
-func (s *simulation) feed(r *rig, at, n int) int {
+// applyLog applies up to n entries of the log, from entry at on, and compares the results
+// with the model's.
+func (s *simulation) applyLog(r *rig, at, n int) int {
 	for at < len(s.log) {
 		end := min(at+n, len(s.log))
 		from := max(at-s.rng.IntN(2), 0) // an entry applied already is skipped
@@ -371,9 +370,9 @@ func requireResult(t *testing.T, want, got *jobpb.Result) {
 	require.Truef(t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
 }
 
-// trouble does to a machine what a node's life does, and says how many entries
-// of the log it has then.
-func (s *simulation) trouble(r *rig, at int) int {
+// disturb restarts, crashes or moves a machine, and returns how many entries of the log it
+// has then.
+func (s *simulation) disturb(r *rig, at int) int {
 	db := r.m.store.db
 	switch s.rng.IntN(14) {
 	case 0:
@@ -391,8 +390,8 @@ func (s *simulation) trouble(r *rig, at int) int {
 	case 4:
 		return s.crash(r, at)
 	case 5:
-		// What an installed snapshot does: the state goes on in another
-		// directory, and views of the old one end.
+		// As by an installed snapshot: the state is in another directory, and views of
+		// the old one end.
 		v := r.m.View()
 		path := r.fs.PathJoin(rigDir, "moved")
 		require.NoError(s.t, r.fs.RemoveAll(path))
@@ -409,7 +408,7 @@ func (s *simulation) trouble(r *rig, at int) int {
 	return at
 }
 
-// moveBack makes the state in path the one that Open finds.
+// moveBack makes the state in path the one that Open opens.
 func moveBack(r *rig, path string) error {
 	live := r.m.dir.Live()
 	if err := r.fs.RemoveAll(live); err != nil {
@@ -421,8 +420,8 @@ func moveBack(r *rig, path string) error {
 	return r.m.reopen(live)
 }
 
-// crash continues with what is left of the files after a power failure: the
-// state of some entry up to now.
+// crash reopens the machine from the files that a power failure leaves: the state at some
+// earlier entry.
 func (s *simulation) crash(r *rig, at int) int {
 	clone := r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{
 		UnsyncedDataPercent: s.rng.IntN(101),
@@ -442,7 +441,7 @@ func (s *simulation) crash(r *rig, at int) int {
 	return left
 }
 
-// comparePeeks holds the heads of a topic's lists against the model's.
+// comparePeeks compares the heads of a topic's lists with the model's.
 func (s *simulation) comparePeeks(v *View, t *jobpb.Topic) {
 	orders := map[jobpb.State]func(a, b *modelJob) int{
 		jobpb.State_STATE_READY: func(a, b *modelJob) int {
@@ -464,7 +463,7 @@ func (s *simulation) comparePeeks(v *View, t *jobpb.Topic) {
 	}
 }
 
-// compare holds a machine's whole state against the model's.
+// compare compares a machine's whole state with the model's.
 func (s *simulation) compare(r *rig) {
 	r.check()
 	require.Equal(s.t, s.model.nextDue(), r.m.NextDue())
@@ -510,7 +509,7 @@ func (s *simulation) compare(r *rig) {
 	s.compareListings(v)
 }
 
-// compareTotals adds up what the model says of each topic.
+// compareTotals compares the totals with the sums over the model's topics.
 func (s *simulation) compareTotals(v *View, topics []*jobpb.Topic) {
 	want := &jobpb.Totals{Topics: uint64(len(topics))}
 	for _, t := range topics {

@@ -10,7 +10,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The add and the latest events are kept, and each keeps so much of its reason.
+// The add and the latest events are kept, each with a bounded reason.
 func TestHistoryIsBounded(t *testing.T) {
 	r := newRig(t, Options{})
 	r.retain("t", 5000)
@@ -53,7 +53,6 @@ func TestDamagedHistoryIsAnError(t *testing.T) {
 	}
 }
 
-// Jobs of other topics have nothing of it in their records.
 func TestNoHistoryWithoutARetention(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1), Reason: "x"}))

@@ -68,7 +68,7 @@ func (r *rig) reopen() {
 	r.open()
 }
 
-// check proves the whole state consistent, in the store and in memory.
+// check checks that the whole state is consistent, in the store and in memory.
 func (r *rig) check() {
 	r.t.Helper()
 	v := r.m.View()
@@ -148,7 +148,7 @@ func checkMemory(m *Machine) error {
 			}
 		}
 		if (t.position >= 0) != (t.next != 0) || (t.position >= 0 && m.due[t.position] != t) {
-			return fmt.Errorf("topic %q is not where the due heap says", t.name)
+			return fmt.Errorf("topic %q is not at its position in the due heap", t.name)
 		}
 	}
 	for i := 1; i < len(m.due); i++ {
@@ -163,7 +163,7 @@ func checkMemory(m *Machine) error {
 				return err
 			}
 			if stored == nil || stored.spec != rec.spec || stored.status != rec.status || stored.bodyLen != rec.bodyLen {
-				return fmt.Errorf("job %d is remembered as %+v, the store has %+v", seq, rec, stored)
+				return fmt.Errorf("job %d is cached as %+v, the store has %+v", seq, rec, stored)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func checkWindow(m *Machine, t *topic, list listKind) error {
 	return nil
 }
 
-// The operations, in short.
+// Short forms of the operations.
 
 func opAdd(a *jobpb.Add) *jobpb.Op {
 	if a.TtrMs == 0 {
@@ -275,7 +275,7 @@ func opAtomicAdd(c *jobpb.AtomicAdd) *jobpb.Op {
 
 func opUpdate(u *jobpb.Update) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}} }
 
-// retain sets how long a topic keeps its ended jobs.
+// retain sets a topic's retention.
 func (r *rig) retain(topic string, ms int64) {
 	r.t.Helper()
 	require.Equal(r.t, jobpb.Code_OK, r.one(opRetain(topic, ms)).Code)

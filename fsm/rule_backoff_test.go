@@ -19,13 +19,13 @@ func TestWaitsOfABackoff(t *testing.T) {
 	}{
 		{list, 0, 10}, {list, 1, 10}, {list, 2, 20}, {list, 3, 70}, {list, 4_000_000_000, 70},
 		{doubling, 1, 100}, {doubling, 2, 200}, {doubling, 4, 800}, {doubling, 5, 1500}, {doubling, 4_000_000_000, 1500},
-		{slow, 4_000_000_000, 1}, // grows by less than a millisecond: it ends all the same
+		{slow, 4_000_000_000, 1}, // grows by less than a millisecond: the loop must end
 	} {
 		require.Equal(t, c.want, backoffWait(c.b, c.attempt), "%v, attempt %d", c.b, c.attempt)
 	}
 }
 
-func TestJitterTakesOffAShareThatTheCommandDecides(t *testing.T) {
+func TestJitterDependsOnTheCommandAlone(t *testing.T) {
 	wait := func(entropy uint64) int64 {
 		r := newRig(t, Options{})
 		a := &jobpb.Add{Id: "a", Topic: "t", Options: &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{100_000}, JitterPercent: 30}}}

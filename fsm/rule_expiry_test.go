@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// expiring is a rig whose topic t has a time of expiry of 100 ms.
+// expiring returns a rig whose topic t has a time of expiry of 100 ms.
 func expiring(t *testing.T, expiry jobpb.Expiry) *rig {
 	r := newRig(t, Options{windowCap: 4})
 	r.expireAfter(100, expiry)
@@ -21,7 +21,7 @@ func (r *rig) expireAfter(ms int64, expiry jobpb.Expiry) {
 	require.Equal(r.t, jobpb.Code_OK, r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: s})).Code)
 }
 
-func TestReadyJobsAreListedAsExpiringABoundedNumberAtATime(t *testing.T) {
+func TestExpiringListIsBuiltInSteps(t *testing.T) {
 	r := newRig(t, Options{windowCap: 4})
 	for i := range 25 {
 		r.one(opAdd(&jobpb.Add{Topic: "t", Priority: uint32(i % 3)}))
@@ -33,19 +33,19 @@ func TestReadyJobsAreListedAsExpiringABoundedNumberAtATime(t *testing.T) {
 		require.Equal(t, want, listed())
 		r.reopen()
 	}
-	// A job may find its place on either side of what is done.
+	// New jobs may be on either side of what is indexed.
 	r.do(opAdd(&jobpb.Add{Topic: "t", Priority: 0}), opAdd(&jobpb.Add{Topic: "t", Priority: 9}))
 	require.EqualValues(t, 21, listed())
 	require.False(t, r.one(opAdvance(10)).More)
 	require.EqualValues(t, 27, listed())
 	r.one(opAdd(&jobpb.Add{Topic: "t", Priority: 10}))
-	require.EqualValues(t, 28, listed(), "from now on each is listed when it is ready")
+	require.EqualValues(t, 28, listed(), "from now on each is listed at once")
 	r.now += 100
 	r.one(opAdvance(100))
 	require.EqualValues(t, 28, r.topic("t").Expired)
 }
 
-func TestATopicWithoutExpiryAnyMoreStopsListing(t *testing.T) {
+func TestListingStopsWhenExpiryIsUnset(t *testing.T) {
 	r := expiring(t, jobpb.Expiry_EXPIRY_DROP)
 	r.one(opAdd(&jobpb.Add{Id: "a", Topic: "t"}))
 	r.one(opSettings(&jobpb.SetTopic{Topic: "t"}))
@@ -54,7 +54,7 @@ func TestATopicWithoutExpiryAnyMoreStopsListing(t *testing.T) {
 	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)
 }
 
-func TestATopicWithoutExpiryHasNothingOfItOnDisk(t *testing.T) {
+func TestRecordsWithoutExpiryHaveNoExpiryFields(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
 	require.Len(t, r.m.topics["t"].topicRecord.append(nil), topicLen)

@@ -24,7 +24,7 @@ func (r *rig) addMany(topic string, n int) {
 	r.do(ops...)
 }
 
-// limitRun is a random life of one topic and what came out of it.
+// limitRun is a random run on one topic, and what it handed out.
 type limitRun struct {
 	*rig
 	rng      *rand.Rand
@@ -40,9 +40,8 @@ type handOut struct {
 	unseen bool // given back undelivered
 }
 
-// However a topic lives: in every stretch of time there are no more jobs handed
-// out than the burst and what the rate gives, and never more reserved than the
-// limit. Every stretch from one job to another is looked at.
+// In every period no more jobs are handed out than the burst and the rate allow, and never
+// more are reserved than the limit. Every period from one job to another is checked.
 func TestLimitsHoldInEveryWindow(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		r := &limitRun{rig: newRig(t, Options{FS: vfs.NewMem()}), rng: rng}
@@ -92,7 +91,7 @@ func (r *limitRun) step() {
 	}
 }
 
-// took notes what was handed out.
+// took records what was handed out.
 func (r *limitRun) took(jobs []*jobpb.Reserved) {
 	for _, j := range jobs {
 		r.held = append(r.held, j)
@@ -104,7 +103,7 @@ func (r *limitRun) took(jobs []*jobpb.Reserved) {
 	}
 }
 
-// end ends a reservation that may be over.
+// end ends a reservation, which may have expired.
 func (r *limitRun) end(j *jobpb.Reserved) {
 	ref := fenced(j.Seq, j.Generation)
 	switch r.rng.IntN(4) {
@@ -117,7 +116,7 @@ func (r *limitRun) end(j *jobpb.Reserved) {
 		res := r.one(opRelease(&jobpb.Release{Ref: ref, Undelivered: true, ReservedMs: at}))
 		i := slices.IndexFunc(r.out, func(h *handOut) bool { return h.at == at && !h.unseen })
 		if res.Code == jobpb.Code_OK && i >= 0 {
-			r.out[i].unseen = true // which of one instant makes no difference
+			r.out[i].unseen = true // any one of that instant
 		}
 	}
 }
@@ -133,7 +132,7 @@ func (r *limitRun) limit() {
 	r.settings, r.out, r.lazy = s, nil, r.rng.IntN(2) == 0
 }
 
-// judge looks at every window of the present limits.
+// judge checks every period since the limits changed.
 func (r *limitRun) judge() {
 	if r.settings == nil {
 		return
@@ -150,8 +149,8 @@ func (r *limitRun) judge() {
 	}
 }
 
-// A topic that always has a ready job and a consumer hands out exactly what its
-// rate gives: the limit is not too tight either, and no Advance is for nothing.
+// A topic that always has a ready job and a consumer hands out exactly what its rate
+// allows, and every Advance makes a job available.
 func TestRateIsReached(t *testing.T) {
 	for _, rate := range []uint64{1, 333, 1000, 7001, 50_000, 900_000} {
 		t.Run(fmt.Sprint(rate), func(t *testing.T) {

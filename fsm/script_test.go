@@ -15,41 +15,41 @@ import (
 	"tarry/job/jobpb"
 )
 
-// TestScripts runs the stories in testdata/scripts. A story is a subtest with a machine
-// of its own. What its lines print is compared with what stands below them; the flag
-// -rewrite writes it there. Each line is an entry of the log:
+// TestScripts runs the scripts in testdata/scripts. Each subtest has its own machine. The
+// output of its lines is compared with the text below them; the flag -rewrite writes it
+// there. Each line is an entry of the log:
 //
 //	add topic=mail id=a   an operation, by its name in the schema or a short one (opNames),
-//	                      with fields by their names, without _ms, however deep they stand
+//	                      with fields by their names, without _ms, however deep they are
 //	then, run, header     adds to a list of the operation above
-//	tick 30s              the clock goes on, and an Advance does what is due
-//	wait 30s              the clock goes on
-//	count reserve ...     how many jobs it gives, instead of which
-//	print job=a           what a reader sees; also jobs, topic, totals, schedule, clock,
+//	tick 30s              the clock moves on, and an Advance does what is due
+//	wait 30s              the clock moves on
+//	count reserve ...     the number of jobs instead of the jobs
+//	print job=a           what readers see; also jobs, topic, totals, schedule, clock,
 //	                      and with leader what a new leader reads
 //	reopen, snapshot      the machine restarts; it sends its state to another and back
 //	entry                 first: the lines below it are one entry
-//	repeat 16             first: the lines below it so many times; with last, only the last
-//	                      time is shown
-//	epoch 1               the clock's, of the entries that follow
+//	repeat 16             first: the lines below it that often; with last, only the last
+//	                      output is shown
+//	epoch 1               the clock's epoch in the entries that follow
 //	new topics=2          a new machine, with lower limits
 //
 // A refusal also prints whether it changed the state; few do.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		stories := map[*testing.T]*script{}
+		scripts := map[*testing.T]*script{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			s := stories[t]
+			s := scripts[t]
 			if s == nil || d.Cmd == "new" {
 				s = newScript(t, d)
-				stories[t] = s
+				scripts[t] = s
 			}
 			return s.run(d)
 		})
 	})
 }
 
-// script is one story: a machine and the log that it was given.
+// script is one subtest: a machine and the log that it applied.
 type script struct {
 	*rig
 	log   []Entry
@@ -85,8 +85,8 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 	return s
 }
 
-// replay gives the log to a second machine, cut into other batches, with restarts
-// between them and with other windows: it must come to the same state.
+// replay applies the log to a second machine in other batches, with restarts and other
+// windows: it must reach the same state.
 func (s *script) replay(o Options) {
 	o.windowCap, o.windowBudget = 2, 100
 	other := newRig(s.t, o)
@@ -99,7 +99,7 @@ func (s *script) replay(o Options) {
 			other.reopen()
 		}
 	}
-	require.Equal(s.t, s.digest(), other.digest(), "the same log, cut into other batches")
+	require.Equal(s.t, s.digest(), other.digest(), "the same log in other batches")
 }
 
 // command is a line of a script, with the lines that belong to it.
@@ -113,11 +113,10 @@ func (c command) has(key string) bool {
 	return slices.ContainsFunc(c.args, func(a datadriven.CmdArg) bool { return a.Key == key })
 }
 
-// partOf says which list of an operation a line is added to.
+// partOf is the list of an operation that a line is added to.
 var partOf = map[string]string{"then": "adds", "run": "runs", "header": "headers"}
 
-// run does the lines of a directive, each with an entry of its own, and returns what
-// each prints.
+// run runs the lines of a directive, each as an entry, and returns their output.
 func (s *script) run(d *datadriven.TestData) string {
 	s.pos = d.Pos
 	lines := []command{{name: d.Cmd, args: d.CmdArgs}}
@@ -163,7 +162,7 @@ func (s *script) run(d *datadriven.TestData) string {
 	return out.String()
 }
 
-// do1 does one line and returns what it prints.
+// do1 runs one line and returns its output.
 func (s *script) do1(c command) string {
 	switch c.name {
 	case "tick":
@@ -220,8 +219,7 @@ func (s *script) apply(ops ...*jobpb.Op) []*jobpb.Result {
 	return results[0]
 }
 
-// op makes the operation of a line: its name is that of a kind of Op, its arguments
-// name fields.
+// op returns the operation of a line: its name is a kind of Op, its arguments are fields.
 func (s *script) op(c command) *jobpb.Op {
 	op, m := newOp(s.t, c.name)
 	switch k := op.Kind.(type) {
@@ -253,7 +251,7 @@ func (s *script) op(c command) *jobpb.Op {
 	return op
 }
 
-// print tells what a reader, or the leader, sees.
+// print returns what readers, or the leader, see.
 func (s *script) print(c command) string {
 	v := s.m.View()
 	defer v.Close()
@@ -329,8 +327,8 @@ func (s *script) read(v *View, what, of string) string {
 	return orNone(given)
 }
 
-// leaderText is what a new leader reads from the state: the topics, and when to propose the
-// next Advance and the next run of a schedule.
+// leaderText returns what a new leader reads from the state: the topics, and when to
+// propose the next Advance and the next run of a schedule.
 func (s *script) leaderText() string {
 	text := "advance=" + instantText(s.m.NextDue())
 	if next := s.m.NextSchedule(); next != 0 {
@@ -361,8 +359,8 @@ func orNone(text string) string {
 	return text
 }
 
-// until is the instant that the argument of a line means: 30s from now, @30s, or next,
-// when the next Advance is due.
+// until returns the instant of a line's argument: 30s from now, @30s, or next, when the
+// next Advance is due.
 func (s *script) until(c command) int64 {
 	require.Len(s.t, c.args, 1, s.pos)
 	text := c.args[0].Key

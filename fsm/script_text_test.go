@@ -15,16 +15,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// How scripts write messages: fields by their names, without _ms; durations as 30s;
-// instants as @30s, counted from the beginning of the script, or as +30s from now.
+// Scripts write messages as fields by their names, without _ms; durations as 30s; instants
+// as @30s, counted from the beginning of the script, or as +30s from now.
 
-// opNames are the operations that scripts call otherwise than the schema does.
+// opNames are the operations that have other names in scripts than in the schema.
 var opNames = map[string]string{
 	"settings": "set_topic", "pause": "pause_topic", "move": "move_jobs",
 	"schedule": "put_schedule", "unschedule": "delete_schedule", "fire": "fire_schedule",
 }
 
-// newOp makes an operation of a kind and returns the message in it, too.
+// newOp returns an operation of a kind, and the message in it.
 func newOp(t testing.TB, name string) (*jobpb.Op, protoreflect.Message) {
 	if other := opNames[name]; other != "" {
 		name = other
@@ -36,7 +36,7 @@ func newOp(t testing.TB, name string) (*jobpb.Op, protoreflect.Message) {
 	return op, m.Mutable(kind).Message()
 }
 
-// findField finds a field of a message, or of one in it: the one least deep.
+// findField returns the field of that name at the least depth of a message.
 func findField(m protoreflect.Message, key string) (protoreflect.Message, protoreflect.FieldDescriptor) {
 	for level := [][]protoreflect.FieldDescriptor{nil}; len(level) > 0; {
 		var below [][]protoreflect.FieldDescriptor
@@ -86,7 +86,6 @@ func (s *script) setAll(m protoreflect.Message, c command) {
 	}
 }
 
-// value reads the value of a field.
 func (s *script) value(fd protoreflect.FieldDescriptor, text string) protoreflect.Value {
 	if x, times := repeated(text); times > 1 {
 		text = strings.Repeat(x, times)
@@ -153,7 +152,7 @@ func (s *script) millis(text string) (int64, error) {
 
 func parseUint(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
 
-// resultText is the code and what else is not zero.
+// resultText returns the code and the fields that are not zero.
 func resultText(r *jobpb.Result) string {
 	if r.Code != jobpb.Code_OK {
 		return enumText(r.Code) + ": " + r.Message
@@ -172,8 +171,8 @@ var flat = map[protoreflect.Name]bool{"details": true, "options": true}
 // bare are the fields that are shown without their names.
 var bare = map[protoreflect.Name]bool{"state": true, "kind": true, "code": true, "outcome": true}
 
-// messageText shows the fields that are set, and each message of a list in a line of
-// its own, but for what is hidden.
+// messageText returns the fields that are set and not hidden, with a line for each message
+// of a list.
 func messageText(m protoreflect.Message) string {
 	var fields, lines []string
 	for i := range m.Descriptor().Fields().Len() {
@@ -210,7 +209,7 @@ func messageText(m protoreflect.Message) string {
 	return strings.Join(appendText([]string{strings.Join(fields, " ")}, strings.Join(lines, "\n")), "\n")
 }
 
-// hidden reports whether a field that is set goes without saying.
+// hidden reports whether a field that is set is not shown.
 func hidden(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 	switch fd.Name() {
 	case "ttr_ms": // of adds that name none
@@ -265,7 +264,7 @@ func plainText(text string) string {
 	return text
 }
 
-// valueName is the name of an enum's value without that of the enum.
+// valueName returns the name of an enum's value without the enum's prefix.
 func valueName(v protoreflect.EnumValueDescriptor) string {
 	var prefix strings.Builder // StateReady: STATE_READY
 	for i, c := range string(v.Parent().Name()) {

@@ -94,9 +94,9 @@ func TestStreamCarriesTheStateItWasOpenedAt(t *testing.T) {
 	require.Equal(t, want, to.m.Applied())
 	require.Equal(t, digest, to.digest())
 	require.ElementsMatch(t, []string{"CURRENT", "gen-000002"}, files(to))
-	require.NoError(t, rec.Abort(), "too late, but harmless")
+	require.NoError(t, rec.Abort(), "too late")
 
-	// Both go on alike, from the point that Raft says.
+	// Both continue alike.
 	to.reopen()
 	require.Equal(t, digest, to.digest())
 	from.reopen()
@@ -109,8 +109,8 @@ func TestStreamCarriesTheStateItWasOpenedAt(t *testing.T) {
 	require.Equal(t, from.digest(), to.digest())
 }
 
-// Index and data of a stream are from the same moment, whatever is applied while
-// it is opened: replaying the log from its index on gives the same state.
+// Index and data of a stream agree, whatever is applied while it is opened: replaying the
+// log from its index on leads to the same state.
 func TestStreamWhileEntriesAreApplied(t *testing.T) {
 	from, to := newRig(t, Options{}), newRig(t, Options{})
 	var entries []Entry
@@ -148,8 +148,8 @@ func TestStreamWhileEntriesAreApplied(t *testing.T) {
 	require.Equal(t, from.digest(), to.digest())
 }
 
-// What is not flushed travels as write-ahead log, also when that is larger than
-// the reader's memtable.
+// What is not flushed is sent as write-ahead log, even if that is larger than the
+// receiver's memtable.
 func TestStreamOfALongWriteAheadLog(t *testing.T) {
 	big := Options{MemTableBytes: 64 << 20}
 	from, to := newRig(t, big), newRig(t, Options{})
@@ -185,7 +185,7 @@ func TestClosedStreamGivesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "closed")
 }
 
-// refuses proves that an archive is not installed and leaves nothing behind.
+// refuses checks that an archive is not installed and leaves nothing behind.
 func refuses(r *rig, data []byte, want Applied, says string) {
 	r.t.Helper()
 	digest := r.digest()
@@ -239,8 +239,7 @@ func TestBadArchivesAreRefused(t *testing.T) {
 	}
 }
 
-// packDir makes an archive of a directory that no machine would make one of. The
-// directory is gone then.
+// packDir makes an archive of any directory, and removes that.
 func packDir(t testing.TB, fsys vfs.FS, dir string, a Applied) []byte {
 	s, err := store.OpenArchive(fsys, dir, store.Header{Index: a.Index, Term: a.Term, Version: job.FirstVersion})
 	require.NoError(t, err)
@@ -263,8 +262,8 @@ func pack(t testing.TB, fsys vfs.FS, files map[string][]byte, a Applied) []byte 
 	return packDir(t, fsys, dir, a)
 }
 
-// A failure at any write or sync of receiving and installing leaves the old
-// state or the new one: never half of one, and served only when that is sure.
+// A failure at any write or sync of receiving and installing leaves the old state or the
+// new one, whole, and the machine serves only a state that is certain.
 func TestInstallFailsWhole(t *testing.T) {
 	from := newRig(t, Options{})
 	fill(from, 20)

@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// oneInEachState makes jobs 1 delayed, 2 ready, 3 reserved and 4 dead in topic
-// "t"; 3 and 4 have had their only attempt.
+// oneInEachState adds to topic "t" job 1 delayed, 2 ready, 3 reserved and 4 dead; 3 and 4
+// have used their only attempt.
 func oneInEachState(r *rig) {
 	r.do(opAdd(&jobpb.Add{Topic: "t", DelayMs: 50, MaxAttempts: 1, Body: []byte("delayed")}),
 		opAdd(&jobpb.Add{Topic: "t", Priority: 9, MaxAttempts: 1, Body: []byte("ready")}),
@@ -50,7 +50,7 @@ func TestReserveJobTakesAnyJobThatNobodyHolds(t *testing.T) {
 				require.Equal(t, r.now+60_000, got.ReservedUntilMs)
 				r.check()
 
-				// Given back it is ready, also if it was delayed before.
+				// Once released it is ready, even if it was delayed before.
 				back := r.one(opRelease(&jobpb.Release{Ref: fenced(c.seq, c.generation), Undelivered: true}))
 				require.Equal(t, jobpb.State_STATE_READY, back.State)
 				require.LessOrEqual(t, back.DueMs, r.now)
@@ -72,7 +72,7 @@ func TestReserveJobRefusals(t *testing.T) {
 	require.Equal(t, r.now+7, r.one(opReserveJob(bySeq(2), 7)).Jobs[0].ReservedUntilMs)
 }
 
-func TestDeleteCanSpareWhatAnotherHolds(t *testing.T) {
+func TestDeleteSparesReservedJobs(t *testing.T) {
 	cases := []struct {
 		name string
 		ref  *jobpb.Ref
@@ -99,9 +99,9 @@ func TestKickTopicFallsBackToDelayedJobs(t *testing.T) {
 	r := newRig(t, Options{})
 	oneInEachState(r)
 	r.do(opAdd(&jobpb.Add{Topic: "t", DelayMs: 70}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 30}))
-	require.EqualValues(t, 1, r.one(opKickTopicOrDelayed("t", 5)).Count, "a dead job, and so no delayed one")
+	require.EqualValues(t, 1, r.one(opKickTopicOrDelayed("t", 5)).Count, "a dead job and no delayed one")
 	require.EqualValues(t, 3, r.topic("t").Delayed)
-	require.Zero(t, r.one(opKickTopic("t", 5)).Count, "delayed jobs only when they are asked for")
+	require.Zero(t, r.one(opKickTopic("t", 5)).Count, "delayed jobs only on request")
 
 	r.now += 4
 	require.EqualValues(t, 2, r.one(opKickTopicOrDelayed("t", 2)).Count)

@@ -14,10 +14,10 @@ import (
 	"tarry/job"
 )
 
-// meanings are the constants that what Apply does depends on, beside the limits of the
-// cluster version. Each has one value for ever: at another, a release would come to
-// another state with the same log. To change one, make it a function of the version.
-var meanings = map[string]struct{ is, was any }{
+// fixedConstants are the constants that Apply depends on, besides the limits of the
+// cluster version. They must never change: a release with another value would reach
+// another state by the same log. To change one, make it a function of the version.
+var fixedConstants = map[string]struct{ is, was any }{
 	"job.UrgentBelow":     {job.UrgentBelow, 1024},
 	"job.NeverMS":         {job.NeverMS, 1<<63 - 1},
 	"job.MaxReserve":      {job.MaxReserve, 1000},          // expired jobs that one Reserve passes over
@@ -29,7 +29,7 @@ var meanings = map[string]struct{ is, was any }{
 	"retentionStepMS":     {retentionStepMS, 1000},
 	"topicKeepMS":         {topicKeepMS, 3_600_000},
 	"token":               {token, 1_000_000},
-	// Formats of a state that nodes of two releases read.
+	// Formats that nodes of two releases read.
 	"formatVersion":   {formatVersion, 3},
 	"specVersion":     {specVersion, 3},
 	"statusVersion":   {statusVersion, 4},
@@ -43,21 +43,21 @@ var meanings = map[string]struct{ is, was any }{
 }
 
 func TestWhatApplyDependsOnNeverChanges(t *testing.T) {
-	for name, m := range meanings {
+	for name, m := range fixedConstants {
 		require.EqualValues(t, m.was, m.is, name)
 	}
 }
 
-// readers are the files of what readers see; nothing there decides about the state.
-var readers = []string{"view.go", "view_check.go", "view_list.go", "view_schedules.go", "options.go", "index_schedules.go", "record_read.go", "version.go"}
+// readerFiles have no code that changes the state.
+var readerFiles = []string{"view.go", "view_check.go", "view_list.go", "view_schedules.go", "options.go", "index_schedules.go", "record_read.go", "version.go"}
 
-// Operations are judged by the limits of the cluster version alone: neither a limit of
-// the binary nor a check by it is in the code that applies.
-func TestOperationsAreJudgedByTheVersionsLimits(t *testing.T) {
+// Operations are checked by the limits of the cluster version alone: the code that applies
+// them uses no limit of the binary.
+func TestOperationsAreCheckedByTheVersionsLimits(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || slices.Contains(readers, file) {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(readerFiles, file) {
 			continue
 		}
 		set := gotoken.NewFileSet()
@@ -73,7 +73,7 @@ func TestOperationsAreJudgedByTheVersionsLimits(t *testing.T) {
 				return true
 			}
 			name := "job." + s.Sel.Name
-			if _, listed := meanings[name]; !listed && judges(s.Sel.Name) {
+			if _, listed := fixedConstants[name]; !listed && isLimit(s.Sel.Name) {
 				t.Errorf("%s: %s: use x.limits(), which go with the cluster version", set.Position(n.Pos()), name)
 			}
 			return true
@@ -81,9 +81,9 @@ func TestOperationsAreJudgedByTheVersionsLimits(t *testing.T) {
 	}
 }
 
-// judges reports whether a name of package job is that of a limit or of a check by the
-// limits of the binary.
-func judges(name string) bool {
+// isLimit reports whether a name of package job is a limit of the binary, or a check by
+// one.
+func isLimit(name string) bool {
 	if name == "CheckOp" {
 		return false // it takes the limits
 	}

@@ -23,7 +23,7 @@ func opUpdateStamps(ref *jobpb.Ref, stamps uint32) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
 }
 
-// formats counts the records of what became of jobs, by format.
+// formats returns the number of statuses by format.
 func formats(t *testing.T, r *rig) map[byte]int {
 	found := map[byte]int{}
 	require.NoError(t, scan(r.m.store.db, []byte{spaceStatus}, []byte{spaceStatus + 1}, func(_, value []byte) error {
@@ -33,9 +33,9 @@ func formats(t *testing.T, r *rig) map[byte]int {
 	return found
 }
 
-// The records of the version before are read, and written anew a few with each step,
-// while jobs are worked on, across restarts, and in a state that was streamed.
-func TestRecordsOfTheVersionBeforeAreWrittenAnewInSteps(t *testing.T) {
+// Records of the previous version are readable and are rewritten a few with each step,
+// while jobs are processed, across restarts, and in a state that was streamed.
+func TestMigrationRewritesRecordsInSteps(t *testing.T) {
 	r, twin := newRig(t, Options{}), newRig(t, Options{})
 	both := func(ops ...*jobpb.Op) {
 		r.do(ops...)
@@ -49,7 +49,7 @@ func TestRecordsOfTheVersionBeforeAreWrittenAnewInSteps(t *testing.T) {
 	for seq := uint64(1); seq <= 20; seq++ {
 		both(opBury(&jobpb.Bury{Ref: bySeq(seq), Reason: "broken"}))
 	}
-	require.Equal(t, map[byte]int{statusVersion: jobs}, formats(t, r), "before the raise nothing is new")
+	require.Equal(t, map[byte]int{statusVersion: jobs}, formats(t, r), "nothing changes before the raise")
 
 	both(opRaise(2))
 	require.EqualValues(t, 2, r.m.Version())
@@ -58,7 +58,7 @@ func TestRecordsOfTheVersionBeforeAreWrittenAnewInSteps(t *testing.T) {
 	steps := 0
 	for ; r.m.Migrating(); steps++ {
 		before := formats(t, r)[statusVersion]
-		// What the same entry changes before the step counts, and what is gone stays so.
+		// The step must see what the same entry changed before it.
 		seq := uint64(21 + steps)
 		both(opFinish(bySeq(seq)), opStamp(bySeq(seq+10)), opMigrate(7))
 		require.LessOrEqual(t, before-formats(t, r)[statusVersion], 7+2)
@@ -79,7 +79,7 @@ func TestRecordsOfTheVersionBeforeAreWrittenAnewInSteps(t *testing.T) {
 	require.Equal(t, "broken", r.job(1).Reason)
 	digest := r.digest()
 	r.one(opMigrate(1))
-	require.Equal(t, digest, r.digest(), "a step too many changes nothing")
+	require.Equal(t, digest, r.digest(), "a further step changes nothing")
 }
 
 func TestTheNextReleaseHasAnOperationAndAFieldMore(t *testing.T) {
@@ -91,8 +91,7 @@ func TestTheNextReleaseHasAnOperationAndAFieldMore(t *testing.T) {
 	require.EqualValues(t, 42, r.one(opStamp(bySeq(1))).Count)
 }
 
-// What is new needs the version, wherever it is proposed.
-func TestWhatIsNewIsNotProposedBeforeTheRaise(t *testing.T) {
+func TestNewOperationsNeedTheRaise(t *testing.T) {
 	for name, op := range map[string]*jobpb.Op{"operation": opStamp(bySeq(1)), "field": opUpdateStamps(bySeq(1), 1)} {
 		t.Run(name, func(t *testing.T) {
 			run, err := job.AppendOp(nil, op)

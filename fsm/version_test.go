@@ -32,12 +32,12 @@ func TestAFreshStateHasTheFirstVersion(t *testing.T) {
 	require.Equal(t, digest, r.digest())
 }
 
-// setVersion writes a version into a state, as a release that runs it would.
+// setVersion writes a version into a state, as a release that runs it does.
 func setVersion(t *testing.T, r *rig, version uint32) {
 	require.NoError(t, r.m.store.db.Set(keyVersion, appendVersion(nil, version, nil), pebble.Sync))
 }
 
-func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {
+func TestNewerStateIsRefused(t *testing.T) {
 	r := newRig(t, Options{})
 	r.one(opAdd(&jobpb.Add{Topic: "t"}))
 	setVersion(t, r, job.MaxVersion+1)
@@ -48,7 +48,7 @@ func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {
 	require.Equal(t, job.VersionError{Version: job.MaxVersion + 1, Runs: job.ReleaseVersions()}, *version)
 	require.ErrorContains(t, err, "start a newer release")
 
-	// Nothing was changed by the attempt.
+	// The attempt changed nothing.
 	db, err := r.m.dir.Open(r.m.dir.Live())
 	require.NoError(t, err)
 	require.NoError(t, db.Delete(keyVersion, pebble.Sync))
@@ -57,7 +57,7 @@ func TestAStateOfANewerVersionIsRefusedWithTheWayOn(t *testing.T) {
 	require.NotNil(t, r.job(1))
 }
 
-func TestAStreamOfANewerVersionIsRefusedBeforeItHasCome(t *testing.T) {
+func TestNewerStreamIsRefusedAtItsHeader(t *testing.T) {
 	from, to := newRig(t, Options{}), newRig(t, Options{})
 	fill(from, 20)
 	dir := from.m.dir.CheckpointPath()

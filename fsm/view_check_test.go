@@ -11,8 +11,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// damage is a way to spoil a state of two ready jobs in topic "t", the first of
-// which has the id "x".
+// damage is a way to damage a state of two ready jobs in topic "t", the first of which has
+// the id "x".
 type damage struct {
 	name string
 	do   func(b *pebble.Batch) error
@@ -101,7 +101,7 @@ func damages() []damage {
 	}
 }
 
-// Each way to damage a state must be found by Check, or Check proves nothing.
+// Check finds each way to damage a state.
 func TestCheckFindsDamage(t *testing.T) {
 	for _, c := range damages() {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,20 +12,20 @@ import (
 	"tarry/job/jobpb"
 )
 
-// listed gives a page and how many entries were looked at for it.
-func (r *rig) listed(q *jobpb.JobQuery) (page *jobpb.JobPage, looked int) {
+// listed returns a page and how many entries it examined.
+func (r *rig) listed(q *jobpb.JobQuery) (page *jobpb.JobPage, scanned int) {
 	r.t.Helper()
 	v := r.m.View()
 	defer v.Close()
 	require.NoError(r.t, job.CheckJobQuery(q))
-	require.NoError(r.t, v.read(func(p pebble.Reader) (err error) { page, looked, err = v.list(p, q); return err }))
-	return page, looked
+	require.NoError(r.t, v.read(func(p pebble.Reader) (err error) { page, scanned, err = v.list(p, q); return err }))
+	return page, scanned
 }
 
 var jobsFlag = flag.Int("fsm.jobs", 30_000, "jobs in the large topic of a test of pages")
 
-// A page costs what is on it, not what is in the topic.
-func TestAPageOfALargeTopicLooksAtItsOwnJobsOnly(t *testing.T) {
+// The cost of a page does not depend on the number of jobs in the topic.
+func TestAPageReadsOnlyItsOwnJobs(t *testing.T) {
 	jobs := *jobsFlag
 	r := newRig(t, Options{MemTableBytes: 8 << 20, CacheBytes: 64 << 20})
 	const step, far = 1000, int64(1e12)
@@ -68,21 +68,21 @@ func TestAPageOfALargeTopicLooksAtItsOwnJobsOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q.Topic, q.Max = "t", page
-			got, looked := r.listed(q)
+			got, scanned := r.listed(q)
 			require.Equal(t, page, len(got.Jobs))
 			require.NotNil(t, got.Next)
-			require.LessOrEqual(t, looked, page+1, "one leap to the beginning of a range")
+			require.LessOrEqual(t, scanned, page+1, "one skip to the beginning of a range")
 		})
 	}
-	// A range of ready jobs takes two leaps for each priority.
-	got, looked := r.listed(&jobpb.JobQuery{Topic: "t", Max: 1000, State: jobpb.State_STATE_READY, Filter: &jobpb.Filter{DueFromMs: r.now - 5, DueToMs: r.now + 1}})
+	// A range of ready jobs takes two skips for each priority.
+	got, scanned := r.listed(&jobpb.JobQuery{Topic: "t", Max: 1000, State: jobpb.State_STATE_READY, Filter: &jobpb.Filter{DueFromMs: r.now - 5, DueToMs: r.now + 1}})
 	require.Positive(t, len(got.Jobs))
 	require.Nil(t, got.Next)
-	require.LessOrEqual(t, looked, len(got.Jobs)+2*8)
+	require.LessOrEqual(t, scanned, len(got.Jobs)+2*8)
 }
 
-// With a filter that no index helps, a page ends when enough was looked at.
-func TestAPageEndsShortWhenItHasLookedAtEnough(t *testing.T) {
+// With a filter that has no index, a page ends at the limit of entries.
+func TestAPageEndsAtTheScanLimit(t *testing.T) {
 	r := newRig(t, Options{})
 	for range (job.MaxListScan + 500) / 500 {
 		ops := make([]*jobpb.Op, 500)
@@ -92,13 +92,13 @@ func TestAPageEndsShortWhenItHasLookedAtEnough(t *testing.T) {
 		r.do(ops...)
 	}
 	q := &jobpb.JobQuery{Topic: "t", Max: 5, Filter: &jobpb.Filter{Reason: "never said"}}
-	page, looked := r.listed(q)
-	require.Equal(t, job.MaxListScan, looked)
+	page, scanned := r.listed(q)
+	require.Equal(t, job.MaxListScan, scanned)
 	require.Empty(t, page.Jobs)
 	require.NotNil(t, page.Next)
 	q.After = page.Next
-	page, looked = r.listed(q)
-	require.Equal(t, 500, looked)
+	page, scanned = r.listed(q)
+	require.Equal(t, 500, scanned)
 	require.Empty(t, page.Jobs)
 	require.Nil(t, page.Next)
 }

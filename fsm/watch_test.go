@@ -13,7 +13,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// watchRig holds one job by a reservation that it watches.
+// watchRig returns a rig with one reserved job, whose reservation is watched.
 func watchRig(t *testing.T) (*rig, *Watch, job.Token) {
 	r := newRig(t, Options{})
 	r.do(opAdd(&jobpb.Add{Id: "a", Topic: "t", TtrMs: 100}), opReserve(1, "t"))
@@ -25,7 +25,7 @@ func watchRig(t *testing.T) (*rig, *Watch, job.Token) {
 	return r, w, held
 }
 
-// woken reports whether the watch has something to return.
+// woken reports whether the watch was woken.
 func woken(w *Watch) bool {
 	select {
 	case <-w.Wake():
@@ -35,7 +35,7 @@ func woken(w *Watch) bool {
 	}
 }
 
-func TestAWatchHearsOfEveryWayToEnd(t *testing.T) {
+func TestWatchReportsEveryWayToEnd(t *testing.T) {
 	for name, op := range map[string]*jobpb.Op{
 		"finish":      opFinish(fenced(1, 1)),
 		"delete":      opDelete(bySeq(1)),
@@ -57,19 +57,19 @@ func TestAWatchHearsOfEveryWayToEnd(t *testing.T) {
 			require.True(t, woken(w))
 			require.Equal(t, []job.Token{held}, w.Take())
 			require.False(t, woken(w))
-			require.Empty(t, w.Take(), "each is told once")
+			require.Empty(t, w.Take(), "each is returned once")
 			require.Zero(t, r.m.Watching())
 		})
 	}
 }
 
-func TestAWatchHearsOfAnEndThatTheNextReservationFollowsAtOnce(t *testing.T) {
+func TestWatchReportsAnEndFollowedByAReservation(t *testing.T) {
 	r, w, held := watchRig(t)
 	r.do(opRelease(&jobpb.Release{Ref: bySeq(1)}), opReserve(1, "t"))
 	require.Equal(t, []job.Token{held}, w.Take())
 }
 
-func TestAWatchOfWhatIsOver(t *testing.T) {
+func TestWatchReportsAReservationThatHadEnded(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"), opRelease(&jobpb.Release{Ref: bySeq(1)}), opReserve(1, "t"))
 	r.do(opAdd(&jobpb.Add{Topic: "t"}), opReserve(1, "t"), opFinish(bySeq(2)))
@@ -81,8 +81,8 @@ func TestAWatchOfWhatIsOver(t *testing.T) {
 	require.ElementsMatch(t, []job.Token{past, gone}, w.Take())
 }
 
-// A node that lags may be told of a reservation before it has applied it.
-func TestAWatchOfWhatIsYetToCome(t *testing.T) {
+// A node that lags may watch a reservation before it has applied it.
+func TestWatchOfAReservationNotYetApplied(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(opAdd(&jobpb.Add{Topic: "t"}))
 	w := r.m.Watch()
@@ -98,7 +98,7 @@ func TestAWatchOfWhatIsYetToCome(t *testing.T) {
 	require.ElementsMatch(t, []job.Token{second, other}, w.Take())
 }
 
-func TestWatchesOfOneReservationAreApart(t *testing.T) {
+func TestWatchesOfOneReservationAreIndependent(t *testing.T) {
 	r, w, held := watchRig(t)
 	other := r.m.Watch()
 	require.NoError(t, other.Add([]job.Token{held, held}))
@@ -111,7 +111,7 @@ func TestWatchesOfOneReservationAreApart(t *testing.T) {
 	require.Empty(t, r.m.watches.bySeq)
 }
 
-func TestAnInstalledStateTellsWhatEnded(t *testing.T) {
+func TestWatchReportsWhatAnInstalledStateEnded(t *testing.T) {
 	leader := newRig(t, Options{FS: vfs.NewMem()})
 	follower := newRig(t, Options{FS: vfs.NewMem()})
 	for _, r := range []*rig{leader, follower} {
@@ -137,8 +137,8 @@ func install(t testing.TB, from, to *rig) {
 	to.index = from.index
 }
 
-// Whatever a random log does, a watch of every reservation that was handed out
-// tells exactly those that the model has ended.
+// With a random log, a watch of every reservation returns exactly those that ended in the
+// model.
 func TestWatchesMatchTheModel(t *testing.T) {
 	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
 		r := newRig(t, Options{maxTopics: 9, maxTargets: 1, maxRetained: 2, windowCap: 4, windowBudget: 100})
@@ -156,7 +156,7 @@ func TestWatchesMatchTheModel(t *testing.T) {
 			if early {
 				require.NoError(t, w.Add(fresh))
 			}
-			at = s.feed(r, at, 1000)
+			at = s.applyLog(r, at, 1000)
 			if !early {
 				require.NoError(t, w.Add(fresh))
 			}
@@ -169,7 +169,7 @@ func TestWatchesMatchTheModel(t *testing.T) {
 	})
 }
 
-// handedOut adds to open the reservations in the results of an entry.
+// handedOut adds the reservations in the results of an entry to open.
 func handedOut(results []*jobpb.Result, open map[job.Token]bool) []job.Token {
 	var list []job.Token
 	for _, r := range results {
@@ -182,8 +182,7 @@ func handedOut(results []*jobpb.Result, open map[job.Token]bool) []job.Token {
 	return list
 }
 
-// requireOpen compares the reservations that a watch still follows with those
-// that the model has.
+// requireOpen compares the reservations that a watch still follows with the model's.
 func requireOpen(t *testing.T, m *model, open map[job.Token]bool) {
 	var want, have []job.Token
 	for seq, j := range m.jobs {

@@ -13,10 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Archive reads a checkpoint as an archive. Read and Close must not run together.
+// Archive reads a checkpoint as an archive. Read and Close must not run concurrently.
 type Archive struct {
-	// Size is the exact number of bytes that Read will give.
-	Size int64
+	Size int64 // in bytes, exact
 
 	fs     vfs.FS
 	dir    string // the checkpoint
@@ -67,7 +66,7 @@ func (a *Archive) Close() error {
 	return nil
 }
 
-// filesIn lists the files of a store, but for its lock, by name.
+// filesIn returns the files of a store, except its lock, by name.
 func filesIn(fsys vfs.FS, dir string) ([]archiveFile, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -100,7 +99,7 @@ type fileReader struct {
 
 	file vfs.File
 	crc  uint32
-	tail []byte // what is left of the checksum
+	tail []byte // the rest of the checksum
 	done bool
 }
 

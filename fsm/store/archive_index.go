@@ -7,8 +7,8 @@ import (
 	"regexp"
 )
 
-// An archive is a whole state as one stream of bytes. Its length is known before
-// the first of them is read. Integers are big-endian.
+// An archive is a whole state as one stream of bytes, of a length that is known in
+// advance. Integers are big-endian.
 //
 //	"TARRYSNP" version(4) length(4) index CRC-32C(4)
 //	for each file of the index: its bytes CRC-32C(4)
@@ -26,16 +26,15 @@ const (
 	archiveSumLen      = 4
 	archiveIndexFixed  = 8 + 8 + 4 + 4
 
-	// maxArchiveIndex holds some hundred thousand files, maxFileSize is far above
-	// what the store makes: whatever is larger is damage.
+	// An archive beyond these is damaged: maxArchiveIndex is enough for some hundred
+	// thousand files, and maxFileSize is far more than the store writes.
 	maxArchiveIndex = 16 << 20
 	maxFileSize     = 1 << 40
 )
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// archiveName keeps a received archive from writing anywhere but into its own
-// directory.
+// archiveName prevents that a received archive writes outside its directory.
 var archiveName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
 // archiveFile is one file of the store.
@@ -44,13 +43,12 @@ type archiveFile struct {
 	size int64
 }
 
-// Header is the point that the state in an archive has come to.
+// Header is the point that the state in an archive has reached.
 type Header struct {
 	Index, Term uint64 // of the Raft log
 	Version     uint32 // the cluster's
 }
 
-// archiveIndex is what an archive holds.
 type archiveIndex struct {
 	Header
 	files []archiveFile
@@ -91,8 +89,7 @@ func (x *archiveIndex) appendHead(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b[start:], crcTable))
 }
 
-// checkPreamble reads the first bytes of an archive and returns how long its
-// index is.
+// checkPreamble checks the first bytes of an archive and returns the length of its index.
 func checkPreamble(b []byte) (int, error) {
 	if string(b[:len(archiveMagic)]) != archiveMagic {
 		return 0, fmt.Errorf("this is no snapshot archive: it begins with %q", b[:len(archiveMagic)])
@@ -108,8 +105,8 @@ func checkPreamble(b []byte) (int, error) {
 	return int(n), nil
 }
 
-// decodeArchiveIndex reads an index and refuses every list of files that would not
-// make a plain directory.
+// decodeArchiveIndex reads an index. It refuses a list of files that is not a plain
+// directory.
 func decodeArchiveIndex(b []byte) (archiveIndex, error) {
 	x := archiveIndex{Header: Header{Index: binary.BigEndian.Uint64(b), Term: binary.BigEndian.Uint64(b[8:]), Version: binary.BigEndian.Uint32(b[16:])}}
 	count := binary.BigEndian.Uint32(b[20:])

@@ -32,14 +32,14 @@ func generationOf(number uint64) string { return fmt.Sprintf("%s%06d", generatio
 type Dir struct {
 	path    string
 	options Options
-	live    string // the name of the live generation; of the goroutine that calls SetLive
+	live    string // the name of the live generation; used by the goroutine that calls SetLive
 
 	checkpoints atomic.Uint64 // the number given last
 }
 
-// OpenDir opens the directory in path, or makes it with an empty generation. It
-// removes what crashes have left behind. It fails when CURRENT is lost: an empty
-// start beside old data would look like a node that never had any.
+// OpenDir opens the directory in path, or makes it with an empty generation. It removes
+// the leftovers of crashes. It fails if CURRENT is lost: a node that started empty then
+// would look like one that never had data.
 func OpenDir(path string, o Options) (*Dir, error) {
 	live, err := currentGeneration(o.FS, path)
 	if err != nil {
@@ -48,11 +48,11 @@ func OpenDir(path string, o Options) (*Dir, error) {
 	return &Dir{path: path, options: o.withDefaults(), live: live}, nil
 }
 
-// Live returns the path of the live generation. It must not run beside SetLive.
+// Live returns the path of the live generation. It must not run concurrently with SetLive.
 func (d *Dir) Live() string { return d.join(d.live) }
 
 // SetLive makes the generation in path the live one, durably and in one step. The
-// generation must be durable before. After an error either of the two is live.
+// generation must be durable. After an error either of the two is live.
 func (d *Dir) SetLive(path string) error {
 	name := d.options.FS.PathBase(path)
 	if err := writeCurrent(d.options.FS, d.path, name); err != nil {
@@ -92,7 +92,7 @@ func currentGeneration(fsys vfs.FS, dir string) (name string, err error) {
 	return name, removeLeftovers(fsys, dir, name)
 }
 
-// firstGeneration makes an empty generation and names it.
+// firstGeneration makes an empty generation and makes it the live one.
 func firstGeneration(fsys vfs.FS, dir string) (string, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func firstGeneration(fsys vfs.FS, dir string) (string, error) {
 	return name, writeCurrent(fsys, dir, name)
 }
 
-// readCurrent returns the name that CURRENT holds; fs.ErrNotExist without one.
+// readCurrent returns the name in CURRENT; fs.ErrNotExist if that is missing.
 func readCurrent(fsys vfs.FS, dir string) (string, error) {
 	f, err := fsys.Open(fsys.PathJoin(dir, currentName))
 	if err != nil {
@@ -134,8 +134,7 @@ func readCurrent(fsys vfs.FS, dir string) (string, error) {
 	return name, nil
 }
 
-// writeCurrent makes name the live generation, durably. The generation itself
-// must be durable before.
+// writeCurrent writes CURRENT durably.
 func writeCurrent(fsys vfs.FS, dir, name string) error {
 	if err := durable.Replace(fsys, fsys.PathJoin(dir, currentName), []byte(name+"\n")); err != nil {
 		return fmt.Errorf("write %s: %w", currentName, err)
@@ -143,9 +142,8 @@ func writeCurrent(fsys vfs.FS, dir, name string) error {
 	return nil
 }
 
-// removeLeftovers removes what nothing uses: generations other than
-// the live one, unfinished files and old checkpoints. It leaves alone what it
-// does not know.
+// removeLeftovers removes generations other than the live one, unfinished files and old
+// checkpoints. It keeps unknown files.
 func removeLeftovers(fsys vfs.FS, dir, live string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -163,7 +161,8 @@ func removeLeftovers(fsys vfs.FS, dir, live string) error {
 	return nil
 }
 
-// nextGeneration is a number above all that dir holds, finished or not.
+// nextGeneration returns a number above those of all generations in dir, unfinished ones
+// included.
 func nextGeneration(fsys vfs.FS, dir string) (uint64, error) {
 	names, err := fsys.List(dir)
 	if err != nil {

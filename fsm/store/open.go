@@ -22,9 +22,9 @@ func Damaged(err error) bool {
 	return pebble.IsCorruptionError(err)
 }
 
-// Open opens the store in path, a generation of d, or makes an empty one there. It
-// fails with an error for which Damaged is true when files of it are missing or
-// changed. It blocks for the replay of the write-ahead log.
+// Open opens the store in path, a generation of d, or makes an empty one. If files are
+// missing or changed, it returns an error for which Damaged is true. It blocks for the
+// replay of the write-ahead log.
 func (d *Dir) Open(path string) (*pebble.DB, error) {
 	p := d.options.pebble()
 	if err := checkMarker(d.options.FS, path); err != nil {
@@ -42,9 +42,8 @@ func (d *Dir) Open(path string) (*pebble.DB, error) {
 	return db, nil
 }
 
-// Inspect opens the store in path, which nothing else uses, for reading alone, and
-// calls look with it. Damage is an error here; in a store that Open has opened it
-// goes to OnFatal.
+// Inspect opens the store in path, which must not be in use, for reading and calls look
+// with it. It returns damage as an error, while a store from Open reports it to OnFatal.
 func (d *Dir) Inspect(path string, look func(*pebble.DB) error) error {
 	db, err := pebble.Open(path, &pebble.Options{
 		FS: d.options.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
@@ -57,34 +56,33 @@ func (d *Dir) Inspect(path string, look func(*pebble.DB) error) error {
 	return errors.Join(look(db), db.Close())
 }
 
-// errNoMarker is the failure of a store that has lost the file which names its
-// manifest. Pebble would begin an empty store there, and replay into it whatever
-// logs it finds: a state with a hole.
+// errNoMarker: the file that names the manifest is lost. Pebble would make an empty store
+// and replay the logs that it finds into it: a state with a gap.
 var errNoMarker = errors.New("the file that names the store's manifest (marker.manifest.*) is missing, but the store holds data")
 
-// checkMarker refuses a store that holds data and has no marker. A store whose
-// making broke off before its marker was there holds none.
+// checkMarker returns an error if a store has data but no marker. A store that crashed
+// while it was made has neither.
 func checkMarker(fsys vfs.FS, path string) error {
 	names, err := fsys.List(path)
 	if err != nil {
 		return nil // not made yet
 	}
-	holds := false
+	hasData := false
 	for _, name := range names {
 		switch {
 		case strings.HasPrefix(name, "marker."+manifestMarker+"."):
 			return nil
 		case strings.HasSuffix(name, ".sst"):
-			holds = true
+			hasData = true
 		case strings.HasSuffix(name, ".log"):
 			info, err := fsys.Stat(fsys.PathJoin(path, name))
 			if err != nil {
-				return fmt.Errorf("look at %s: %w", name, err)
+				return fmt.Errorf("size of %s: %w", name, err)
 			}
-			holds = holds || info.Size() > 0
+			hasData = hasData || info.Size() > 0
 		}
 	}
-	if holds {
+	if hasData {
 		return fmt.Errorf("open the store in %s: %w", path, errNoMarker)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Options says how a store is opened. FS and OnFatal must be set.
+// Options configures a store. FS and OnFatal must be set.
 type Options struct {
 	FS vfs.FS
 	// CacheBytes is the block cache, apart from the memtables; 0: 64 MiB.
@@ -19,9 +19,9 @@ type Options struct {
 	MemTableBytes uint64
 	OpenTables    int           // tables that are open at one time; 0: 1000
 	Logger        pebble.Logger // nil: silent
-	// OnFatal is called after a failure in the background, such as a flush that
-	// could not write. What is written from then on may never reach the disk. It
-	// may be called from any goroutine, more than once.
+	// OnFatal is called after a failure in the background, such as a failed flush.
+	// Later writes may never reach the disk. It may be called from any goroutine, more
+	// than once.
 	OnFatal func(error)
 }
 
@@ -31,10 +31,10 @@ const (
 	memTables            = 4
 )
 
-// storeFormat is the Pebble format of new stores; older ones are brought up to
-// it when they are opened. It is pinned, so that a new Pebble release does not
-// end the way back to the last release of Tarry by itself. This one can tell a
-// torn end of the write-ahead log from damage in its middle.
+// storeFormat is the Pebble format of new stores; Open upgrades older ones. It is pinned,
+// so that a new Pebble release alone does not prevent a downgrade to the last release of
+// Tarry. From this format on, a torn end of the write-ahead log can be distinguished from
+// damage in its middle.
 const storeFormat = pebble.FormatWALSyncChunks
 
 func (o Options) withDefaults() Options {
@@ -47,9 +47,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// pebble is how the store is opened. The figures: two cores are shared with
-// Raft and the network, so at most two compactions run; writes pile up in L0
-// rather than stop while one is behind.
+// pebble returns Pebble's options. Two cores are shared with Raft and the network, so at
+// most two compactions run; if they are behind, writes fill L0 and do not stop.
 func (o Options) pebble() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          durableManifests{o.reportFull(o.FS)},
@@ -66,22 +65,20 @@ func (o Options) pebble() *pebble.Options {
 		WALBytesPerSync:             1 << 20,
 		Logger:                      storeLogger{o.Logger, o.OnFatal},
 	}
-	// Most lookups are for keys that are not there. The filter answers them
-	// without a read, on every level.
+	// Most lookups are for absent keys. With the filter they need no read.
 	for i := range p.Levels {
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		// One index block a table: two levels of them cost each lookup twice.
+		// One index block per table: a second level would double the cost of a lookup.
 		p.Levels[i].IndexBlockSize = 256 << 10
 	}
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) { o.OnFatal(fmt.Errorf("store: %w", err)) },
-		// Without this the store reports damage as text, which Damaged cannot
-		// recognise.
+		// By default Pebble reports damage as text, which Damaged cannot recognise.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			o.OnFatal(fmt.Errorf("store: the file %s is damaged: %w", info.Path, info.Details))
 		},
-		// SingleDelete on a key that was set twice, or not at all, is a defect of
-		// the caller that could bring deleted records back.
+		// SingleDelete on a key that was set twice, or not at all, is a defect that
+		// could bring deleted records back.
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
 			o.OnFatal(fmt.Errorf("store: %s", info))
 		},
@@ -89,13 +86,13 @@ func (o Options) pebble() *pebble.Options {
 	return p
 }
 
-// reportFull calls OnFatal for a full disk before Pebble meets it: Pebble panics
-// when it cannot write its write-ahead log, and a stack is no message.
+// reportFull calls OnFatal for a full disk. Pebble itself would panic when it cannot write
+// its write-ahead log, without a clear message.
 func (o Options) reportFull(fs vfs.FS) vfs.FS {
 	return vfs.OnDiskFull(fs, func() { o.OnFatal(errors.New("store: write: no space left on device")) })
 }
 
-// storeLogger hands the store's messages on, and its fatal ones to the owner.
+// storeLogger forwards the store's messages, and the fatal ones to OnFatal.
 type storeLogger struct {
 	to    pebble.Logger
 	fatal func(error)
@@ -113,7 +110,7 @@ func (l storeLogger) Errorf(format string, args ...any) {
 	}
 }
 
-// Fatalf must not return: the store's state in memory is broken.
+// Fatalf must not return, because the store's state in memory is broken.
 func (l storeLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("store: "+format, args...)
 	l.fatal(err)

@@ -9,12 +9,11 @@ import (
 	"tarry/internal/durable"
 )
 
-// durableManifests makes the name of a new manifest durable with its first sync.
-// Pebble syncs the file, then makes a marker that names it, and only then syncs
-// the directory that holds both names. A file system that keeps names in another
-// order than they were made may lose power with the marker and without the
-// manifest: a store that cannot be opened. Manifests are rare, so the sync costs
-// nothing.
+// durableManifests makes the name of a new manifest durable with its first sync. Pebble
+// syncs the file, makes a marker that names it, and only then syncs their directory. If
+// the file system persists the names in another order, a power failure can leave the marker
+// without the manifest, and the store cannot be opened. Manifests are rare, so the sync
+// costs little.
 type durableManifests struct{ vfs.FS }
 
 func (d durableManifests) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -25,7 +24,7 @@ func (d durableManifests) Create(name string, c vfs.DiskWriteCategory) (vfs.File
 	return &manifestFile{File: f, fs: d.FS, dir: d.PathDir(name)}, nil
 }
 
-// Unwrap lets the store find what it knows below.
+// Unwrap returns the file system below, as Pebble expects.
 func (d durableManifests) Unwrap() vfs.FS { return d.FS }
 
 type manifestFile struct {
@@ -46,14 +45,14 @@ func (f *manifestFile) Sync() error {
 	return nil
 }
 
-// How Pebble names a manifest, and the file that says which one is in force.
+// Pebble's names of a manifest, and of the marker of the present one.
 const (
 	manifestBase   = "MANIFEST-"
 	manifestMarker = "manifest"
 )
 
-// pebbleManifest is the store's list of its tables and logs, as Pebble writes it. It
-// records in the index what of it is on disk. One goroutine at a time uses it.
+// pebbleManifest is a manifest while Pebble writes it: the store's list of tables and logs.
+// It records in the index how much of it is on disk. One goroutine at a time uses it.
 type pebbleManifest struct {
 	vfs.File
 	index  *walIndex
@@ -70,8 +69,8 @@ func (x *walIndex) newManifest(number uint64, f vfs.File) vfs.File {
 	return m
 }
 
-// markerMade records the manifest that a new marker puts in force. The marker is
-// made durable before the index may name that manifest.
+// markerMade records the manifest that a new marker names. The marker must be durable
+// before the index names that manifest.
 func (x *walIndex) markerMade(marker string) error {
 	if err := durable.SyncDir(x.FS, x.dir); err != nil {
 		return err
@@ -85,7 +84,7 @@ func (x *walIndex) markerMade(marker string) error {
 }
 
 func (m *pebbleManifest) Write(p []byte) (int, error) {
-	m.prefix.add(p) // before the write: a file may change what it is given
+	m.prefix.add(p) // before the write, which may change p
 	return m.File.Write(p)
 }
 

@@ -17,9 +17,8 @@ const vfsCategory = vfs.WriteCategoryUnspecified
 // maxPiece bounds one write to a file.
 const maxPiece = 256 << 10
 
-// Receiver builds a generation from an archive that is written to it in pieces
-// of any size. Nothing uses the generation before Keep. It belongs to one
-// goroutine; end it with Keep or Abort.
+// Receiver makes a generation of an archive that is written to it in pieces of any size.
+// It is for one goroutine; end it with Keep or Abort.
 type Receiver struct {
 	dir   *Dir
 	fs    vfs.FS
@@ -29,8 +28,8 @@ type Receiver struct {
 	index archiveIndex
 	err   error // the first failure, kept
 
-	// What is read next: fill gathers len(fill) bytes, then hands them to step.
-	// While a file is open its bytes pass by instead.
+	// fill gathers len(fill) bytes for step. While a file is open, bytes go to the file
+	// instead.
 	fill  []byte
 	have  int
 	step  func([]byte) error
@@ -38,14 +37,14 @@ type Receiver struct {
 	file  vfs.File
 	left  int64
 	crc   uint32
-	piece []byte // a copy of what is written
+	piece []byte // scratch: a copy of what is written
 	whole bool   // the end was reached
 	ended bool   // finished or aborted
 }
 
-// Receive starts a generation beside the live one. check is called with the
-// archive's header before the first file is written; what it returns ends the
-// Receiver. Receive may be called from any goroutine.
+// Receive starts a generation beside the live one. check is called with the archive's
+// header before the first file is written; its error ends the Receiver. Receive may be
+// called from any goroutine.
 func (d *Dir) Receive(check func(Header) error) (*Receiver, error) {
 	number, err := nextGeneration(d.options.FS, d.path)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *Dir) Receive(check func(Header) error) (*Receiver, error) {
 
 func (r *Receiver) unfinished() string { return r.dir.join(r.name + unfinishedSuffix) }
 
-// Write takes the next piece. After an error it fails for good.
+// Write takes the next piece. After an error it fails forever.
 func (r *Receiver) Write(p []byte) (int, error) {
 	if r.err == nil && r.ended {
 		r.err = errors.New("receive a snapshot: it was ended before")
@@ -83,7 +82,7 @@ func (r *Receiver) take(p []byte) (int, error) {
 		return 0, errors.New("the archive goes on after its end")
 	}
 	if r.left > 0 {
-		// A vfs.File may change what it is given; an io.Writer must not.
+		// A vfs.File may change the slice; an io.Writer must not.
 		r.piece = append(r.piece[:0], p[:min(int64(len(p)), r.left, maxPiece)]...)
 		n, err := r.file.Write(r.piece)
 		r.left -= int64(n)
@@ -116,7 +115,7 @@ func (r *Receiver) preamble(b []byte) error {
 		if r.index, err = decodeArchiveIndex(b[:n]); err != nil {
 			return err
 		}
-		// Here, and not when all has come: it may be a lot.
+		// Now and not at the end: the archive may be large.
 		if err := r.check(r.index.Header); err != nil {
 			return err
 		}
@@ -125,7 +124,7 @@ func (r *Receiver) preamble(b []byte) error {
 	return nil
 }
 
-// nextFile starts the next file, or awaits the archive's end.
+// nextFile starts the next file, or expects the archive's end.
 func (r *Receiver) nextFile() error {
 	if r.next == len(r.index.files) {
 		r.expect(len(archiveEnd), r.end)
@@ -172,8 +171,8 @@ func (r *Receiver) end(b []byte) error {
 	return nil
 }
 
-// Finish makes what was received durable. It fails when that is not a whole
-// archive; then Abort is what remains to be done. It may be called again.
+// Finish makes the generation durable. It fails if the archive is not whole; then call
+// Abort. It may be called again.
 func (r *Receiver) Finish() error {
 	if r.err == nil && !r.whole {
 		r.err = errors.New("receive a snapshot: the archive ended early")
@@ -188,13 +187,13 @@ func (r *Receiver) Finish() error {
 // Header returns the header of the archive. It is set once Finish has succeeded.
 func (r *Receiver) Header() Header { return r.index.Header }
 
-// Inspect is Dir.Inspect of what was received. It must not be called before Finish.
+// Inspect is Dir.Inspect of the received generation. It must not be called before Finish.
 func (r *Receiver) Inspect(look func(*pebble.DB) error) error {
 	return r.dir.Inspect(r.unfinished(), look)
 }
 
-// Keep makes what was received a generation and returns its path, for SetLive. It
-// must not be called before Finish. After an error nothing of it remains.
+// Keep gives the generation its final name and returns its path, for SetLive. It must not
+// be called before Finish. On an error the generation is removed.
 func (r *Receiver) Keep() (path string, err error) {
 	path = r.dir.join(r.name)
 	if err := r.fs.Rename(r.unfinished(), path); err != nil {
@@ -207,7 +206,7 @@ func (r *Receiver) Keep() (path string, err error) {
 	return path, nil
 }
 
-// Abort removes what was received. After Keep it does nothing.
+// Abort removes the generation. After Keep it does nothing.
 func (r *Receiver) Abort() error {
 	r.ended = true
 	if r.name == "" {

@@ -15,25 +15,23 @@ import (
 	"tarry/internal/durable"
 )
 
-// The store replays the write-ahead logs that it finds when it is opened. It does
-// not notice when one is missing, or when the end of one was cut off between two
-// of its blocks: the state then has a hole and looks sound. So an index beside the
-// logs lists those that there must be. A log is listed from before its first byte
-// until just before it is removed. After a crash there may be logs that are not
-// listed, but none that is listed is missing.
+// Pebble replays the write-ahead logs that it finds when it opens a store. It does not
+// detect that a log is missing, or was cut off between two of its blocks: the state then
+// has an undetected gap. So an index lists the logs that must exist. A log is listed from
+// before its first byte until just before it is removed. After a crash there may be logs
+// that are not listed, but every listed log exists.
 //
-// A log that was closed, whole and synced, is listed with its length and checksum
-// from before the first byte of the next one. The newest has neither: it may end
-// early, because the Raft log has what follows.
+// A log that was closed and synced is listed with its length and checksum from before the
+// first byte of the next one. The newest has neither: it may end early, because the Raft
+// log has what follows.
 //
-// Pebble's manifest says which logs are no longer needed, and Pebble takes it to
-// end where it cannot be read: it would then miss the tables that have replaced
-// those logs. So the index also has the length and checksum of the manifest, as it
-// was synced when a log was last removed. What follows that in the manifest may be
-// lost as in a crash: the logs are there, and a store that lacks one of its tables
-// does not open.
+// Pebble's manifest records which logs are no longer needed, and Pebble assumes that it
+// ends where it cannot be read: then the tables that replaced those logs would be missing.
+// So the index also has the length and checksum of the manifest as it was synced when a
+// log was last removed. The rest of the manifest may be lost as in a crash: the logs still
+// exist, and a store that lacks one of its tables does not open.
 //
-// A store that came as a snapshot has no index before its first log.
+// A store that was received as a snapshot has no index before its first log.
 
 // walIndexName is the index's file in a store's directory. Pebble ignores it.
 const walIndexName = "LOGS"
@@ -43,20 +41,20 @@ var (
 	errChanged    = errors.New("the file is not as it was written")
 )
 
-// walIndex is the file system of one store. It keeps the index up to date as Pebble
-// makes and removes logs.
+// walIndex is the file system of one store. It updates the index as Pebble makes and removes
+// logs.
 type walIndex struct {
 	vfs.FS
 	dir   string
-	fatal func(error) // is called when the index cannot be written; Pebble ignores that error where it removes a log
+	fatal func(error) // reports a failed write of the index: Pebble ignores the error when it removes a log
 
 	mu       sync.Mutex
 	entries  walEntries
 	manifest *pebbleManifest // the one made last; nil: none since the store was opened
 }
 
-// openWALIndex reads the index of the store in dir and checks that its logs and its
-// manifest are there and whole. It blocks for reading them.
+// openWALIndex reads the index of the store in dir and checks its logs and its manifest. It
+// blocks while it reads them.
 func openWALIndex(fsys vfs.FS, dir string, fatal func(error)) (*walIndex, error) {
 	x := &walIndex{FS: fsys, fatal: fatal, dir: fsys.PathDir(fsys.PathJoin(dir, walIndexName)), entries: walEntries{logs: map[uint64]filePrefix{}}}
 	f, err := fsys.Open(fsys.PathJoin(dir, walIndexName))
@@ -96,8 +94,8 @@ func (x *walIndex) checkLogs() error {
 	return nil
 }
 
-// checkManifest does not check a manifest that is newer than the one in the index:
-// no log was removed since it was begun.
+// checkManifest does not check a manifest that is newer than the one in the index, because
+// no log was removed since.
 func (x *walIndex) checkManifest() error {
 	name, err := atomicfs.ReadMarker(x.FS, x.dir, manifestMarker)
 	if err != nil {
@@ -118,7 +116,7 @@ func (x *walIndex) checkManifest() error {
 	return nil
 }
 
-// numberIn is the number between a prefix and a suffix, if name is made of them.
+// numberIn returns the number between a prefix and a suffix, if name has that form.
 func numberIn(name, prefix, suffix string) (uint64, bool) {
 	digits, is := strings.CutPrefix(name, prefix)
 	digits, ends := strings.CutSuffix(digits, suffix)
@@ -126,7 +124,7 @@ func numberIn(name, prefix, suffix string) (uint64, bool) {
 	return number, is && ends && err == nil
 }
 
-// nameOf is the file's name, empty for one of another directory.
+// nameOf returns the file's name; empty: it is in another directory.
 func (x *walIndex) nameOf(path string) string {
 	if x.PathDir(path) != x.dir {
 		return ""
@@ -134,7 +132,7 @@ func (x *walIndex) nameOf(path string) string {
 	return x.PathBase(path)
 }
 
-// Unwrap lets the store find what it knows below.
+// Unwrap returns the file system below, as Pebble expects.
 func (x *walIndex) Unwrap() vfs.FS { return x.FS }
 
 func (x *walIndex) Create(path string, c vfs.DiskWriteCategory) (vfs.File, error) {
@@ -173,8 +171,8 @@ func (x *walIndex) Remove(path string) error {
 	return x.FS.Remove(path)
 }
 
-// add lists a log that was just made. Its name is made durable before, or a crash
-// could leave a listed log that is missing.
+// add lists a log that was just made. It first makes the name durable, so that a crash
+// leaves no listed log that is missing.
 func (x *walIndex) add(path string, f vfs.File) (vfs.File, error) {
 	number, is := numberIn(x.nameOf(path), "", ".log")
 	if !is {
@@ -190,8 +188,8 @@ func (x *walIndex) add(path string, f vfs.File) (vfs.File, error) {
 	return &walFile{File: f, index: x, number: number}, nil
 }
 
-// setClosed records what a closed log holds. It is written with the next log,
-// which Pebble makes after this.
+// setClosed records the length and checksum of a closed log. They are written with the next
+// log, which Pebble makes later.
 func (x *walIndex) setClosed(number uint64, prefix filePrefix) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -200,9 +198,9 @@ func (x *walIndex) setClosed(number uint64, prefix filePrefix) {
 	}
 }
 
-// walFile is a write-ahead log, written from its start. Pebble remembers a failed
-// write of it until a caller waits for a sync, and drops what follows meanwhile;
-// walFile reports the failure at once. One goroutine at a time uses it.
+// walFile is a write-ahead log, written from its start. After a failed write Pebble drops
+// what follows until a caller waits for a sync; walFile reports the failure at once. One
+// goroutine at a time uses it.
 type walFile struct {
 	vfs.File
 	index  *walIndex
@@ -213,7 +211,7 @@ type walFile struct {
 
 func (f *walFile) Write(p []byte) (int, error) {
 	f.synced = false
-	f.prefix.add(p) // before the write: a file may change what it is given
+	f.prefix.add(p) // before the write, which may change p
 	n, err := f.File.Write(p)
 	return n, f.report(err)
 }
@@ -222,7 +220,7 @@ func (f *walFile) Sync() error { return f.sync(f.File.Sync) }
 
 func (f *walFile) SyncData() error { return f.sync(f.File.SyncData) }
 
-// SyncTo is a part of a write to Pebble, and promises nothing.
+// SyncTo is no full sync; Pebble calls it while it writes.
 func (f *walFile) SyncTo(length int64) (fullSync bool, err error) {
 	fullSync, err = f.File.SyncTo(length)
 	return fullSync, f.report(err)
@@ -234,8 +232,8 @@ func (f *walFile) sync(do func() error) error {
 	return f.report(err)
 }
 
-// Close records what the log holds only if that is on disk: a power failure must
-// not make a sound store look damaged.
+// Close records the length and checksum only if the log is on disk: after a power failure
+// an intact store must not look damaged.
 func (f *walFile) Close() error {
 	if f.synced {
 		f.index.setClosed(f.number, f.prefix)
@@ -250,7 +248,7 @@ func (f *walFile) report(err error) error {
 	return err
 }
 
-// remove takes a log that is to be removed off the index.
+// remove removes a log from the index, before its file is removed.
 func (x *walIndex) remove(path string) error {
 	number, is := numberIn(x.nameOf(path), "", ".log")
 	if !is {
@@ -259,7 +257,7 @@ func (x *walIndex) remove(path string) error {
 	return x.change(func() { delete(x.entries.logs, number) })
 }
 
-// change writes the index anew, durably and in one step.
+// change replaces the index, durably and in one step.
 func (x *walIndex) change(what func()) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

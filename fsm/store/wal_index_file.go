@@ -13,17 +13,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// walIndexVersion is the first byte of the index's file. Uvarints follow: number,
-// length and checksum of the manifest, then of each log, by number; then the CRC-32
-// (Castagnoli) of all that.
+// walIndexVersion is the first byte of the index's file. Then follow, as uvarints, number,
+// length and checksum of the manifest, and of each log by number; then the CRC-32C of all
+// that.
 const walIndexVersion = 3
 
-// maxWALIndex bounds what is read of the file: far more logs than there can be.
+// maxWALIndex bounds the file, in bytes: far more logs than a store has.
 const maxWALIndex = 64 << 10
 
 var errWALIndex = errors.New("the list of the store's write-ahead logs (LOGS) is damaged")
 
-// walEntries is what the index's file holds.
+// walEntries is the content of the index's file.
 type walEntries struct {
 	manifest       uint64 // its number; 0: none is known
 	manifestPrefix filePrefix
