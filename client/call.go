@@ -91,6 +91,28 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 	}
 }
 
+// ask is call for a response of the type T.
+func ask[T any](ctx context.Context, c *Client, q request) (out T, err error) {
+	_, err = c.call(ctx, q, &out)
+	return out, err
+}
+
+// read asks for what is at a path.
+func read[T any](ctx context.Context, c *Client, path string) (T, error) {
+	return ask[T](ctx, c, request{method: http.MethodGet, path: path, repeat: true})
+}
+
+// end asks for something to go away. That it is not there after an attempt with
+// unknown outcome is what was wanted.
+func (c *Client) end(ctx context.Context, method, path string, in any) error {
+	var out struct{}
+	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, &out)
+	if earlier && CodeOf(err) == CodeNotFound {
+		return nil
+	}
+	return err
+}
+
 // giveUp is the error of a call whose last attempt failed: it must not promise
 // that nothing was done when an earlier attempt may have been.
 func (c *Client) giveUp(last *Error, earlier bool, attempts uint32) error {

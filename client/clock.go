@@ -30,9 +30,7 @@ type NodeClock struct {
 
 // Clocks asks all nodes for the time.
 func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
-	var out Clocks
-	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/clock", repeat: true}, &out)
-	return out, err
+	return read[Clocks](ctx, c, "/v1/cluster/clock")
 }
 
 // ResetClock sets the queue's clock back to that of the majority of the nodes. It is

@@ -21,17 +21,13 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 
 // Health tells how the cluster is.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	var out Health
-	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/health", repeat: true}, &out)
-	return out, err
+	return read[Health](ctx, c, "/v1/cluster/health")
 }
 
 // Verify compares the states of all nodes at one index of the log. It blocks
 // until all have answered, or up to two minutes.
 func (c *Client) Verify(ctx context.Context) (Verification, error) {
-	var out Verification
-	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true}, &out)
-	return out, err
+	return ask[Verification](ctx, c, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true})
 }
 
 // TransferLeadership hands leadership to the node id, or to the best follower
@@ -70,7 +66,6 @@ func (c *Client) Leave(ctx context.Context) error {
 }
 
 func (c *Client) operate(ctx context.Context, method, path string, in any) error {
-	var out struct{}
-	_, err := c.call(ctx, request{method: method, path: path, in: in, work: OperatorTime}, &out)
+	_, err := ask[struct{}](ctx, c, request{method: method, path: path, in: in, work: OperatorTime})
 	return err
 }

@@ -18,9 +18,7 @@ const maxWait = 5 * time.Minute
 // Add adds a job. It may be called again with the same Add after an unknown
 // outcome if Add.ID was set; while the first job lives there will be only one.
 func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
-	var out Added
-	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true}, &out)
-	return out, err
+	return ask[Added](ctx, c, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true})
 }
 
 // AddBatch adds up to 1000 jobs in one request, with one result each, in order.
@@ -29,11 +27,11 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 	in := struct {
 		Jobs []wireAdd `json:"jobs"`
 	}{wires(jobs)}
-	var out results[Added]
-	if _, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true}, &out); err != nil {
-		return nil, err
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true})
+	if err == nil {
+		err = out.check(len(jobs))
 	}
-	if err := out.check(len(jobs)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	list := make([]AddResult, len(jobs))
@@ -50,8 +48,8 @@ func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
 		Jobs   []wireAdd `json:"jobs"`
 		Atomic bool      `json:"atomic"`
 	}{wires(jobs), true}
-	var out results[Added]
-	if _, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true}, &out); err != nil {
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true})
+	if err != nil {
 		return nil, err
 	}
 	return out.all(len(jobs))
@@ -69,8 +67,8 @@ func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []Add) ([]Added, 
 		Token string    `json:"token,omitzero"`
 		Then  []wireAdd `json:"then"`
 	}{ref.Token, wires(jobs)}
-	var out results[Added]
-	if _, err := c.call(ctx, request{method: http.MethodPost, path: jobPath(ref.ID, "finish"), in: in}, &out); err != nil {
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: jobPath(ref.ID, "finish"), in: in})
+	if err != nil {
 		return nil, err
 	}
 	return out.all(len(jobs))
@@ -208,7 +206,10 @@ var errNoID = errorf("invalid_argument", "id is missing")
 // "refuse". Without a token it ends whatever reservation there is, also another
 // consumer's: give the token.
 func (c *Client) Finish(ctx context.Context, ref Ref) error {
-	return c.end(ctx, ref, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
+	if ref.ID == "" {
+		return errNoID
+	}
+	return c.end(ctx, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
 }
 
 // Delete deletes a job in any state. With a token it does so only while that
@@ -220,6 +221,9 @@ func (c *Client) Delete(ctx context.Context, ref Ref) error {
 // DeleteIf deletes a job while it is as the condition says: with IfState
 // "delayed" and "ready" it cancels what has not begun.
 func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
+	if ref.ID == "" {
+		return errNoID
+	}
 	query := url.Values{}
 	if ref.Token != "" {
 		query.Set("token", ref.Token)
@@ -234,7 +238,7 @@ func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return c.end(ctx, ref, http.MethodDelete, path, nil)
+	return c.end(ctx, http.MethodDelete, path, nil)
 }
 
 // Update changes a delayed, ready or dead job in place. Called again after an
@@ -270,27 +274,11 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 	default:
 		in.Backoff = u.Backoff
 	}
-	var out Changed
-	_, err := c.call(ctx, request{method: http.MethodPatch, path: jobPath(id, ""), in: in}, &out)
-	return out, err
+	return ask[Changed](ctx, c, request{method: http.MethodPatch, path: jobPath(id, ""), in: in})
 }
 
 func (b *Backoff) isZero() bool {
 	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
-}
-
-// end makes a job go away. That the job is not there after an attempt with
-// unknown outcome is what was wanted.
-func (c *Client) end(ctx context.Context, ref Ref, method, path string, in any) error {
-	if ref.ID == "" {
-		return errNoID
-	}
-	var out Changed
-	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, &out)
-	if earlier && CodeOf(err) == CodeNotFound {
-		return nil
-	}
-	return err
 }
 
 // FinishBatch finishes up to 1000 jobs in one request. It returns one error an
@@ -356,9 +344,7 @@ func (c *Client) change(ctx context.Context, ref Ref, verb string, repeat bool, 
 	if ref.ID == "" {
 		return Changed{}, errNoID
 	}
-	var out Changed
-	_, err := c.call(ctx, request{method: http.MethodPost, path: jobPath(ref.ID, verb), in: in, repeat: repeat}, &out)
-	return out, err
+	return ask[Changed](ctx, c, request{method: http.MethodPost, path: jobPath(ref.ID, verb), in: in, repeat: repeat})
 }
 
 func tokenOnly(ref Ref) any {
@@ -375,11 +361,7 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	out := &Job{}
-	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[*Job](ctx, c, jobPath(id, ""))
 }
 
 // History tells what happened to a job, as far as its topic keeps histories.
@@ -387,11 +369,7 @@ func (c *Client) History(ctx context.Context, id string) (*History, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	out := &History{}
-	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, "history"), repeat: true}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[*History](ctx, c, jobPath(id, "history"))
 }
 
 // Topics lists topics by name, starting after the name given ("" for the
@@ -408,16 +386,12 @@ func (c *Client) Topics(ctx context.Context, after string, max int) (topics []To
 
 // Stats counts the topics, and the jobs of all of them by state.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
-	var out Stats
-	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/stats", repeat: true}, &out)
-	return out, err
+	return read[Stats](ctx, c, "/v1/stats")
 }
 
 // Topic gives the counts of one topic, all zero when it has no jobs.
 func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
-	var out Topic
-	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/topics/" + segment(name), repeat: true}, &out)
-	return out, err
+	return read[Topic](ctx, c, "/v1/topics/" + segment(name))
 }
 
 func jobPath(id, verb string) string {

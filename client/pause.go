@@ -36,7 +36,6 @@ func (c *Client) Resume(ctx context.Context, topic string) (Pause, error) {
 	return c.pauseOf(ctx, topic, "resume", nil)
 }
 
-func (c *Client) pauseOf(ctx context.Context, topic, verb string, in any) (p Pause, err error) {
-	_, err = c.call(ctx, request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/" + verb, in: in, repeat: true}, &p)
-	return p, err
+func (c *Client) pauseOf(ctx context.Context, topic, verb string, in any) (Pause, error) {
+	return ask[Pause](ctx, c, request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/" + verb, in: in, repeat: true})
 }

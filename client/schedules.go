@@ -91,6 +91,11 @@ type PastRun struct {
 	Code      string    `json:"code,omitzero"` // of "refused": why no job was made
 }
 
+// runs is the answer to a call that lists some.
+type runs[T any] struct {
+	Runs []T `json:"runs"`
+}
+
 func schedulePath(name, verb string) string {
 	path := "/v1/schedules/" + segment(name)
 	if verb != "" {
@@ -107,18 +112,12 @@ func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRev
 		Schedule
 		IfRevision uint64 `json:"if_revision,omitzero"`
 	}{s, ifRevision}
-	var out SchedulePut
-	_, err := c.call(ctx, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0}, &out)
-	return out, err
+	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
 }
 
 // Schedule gives everything known of a schedule but its last runs.
 func (c *Client) Schedule(ctx context.Context, name string) (*ScheduleInfo, error) {
-	out := &ScheduleInfo{}
-	if _, err := c.call(ctx, request{method: http.MethodGet, path: schedulePath(name, ""), repeat: true}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return read[*ScheduleInfo](ctx, c, schedulePath(name, ""))
 }
 
 // Schedules lists schedules by name, starting after the name given, up to max of
@@ -141,12 +140,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uin
 	if ifRevision != 0 {
 		path += "?" + url.Values{"if_revision": {strconv.FormatUint(ifRevision, 10)}}.Encode()
 	}
-	var out struct{}
-	earlier, err := c.call(ctx, request{method: http.MethodDelete, path: path, repeat: true}, &out)
-	if earlier && CodeOf(err) == CodeNotFound {
-		return nil
-	}
-	return err
+	return c.end(ctx, http.MethodDelete, path, nil)
 }
 
 // PauseSchedule stops a schedule from starting runs until ResumeSchedule. The runs in
@@ -161,8 +155,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string) error {
 }
 
 func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
-	var out struct{}
-	_, err := c.call(ctx, request{method: http.MethodPost, path: schedulePath(name, verb), repeat: true}, &out)
+	_, err := ask[struct{}](ctx, c, request{method: http.MethodPost, path: schedulePath(name, verb), repeat: true})
 	return err
 }
 
@@ -174,17 +167,12 @@ func (c *Client) RunSchedule(ctx context.Context, name, key string) (Added, erro
 	in := struct {
 		Key string `json:"key,omitzero"`
 	}{key}
-	var out Added
-	_, err := c.call(ctx, request{method: http.MethodPost, path: schedulePath(name, "run"), in: in, repeat: key != ""}, &out)
-	return out, err
+	return ask[Added](ctx, c, request{method: http.MethodPost, path: schedulePath(name, "run"), in: in, repeat: key != ""})
 }
 
 // ScheduleRuns returns the outcomes of the last runs, up to 20, the latest first.
 func (c *Client) ScheduleRuns(ctx context.Context, name string) ([]PastRun, error) {
-	var out struct {
-		Runs []PastRun `json:"runs"`
-	}
-	_, err := c.call(ctx, request{method: http.MethodGet, path: schedulePath(name, "runs"), repeat: true}, &out)
+	out, err := read[runs[PastRun]](ctx, c, schedulePath(name, "runs"))
 	return out.Runs, err
 }
 
@@ -194,10 +182,7 @@ func (c *Client) PreviewSchedule(ctx context.Context, name string, count int) ([
 	if count != 0 {
 		path += "?count=" + strconv.Itoa(count)
 	}
-	var out struct {
-		Runs []PlannedRun `json:"runs"`
-	}
-	_, err := c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	out, err := read[runs[PlannedRun]](ctx, c, path)
 	return out.Runs, err
 }
 
@@ -212,9 +197,6 @@ func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, c
 		After time.Time `json:"after,omitzero"`
 		Count int       `json:"count,omitzero"`
 	}{s.Spec, s.Zone, s.Start, s.End, after, count}
-	var out struct {
-		Runs []PlannedRun `json:"runs"`
-	}
-	_, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true}, &out)
+	out, err := ask[runs[PlannedRun]](ctx, c, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true})
 	return out.Runs, err
 }

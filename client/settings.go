@@ -63,9 +63,7 @@ const AnyRevision = ^uint64(0)
 
 // Settings gives the settings of a topic.
 func (c *Client) Settings(ctx context.Context, topic string) (TopicSettings, error) {
-	var out TopicSettings
-	_, err := c.call(ctx, request{method: http.MethodGet, path: settingsPath(topic, AnyRevision), repeat: true}, &out)
-	return out, err
+	return read[TopicSettings](ctx, c, settingsPath(topic, AnyRevision))
 }
 
 // SetSettings replaces the settings of a topic as a whole, if they have the
@@ -73,23 +71,19 @@ func (c *Client) Settings(ctx context.Context, topic string) (TopicSettings, err
 // deleted. It changes the jobs to come and how those that are there are treated,
 // as docs/limits.md says.
 func (c *Client) SetSettings(ctx context.Context, topic string, s Settings, revision uint64) (TopicSettings, error) {
-	var out TopicSettings
 	// Once more is the same: without a condition nothing changes any more.
 	repeat := revision == AnyRevision
-	_, err := c.call(ctx, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s, repeat: repeat}, &out)
-	return out, err
+	return ask[TopicSettings](ctx, c, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s, repeat: repeat})
 }
 
 // ChangeSettings sets the fields of s that are not nil, removes the settings that unset
 // names, such as "max_pending", and keeps the rest.
 func (c *Client) ChangeSettings(ctx context.Context, topic string, s Settings, unset ...string) (TopicSettings, error) {
-	var out TopicSettings
 	in, err := merged(s, unset)
 	if err != nil {
-		return out, err
+		return TopicSettings{}, err
 	}
-	_, err = c.call(ctx, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true}, &out)
-	return out, err
+	return ask[TopicSettings](ctx, c, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true})
 }
 
 // AllSettings lists the topics that have settings by name, starting after the
