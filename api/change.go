@@ -170,14 +170,7 @@ func (s *server) changeOne(v verb) handlerFunc {
 
 // changed applies one operation on a job and responds with the result.
 func (s *server) changed(x *call, op *jobpb.Op) error {
-	r, err := s.doOne(x, op)
-	if err != nil {
-		return err
-	}
-	x.json.beginObject()
-	x.json.changed(r)
-	x.json.endObject()
-	return nil
+	return s.apply(x, op, x.json.changed)
 }
 
 // changed adds the fields of a successful change.

@@ -135,17 +135,15 @@ func (s *server) add(x *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.doOne(x, op)
-	if err != nil {
-		return err
-	}
+	return s.apply(x, op, x.added)
+}
+
+// added responds with a successful add.
+func (x *call) added(r *jobpb.Result) {
 	if !r.Existing {
 		x.status = http.StatusCreated
 	}
-	x.json.beginObject()
 	x.json.added(r)
-	x.json.endObject()
-	return nil
 }
 
 // added adds the members of a successful add.
@@ -185,10 +183,28 @@ func doOps(ctx context.Context, q Queue, ops []*jobpb.Op) ([]*jobpb.Result, erro
 
 // doOne checks and applies one operation; a refusal is an error.
 func (s *server) doOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	return doOne(ctx, s.Queue, op)
+}
+
+// apply is doOne, and responds with the members that write adds.
+func (s *server) apply(x *call, op *jobpb.Op, write func(*jobpb.Result)) error {
+	r, err := s.doOne(x, op)
+	if err != nil {
+		return err
+	}
+	x.json.beginObject()
+	write(r)
+	x.json.endObject()
+	return nil
+}
+
+func doOne(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
 	if err := check(op); err != nil {
 		return nil, err
 	}
-	results, err := s.do(x, []*jobpb.Op{op})
+	results, err := doOps(ctx, q, []*jobpb.Op{op})
 	if err != nil {
 		return nil, err
 	}

@@ -51,15 +51,11 @@ func (s *server) resumeTopic(x *call) error {
 }
 
 func (s *server) paused(x *call, op *jobpb.PauseTopic) error {
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}})
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.text("topic", op.Topic)
-	x.json.pause(r.DueMs)
-	x.json.endObject()
-	return nil
+	return s.apply(x, &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: op}}, func(r *jobpb.Result) {
+		x.json.boolean("success", true)
+		x.json.text("topic", op.Topic)
+		x.json.pause(r.DueMs)
+	})
 }
 
 // pause says whether a topic is paused, and until when if that has an end.

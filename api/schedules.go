@@ -183,17 +183,12 @@ func (s *server) putSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.doOne(x, op)
-	if err != nil {
-		return err
-	}
-	if !r.Existing && !r.Replaced {
-		x.status = http.StatusCreated
-	}
-	x.json.beginObject()
-	x.json.schedulePut(r)
-	x.json.endObject()
-	return nil
+	return s.apply(x, op, func(r *jobpb.Result) {
+		if !r.Existing && !r.Replaced {
+			x.status = http.StatusCreated
+		}
+		x.json.schedulePut(r)
+	})
 }
 
 // schedulePut adds the fields of a successful put.
@@ -214,16 +209,13 @@ func (s *server) pauseSchedule(paused bool) handlerFunc {
 		if err != nil {
 			return err
 		}
-		r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}})
-		if err != nil {
-			return err
-		}
-		x.json.success()
-		x.json.text("schedule", r.Id)
-		x.json.number("revision", r.GetDetails().GetScheduleRevision())
-		x.json.boolean("paused", paused)
-		x.json.endObject()
-		return nil
+		op := &jobpb.Op{Kind: &jobpb.Op_PutSchedule{PutSchedule: &jobpb.PutSchedule{Name: name, Paused: &paused}}}
+		return s.apply(x, op, func(r *jobpb.Result) {
+			x.json.boolean("success", true)
+			x.json.text("schedule", r.Id)
+			x.json.number("revision", r.GetDetails().GetScheduleRevision())
+			x.json.boolean("paused", paused)
+		})
 	}
 }
 
@@ -240,14 +232,11 @@ func (s *server) deleteSchedule(x *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{Name: name, IfRevision: revision}}})
-	if err != nil {
-		return err
-	}
-	x.json.success()
-	x.json.text("schedule", r.Id)
-	x.json.endObject()
-	return nil
+	op := &jobpb.Op{Kind: &jobpb.Op_DeleteSchedule{DeleteSchedule: &jobpb.DeleteSchedule{Name: name, IfRevision: revision}}}
+	return s.apply(x, op, func(r *jobpb.Result) {
+		x.json.boolean("success", true)
+		x.json.text("schedule", r.Id)
+	})
 }
 
 // findSchedule finds the schedule in the path, and claims memory for a response with it.
@@ -309,17 +298,7 @@ func (s *server) runSchedule(x *call) error {
 		return err
 	}
 	run := &jobpb.ScheduledRun{OffsetS: t.OffsetOf(time.Now().UnixMilli())}
-	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{
+	return s.apply(x, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{
 		Name: info.Name, Now: true, Key: q.Key.v, Runs: []*jobpb.ScheduledRun{run}, Entropy: rand.Uint64(),
-	}}})
-	if err != nil {
-		return err
-	}
-	if !r.Existing {
-		x.status = http.StatusCreated
-	}
-	x.json.beginObject()
-	x.json.added(r)
-	x.json.endObject()
-	return nil
+	}}}, x.added)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -55,7 +54,7 @@ func (s *server) repeat(x *call, most uint64, step func(left uint64, last *jobpb
 	end := time.Now().Add(s.Timeout / 2)
 	var last *jobpb.Result
 	for {
-		r, err := oneOf(ctx, s.Queue, step(most-done, last))
+		r, err := doOne(ctx, s.Queue, step(most-done, last))
 		switch {
 		case err == nil:
 		case done == 0:
@@ -75,25 +74,20 @@ func (s *server) repeat(x *call, most uint64, step func(left uint64, last *jobpb
 	}
 }
 
-func oneOf(ctx context.Context, q Queue, op *jobpb.Op) (*jobpb.Result, error) {
-	if err := check(op); err != nil {
-		return nil, err
-	}
-	results, err := doOps(ctx, q, []*jobpb.Op{op})
+// sweep is repeat, and responds with how many jobs there were, as word, and whether there
+// are more.
+func (s *server) sweep(x *call, word string, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) error {
+	done, more, err := s.repeat(x, most, step)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return results[0], job.ResultError(results[0])
-}
-
-// swept responds with how many jobs there were, and whether there are more.
-func (x *call) swept(word string, done uint64, more bool) {
 	x.json.success()
 	x.json.number(word, done)
 	if more {
 		x.json.boolean("more", true)
 	}
 	x.json.endObject()
+	return nil
 }
 
 // kickTopic handles POST /v1/topics/{topic}/kick.
@@ -125,16 +119,12 @@ func (s *server) kickTopic(x *call) error {
 			return err
 		}
 	}
-	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+	return s.sweep(x, "kicked", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
 			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: uint32(rate), ToTopic: q.ToTopic.v,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
-	if err == nil {
-		x.swept("kicked", done, more)
-	}
-	return err
 }
 
 // purge handles POST /v1/topics/{topic}/purge.
@@ -158,16 +148,12 @@ func (s *server) purge(x *call) error {
 	if err != nil {
 		return err
 	}
-	done, more, err := s.repeat(x, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+	return s.sweep(x, "deleted", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{
 			Topic: topic, State: state, Max: uint32(min(left, sweepStep)),
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
-	if err == nil {
-		x.swept("deleted", done, more)
-	}
-	return err
 }
 
 // moveTopic handles POST /v1/topics/{topic}/move.
@@ -194,11 +180,7 @@ func (s *server) moveTopic(x *call) error {
 		}
 		states = append(states, state)
 	}
-	done, more, err := s.repeat(x, math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
+	return s.sweep(x, "moved", math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.v, States: states, Max: sweepStep}}}
 	})
-	if err == nil {
-		x.swept("moved", done, more)
-	}
-	return err
 }
