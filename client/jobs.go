@@ -391,7 +391,7 @@ func (c *Client) Stats(ctx context.Context) (Stats, error) {
 
 // Topic gives the counts of one topic, all zero when it has no jobs.
 func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
-	return read[Topic](ctx, c, "/v1/topics/" + segment(name))
+	return read[Topic](ctx, c, "/v1/topics/"+segment(name))
 }
 
 func jobPath(id, verb string) string {
