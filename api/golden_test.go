@@ -48,8 +48,9 @@ func TestAllSettingsOfATopic(t *testing.T) {
 		Revision: 3, TtrMs: new(int64(1500)), MaxAttempts: new(uint32(0)), Backoff: &jobpb.Backoff{DelaysMs: []int64{1000, 2500}},
 		MaxPending: new(uint64(0)), MaxReserved: new(uint64(5)), RateMilli: 2_500_000, Burst: 6, ExpireMs: 7000, Expiry: jobpb.Expiry_EXPIRY_DROP,
 		RetainMs: 8000, SpreadMs: 9250, LateFinish: jobpb.LateFinish_LATE_FINISH_REFUSE, RequireToken: true,
-		Push:        &jobpb.PushTarget{Url: "https://a.example/x", Secret: "0123456789abcdef", TimeoutMs: 4000, Concurrency: 5},
-		Description: "mail to customers",
+		Push:         &jobpb.PushTarget{Url: "https://a.example/x", Secret: "0123456789abcdef", TimeoutMs: 4000, Concurrency: 5},
+		IndexHeaders: []string{"order", "customer"},
+		Description:  "mail to customers",
 	}
 	write := func() string {
 		var w writer
@@ -59,7 +60,7 @@ func TestAllSettingsOfATopic(t *testing.T) {
 		return string(w.b)
 	}
 	require.Equal(t, `{"revision":3,"settings":{"ttr":1.5,"max_attempts":0,"backoff":{"delays":[1,2.5]},"max_pending":0,"max_reserved":5,"rate":2500,"burst":6,`+
-		`"expire":7,"expiry":"drop","spread":9.25,"retain":8,"late_finish":"refuse","require_token":true,`+
+		`"expire":7,"expiry":"drop","spread":9.25,"retain":8,"late_finish":"refuse","require_token":true,"index_headers":["order","customer"],`+
 		`"push":{"url":"https://a.example/x","has_secret":true,"timeout":4,"concurrency":5},"description":"mail to customers"}}`, write())
 	s = &jobpb.TopicSettings{Expiry: jobpb.Expiry_EXPIRY_DEAD}
 	require.Equal(t, `{"revision":0,"settings":{}}`, write())
@@ -71,33 +72,37 @@ func TestAllSettingsOfATopic(t *testing.T) {
 func TestSettingsThatCannotBe(t *testing.T) {
 	r := newRig(t)
 	for request, says := range map[string]string{
-		`{"ttr":0}`:                        "ttr is 0 s; it must be between 0.001 and 315360000 s",
-		`{"ttr":-1}`:                       "ttr is -1 s; it must be between 0.001 and 315360000 s",
-		`{"ttr":"1"}`:                      "ttr must be a number, not a string",
-		`{"ttr":1,"ttr":1}`:                "ttr is given twice",
-		`{"tttr":1}`:                       "tttr is not a field of this call",
-		`{"max_attempts":-1}`:              "max_attempts is -1; it must be between 0 and 4294967295",
-		`{"max_attempts":1.5}`:             "max_attempts must be a whole number, not 1.5",
-		`{"max_attempts":4294967296}`:      "max_attempts is 4294967296; it must be between 0 and 4294967295",
-		`{"backoff":true}`:                 "backoff must be a number of seconds, a list of them or an object, not true or false",
-		`{"backoff":[-1]}`:                 "backoff.delays is -1 s; it must be between 0 and 1000000000 s",
-		`{"max_pending":-1}`:               "max_pending is -1; it must be between 0 and 9223372036854775807",
-		`{"max_reserved":0}`:               "max_reserved is 0; it must be at least 1 (pause the topic to hand out nothing)",
-		`{"rate":0}`:                       "rate is 0 jobs a second; it must be between 0.001 and 1000000",
-		`{"rate":0.0015}`:                  "rate is 0.0015 jobs a second; it can have at most three decimals",
-		`{"burst":3}`:                      "burst is 3, but there is no rate for it; give both",
-		`{"burst":0}`:                      "burst is 0; it must be between 1 and 1000000",
-		`{"expire":1e10}`:                  "expire is 10000000000 s; it must be between 0 and 1000000000 s",
-		`{"expiry":"drop"}`:                "expiry is given without expire",
-		`{"expire":1,"expiry":"maybe"}`:    `expiry is "maybe"; it takes drop and dead`,
-		`{"spread":1e7}`:                   "spread is 10000000 s; it must be between 0 and 604800 s",
-		`{"retain":1e8}`:                   "retain is 100000000 s; it must be between 0 and 31536000 s",
-		`{"late_finish":"maybe"}`:          `late_finish is "maybe"; it takes accept and refuse`,
-		`{"late_finish":1}`:                "late_finish must be a string, not a number",
-		`{"require_token":"yes"}`:          "require_token must be true or false, not a string",
-		`{"push":{"url":""}}`:              "push.url is missing",
-		`{"push":"https://hooks.example"}`: "push must be an object, not a string",
-		`{"push":{"to":1}}`:                "push.to is not a field of this call",
+		`{"ttr":0}`:                               "ttr is 0 s; it must be between 0.001 and 315360000 s",
+		`{"ttr":-1}`:                              "ttr is -1 s; it must be between 0.001 and 315360000 s",
+		`{"ttr":"1"}`:                             "ttr must be a number, not a string",
+		`{"ttr":1,"ttr":1}`:                       "ttr is given twice",
+		`{"tttr":1}`:                              "tttr is not a field of this call",
+		`{"max_attempts":-1}`:                     "max_attempts is -1; it must be between 0 and 4294967295",
+		`{"max_attempts":1.5}`:                    "max_attempts must be a whole number, not 1.5",
+		`{"max_attempts":4294967296}`:             "max_attempts is 4294967296; it must be between 0 and 4294967295",
+		`{"backoff":true}`:                        "backoff must be a number of seconds, a list of them or an object, not true or false",
+		`{"backoff":[-1]}`:                        "backoff.delays is -1 s; it must be between 0 and 1000000000 s",
+		`{"max_pending":-1}`:                      "max_pending is -1; it must be between 0 and 9223372036854775807",
+		`{"max_reserved":0}`:                      "max_reserved is 0; it must be at least 1 (pause the topic to hand out nothing)",
+		`{"rate":0}`:                              "rate is 0 jobs a second; it must be between 0.001 and 1000000",
+		`{"rate":0.0015}`:                         "rate is 0.0015 jobs a second; it can have at most three decimals",
+		`{"burst":3}`:                             "burst is 3, but there is no rate for it; give both",
+		`{"burst":0}`:                             "burst is 0; it must be between 1 and 1000000",
+		`{"expire":1e10}`:                         "expire is 10000000000 s; it must be between 0 and 1000000000 s",
+		`{"expiry":"drop"}`:                       "expiry is given without expire",
+		`{"expire":1,"expiry":"maybe"}`:           `expiry is "maybe"; it takes drop and dead`,
+		`{"spread":1e7}`:                          "spread is 10000000 s; it must be between 0 and 604800 s",
+		`{"retain":1e8}`:                          "retain is 100000000 s; it must be between 0 and 31536000 s",
+		`{"late_finish":"maybe"}`:                 `late_finish is "maybe"; it takes accept and refuse`,
+		`{"late_finish":1}`:                       "late_finish must be a string, not a number",
+		`{"require_token":"yes"}`:                 "require_token must be true or false, not a string",
+		`{"index_headers":"order"}`:               "index_headers must be a list, not a string",
+		`{"index_headers":[""]}`:                  "a name in index_headers is missing or empty; it takes 1 to 200 bytes",
+		`{"index_headers":["a","a"]}`:             `index_headers has "a" twice`,
+		`{"index_headers":["a","b","c","d","e"]}`: "index_headers has more than 4 items, which is the limit",
+		`{"push":{"url":""}}`:                     "push.url is missing",
+		`{"push":"https://hooks.example"}`:        "push must be an object, not a string",
+		`{"push":{"to":1}}`:                       "push.to is not a field of this call",
 
 		`{"description":"` + strings.Repeat("x", 201) + `"}`: "description has 201 bytes; the limit is 200",
 	} {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/base64"
 	"net/url"
 	"time"
@@ -24,29 +25,23 @@ func (s *server) listTopic(x *call) error {
 	if err != nil {
 		return err
 	}
-	return s.list(x, topic)
-}
-
-// listJobs handles GET /v1/jobs: over all topics, by id.
-func (s *server) listJobs(x *call) error {
-	query := x.r.URL.Query()
-	if query.Get("id_prefix") == "" {
-		return job.Invalid("id_prefix", "is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
-	}
-	topic := query.Get("topic")
-	if topic != "" {
-		if err := job.CheckTopic("topic", topic); err != nil {
-			return err
-		}
-	}
-	return s.list(x, topic)
-}
-
-func (s *server) list(x *call, topic string) error {
 	q, err := jobQueryOf(x.r.URL.Query(), topic, time.Now())
 	if err != nil {
 		return err
 	}
+	return s.list(x, q)
+}
+
+// listJobs handles GET /v1/jobs: over all topics, by id or by header.
+func (s *server) listJobs(x *call) error {
+	q, err := jobQueryOf(x.r.URL.Query(), "", time.Now())
+	if err != nil {
+		return err
+	}
+	return s.list(x, q)
+}
+
+func (s *server) list(x *call, q *jobpb.JobQuery) error {
 	stale, err := x.stale()
 	if err != nil {
 		return err
@@ -68,7 +63,11 @@ func (s *server) list(x *call, topic string) error {
 	if err != nil {
 		return err
 	}
-	answerPage(x, "jobs", page.Jobs, func(j *jobpb.Job) {
+	x.json.success()
+	if page.Incomplete {
+		x.json.boolean("incomplete", true)
+	}
+	writePage(x, "jobs", page.Jobs, func(j *jobpb.Job) {
 		x.json.job(j)
 		if q.Body {
 			x.json.body("body", j.BodyKind, j.Body)
@@ -77,9 +76,10 @@ func (s *server) list(x *call, topic string) error {
 	return nil
 }
 
-// jobQueryOf parses the query of a listing.
+// jobQueryOf parses the query of a listing: of the jobs of a topic, or, when topic is
+// empty, of those that are found by id or by header.
 func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery, error) {
-	q := &jobpb.JobQuery{Topic: topic}
+	q := &jobpb.JobQuery{Topic: cmp.Or(topic, query.Get("topic"))}
 	if v := query.Get("state"); v != "" {
 		state, ok := statesByName[v]
 		if !ok {
@@ -105,6 +105,12 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 	filter := queryFilter(query)
 	if q.Filter, err = filter.proto(now); err != nil {
 		return nil, err
+	}
+	if topic == "" && q.Filter.GetIdPrefix() == "" {
+		if len(q.Filter.GetHeaders()) == 0 {
+			return nil, job.Invalid("id_prefix", "or header.NAME is missing; for the jobs of a topic see GET /v1/topics/{topic}/jobs")
+		}
+		q.ByHeader = true
 	}
 	if v := query.Get("cursor"); v != "" {
 		if q.After, err = parseCursor(v); err != nil {

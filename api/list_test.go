@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // pages follows a listing to its end and gives the ids, a page each.
@@ -119,7 +121,81 @@ func TestListingsThatAreRefused(t *testing.T) {
 			refused(t, r.do("GET", "/v1/topics/t/jobs"+query, ""), 400, job.CodeInvalid, says)
 		})
 	}
-	refused(t, r.do("GET", "/v1/jobs", ""), 400, job.CodeInvalid, "id_prefix is missing")
+	refused(t, r.do("GET", "/v1/jobs", ""), 400, job.CodeInvalid, "id_prefix or header.NAME is missing")
 	refused(t, r.do("GET", "/v1/jobs?id_prefix=a&topic="+url.QueryEscape("\n"), ""), 400, job.CodeInvalid, "topic")
 	refused(t, r.do("GET", "/v1/topics/%00/jobs", ""), 400, job.CodeInvalid, "topic")
+}
+
+// index sets the headers by which the jobs of a topic are found.
+func (r *rig) index(topic, names string) {
+	w := r.do("PATCH", "/v1/topics/"+topic+"/settings", `{"index_headers":`+names+`}`)
+	require.Equal(r.t, 200, w.Code, w.Body.String())
+}
+
+func TestJobsAreFoundByHeader(t *testing.T) {
+	r := newRig(t)
+	r.index("mail", `["order"]`)
+	r.index("push", `["tenant","order"]`)
+	add := func(topic, id, headers string) {
+		r.ok("/v1/jobs", fmt.Sprintf(`{"topic":%q,"id":%q,"body":1,"headers":%s}`, topic, id, headers))
+	}
+	add("mail", "m1", `{"order":"5"}`)
+	add("push", "p1", `{"order":"5","tenant":"x"}`)
+	add("mail", "m2", `{"order":"6"}`)
+	add("none", "n1", `{"order":"5"}`)
+	add("mail", "m3", `{"order":"5","tenant":"x"}`)
+	for query, want := range map[string][][]string{
+		"?header.order=5":                   {{"m1", "p1", "m3"}},
+		"?header.order=5&max=1":             {{"m1"}, {"p1"}, {"m3"}},
+		"?header.order=5&topic=mail":        {{"m1", "m3"}},
+		"?header.order=5&topic=mail&max=1":  {{"m1"}, {"m3"}},
+		"?header.order=5&state=ready":       {{"m1", "p1", "m3"}},
+		"?header.order=5&state=dead":        {{}},
+		"?header.order=7":                   {{}},
+		"?header.order=5&due_to=1970-01-02": nil,
+		"?header.tenant=x":                  {{"p1"}},
+		"?header.order=5&header.tenant=x":   {{"p1", "m3"}},
+		"?header.order=5&header.colour=red": {{}},
+		"?header.order=5&id_prefix=n":       {{"n1"}},
+	} {
+		t.Run(query, func(t *testing.T) {
+			if want == nil {
+				refused(t, r.do("GET", "/v1/jobs"+query, ""), 400, job.CodeInvalid, "due_to")
+				return
+			}
+			require.Equal(t, want, r.pages("/v1/jobs"+query))
+		})
+	}
+	cursor := decoded(t, r.do("GET", "/v1/jobs?header.order=5&max=1", ""))["next"].(string)
+	for query, says := range map[string]string{
+		"?header.colour=red":                `header.colour is not indexed by any topic; name "colour" in the setting index_headers`,
+		"?header.order=5&topic=none":        `header.order is not indexed by topic "none"; name "order" in its setting index_headers`,
+		"?header.tenant=x&topic=mail":       `header.tenant is not indexed by topic "mail"`,
+		"?header.order=":                    "header.order is empty; jobs are found by values of at least 1 byte",
+		"?header.=5":                        "a name in headers is missing or empty",
+		"?header.tenant=x&cursor=" + cursor: "cursor is not of this listing",
+		"?id_prefix=m&cursor=" + cursor:     "cursor is not of this listing",
+		"?header.order=5&topic=":            `"topic" is empty`,
+	} {
+		t.Run(query, func(t *testing.T) {
+			refused(t, r.do("GET", "/v1/jobs"+query, ""), 400, job.CodeInvalid, says)
+		})
+	}
+}
+
+// indexing is a queue whose header index is being built.
+type indexing struct{ Queue }
+
+func (q indexing) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	a, err := q.Queue.Read(ctx, r, stale)
+	if a.GetJobs() != nil {
+		a.Jobs.Incomplete = true
+	}
+	return a, err
+}
+
+func TestAnIncompleteIndexIsShown(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.Queue = indexing{o.Queue} })
+	r.index("mail", `["order"]`)
+	require.Equal(t, true, decoded(t, r.do("GET", "/v1/jobs?header.order=5", ""))["incomplete"])
 }

@@ -19,6 +19,7 @@ type (
 	addressLimit  struct{}
 	statesLimit   struct{}
 	backoffsLimit struct{}
+	indexLimit    struct{}
 )
 
 func (batchLimit) most() int    { return job.MaxBatch }
@@ -26,6 +27,7 @@ func (topicsLimit) most() int   { return job.MaxReserveTopics }
 func (addressLimit) most() int  { return maxJoinAddresses }
 func (statesLimit) most() int   { return len(statesByName) }
 func (backoffsLimit) most() int { return job.MaxBackoffDelays }
+func (indexLimit) most() int    { return job.MaxIndexHeaders }
 
 // list is an optional list field. null counts as missing. Decoding stops at the item past
 // the limit: three bytes of JSON can become an item of hundreds.

@@ -63,6 +63,11 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 // begins.
 func answerPage[T any](x *call, field string, page []T, write func(T), next string) {
 	x.json.success()
+	writePage(x, field, page, write, next)
+}
+
+// writePage ends a response with a page.
+func writePage[T any](x *call, field string, page []T, write func(T), next string) {
 	objects(&x.json, field, page, write)
 	if next != "" {
 		x.json.text("next", next)

@@ -40,6 +40,7 @@ var settingsType = func() reflect.Type {
 		job.SettingChoice:   reflect.TypeFor[patchField[string]](),
 		job.SettingSwitch:   reflect.TypeFor[patchField[bool]](),
 		job.SettingText:     reflect.TypeFor[patchField[string]](),
+		job.SettingNames:    reflect.TypeFor[patchField[list[string, indexLimit]]](),
 		job.SettingBackoff:  reflect.TypeFor[patchField[backoff]](),
 		job.SettingPush:     reflect.TypeFor[patchField[pushRequest]](),
 	}
@@ -68,6 +69,10 @@ func (s *server) applySettings(q settingsRequest, to *jobpb.TopicSettings) error
 				err = m.apply(setting, to, setting.Choice)
 			} else if m.given {
 				setting.SetText(to, m.v)
+			}
+		case *patchField[list[string, indexLimit]]:
+			if m.given {
+				setting.SetNames(to, m.v.v)
 			}
 		case *patchField[bool]:
 			if m.given {
@@ -147,6 +152,8 @@ func (w *writer) setting(s *job.Setting, of *jobpb.TopicSettings) {
 		w.boolean(s.Name, true)
 	case job.SettingText:
 		w.text(s.Name, s.Text(of))
+	case job.SettingNames:
+		w.texts(s.Name, s.Names(of))
 	case job.SettingBackoff:
 		w.backoff(of.Backoff)
 	case job.SettingPush:

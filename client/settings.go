@@ -44,6 +44,9 @@ type Settings struct {
 	// RequireToken refuses what ends or prolongs a reservation without its token,
 	// with CodeTokenRequired.
 	RequireToken bool `json:"require_token,omitzero"`
+	// IndexHeaders are up to 4 headers by which the jobs are found over all topics
+	// (List.ByHeader). Nil and empty are none.
+	IndexHeaders []string `json:"index_headers,omitempty"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`
 	// Description says for people what the topic is for, in a line of up to 200 bytes.

@@ -93,7 +93,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 			results[i] = rs
 		}
 		pending = true
-		if len(x.marks) > 0 || x.clockSet || x.batch.Len() > commitBytes {
+		if len(x.marks) > 0 || x.clockSet || x.walkBegan || x.batch.Len() > commitBytes {
 			if err := m.commit(&changes, changed); err != nil {
 				return nil, changes, err
 			}

@@ -45,6 +45,7 @@
 //	op_sweep.go            the filtered walk of kick and purge, in pieces
 //	op_pause.go            pause a topic
 //	op_settings.go         change a topic's settings
+//	op_index_headers.go    bring the header index up to date with them
 //	op_schedule.go         put, delete and fire a schedule
 //	op_advance.go          do what is due: jobs fall due, reservations and jobs expire
 //	op_reset_clock.go      set the clock back
@@ -68,6 +69,7 @@
 //
 //	index_lists.go         the lists of a topic, and the states of their jobs
 //	index_window.go        window: the head of a list, in memory
+//	index_headers.go       the index by which jobs are found by their headers
 //	index_due.go           topics by the instant at which they next need an Advance
 //	index_schedules.go     schedules by their next instant
 //	index_recent.go        records of recently used jobs
@@ -79,6 +81,7 @@
 //	record_job_codec.go    its two records
 //	record_options.go      options that few jobs have: a backoff, headers
 //	record_topic.go        a topic
+//	record_headers.go      the header index
 //	record_keys.go         all keys
 //	record_meta.go         the applied index, the clock and counters, the durable mark
 //	record_history.go      the history of a job
@@ -91,9 +94,11 @@
 //	view.go                View: jobs, topics, totals
 //	view_list.go           pages of jobs
 //	view_explain.go        why a job is not delivered yet, or was late
+//	view_headers.go        jobs by header
 //	view_schedules.go      schedules
 //	view_read.go           Read: all of them, as nodes ask each other
 //	view_check.go          Check: every record is in exactly the lists where it belongs
+//	view_check_headers.go  the same for the header index
 //	view_digest.go         Digest: the same on all nodes
 //
 // # Tests
@@ -130,6 +135,9 @@
 // retention. Its records and its id stay until then, and only readers and adds find it
 // (rule_retention.go). Such topics also keep a history of each job, at the end of its
 // status (record_history.go).
+//
+// A job of a topic that indexes headers has an entry for each of them that it has with a
+// value, in a keyspace of its own (index_headers.go). Other topics pay nothing.
 //
 // Settings of topics have a keyspace of their own: they outlive the topic
 // (record_settings.go).

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,6 +78,15 @@ func tellGoldenStory(r *rig) {
 		add("limited"), add("limited"), opReserve(1, "limited"), add("gone"), opDelete(bySeq(19)))
 	ok(opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 20, NextMs: r.now + 60_000}))
 	ok(opSetCluster("cluster"), opForget("server-1"))
+
+	// 22 has a short value of a header that is indexed and a long one, 23 came before the
+	// setting and is still to be indexed.
+	index := func(topic string) *jobpb.Op {
+		return opSettings(&jobpb.SetTopic{Topic: topic, Settings: &jobpb.TopicSettings{IndexHeaders: []string{"order", "url"}}})
+	}
+	headers := &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "order", Value: "5"}, {Name: "url", Value: strings.Repeat("u", 65)}}}
+	ok(index("orders"), opAdd(&jobpb.Add{Topic: "orders", Options: headers}))
+	ok(opAdd(&jobpb.Add{Topic: "plain", Options: headers}), index("plain"))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)

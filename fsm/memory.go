@@ -18,8 +18,10 @@ type memory struct {
 	byNumber map[uint32]*topic
 	settings map[string]*jobpb.TopicSettings // by topic, which need not be in topics
 	targets  int                             // settings with a target
-	due      dueHeap
-	recent   recent
+	// headerTopics counts the settings that name a header for the index.
+	headerTopics map[string]int
+	due          dueHeap
+	recent       recent
 
 	windowCap    int
 	windowBudget int
@@ -32,7 +34,8 @@ type memory struct {
 func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	mem = memory{
 		topics: make(map[string]*topic), byNumber: make(map[uint32]*topic),
-		windowCap: o.windowCap, windowBudget: o.windowBudget,
+		headerTopics: make(map[string]int),
+		windowCap:    o.windowCap, windowBudget: o.windowBudget,
 	}
 	pub = public{forgotten: make(map[string]struct{}), topics: make(map[string]TopicChange)}
 	if mem.meta, err = readMeta(db); err != nil {
@@ -53,6 +56,9 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	for _, s := range mem.settings {
 		if s.Push != nil {
 			mem.targets++
+		}
+		for _, name := range s.IndexHeaders {
+			mem.headerTopics[name]++
 		}
 	}
 	err = scan(db, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
@@ -182,7 +188,7 @@ func (mem *memory) updateDue(t *topic) TopicChange {
 
 // earliest returns the instant of the next Advance; 0: there is nothing to do.
 func (mem *memory) earliest() int64 {
-	if mem.meta.reset.underWay() {
+	if mem.meta.reset.underWay() || mem.meta.walk.underWay() {
 		return atOnce
 	}
 	return mem.due.earliest()

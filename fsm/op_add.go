@@ -43,6 +43,7 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	rec.spec.options = options
 	t.added++
 	x.create(t, rec, list)
+	x.indexNew(t, rec.seq, op.Options.GetHeaders())
 	if x.replies {
 		r.Seq, r.Id, r.State, r.DueMs, r.Revision = rec.seq, x.name(rec), rec.state(list), rec.status.dueMS, rec.status.revision
 	}

@@ -143,7 +143,10 @@ func (x *tx) replaceable(op *jobpb.Add, old *record, r *jobpb.Result) (*topic, l
 		return nil, listNone, err
 	}
 	list, err := x.listOf(t, old)
-	if err != nil || !x.meets(op.Condition, old, list, r) {
+	if err != nil {
+		return nil, listNone, err
+	}
+	if ok, err := x.meets(op.Condition, t, old, list, r); !ok || err != nil {
 		return nil, listNone, err
 	}
 	if list == listReserved {

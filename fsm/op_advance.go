@@ -6,7 +6,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// advance first continues a reset of the clock (setJobsBack). Then it
+// advance first continues a reset of the clock (setJobsBack) and the walk over headers
+// (walkHeaders). Then it
 // moves jobs whose instant has come: delayed jobs become ready, reservations expire,
 // and retained jobs are removed. It also ends pauses, adds jobs to the expiring list,
 // and drops topics that have been empty for long enough.
@@ -16,6 +17,9 @@ import (
 // earliest instants are processed.
 func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	if err := x.setJobsBack(op.Max); err != nil {
+		return err
+	}
+	if err := x.walkHeaders(op.Max); err != nil {
 		return err
 	}
 	if err := x.refreshHeads(); err != nil {
@@ -50,7 +54,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 		return err
 	}
 	r.Count = moved
-	r.More = x.m.meta.reset.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
+	r.More = x.m.meta.reset.underWay() || x.m.meta.walk.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
 	return nil
 }
 

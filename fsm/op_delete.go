@@ -12,8 +12,8 @@ func (x *tx) delete(op *jobpb.Delete, r *jobpb.Result) error {
 	if op.SpareReserved && list == listReserved && op.Ref.GetGeneration() == 0 {
 		return x.refuse(r, jobpb.Code_ALREADY_RESERVED, "job %.40q is reserved; only its holder can delete it", x.name(rec))
 	}
-	if !x.meets(op.Condition, rec, list, r) {
-		return nil
+	if ok, err := x.meets(op.Condition, t, rec, list, r); !ok || err != nil {
+		return err
 	}
 	t.deleted++
 	return x.endJob(t, rec, list, jobpb.Event_DELETED, "")

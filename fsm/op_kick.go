@@ -10,6 +10,9 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
+	if ok, err := x.meets(op.Condition, t, rec, from, r); !ok || err != nil {
+		return err
+	}
 	if from != listDead && from != listDelayed {
 		return x.refuse(r, jobpb.Code_NOT_KICKABLE, "job %.40q is neither dead nor delayed", x.name(rec))
 	}

@@ -29,7 +29,7 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	if target == nil {
 		return nil
 	}
-	if left == t.jobs() && target.jobs() == 0 && left < 1<<32 {
+	if left == t.jobs() && target.jobs() == 0 && left < 1<<32 && sameIndex(t.settings, target.settings) {
 		x.swapJobs(t, target)
 		r.Count = uint32(left)
 		return nil

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -154,50 +152,15 @@ func (x *tx) setJobsBack(most uint32) error {
 	if !c.underWay() || x.clockSet {
 		return nil // in the entry of the reset the store does not have all jobs yet
 	}
-	it, err := x.db.NewIter(&pebble.IterOptions{
-		LowerBound: appendSeqKey(nil, spaceSpec, c.next), UpperBound: appendSeqKey(nil, spaceSpec, c.limit),
+	done, err := x.eachJob(c.next, c.limit, most, func(rec *record) error {
+		c.next = rec.seq + 1
+		return x.setJobBack(rec)
 	})
-	if err != nil {
-		return err
-	}
-	done, err := x.setBackFrom(it, most)
-	if cerr := it.Close(); err == nil {
-		err = cerr
-	}
 	if err == nil && done {
 		*c = clockReset{epoch: c.epoch}
 	}
 	x.saveClockReset()
 	return err
-}
-
-// setBackFrom reports whether no job is left. Deleted jobs that the store still has do not
-// count toward most: their number depends on how the log was divided into batches.
-func (x *tx) setBackFrom(it *pebble.Iterator, most uint32) (done bool, err error) {
-	bytes := 0
-	for it.First(); it.Valid(); it.Next() {
-		seq, err := seqOfKey(it.Key())
-		if err != nil {
-			return false, err
-		}
-		rec, err := x.job(seq, false)
-		if err != nil {
-			return false, err
-		}
-		if rec == nil {
-			continue
-		}
-		if most == 0 || bytes >= sweepBytes {
-			return false, nil
-		}
-		if err := x.setJobBack(rec); err != nil {
-			return false, err
-		}
-		bytes += rec.bodyLen
-		most--
-		x.m.meta.reset.next = seq + 1
-	}
-	return true, it.Error()
 }
 
 // setJobBack changes a job's instants.

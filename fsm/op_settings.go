@@ -100,12 +100,14 @@ func (x *tx) useSettings(name string, s *jobpb.TopicSettings) {
 	if s.GetPush() != nil {
 		x.m.targets++
 	}
+	t := x.m.topics[name]
+	x.indexSettings(t, x.m.settings[name], s)
 	if s == nil {
 		delete(x.m.settings, name)
 	} else {
 		x.m.settings[name] = s
 	}
-	if t := x.m.topics[name]; t != nil {
+	if t != nil {
 		t.settings = s
 		x.updateLimits(t)
 	}

@@ -14,7 +14,10 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		return x.refuseInvalid(err, r)
 	}
 	rec, t, from, err := x.findListed(op.Ref, r)
-	if rec == nil || err != nil || !x.meets(op.Condition, rec, from, r) {
+	if rec == nil || err != nil {
+		return err
+	}
+	if ok, err := x.meets(op.Condition, t, rec, from, r); !ok || err != nil {
 		return err
 	}
 	moves := op.DelayMs != nil || op.DueMs != nil
@@ -27,7 +30,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		// A dead job may have fewer: a kick resets its attempts.
 		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.status.attempts)
 	}
-	body, kind, rewrites, err := x.newContent(op, rec)
+	body, kind, rewrites, err := x.newContent(op, t, rec)
 	if err != nil {
 		return err
 	}
@@ -61,7 +64,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 
 // newContent applies the backoff and headers of an update to the spec. If the spec must
 // be written again, it also returns the body for it.
-func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
+func (x *tx) newContent(op *jobpb.Update, t *topic, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
 	if op.Backoff != nil || op.Headers != nil {
 		e, err := rec.spec.decodeOptions()
 		if err != nil {
@@ -77,7 +80,11 @@ func (x *tx) newContent(op *jobpb.Update, rec *record) (body []byte, kind jobpb.
 			}
 		}
 		if op.Headers != nil {
+			if err := x.reindex(rec, t.settings, nil); err != nil {
+				return nil, 0, false, err
+			}
 			e.Headers = op.Headers.List
+			x.indexNew(t, rec.seq, e.Headers)
 		}
 		if rec.spec.options, err = encodeOptions(e); err != nil {
 			return nil, 0, false, err
@@ -100,15 +107,25 @@ func noBackoff(b *jobpb.Backoff) bool { return b.SizeVT() == 0 }
 
 // meets reports whether a job in the list meets the condition; if not, it refuses the
 // operation.
-func (x *tx) meets(c *jobpb.Condition, rec *record, list listKind, r *jobpb.Result) bool {
+func (x *tx) meets(c *jobpb.Condition, t *topic, rec *record, list listKind, r *jobpb.Result) (bool, error) {
+	if c == nil {
+		return true, nil
+	}
 	state := rec.state(list)
-	fits := (c.GetRevision() == 0 || c.GetRevision() == rec.status.revision) &&
-		(len(c.GetStates()) == 0 || slices.Contains(c.GetStates(), state))
+	fits := (c.Revision == 0 || c.Revision == rec.status.revision) &&
+		(len(c.States) == 0 || slices.Contains(c.States, state)) &&
+		(c.Topic == "" || c.Topic == t.name)
+	if fits {
+		var err error
+		if fits, err = matches(c.Filter, rec); err != nil {
+			return false, err
+		}
+	}
 	if !fits && x.replies {
 		r.Code = jobpb.Code_CONDITION_FAILED
 		r.Message = fmt.Sprintf("job %.40q is %s with revision %d, which does not meet the condition", x.name(rec), job.StateName(state), rec.status.revision)
 	}
-	return fits
+	return fits, nil
 }
 
 func (x *tx) refuseReserved(rec *record, r *jobpb.Result) error {

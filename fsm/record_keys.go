@@ -14,6 +14,7 @@ import (
 const (
 	spaceSettings  = 'c' // c topic name -> its settings
 	spaceForgotten = 'f' // f server-id -> nothing
+	spaceHeader    = 'h' // h j|n name ... -> the header index: see record_headers.go
 	spaceID        = 'i' // i producer-id -> seq
 	spaceSpec      = 'j' // j seq -> spec
 	spaceMeta      = 'm' // m name -> see record_meta.go

@@ -11,13 +11,14 @@ import (
 
 // formatVersion is the version of the whole store's layout. A store of another version is
 // refused.
-const formatVersion = 3
+const formatVersion = 4
 
 // Names in the meta keyspace. They are on disk.
 var (
 	keyState         = []byte{spaceMeta, 'a'} // rewritten by every batch
 	keyConfiguration = []byte{spaceMeta, 'c'}
 	keyClock         = []byte{spaceMeta, 'k'}
+	keyHeaderWalk    = []byte{spaceMeta, 'h'}
 	keyCluster       = []byte{spaceMeta, 'i'}
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyDurable       = []byte{spaceMeta, 'w'}
@@ -140,6 +141,7 @@ type meta struct {
 	clusterID          string
 	version            uint32 // the cluster's
 	reset              clockReset
+	walk               headerWalk
 	migrating          []byte // the key at which the migration to it continues; nil: it is done
 }
 
@@ -163,6 +165,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 			return err
 		}),
 		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
+		readKey(r, keyHeaderWalk, func(v []byte) (err error) { m.walk, err = decodeHeaderWalk(v); return err }),
 		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
 		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),
 	)

@@ -25,7 +25,7 @@ import (
 //	tick 30s              the clock moves on, and an Advance does what is due
 //	wait 30s              the clock moves on
 //	count reserve ...     the number of jobs instead of the jobs
-//	print job=a           what readers see; also jobs, topic, totals, schedule, clock,
+//	print job=a           what readers see; also jobs, header, topic, totals, schedule, clock,
 //	                      and with leader what a new leader reads
 //	reopen, snapshot      the machine restarts; it sends its state to another and back
 //	entry                 first: the lines below it are one entry
@@ -242,6 +242,9 @@ func (s *script) op(c command) *jobpb.Op {
 	for _, p := range c.parts {
 		list, fd := findField(m, partOf[p.name])
 		require.NotNil(s.t, fd, "%s: %s takes no %s", s.pos, c.name, p.name)
+		if !fd.IsList() { // the headers of an update
+			list, fd = findField(list.Mutable(fd).Message(), "list")
+		}
 		part := list.Mutable(fd).List().AppendMutable().Message()
 		if a, ok := part.Interface().(*jobpb.Add); ok {
 			a.TtrMs = minuteMS
@@ -271,6 +274,16 @@ func (s *script) print(c command) string {
 		return orNone(messageText(j.ProtoReflect()))
 	case "jobs":
 		page, _ := s.listed(&jobpb.JobQuery{Topic: of, Max: 1000})
+		return jobsText(page.Jobs)
+	case "header": // name, value
+		q := &jobpb.JobQuery{ByHeader: true, Max: 1000, Filter: &jobpb.Filter{Headers: []*jobpb.Header{{Name: c.args[0].Vals[0], Value: c.args[0].Vals[1]}}}}
+		page, err := v.Jobs(q)
+		if err != nil {
+			return err.Error()
+		}
+		if page.Incomplete {
+			return "incomplete\n" + jobsText(page.Jobs)
+		}
 		return jobsText(page.Jobs)
 	case "topic":
 		t, err := v.Topic(of)

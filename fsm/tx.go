@@ -32,6 +32,7 @@ type tx struct {
 	cluster         bool // the cluster's id or version or the forgotten members changed
 	settingsChanged bool // settings of topics changed
 	clockSet        bool // the clock was set back
+	walkBegan       bool // the walk over headers began
 	planned         bool // the present add is of a scheduled run: it is spread even if it is due
 	marks           []string
 	forgot          []string
@@ -58,7 +59,7 @@ func (x *tx) reset() {
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot = nil, nil
-	x.cluster, x.settingsChanged, x.clockSet = false, false, false
+	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan = false, false, false, false
 	x.schedules = nil
 }
 
@@ -154,6 +155,9 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	if err := x.removeFromLists(t, list, rec.place(list)); err != nil {
 		return err
 	}
+	if err := x.reindex(rec, t.settings, nil); err != nil {
+		return err
+	}
 	if rec.status.rewritten {
 		must(x.batch.Delete(x.seqKey(spaceSpec, rec.seq), nil))
 	} else {
@@ -195,6 +199,9 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 	}
 	change(&rec.status)
 	if t != target {
+		if err := x.reindex(rec, t.settings, target.settings); err != nil {
+			return err
+		}
 		rec.status.movedTo = target.number
 		x.recordEvent(target, rec, jobpb.Event_MOVED, to, rec.status.attempts, "from "+t.name)
 		if t.jobs() == 0 {

@@ -19,7 +19,7 @@ func (v *View) Check() error {
 			return err
 		}
 		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkSchedules, c.checkSpaces} {
+		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err

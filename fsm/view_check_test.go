@@ -123,3 +123,53 @@ func TestCheckFindsDamage(t *testing.T) {
 		})
 	}
 }
+
+// The header index is checked like the lists: topic "t" indexes "h", job 1 has it and
+// job 2 does not.
+func TestCheckFindsDamageToTheHeaderIndex(t *testing.T) {
+	entry := func(name, value string, seq uint64) []byte { return appendHeaderKey(nil, name, value, seq) }
+	count := func(name string, n uint32) func(b *pebble.Batch) error {
+		return func(b *pebble.Batch) error {
+			return b.Set(appendHeaderNameKey(nil, name), binary.BigEndian.AppendUint32(nil, n), nil)
+		}
+	}
+	walk := func(w headerWalk) func(b *pebble.Batch) error {
+		return func(b *pebble.Batch) error { return b.Set(keyHeaderWalk, w.append(nil), nil) }
+	}
+	for name, do := range map[string]func(b *pebble.Batch) error{
+		"job without its entry":               func(b *pebble.Batch) error { return b.Delete(entry("h", "1", 1), nil) },
+		"entry of another value":              func(b *pebble.Batch) error { return b.Set(entry("h", "2", 1), nil, nil) },
+		"entry of a header that is not there": func(b *pebble.Batch) error { return b.Set(entry("h", "1", 2), nil, nil) },
+		"entry of a header not indexed":       func(b *pebble.Batch) error { return b.Set(entry("g", "1", 1), nil, nil) },
+		"entry of no job":                     func(b *pebble.Batch) error { return b.Set(entry("h", "1", 9), nil, nil) },
+		"entry with a value":                  func(b *pebble.Batch) error { return b.Set(entry("h", "1", 1), []byte{1}, nil) },
+		"malformed entry":                     func(b *pebble.Batch) error { return b.Set([]byte{spaceHeader, headerEntries, 1}, nil, nil) },
+		"malformed key":                       func(b *pebble.Batch) error { return b.Set([]byte{spaceHeader}, nil, nil) },
+		"wrong count of topics":               count("h", 2),
+		"count of a header not indexed":       count("g", 1),
+		"header without its count":            func(b *pebble.Batch) error { return b.Delete(appendHeaderNameKey(nil, "h"), nil) },
+		"walk without a header":               walk(headerWalk{limit: 2, next: 1}),
+		"walk beyond the jobs":                walk(headerWalk{limit: 99, next: 1, names: []walkedHeader{{"h", true}}}),
+		"walk beyond its end":                 walk(headerWalk{limit: 2, next: 3, names: []walkedHeader{{"h", true}}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Open(rigDir, Options{FS: vfs.NewMem()})
+			require.NoError(t, err)
+			options := &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "g", Value: "1"}, {Name: "h", Value: "1"}}}
+			data := encodeEntry(t, rigStart, opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{IndexHeaders: []string{"h"}}}),
+				opAdd(&jobpb.Add{Topic: "t", Options: options, TtrMs: 1}), opAdd(&jobpb.Add{Topic: "t", TtrMs: 1}))
+			_, _, err = m.Apply([]Entry{{Index: 1, Term: 1, Data: data}}, false)
+			require.NoError(t, err)
+			sound := m.View()
+			require.NoError(t, sound.Check())
+			require.NoError(t, sound.Close())
+			b := m.store.db.NewBatch()
+			require.NoError(t, do(b))
+			require.NoError(t, b.Commit(pebble.NoSync))
+			v := m.View()
+			require.ErrorContains(t, v.Check(), "inconsistent")
+			require.NoError(t, v.Close())
+			require.NoError(t, m.Close())
+		})
+	}
+}

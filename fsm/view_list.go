@@ -29,9 +29,12 @@ func (v *View) list(r pebble.Reader, q *jobpb.JobQuery) (*jobpb.JobPage, int, er
 		return nil, 0, err
 	}
 	l := &lister{view: v, r: r, q: q, clockMS: m.maxClock(), page: &jobpb.JobPage{}}
-	if q.Filter.GetIdPrefix() != "" {
+	switch {
+	case q.ByHeader:
+		err = l.byHeader(&m.walk)
+	case q.Filter.GetIdPrefix() != "":
 		err = l.byID()
-	} else {
+	default:
 		err = l.byState()
 	}
 	return l.page, l.scanned, err
@@ -44,9 +47,10 @@ type lister struct {
 	q       *jobpb.JobQuery
 	clockMS int64
 	page    *jobpb.JobPage
-	scanned int // entries
-	read    int // bytes of the records
-	bytes   int // of the page
+	topics  map[uint32]*listedTopic // cached, when jobs of several topics are listed
+	scanned int                     // entries
+	read    int                     // bytes of the records
+	bytes   int                     // of the page
 }
 
 // listReadBytes bounds the records that are read for one page: large bodies are most of a
@@ -173,7 +177,6 @@ func (l *lister) byID() error {
 	if after := l.q.After.GetId(); after >= prefix {
 		lower = append(appendNameKey(nil, spaceID, after), 0)
 	}
-	topics := map[uint32]string{}
 	last := ""
 	return l.view.scan(l.r, lower, upper, func(key, value []byte) error {
 		if l.full() {
@@ -186,12 +189,12 @@ func (l *lister) byID() error {
 		if err != nil {
 			return err
 		}
-		return l.addBySeq(seq, topics)
+		return l.addBySeq(seq)
 	})
 }
 
-// addBySeq is add for a job that an id led to. topics caches names.
-func (l *lister) addBySeq(seq uint64, topics map[uint32]string) error {
+// addBySeq is add for a job that an id led to.
+func (l *lister) addBySeq(seq uint64) error {
 	rec, err := readJob(l.r, seq, l.q.Body)
 	if err != nil {
 		return err
@@ -199,14 +202,42 @@ func (l *lister) addBySeq(seq uint64, topics map[uint32]string) error {
 	if rec == nil {
 		return fmt.Errorf("an id leads to job %d, which does not exist", seq)
 	}
-	name, known := topics[rec.topic()]
-	if !known {
-		if name, err = topicName(l.r, rec.topic()); err != nil {
-			return err
-		}
-		topics[rec.topic()] = name
+	t, err := l.topic(rec.topic())
+	if err != nil {
+		return err
 	}
-	if l.q.Topic != "" && name != l.q.Topic {
+	return l.addOf(rec, t)
+}
+
+// listedTopic is a topic that the page has met.
+type listedTopic struct {
+	name     string
+	settings *jobpb.TopicSettings
+}
+
+func (l *lister) topic(number uint32) (*listedTopic, error) {
+	if t := l.topics[number]; t != nil {
+		return t, nil
+	}
+	name, err := topicName(l.r, number)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := readSettings(l.r, name)
+	if err != nil {
+		return nil, err
+	}
+	if l.topics == nil {
+		l.topics = make(map[uint32]*listedTopic)
+	}
+	t := &listedTopic{name, settings}
+	l.topics[number] = t
+	return t, nil
+}
+
+// addOf is add for a job of any topic and list.
+func (l *lister) addOf(rec *record, t *listedTopic) error {
+	if l.q.Topic != "" && t.name != l.q.Topic {
 		l.read += rec.bodyLen
 		return nil
 	}
@@ -218,7 +249,7 @@ func (l *lister) addBySeq(seq uint64, topics map[uint32]string) error {
 		l.read += rec.bodyLen
 		return nil
 	}
-	return l.add(rec, list, name)
+	return l.add(rec, list, t.name)
 }
 
 // add adds a job to the page if the filter selects it.

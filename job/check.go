@@ -24,7 +24,7 @@ func CheckOp(op *jobpb.Op, l *Limits) error {
 	case *jobpb.Op_Finish:
 		return checkRef(k.Finish.Ref)
 	case *jobpb.Op_Delete:
-		return checkRef(k.Delete.Ref)
+		return l.checkDelete(k.Delete)
 	case *jobpb.Op_Release:
 		return l.checkRelease(k.Release)
 	case *jobpb.Op_Touch:
@@ -95,6 +95,9 @@ func (l *Limits) checkAdd(op *jobpb.Add) error {
 	}
 	if op.IfExists < 0 || op.IfExists > jobpb.IfExists_IF_EXISTS_POSTPONE {
 		return Invalid("if_exists", "is %d; this release knows only 0 to 3", op.IfExists)
+	}
+	if err := l.checkCondition(op.Condition); err != nil {
+		return err
 	}
 	return l.CheckJobOptions(op.Options)
 }
@@ -189,6 +192,9 @@ func (l *Limits) checkUpdate(op *jobpb.Update) error {
 	if err := checkRef(op.Ref); err != nil {
 		return err
 	}
+	if err := l.checkCondition(op.Condition); err != nil {
+		return err
+	}
 	switch {
 	case op.DueMs != nil && op.DelayMs != nil:
 		return Invalid("delay", "and due_at are both given; give one")
@@ -218,7 +224,20 @@ func (l *Limits) checkKick(op *jobpb.Kick) error {
 	if err := checkRef(op.Ref); err != nil {
 		return err
 	}
+	if err := l.checkCondition(op.Condition); err != nil {
+		return err
+	}
 	return l.checkToTopic(op.ToTopic)
+}
+
+// checkCondition checks a condition; nil is none. A topic only looks jobs up.
+func (l *Limits) checkCondition(c *jobpb.Condition) error { return l.CheckFilter(c.GetFilter()) }
+
+func (l *Limits) checkDelete(op *jobpb.Delete) error {
+	if err := checkRef(op.Ref); err != nil {
+		return err
+	}
+	return l.checkCondition(op.Condition)
 }
 
 func (l *Limits) checkToTopic(topic string) error {

@@ -1,6 +1,11 @@
 package job
 
-import "tarry/job/jobpb"
+import (
+	"math"
+	"slices"
+
+	"tarry/job/jobpb"
+)
 
 // CheckFilter checks a filter; nil fits every job. The fields in errors are those
 // of the HTTP API.
@@ -32,8 +37,8 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 
 // CheckJobQuery checks what a page of jobs may be asked for.
 func CheckJobQuery(q *jobpb.JobQuery) error {
-	byID := q.Filter.GetIdPrefix() != ""
-	if q.Topic != "" || !byID {
+	byID := !q.ByHeader && q.Filter.GetIdPrefix() != ""
+	if q.Topic != "" || !byID && !q.ByHeader {
 		if err := CheckTopic("topic", q.Topic); err != nil {
 			return err
 		}
@@ -47,14 +52,41 @@ func CheckJobQuery(q *jobpb.JobQuery) error {
 	if err := CheckFilter(q.Filter); err != nil {
 		return err
 	}
-	if q.After == nil {
+	if q.ByHeader {
+		if err := checkFindHeaders(q.Filter.GetHeaders()); err != nil {
+			return err
+		}
+	}
+	if q.After == nil || isMarkOf(q, byID) {
 		return nil
 	}
+	return Invalid("cursor", "is not of this listing; begin without one")
+}
+
+// isMarkOf reports whether a page of the query may have ended at q.After.
+func isMarkOf(q *jobpb.JobQuery, byID bool) bool {
+	after := q.After
+	switch {
+	case q.ByHeader:
+		return slices.ContainsFunc(q.Filter.Headers, func(h *jobpb.Header) bool { return h.Name == after.Header }) && after.Seq < math.MaxUint64
+	case byID:
+		return after.Id != ""
+	}
 	// Finished and deleted jobs stand in one list.
-	list := q.After.State > jobpb.State_STATE_NONE && q.After.State <= jobpb.State_STATE_FINISHED &&
-		(q.State == jobpb.State_STATE_NONE || min(q.State, jobpb.State_STATE_FINISHED) == q.After.State) && q.After.Place != nil && q.After.Place.Instant >= 0
-	if byID && q.After.Id == "" || !byID && !list {
-		return Invalid("cursor", "is not of this listing; begin without one")
+	return after.State > jobpb.State_STATE_NONE && after.State <= jobpb.State_STATE_FINISHED &&
+		(q.State == jobpb.State_STATE_NONE || min(q.State, jobpb.State_STATE_FINISHED) == after.State) && after.Place != nil && after.Place.Instant >= 0
+}
+
+// checkFindHeaders checks the headers by which jobs are found. An empty value, which would
+// rather be a variable that was not set, finds nothing.
+func checkFindHeaders(headers []*jobpb.Header) error {
+	if len(headers) == 0 {
+		return Invalid("headers", "is missing; jobs of all topics are found by at least one header")
+	}
+	for _, h := range headers {
+		if h.Value == "" {
+			return Invalid("header."+h.Name, "is empty; jobs are found by values of at least 1 byte")
+		}
 	}
 	return nil
 }

@@ -76,6 +76,10 @@ const (
 	// MaxReasonBytes bounds the reason kept with a released or dead job.
 	MaxReasonBytes = 1000
 
+	// MaxIndexHeaders bounds the headers by which the jobs of a topic are found: each is
+	// a write more for each add and each end of a job.
+	MaxIndexHeaders = 4
+
 	// MaxHeaders bounds the headers of a job, MaxHeaderBytes their names and
 	// values together.
 	MaxHeaders     = 64

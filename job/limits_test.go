@@ -27,6 +27,7 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxJitter: 24 * time.Hour, MaxMissedAfter: 24 * time.Hour,
 		MaxPushTargets: 1000, MaxPushURLBytes: 2000, MinPushSecretBytes: 16, MaxPushSecretBytes: 256,
 		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
+		MaxIndexHeaders: 4,
 	}, *LimitsAt(FirstVersion))
 	// The same at every version:
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})

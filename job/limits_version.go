@@ -26,6 +26,7 @@ type Limits struct {
 	MinPushSecretBytes, MaxPushSecretBytes              int
 	MinPushTimeout, MaxPushTimeout                      time.Duration
 	MaxPushConcurrency                                  uint32
+	MaxIndexHeaders                                     int
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -43,6 +44,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxPushTargets: MaxPushTargets, MaxPushURLBytes: MaxPushURLBytes,
 	MinPushSecretBytes: MinPushSecretBytes, MaxPushSecretBytes: MaxPushSecretBytes,
 	MinPushTimeout: MinPushTimeout, MaxPushTimeout: MaxPushTimeout, MaxPushConcurrency: MaxPushConcurrency,
+	MaxIndexHeaders: MaxIndexHeaders,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

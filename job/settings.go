@@ -44,6 +44,7 @@ const (
 	SettingChoice                      // one of several names; the field is an enum
 	SettingSwitch                      // true or false
 	SettingText                        // a line of text, of the length and characters of a name
+	SettingNames                       // a list of header names
 	SettingBackoff                     // a jobpb.Backoff
 	SettingPush                        // a jobpb.PushTarget
 )
@@ -89,6 +90,7 @@ var Settings = []*Setting{
 		Help: "what happens to a finish after the reservation has expired, if nobody else has had the job since",
 	},
 	{Name: "require_token", Type: SettingSwitch, Help: "a reservation can only be ended or extended with its token", Default: "`false`"},
+	{Name: "index_headers", Type: SettingNames, Help: "up to 4 headers by which the jobs are [found](headers.md)", Default: "none"},
 	{Name: "push", Type: SettingPush, Help: "the HTTP target that the leader posts jobs to: see [push.md](push.md)", Default: "none"},
 	{Name: "description", Type: SettingText, Help: "purpose and owner of the topic, up to 200 bytes", Default: "none"},
 }
@@ -175,6 +177,23 @@ func (s *Setting) SetText(of *jobpb.TopicSettings, text string) {
 	of.ProtoReflect().Set(s.field, protoreflect.ValueOfString(text))
 }
 
+// Names is the value of a setting that is a list of names.
+func (s *Setting) Names(of *jobpb.TopicSettings) (names []string) {
+	list := of.ProtoReflect().Get(s.field).List()
+	for i := range list.Len() {
+		names = append(names, list.Get(i).String())
+	}
+	return names
+}
+
+// SetNames is the reverse of Names.
+func (s *Setting) SetNames(of *jobpb.TopicSettings, names []string) {
+	s.Clear(of)
+	for _, name := range names {
+		of.ProtoReflect().Mutable(s.field).List().Append(protoreflect.ValueOfString(name))
+	}
+}
+
 // Choice returns the number of a name.
 func (s *Setting) Choice(name string) (int64, error) {
 	if i := slices.Index(s.Choices, name); i >= 0 {
@@ -236,6 +255,8 @@ func (l *Limits) CheckSettings(of *jobpb.TopicSettings) error {
 			if s.In(of) {
 				err = l.checkName(s.Name, s.Text(of))
 			}
+		case SettingNames:
+			err = l.checkIndexHeaders(s.Name, of.IndexHeaders)
 		case SettingBackoff:
 			err = l.CheckBackoff(of.Backoff)
 		case SettingPush:
@@ -251,6 +272,22 @@ func (l *Limits) CheckSettings(of *jobpb.TopicSettings) error {
 	}
 	if of.Burst > 0 && of.RateMilli == 0 {
 		return Invalid("burst", "is %d, but there is no rate for it; give both", of.Burst)
+	}
+	return nil
+}
+
+// checkIndexHeaders checks the headers by which the jobs of a topic are found.
+func (l *Limits) checkIndexHeaders(field string, names []string) error {
+	if len(names) > l.MaxIndexHeaders {
+		return Invalid(field, "has %d names; the limit is %d", len(names), l.MaxIndexHeaders)
+	}
+	for i, name := range names {
+		if err := l.checkName("a name in "+field, name); err != nil {
+			return Errorf(CodeInvalid, "%w", err).In(field)
+		}
+		if slices.Contains(names[:i], name) {
+			return Invalid(field, "has %.40q twice", name)
+		}
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 func settingHelp(row *job.Setting) string {
 	value := map[job.SettingType]string{
 		job.SettingDuration: "a `time`, ", job.SettingCount: "a `number`, ", job.SettingRate: "a `number`, ",
-		job.SettingText: "a `text`, ", job.SettingChoice: "`" + strings.Join(row.Choices, "|") + "`, ",
+		job.SettingText: "a `text`, ", job.SettingNames: "`name,name`, ", job.SettingChoice: "`" + strings.Join(row.Choices, "|") + "`, ",
 	}[row.Type]
 	plain := strings.NewReplacer("`", "")
 	return plain.Replace(link.ReplaceAllString(row.Help, "$1")) + "; " + value + "default " + plain.Replace(row.Default)
@@ -115,6 +115,9 @@ func settingValue(row *job.Setting, text string) (any, error) {
 			err = fmt.Errorf("%q is not a number", text)
 		}
 		return rate, err
+	}
+	if row.Type == job.SettingNames {
+		return strings.Split(text, ","), nil
 	}
 	return text, nil
 }
@@ -178,6 +181,10 @@ func (s *settingFlags) words(row *job.Setting, v jsontext.Value) (string, error)
 		var name string
 		err := json.Unmarshal(v, &name)
 		return name, err
+	case job.SettingNames:
+		var names []string
+		err := json.Unmarshal(v, &names)
+		return plain([]byte(strings.Join(names, ","))), err
 	case job.SettingText:
 		var text string
 		err := json.Unmarshal(v, &text)

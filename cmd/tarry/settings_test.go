@@ -31,6 +31,10 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^late-finish +refuse\nrequire-token +yes$`, shown)
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "late-finish", "require-token"))
 
+	shown = s.ok("topic", "set", "tokens", "--index-headers", "order,customer")
+	require.Regexp(t, `(?m)^index-headers +order,customer$`, shown)
+	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "index-headers"))
+
 	shown = s.ok("topic", "set", "tokens", "--description", `mail to "VIPs"`)
 	require.Regexp(t, `(?m)^description +mail to "VIPs"$`, shown)
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "description"))

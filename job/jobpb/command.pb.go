@@ -1201,6 +1201,8 @@ type Condition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Revision      uint32                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                        // 0: any
 	States        []State                `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tarry.v1.State" json:"states,omitempty"` // empty: any
+	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`                             // absent: any
+	Topic         string                 `protobuf:"bytes,4,opt,name=topic,proto3" json:"topic,omitempty"`                               // empty: any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1247,6 +1249,20 @@ func (x *Condition) GetStates() []State {
 		return x.States
 	}
 	return nil
+}
+
+func (x *Condition) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *Condition) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
 }
 
 // Add creates a job. The border that took the request fills in what it leaves
@@ -1651,6 +1667,7 @@ type TopicSettings struct {
 	LateFinish    LateFinish  `protobuf:"varint,15,opt,name=late_finish,json=lateFinish,proto3,enum=tarry.v1.LateFinish" json:"late_finish,omitempty"` // whether a job is finished by the token of a reservation that expired
 	RequireToken  bool        `protobuf:"varint,16,opt,name=require_token,json=requireToken,proto3" json:"require_token,omitempty"`                    // finish, release, touch and bury without a token are refused
 	Description   string      `protobuf:"bytes,17,opt,name=description,proto3" json:"description,omitempty"`                                           // for people
+	IndexHeaders  []string    `protobuf:"bytes,18,rep,name=index_headers,json=indexHeaders,proto3" json:"index_headers,omitempty"`                     // by which jobs are found; each once
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1795,6 +1812,13 @@ func (x *TopicSettings) GetDescription() string {
 		return x.Description
 	}
 	return ""
+}
+
+func (x *TopicSettings) GetIndexHeaders() []string {
+	if x != nil {
+		return x.IndexHeaders
+	}
+	return nil
 }
 
 // PushTarget is an HTTP server that is posted each job.
@@ -2059,13 +2083,17 @@ func (x *Update) GetHeaders() *Headers {
 // own id starts so, by id, of one topic or of all; else those of a topic, list by
 // list in the order of the states, each in its own order.
 type JobQuery struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	State         State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // STATE_NONE: any
-	Filter        *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	Max           uint32                 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
-	Body          bool                   `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`  // with the bodies
-	After         *JobMark               `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"` // next of the page before; absent: the first page
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	State  State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // STATE_NONE: any
+	Filter *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	Max    uint32                 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
+	Body   bool                   `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`  // with the bodies
+	After  *JobMark               `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"` // next of the page before; absent: the first page
+	// Find the jobs by the headers of the filter, of one topic or of all: those of the
+	// topics that index one of these headers, in the order of their adds. The first of
+	// the headers comes first, and then the jobs of topics that index only a later one.
+	ByHeader      bool `protobuf:"varint,7,opt,name=by_header,json=byHeader,proto3" json:"by_header,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2142,12 +2170,21 @@ func (x *JobQuery) GetAfter() *JobMark {
 	return nil
 }
 
+func (x *JobQuery) GetByHeader() bool {
+	if x != nil {
+		return x.ByHeader
+	}
+	return false
+}
+
 // JobMark is where a page ended.
 type JobMark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	State         State                  `protobuf:"varint,1,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the list
 	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"` // instead, when jobs are listed by id
+	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`         // instead, when jobs are listed by id
+	Header        string                 `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"` // instead, when jobs are found by header: the one that the page came to
+	Seq           uint64                 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`      // with header: of the last job looked at
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2203,10 +2240,25 @@ func (x *JobMark) GetId() string {
 	return ""
 }
 
+func (x *JobMark) GetHeader() string {
+	if x != nil {
+		return x.Header
+	}
+	return ""
+}
+
+func (x *JobMark) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
 type JobPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Next          *JobMark               `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"` // absent: there are no more
+	Next          *JobMark               `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`              // absent: there are no more
+	Incomplete    bool                   `protobuf:"varint,3,opt,name=incomplete,proto3" json:"incomplete,omitempty"` // by header: jobs of before the setting are still being indexed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2253,6 +2305,13 @@ func (x *JobPage) GetNext() *JobMark {
 		return x.Next
 	}
 	return nil
+}
+
+func (x *JobPage) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
 }
 
 // Reserve takes up to max ready jobs, best first over all topics.
@@ -2802,6 +2861,7 @@ type Kick struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	ToTopic       string                 `protobuf:"bytes,2,opt,name=to_topic,json=toTopic,proto3" json:"to_topic,omitempty"` // empty: its own
+	Condition     *Condition             `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2848,6 +2908,13 @@ func (x *Kick) GetToTopic() string {
 		return x.ToTopic
 	}
 	return ""
+}
+
+func (x *Kick) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
 }
 
 // KickTopic makes up to max dead jobs of a topic ready, oldest dead first. With
@@ -5628,10 +5695,12 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\rR\n" +
-	"generation\"P\n" +
+	"generation\"\x90\x01\n" +
 	"\tCondition\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12'\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\"\xd0\x03\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x0f.tarry.v1.StateR\x06states\x12(\n" +
+	"\x06filter\x18\x03 \x01(\v2\x10.tarry.v1.FilterR\x06filter\x12\x14\n" +
+	"\x05topic\x18\x04 \x01(\tR\x05topic\"\xd0\x03\n" +
 	"\x03Add\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
@@ -5662,7 +5731,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
 	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
 	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
-	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\x85\x05\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\xaa\x05\n" +
 	"\rTopicSettings\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1a\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03H\x00R\x05ttrMs\x88\x01\x01\x12&\n" +
@@ -5683,7 +5752,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vlate_finish\x18\x0f \x01(\x0e2\x14.tarry.v1.LateFinishR\n" +
 	"lateFinish\x12#\n" +
 	"\rrequire_token\x18\x10 \x01(\bR\frequireToken\x12 \n" +
-	"\vdescription\x18\x11 \x01(\tR\vdescriptionB\t\n" +
+	"\vdescription\x18\x11 \x01(\tR\vdescription\x12#\n" +
+	"\rindex_headers\x18\x12 \x03(\tR\findexHeadersB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +
@@ -5719,21 +5789,27 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\t_priorityB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\a\n" +
-	"\x05_body\"\xc0\x01\n" +
+	"\x05_body\"\xdd\x01\n" +
 	"\bJobQuery\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12(\n" +
 	"\x06filter\x18\x03 \x01(\v2\x10.tarry.v1.FilterR\x06filter\x12\x10\n" +
 	"\x03max\x18\x04 \x01(\rR\x03max\x12\x12\n" +
 	"\x04body\x18\x05 \x01(\bR\x04body\x12'\n" +
-	"\x05after\x18\x06 \x01(\v2\x11.tarry.v1.JobMarkR\x05after\"g\n" +
+	"\x05after\x18\x06 \x01(\v2\x11.tarry.v1.JobMarkR\x05after\x12\x1b\n" +
+	"\tby_header\x18\a \x01(\bR\bbyHeader\"\x91\x01\n" +
 	"\aJobMark\x12%\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12%\n" +
 	"\x05place\x18\x02 \x01(\v2\x0f.tarry.v1.PlaceR\x05place\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"S\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x16\n" +
+	"\x06header\x18\x04 \x01(\tR\x06header\x12\x10\n" +
+	"\x03seq\x18\x05 \x01(\x04R\x03seq\"s\n" +
 	"\aJobPage\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tarry.v1.JobR\x04jobs\x12%\n" +
-	"\x04next\x18\x02 \x01(\v2\x11.tarry.v1.JobMarkR\x04next\"\x83\x01\n" +
+	"\x04next\x18\x02 \x01(\v2\x11.tarry.v1.JobMarkR\x04next\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x01(\bR\n" +
+	"incomplete\"\x83\x01\n" +
 	"\aReserve\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x15\n" +
@@ -5773,10 +5849,11 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12!\n" +
 	"\fset_priority\x18\x02 \x01(\bR\vsetPriority\x12\x1a\n" +
 	"\bpriority\x18\x03 \x01(\rR\bpriority\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"B\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"u\n" +
 	"\x04Kick\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x19\n" +
-	"\bto_topic\x18\x02 \x01(\tR\atoTopic\"\xb3\x01\n" +
+	"\bto_topic\x18\x02 \x01(\tR\atoTopic\x121\n" +
+	"\tcondition\x18\x03 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\"\xb3\x01\n" +
 	"\tKickTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x1d\n" +
@@ -6195,109 +6272,111 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*ScheduleInfo)(nil),   // 65: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
-	11, // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
-	14, // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
-	26, // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
-	28, // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
-	29, // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
-	30, // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
-	32, // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
-	33, // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
-	34, // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
-	35, // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	43, // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	44, // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	45, // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	49, // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
-	27, // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	42, // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
-	22, // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
-	31, // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
-	21, // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	59, // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	60, // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	61, // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
-	40, // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
-	41, // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	46, // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	47, // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	48, // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
-	1,  // 27: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	0,  // 28: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,  // 29: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13, // 30: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15, // 31: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18, // 32: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16, // 33: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16, // 34: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18, // 35: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,  // 36: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20, // 37: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,  // 38: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19, // 39: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12, // 40: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13, // 41: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,  // 42: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18, // 43: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17, // 44: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,  // 45: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39, // 46: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24, // 47: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,  // 48: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38, // 49: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	54, // 50: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24, // 51: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12, // 52: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12, // 53: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12, // 54: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13, // 55: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12, // 56: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28, // 57: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14, // 58: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12, // 59: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12, // 60: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12, // 61: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	36, // 62: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39, // 63: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37, // 64: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38, // 65: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16, // 66: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,  // 67: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36, // 68: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,  // 69: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12, // 70: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,  // 71: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,  // 72: tarry.v1.Result.state:type_name -> tarry.v1.State
-	53, // 73: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	51, // 74: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	50, // 75: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19, // 76: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37, // 77: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	50, // 78: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,  // 79: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15, // 80: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,  // 81: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,  // 82: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15, // 83: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	55, // 84: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,  // 85: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,  // 86: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19, // 87: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,  // 88: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,  // 89: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14, // 90: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	58, // 91: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	62, // 92: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	64, // 93: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,  // 94: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,  // 95: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	58, // 96: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	63, // 97: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	98, // [98:98] is the sub-list for method output_type
-	98, // [98:98] is the sub-list for method input_type
-	98, // [98:98] is the sub-list for extension type_name
-	98, // [98:98] is the sub-list for extension extendee
-	0,  // [0:98] is the sub-list for field type_name
+	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
+	14,  // 1: tarry.v1.Op.add:type_name -> tarry.v1.Add
+	26,  // 2: tarry.v1.Op.reserve:type_name -> tarry.v1.Reserve
+	28,  // 3: tarry.v1.Op.finish:type_name -> tarry.v1.Finish
+	29,  // 4: tarry.v1.Op.delete:type_name -> tarry.v1.Delete
+	30,  // 5: tarry.v1.Op.release:type_name -> tarry.v1.Release
+	32,  // 6: tarry.v1.Op.touch:type_name -> tarry.v1.Touch
+	33,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
+	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
+	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
+	43,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	44,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	45,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	49,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
+	42,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
+	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
+	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
+	59,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	60,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	61,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
+	41,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	46,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	47,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	48,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	1,   // 27: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 28: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 29: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 30: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 31: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 32: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 33: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 34: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 35: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 36: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 37: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 38: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 39: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 40: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 41: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 42: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 43: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 44: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 45: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 46: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 47: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 48: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 49: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 50: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	54,  // 51: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 52: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 53: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 54: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 55: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 56: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 57: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 58: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 59: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 60: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 61: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 62: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 63: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 64: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 65: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 66: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 67: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 68: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 69: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 70: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	1,   // 71: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 72: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,   // 73: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 74: tarry.v1.Result.state:type_name -> tarry.v1.State
+	53,  // 75: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	51,  // 76: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	50,  // 77: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 78: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 79: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	50,  // 80: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 81: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 82: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 83: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 84: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 85: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	55,  // 86: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 87: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 88: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 89: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 90: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 91: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 92: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	58,  // 93: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	62,  // 94: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	64,  // 95: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 96: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 97: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	58,  // 98: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	63,  // 99: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	100, // [100:100] is the sub-list for method output_type
+	100, // [100:100] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }

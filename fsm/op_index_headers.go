@@ -1,0 +1,202 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job/jobpb"
+)
+
+// headerWalk goes through the jobs that were there when the index_headers of topics with
+// jobs changed, in the order of their seqs, and adds and removes entries of the header
+// index. Another change lets it begin again, so there is one at a time. Its zero value:
+// none.
+type headerWalk struct {
+	limit uint64 // jobs from here on were added since
+	next  uint64 // those before are done
+	names []walkedHeader
+}
+
+// walkedHeader is a header that was named by settings, or no longer is.
+type walkedHeader struct {
+	name string
+	// added: some topic has begun to index it, so a search for it may miss jobs.
+	added bool
+}
+
+func (w *headerWalk) underWay() bool { return w.limit != 0 }
+
+// ahead reports whether the walk will come to a job.
+func (w *headerWalk) ahead(seq uint64) bool { return seq >= w.next && seq < w.limit }
+
+// unsure reports whether nothing is known of a job's entry for a header.
+func (w *headerWalk) unsure(seq uint64, name string) bool {
+	return w.ahead(seq) && slices.ContainsFunc(w.names, func(h walkedHeader) bool { return h.name == name })
+}
+
+// misses reports whether a search for a header may miss jobs.
+func (w *headerWalk) misses(name string) bool {
+	return slices.Contains(w.names, walkedHeader{name, true})
+}
+
+// note adds a header to those that the walk is about.
+func (w *headerWalk) note(name string, added bool) {
+	for i := range w.names {
+		if h := &w.names[i]; h.name == name {
+			h.added = h.added || added
+			return
+		}
+	}
+	w.names = append(w.names, walkedHeader{name, added})
+}
+
+func (w *headerWalk) append(b []byte) []byte {
+	b = append(b, formatVersion)
+	b = binary.BigEndian.AppendUint64(b, w.limit)
+	b = binary.BigEndian.AppendUint64(b, w.next)
+	for _, h := range w.names {
+		added := byte(0)
+		if h.added {
+			added = 1
+		}
+		b = append(b, added, byte(len(h.name)))
+		b = append(b, h.name...)
+	}
+	return b
+}
+
+func decodeHeaderWalk(b []byte) (w headerWalk, err error) {
+	if err := checkVersion("record of the walk over headers", b, formatVersion); err != nil {
+		return headerWalk{}, err
+	}
+	if len(b) < 17 {
+		return headerWalk{}, fmt.Errorf("record of the walk over headers has %d bytes: %w", len(b), errShort)
+	}
+	w.limit, w.next = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])
+	for b = b[17:]; len(b) > 0; {
+		if len(b) < 2 || len(b) < 2+int(b[1]) || b[0] > 1 {
+			return headerWalk{}, fmt.Errorf("name in the walk over headers: %w", errShort)
+		}
+		n := 2 + int(b[1])
+		w.names = append(w.names, walkedHeader{string(b[2:n]), b[0] == 1})
+		b = b[n:]
+	}
+	return w, nil
+}
+
+// indexSettings counts the headers that settings name instead of others, and begins a
+// walk if the topic, which may be nil, has jobs.
+func (x *tx) indexSettings(t *topic, old, made *jobpb.TopicSettings) {
+	if sameIndex(old, made) {
+		return
+	}
+	w := &x.m.meta.walk
+	walk := t != nil && t.jobs() > 0
+	change := func(names []string, than *jobpb.TopicSettings, by int) {
+		for _, name := range names {
+			if indexes(than, name) {
+				continue
+			}
+			x.countHeader(name, by)
+			if walk {
+				w.note(name, by > 0)
+			}
+		}
+	}
+	change(old.GetIndexHeaders(), made, -1)
+	change(made.GetIndexHeaders(), old, +1)
+	if walk {
+		w.limit, w.next = x.m.meta.state.nextSeq, 1
+		x.walkBegan = true
+		x.saveHeaderWalk()
+	}
+}
+
+// countHeader changes how many topics index a header.
+func (x *tx) countHeader(name string, by int) {
+	n := x.m.headerTopics[name] + by
+	x.key = appendHeaderNameKey(x.key[:0], name)
+	if n == 0 {
+		delete(x.m.headerTopics, name)
+		must(x.batch.Delete(x.key, nil))
+		return
+	}
+	x.m.headerTopics[name] = n
+	must(x.batch.Set(x.key, binary.BigEndian.AppendUint32(nil, uint32(n)), nil))
+}
+
+func (x *tx) saveHeaderWalk() {
+	w := &x.m.meta.walk
+	if !w.underWay() {
+		must(x.batch.Delete(keyHeaderWalk, nil))
+		return
+	}
+	x.value = w.append(x.value[:0])
+	must(x.batch.Set(keyHeaderWalk, x.value, nil))
+}
+
+// walkHeaders goes through some of the jobs, most at most.
+func (x *tx) walkHeaders(most uint32) error {
+	w := &x.m.meta.walk
+	if !w.underWay() || x.walkBegan {
+		return nil // in the entry of the change the store does not have all jobs yet
+	}
+	done, err := x.eachJob(w.next, w.limit, most, func(rec *record) error {
+		t, err := x.topicOf(rec)
+		if err != nil {
+			return err
+		}
+		err = x.reindex(rec, t.settings, t.settings)
+		w.next = rec.seq + 1
+		return err
+	})
+	if err == nil && done {
+		*w = headerWalk{}
+	}
+	x.saveHeaderWalk()
+	return err
+}
+
+// eachJob calls act for up to most of the jobs from one seq up to, not including, another,
+// and reports whether no job is left. It ends early at large jobs (sweepBytes). What it
+// counts are jobs that are there still: how many of the store's are not depends on how
+// the log was cut into batches. All of the jobs must have come to the store.
+func (x *tx) eachJob(from, limit uint64, most uint32, act func(*record) error) (done bool, err error) {
+	it, err := x.db.NewIter(&pebble.IterOptions{
+		LowerBound: appendSeqKey(nil, spaceSpec, from), UpperBound: appendSeqKey(nil, spaceSpec, limit),
+	})
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if cerr := it.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	bytes := 0
+	for it.First(); it.Valid(); it.Next() {
+		seq, err := seqOfKey(it.Key())
+		if err != nil {
+			return false, err
+		}
+		rec, err := x.job(seq, false)
+		if err != nil {
+			return false, err
+		}
+		if rec == nil {
+			continue
+		}
+		if most == 0 || bytes >= sweepBytes {
+			return false, nil
+		}
+		if err := act(rec); err != nil {
+			return false, err
+		}
+		bytes += rec.bodyLen
+		most--
+	}
+	return true, it.Error()
+}

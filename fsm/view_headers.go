@@ -1,0 +1,110 @@
+package fsm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// byHeader walks over the header index: over the entries of the first header of the filter
+// that is indexed, then of the next. What a topic indexes by an earlier one is passed
+// over, so each job is listed once.
+func (l *lister) byHeader(walk *headerWalk) error {
+	headers, err := l.indexedHeaders()
+	if err != nil {
+		return err
+	}
+	for _, h := range headers {
+		l.page.Incomplete = l.page.Incomplete || walk.misses(h.Name)
+	}
+	for i, h := range headers {
+		if h.Name < l.q.After.GetHeader() {
+			continue
+		}
+		if err := l.walkHeader(h, headers[:i]); err != nil || l.page.Next != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexedHeaders are the headers of the filter that the topic indexes, or some topic when
+// none is given.
+func (l *lister) indexedHeaders() (indexed []*jobpb.Header, err error) {
+	settings, err := readSettings(l.r, l.q.Topic)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range l.q.Filter.Headers {
+		ok := indexes(settings, h.Name)
+		if l.q.Topic == "" {
+			n, err := countOfHeader(l.r, h.Name)
+			if err != nil {
+				return nil, err
+			}
+			ok = n > 0
+		}
+		if ok {
+			indexed = append(indexed, h)
+		}
+	}
+	if len(indexed) > 0 {
+		return indexed, nil
+	}
+	first := l.q.Filter.Headers[0].Name
+	if l.q.Topic != "" {
+		return nil, job.Invalid("header."+first, "is not indexed by topic %.40q; name %.40q in its setting index_headers, or list the jobs of the topic", l.q.Topic, first)
+	}
+	return nil, job.Invalid("header."+first, "is not indexed by any topic; name %.40q in the setting index_headers of the topics whose jobs are to be found by it", first)
+}
+
+// walkHeader adds the jobs that have an entry for a header, but for those of topics that
+// index one of the headers before it.
+func (l *lister) walkHeader(h *jobpb.Header, before []*jobpb.Header) error {
+	var last uint64
+	if h.Name == l.q.After.GetHeader() {
+		last = l.q.After.Seq
+	}
+	prefix := appendHeaderPrefix(nil, h.Name, h.Value)
+	lower := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], last+1)
+	upper := append(prefix[:len(prefix):len(prefix)], 0xff) // seqs never come there
+	return l.view.scan(l.r, lower, upper, func(key, _ []byte) error {
+		if l.full() {
+			l.page.Next = &jobpb.JobMark{Header: h.Name, Seq: last}
+			return errEnough
+		}
+		l.scanned++
+		seq, err := seqOfHeaderKey(key)
+		if err != nil {
+			return err
+		}
+		last = seq
+		rec, err := readJob(l.r, seq, l.q.Body)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return fmt.Errorf("the header index has job %d, which does not exist", seq)
+		}
+		t, err := l.topic(rec.topic())
+		if err != nil {
+			return err
+		}
+		if !indexes(t.settings, h.Name) || indexesAny(t.settings, before) {
+			l.read += rec.bodyLen // its entry is still to be removed, or it was listed
+			return nil
+		}
+		return l.addOf(rec, t)
+	})
+}
+
+func indexesAny(s *jobpb.TopicSettings, headers []*jobpb.Header) bool {
+	for _, h := range headers {
+		if indexes(s, h.Name) {
+			return true
+		}
+	}
+	return false
+}
