@@ -31,46 +31,47 @@ const (
 // ErrInUse is the failure to open a log that another process has open.
 var ErrInUse = errors.New("another process has the file open: stop it and start the node again")
 
-// boltOptions are safe ones. The list of free pages is not written: a commit writes
-// less, and the list is made anew from the tree at each start, so a damaged one
-// cannot hand out a page in use. As a map it stays fast when a long log was cut. The
-// mapping is address space only, and spares the file a new one each time it doubles.
+// boltOptions returns safe options. The freelist is not synced: a commit writes less,
+// and bbolt rebuilds the freelist from the tree at each start, so a damaged one cannot
+// hand out a page in use. A freelist in a map stays fast after a long log is truncated.
+// The initial mapping takes only address space and saves remapping each time the file
+// doubles.
 func boltOptions() *bbolt.Options {
 	return &bbolt.Options{
-		Timeout:         time.Second, // for the lock; 0 would wait for ever
+		Timeout:         time.Second, // for the lock; with 0 it would wait indefinitely
 		NoFreelistSync:  true,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: 512 << 20,
 	}
 }
 
-// boltLog is a log that raft-boltdb keeps. It adds what raft-wal has by itself: no
-// gaps, and no silent loss of what was committed.
+// boltLog is a log in raft-boltdb. It adds what raft-wal already has: no gaps, and no
+// silent loss of committed transactions.
 type boltLog struct {
 	bolt  *raftboltdb.BoltStore
 	store raft.LogStore // bolt, or what a test puts around it
-	file  *os.File      // to read the roots of what bbolt writes, and to reserve its blocks
+	file  *os.File      // to read the meta pages that bbolt writes, and to allocate blocks
 	mark  *watermark
 
-	reserved int64 // bytes of the file that have been given blocks, as far as the disk had them
+	reserved int64 // size of the file when its blocks were last allocated
 
-	broken atomic.Bool // bbolt has panicked, and may hold its locks for ever
+	broken atomic.Bool // bbolt has panicked and may never release its locks
 
-	writing sync.Mutex // held during a transaction that writes
+	writing sync.Mutex // held during a write transaction
 	mu      sync.RWMutex
-	bounds  bounds // changed with writing held too; shrunk before the transaction, extended after it
+	bounds  bounds // changed with writing held too: shrunk before the transaction, extended after it
 }
 
 // bounds are the first and the last index of a log; both are 0 when it is empty.
 type bounds struct{ first, last uint64 }
 
-func (b bounds) empty() bool               { return b.last == 0 }
-func (b bounds) contain(index uint64) bool { return index >= b.first && index <= b.last && !b.empty() }
+func (b bounds) empty() bool                { return b.last == 0 }
+func (b bounds) contains(index uint64) bool { return index >= b.first && index <= b.last && !b.empty() }
 
 var _ raft.MonotonicLogStore = (*boltLog)(nil)
 
-// openBolt opens the log that raft-boltdb keeps in dir. used says that Raft has run on
-// it: its files must be there then.
+// openBolt opens the raft-boltdb log in dir. used reports whether Raft has run on it: then
+// its files must exist.
 func openBolt(dir string, disk *Disk, used bool) (_ raft.LogStore, _ func() error, err error) {
 	path := filepath.Join(cmp.Or(disk.BoltDir, dir), boltFile)
 	l := new(boltLog)
@@ -88,9 +89,8 @@ func openBolt(dir string, disk *Disk, used bool) (_ raft.LogStore, _ func() erro
 	if err := l.open(path, disk.WrapBolt); err != nil {
 		return nil, nil, err
 	}
-	// From here on the watermark tells a file that somebody counts on from one that was
-	// never made whole.
-	if err := errors.Join(l.committed(), l.mark.sync()); err != nil {
+	// A file whose watermark has a transaction was created completely.
+	if err := errors.Join(l.updateMark(), l.mark.sync()); err != nil {
 		return nil, nil, err
 	}
 	return l, l.close, nil
@@ -105,7 +105,8 @@ func (l *boltLog) openMark(path, dir string, files vfs.FS, used bool) error {
 	return err
 }
 
-// check reads the file before bbolt does. One that was never made whole is removed.
+// check reads the file before bbolt does. It removes a file that was not created
+// completely.
 func (l *boltLog) check(path string, used bool) error {
 	if l.mark.held.txid == 0 && used {
 		return fmt.Errorf("%w: its watermark has no transaction, but the node has taken part in elections", ErrFileDamaged)
@@ -159,23 +160,23 @@ func (l *boltLog) open(path string, wrap func(string, raft.LogStore) raft.LogSto
 	})
 }
 
-// committed notes the newest transaction in the watermark.
-func (l *boltLog) committed() error {
+// updateMark writes the newest transaction to the watermark.
+func (l *boltLog) updateMark() error {
 	meta, err := newestMeta(l.file)
 	if err != nil {
 		return err
 	}
-	if err := l.reserve(); err != nil {
+	if err := l.allocate(); err != nil {
 		return err
 	}
-	return l.mark.store(commitMark{txid: meta.txid, last: l.now().last})
+	return l.mark.store(commitMark{txid: meta.txid, last: l.currentBounds().last})
 }
 
-// reserve allocates the disk blocks of the file as far as it has grown. bbolt makes it
-// longer by 16 MiB at a time without blocks, so on a disk that others fill, entries would
-// meet a full disk before adds are refused. It does what the file system can: where that
-// is nothing, or the disk is full already, a write of bbolt's reports it.
-func (l *boltLog) reserve() error {
+// allocate allocates the disk blocks of the file after it has grown. bbolt extends the
+// file by 16 MiB at a time without allocating blocks. On a disk that other programs fill,
+// an append would then meet a full disk before adds are refused. If the file system
+// cannot allocate, or the disk is full already, the next write of bbolt reports it.
+func (l *boltLog) allocate() error {
 	info, err := l.file.Stat()
 	if err != nil || info.Size() == l.reserved {
 		return err
@@ -185,8 +186,8 @@ func (l *boltLog) reserve() error {
 	return nil
 }
 
-// run makes a call into bbolt, which panics on a damaged page, and faults where its
-// mapping cannot be read from the disk.
+// run calls f, which calls bbolt. bbolt panics on a damaged page, and faults if a page of
+// its mapping cannot be read from the disk; run returns both as errors.
 func (l *boltLog) run(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -199,7 +200,7 @@ func (l *boltLog) run(f func() error) (err error) {
 			runtime.Error
 			Addr() uintptr
 		}); ok {
-			err = fmt.Errorf("the disk does not return a page of the file: %w", fault)
+			err = fmt.Errorf("a page of the file cannot be read from the disk: %w", fault)
 			return
 		}
 		err = fmt.Errorf("%w: bbolt: %v", ErrDamaged, p)
@@ -210,35 +211,36 @@ func (l *boltLog) run(f func() error) (err error) {
 // IsMonotonic implements raft.MonotonicLogStore.
 func (l *boltLog) IsMonotonic() bool { return true }
 
-func (l *boltLog) now() bounds {
+func (l *boltLog) currentBounds() bounds {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.bounds
 }
 
-func (l *boltLog) set(b bounds) {
+func (l *boltLog) setBounds(b bounds) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bounds = b
 }
 
 // FirstIndex implements raft.LogStore.
-func (l *boltLog) FirstIndex() (uint64, error) { return l.now().first, nil }
+func (l *boltLog) FirstIndex() (uint64, error) { return l.currentBounds().first, nil }
 
 // LastIndex implements raft.LogStore.
-func (l *boltLog) LastIndex() (uint64, error) { return l.now().last, nil }
+func (l *boltLog) LastIndex() (uint64, error) { return l.currentBounds().last, nil }
 
 // GetLog implements raft.LogStore. It does not wait for a write.
 func (l *boltLog) GetLog(index uint64, entry *raft.Log) error {
-	if !l.now().contain(index) {
+	if !l.currentBounds().contains(index) {
 		return raft.ErrLogNotFound
 	}
 	return l.run(func() error {
 		err := l.store.GetLog(index, entry)
-		if err == nil || errors.Is(err, raft.ErrLogNotFound) && !l.now().contain(index) { // just deleted
+		if err == nil || errors.Is(err, raft.ErrLogNotFound) && !l.currentBounds().contains(index) { // just deleted
 			return err
 		}
-		return fmt.Errorf("entry %d: %w: %v", index, ErrDamaged, err) // not that of an entry that was never there
+		// Raft takes ErrLogNotFound for an entry that was never there, so err is not wrapped.
+		return fmt.Errorf("entry %d: %w: %v", index, ErrDamaged, err)
 	})
 }
 
@@ -252,7 +254,7 @@ func (l *boltLog) StoreLogs(entries []*raft.Log) error {
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	b := l.now()
+	b := l.currentBounds()
 	if b.empty() {
 		b = bounds{first: entries[0].Index, last: entries[0].Index - 1}
 	}
@@ -265,15 +267,15 @@ func (l *boltLog) StoreLogs(entries []*raft.Log) error {
 	if err := l.run(func() error { return l.store.StoreLogs(entries) }); err != nil {
 		return err
 	}
-	l.set(b)
-	return l.committed()
+	l.setBounds(b)
+	return l.updateMark()
 }
 
 // DeleteRange implements raft.LogStore. The range must reach one end of the log.
 func (l *boltLog) DeleteRange(first, last uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	b := l.now()
+	b := l.currentBounds()
 	switch {
 	case b.empty() || first > last || last < b.first || first > b.last:
 		return nil
@@ -286,11 +288,11 @@ func (l *boltLog) DeleteRange(first, last uint64) error {
 	default:
 		return fmt.Errorf("entries %d to %d are in the middle of the log, which goes from %d to %d", first, last, b.first, b.last)
 	}
-	l.set(b)
+	l.setBounds(b)
 	if err := l.run(func() error { return l.store.DeleteRange(first, last) }); err != nil {
 		return err
 	}
-	return l.committed()
+	return l.updateMark()
 }
 
 func (l *boltLog) close() error {

@@ -9,21 +9,21 @@ import (
 	"io"
 )
 
-// bbolt's pages have no checksums, and a damaged one can make bbolt panic, read past
-// its mapping or follow a cycle until the stack is full, none of which the process
-// survives. So checkBolt reads the whole tree before bbolt does, with bounds: every
-// page is where a parent says, is met once, and its keys ascend; the keys of the log
-// have no gap. What it does not read are the entries themselves: each has a checksum
-// of its own (checksum.go).
+// bbolt's pages have no checksums. A damaged page can make bbolt panic, read past its
+// mapping, or follow a cycle until the stack overflows; each of these ends the process.
+// So checkBolt reads the whole tree before bbolt does and checks every step: each page
+// is in the tree once and at the place that its parent names, keys ascend, and the keys
+// of the log have no gap. It does not read the entries themselves: each has its own
+// checksum (checksum.go).
 //
-// The layout is that of bbolt's format 2, in the byte order of the machine.
+// The layout is bbolt's format 2, in the byte order of the machine.
 const (
 	boltMagic        = 0xED0CDAED
 	boltVersion      = 2
 	boltPageHeader   = 16 // id 8, flags 2, count 2, overflow 4
 	boltElementBytes = 16
 	boltBucketHeader = 16 // root page 8, sequence 8
-	boltMetaBytes    = 64 // behind the page's header, its checksum included
+	boltMetaBytes    = 64 // after the page header, its checksum included
 
 	branchPage = 0x01
 	leafPage   = 0x02
@@ -32,14 +32,14 @@ const (
 	minBoltPage, maxBoltPage = 1 << 10, 16 << 20
 )
 
-// boltMeta is one of the two roots of a file.
+// boltMeta is the content of one of the two meta pages of a file.
 type boltMeta struct {
 	pageSize   int64
-	root, high uint64 // pages: of the root bucket, and the first that was never used
+	root, high uint64 // pages: that of the root bucket, and the first that was never used
 	txid       uint64
 }
 
-// decodeMeta reads a root from its page, and reports whether it is whole.
+// decodeMeta decodes a meta page and reports whether it is valid.
 func decodeMeta(page []byte) (m boltMeta, ok bool) {
 	if len(page) < boltPageHeader+boltMetaBytes {
 		return m, false
@@ -54,11 +54,11 @@ func decodeMeta(page []byte) (m boltMeta, ok bool) {
 	return m, m.pageSize >= minBoltPage && m.pageSize <= maxBoltPage
 }
 
-// newestMeta reads the root that bbolt would take. The second is at the end of the
-// first page, whose size only a root tells.
+// newestMeta reads the meta page that bbolt would use. The second one starts at the end
+// of the first page, whose size is only known from a meta page.
 func newestMeta(file io.ReaderAt) (newest boltMeta, err error) {
 	found := false
-	take := func(at int64) (boltMeta, bool, error) {
+	readMeta := func(at int64) (boltMeta, bool, error) {
 		page := make([]byte, boltPageHeader+boltMetaBytes)
 		if _, err := file.ReadAt(page, at); err != nil {
 			return boltMeta{}, false, ignoreEOF(err)
@@ -66,7 +66,7 @@ func newestMeta(file io.ReaderAt) (newest boltMeta, err error) {
 		m, ok := decodeMeta(page)
 		return m, ok, nil
 	}
-	first, ok, err := take(0)
+	first, ok, err := readMeta(0)
 	if err != nil {
 		return newest, err
 	}
@@ -80,7 +80,7 @@ func newestMeta(file io.ReaderAt) (newest boltMeta, err error) {
 		}
 	}
 	for _, at := range sizes {
-		m, ok, err := take(at)
+		m, ok, err := readMeta(at)
 		if err != nil {
 			return newest, err
 		}
@@ -89,7 +89,7 @@ func newestMeta(file io.ReaderAt) (newest boltMeta, err error) {
 		}
 	}
 	if !found {
-		return newest, fmt.Errorf("%w: neither of its roots is whole", ErrFileDamaged)
+		return newest, fmt.Errorf("%w: neither of its meta pages is valid", ErrFileDamaged)
 	}
 	return newest, nil
 }
@@ -105,18 +105,19 @@ func ignoreEOF(err error) error {
 type boltChecker struct {
 	file io.ReaderAt
 	meta boltMeta
-	seen []uint64 // a bit for each page that was met
+	seen []uint64 // a bit for each visited page
 	logs *bucketWalk
 }
 
-// bucketWalk is what is known of a bucket whose tree is walked in order.
+// bucketWalk is the state of a walk over one bucket's tree, in the order of its keys.
 type bucketWalk struct {
 	root    bool   // it holds the buckets
 	entries bool   // it holds the log's entries: its keys are their indexes, without a gap
-	prev    []byte // the last key that was met; nil: none
+	prev    []byte // the last visited key; nil: none
 }
 
-// checkBolt proves that bbolt can read a file, and returns what is committed in it.
+// checkBolt returns an error unless bbolt can read the file. It returns the newest
+// transaction in it.
 func checkBolt(file io.ReaderAt, size int64) (commitMark, error) {
 	meta, err := newestMeta(file)
 	if err != nil {
@@ -140,10 +141,10 @@ func damagedPage(page uint64, what string) error {
 	return fmt.Errorf("%w: page %d %s", ErrFileDamaged, page, what)
 }
 
-// claim marks a page and those it runs over into as met.
-func (c *boltChecker) claim(page, overflow uint64) error {
+// markSeen marks a page and its overflow pages as visited.
+func (c *boltChecker) markSeen(page, overflow uint64) error {
 	if overflow >= c.meta.high-page {
-		return damagedPage(page, "runs over into pages that are not in use")
+		return damagedPage(page, "overflows into pages that are not in use")
 	}
 	for p := page; p <= page+overflow; p++ {
 		if c.seen[p/64]&(1<<(p%64)) != 0 {
@@ -154,10 +155,10 @@ func (c *boltChecker) claim(page, overflow uint64) error {
 	return nil
 }
 
-// walk checks a page and all below it. No key below may be less than least.
+// walk checks a page and all pages below it. No key in them may be less than least.
 func (c *boltChecker) walk(b *bucketWalk, page uint64, least []byte) error {
 	if page < 2 || page >= c.meta.high {
-		return damagedPage(page, "is not in use, and the tree has it")
+		return damagedPage(page, "is in the tree but not in use")
 	}
 	v := &pageView{file: c.file, id: page, at: int64(page) * c.meta.pageSize, head: make([]byte, c.meta.pageSize)}
 	if _, err := c.file.ReadAt(v.head, v.at); err != nil {
@@ -167,7 +168,7 @@ func (c *boltChecker) walk(b *bucketWalk, page uint64, least []byte) error {
 		return damagedPage(page, fmt.Sprintf("has the number %d", id))
 	}
 	overflow := uint64(binary.NativeEndian.Uint32(v.head[12:]))
-	if err := c.claim(page, overflow); err != nil {
+	if err := c.markSeen(page, overflow); err != nil {
 		return err
 	}
 	v.size = int64(overflow+1) * c.meta.pageSize
@@ -218,13 +219,13 @@ func (c *boltChecker) leaf(b *bucketWalk, v *pageView, least []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := v.within(pos+keyBytes, valueBytes); err != nil {
+		if err := v.checkRange(pos+keyBytes, valueBytes); err != nil {
 			return err
 		}
 		if bytes.Compare(key, least) < 0 {
 			return damagedPage(v.id, "has keys out of order")
 		}
-		if err := b.next(v.id, key); err != nil {
+		if err := b.visit(v.id, key); err != nil {
 			return err
 		}
 		switch isBucket := e.word(0)&bucketLeaf != 0; {
@@ -239,8 +240,8 @@ func (c *boltChecker) leaf(b *bucketWalk, v *pageView, least []byte) error {
 	return nil
 }
 
-// next takes in a key in order.
-func (b *bucketWalk) next(page uint64, key []byte) error {
+// visit checks the next key of the bucket.
+func (b *bucketWalk) visit(page uint64, key []byte) error {
 	if b.prev != nil && bytes.Compare(key, b.prev) <= 0 {
 		return damagedPage(page, "has keys out of order")
 	}
@@ -254,8 +255,8 @@ func (b *bucketWalk) next(page uint64, key []byte) error {
 	return nil
 }
 
-// bucket checks a bucket below the root. A small one has its only page inside of its
-// value.
+// bucket checks a bucket below the root. A small bucket is inline: its only page is in
+// its value.
 func (c *boltChecker) bucket(v *pageView, name []byte, at, size int64) error {
 	head, err := v.bytes(at, boltBucketHeader)
 	if err != nil {
@@ -273,35 +274,35 @@ func (c *boltChecker) bucket(v *pageView, name []byte, at, size int64) error {
 	if err != nil {
 		return err
 	}
-	inside := &pageView{file: c.file, id: v.id, head: content, size: int64(len(content))}
-	if inside.size < boltPageHeader || inside.flags() != leafPage {
+	inline := &pageView{file: c.file, id: v.id, head: content, size: int64(len(content))}
+	if inline.size < boltPageHeader || inline.flags() != leafPage {
 		return damagedPage(v.id, "has a bucket without a leaf")
 	}
-	return c.leaf(b, inside, nil)
+	return c.leaf(b, inline, nil)
 }
 
-// pageView reads parts of one page, or of the page inside of a small bucket.
+// pageView reads parts of one page, or of the page of an inline bucket.
 type pageView struct {
 	file io.ReaderAt
 	id   uint64
-	at   int64  // in the file
-	size int64  // with what it runs over into
-	head []byte // its beginning
+	at   int64  // offset in the file
+	size int64  // including its overflow pages
+	head []byte // its first bytes
 }
 
 func (v *pageView) flags() uint16 { return binary.NativeEndian.Uint16(v.head[8:]) }
 func (v *pageView) count() int64  { return int64(binary.NativeEndian.Uint16(v.head[10:])) }
 
-// within reports n bytes at an offset that are not in the page.
-func (v *pageView) within(off, n int64) error {
+// checkRange returns an error unless n bytes at an offset are in the page.
+func (v *pageView) checkRange(off, n int64) error {
 	if off < boltPageHeader || n < 0 || off > v.size || n > v.size-off {
-		return damagedPage(v.id, "has an element that is not inside of it")
+		return damagedPage(v.id, "has an element that exceeds it")
 	}
 	return nil
 }
 
 func (v *pageView) bytes(off, n int64) ([]byte, error) {
-	if err := v.within(off, n); err != nil {
+	if err := v.checkRange(off, n); err != nil {
 		return nil, err
 	}
 	if off+n <= int64(len(v.head)) {
@@ -321,9 +322,9 @@ func (v *pageView) element(i int64) (e boltElement, err error) {
 	return e, err
 }
 
-// boltElement is the fixed part of an element: of a branch the offset of its key from
-// here, the key's size, and the page below; of a leaf flags, the offset, and the sizes
-// of key and value.
+// boltElement is the fixed part of an element. In a branch it has the offset of the key
+// from the element, the key's size, and the page below. In a leaf it has flags, the
+// offset, and the sizes of key and value.
 type boltElement struct {
 	at    int64
 	bytes []byte

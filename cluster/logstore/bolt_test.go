@@ -20,8 +20,8 @@ var (
 	boltSeed  = flag.Uint64("bolt.seed", 1, "for their places")
 )
 
-// boltDir makes a directory with a log of raft-boltdb that has come a long way: its
-// tree has branches, free pages with older entries, and entries over several pages.
+// boltDir returns a directory with a raft-boltdb log that was used for long: its tree has
+// branches, free pages with older entries, and entries over several pages.
 func boltDir(t *testing.T) (dir string, first, last uint64) {
 	dir = t.TempDir()
 	c := &contract{t: t, kind: RaftBoltDB, dir: dir}
@@ -37,7 +37,7 @@ func boltDir(t *testing.T) (dir string, first, last uint64) {
 	return dir, 201, 640
 }
 
-// boltEntries opens a log and reads it whole, or returns why it stopped.
+// boltEntries opens a log and returns all its entries, or the failure that stopped it.
 func boltEntries(dir string) (first, last uint64, found [][]byte, err error) {
 	s, err := Open(dir, Options{Kind: RaftBoltDB, Fatal: func(error) {}})
 	if err != nil {
@@ -56,16 +56,16 @@ func boltEntries(dir string) (first, last uint64, found [][]byte, err error) {
 	return first, last, found, nil
 }
 
-// usedOfBolt is how much of the file is in use.
-func usedOfBolt(t *testing.T, data []byte) int64 {
+// usedBytes returns the size of the part of the file that is in use.
+func usedBytes(t *testing.T, data []byte) int64 {
 	meta, err := newestMeta(bytes.NewReader(data))
 	require.NoError(t, err)
 	return int64(meta.high) * meta.pageSize
 }
 
-// A bit that flips while the node does not run is met, or changes nothing. bbolt by
-// itself would lose the last transaction, follow a page number out of its mapping, or
-// return other entries.
+// A bit that flips while the node does not run is detected or changes nothing. bbolt
+// alone would lose the last transaction, read outside its mapping, or return wrong
+// entries.
 func TestAFlippedBitInBoltLosesNothing(t *testing.T) {
 	dir, first, last := boltDir(t)
 	wantFirst, wantLast, want, err := boltEntries(dir)
@@ -76,7 +76,7 @@ func TestAFlippedBitInBoltLosesNothing(t *testing.T) {
 	require.NoError(t, err)
 	mark, err := os.ReadFile(filepath.Join(dir, markFile))
 	require.NoError(t, err)
-	used := usedOfBolt(t, data)
+	used := usedBytes(t, data)
 	data = data[:used] // the rest is zeros
 	rng := rand.New(rand.NewPCG(*boltSeed, 0))
 	places := []int64{16, 16 + 16, 16 + 48, 16 + 56, 4096 + 16, 4096 + 32, 4096 + 64, 4096 + 72} // in the two roots
@@ -107,11 +107,11 @@ func TestAFlippedBitInBoltLosesNothing(t *testing.T) {
 	require.NotZero(t, refused)
 }
 
-// bbolt takes the older root without a word when the newer one is damaged, and so loses
-// the last transaction.
-func TestALostTransactionIsMissed(t *testing.T) {
+// bbolt silently uses the older meta page if the newer one is damaged, and so loses the
+// last transaction.
+func TestALostTransactionIsDetected(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, path string, before []byte){
-		"the newest root is damaged": func(t *testing.T, path string, _ []byte) {
+		"the newest meta page is damaged": func(t *testing.T, path string, _ []byte) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 			meta, err := newestMeta(bytes.NewReader(data))
@@ -168,8 +168,8 @@ func TestADamagedWatermark(t *testing.T) {
 	require.ErrorIs(t, err, ErrFileDamaged)
 }
 
-// A watermark as new as before the first transaction would let the file be made anew.
-func TestAWatermarkThatKnowsOfNoTransaction(t *testing.T) {
+// With a watermark from before the first transaction the file would be created again.
+func TestAWatermarkWithoutATransaction(t *testing.T) {
 	c := &contract{t: t, kind: RaftBoltDB, dir: t.TempDir()}
 	c.open()
 	require.NoError(t, c.Stable.SetUint64([]byte(keyTerm), 1))
@@ -186,8 +186,8 @@ func TestAWatermarkThatKnowsOfNoTransaction(t *testing.T) {
 	require.FileExists(t, filepath.Join(c.dir, boltFile))
 }
 
-// The process may end anywhere while the file is made for the first time.
-func TestAFileThatWasNeverMadeWhole(t *testing.T) {
+// The process may end at any moment while the file is created.
+func TestAFileThatWasNotCreatedCompletely(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"empty": nil, "zeros": make([]byte, 16<<10), "one page": make([]byte, 4096), "garbage": bytes.Repeat([]byte("x"), 9000),
 	} {
@@ -208,16 +208,16 @@ func TestAFileThatWasNeverMadeWhole(t *testing.T) {
 	}
 }
 
-// A page that goes bad while the node runs makes bbolt panic, or the mapping fault. It
-// stops the store, and not by a crash that says nothing.
-func TestABadPageUnderARunningLogStopsIt(t *testing.T) {
+// A page that is damaged while the node runs makes bbolt panic or the mapping fault. It
+// stops the stores with an error and does not crash the process.
+func TestADamagedPageStopsARunningLog(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, path string){
 		"garbage": func(t *testing.T, path string) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 			f, err := os.OpenFile(path, os.O_WRONLY, 0)
 			require.NoError(t, err)
-			_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, int(usedOfBolt(t, data))-2*4096), 2*4096)
+			_, err = f.WriteAt(bytes.Repeat([]byte{0xA5}, int(usedBytes(t, data))-2*4096), 2*4096)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 		},
@@ -225,8 +225,8 @@ func TestABadPageUnderARunningLogStopsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, first, last := boltDir(t)
-			var told []error
-			s, err := Open(dir, Options{Kind: RaftBoltDB, Fatal: func(err error) { told = append(told, err) }})
+			var reported []error
+			s, err := Open(dir, Options{Kind: RaftBoltDB, Fatal: func(err error) { reported = append(reported, err) }})
 			require.NoError(t, err)
 			damage(t, filepath.Join(dir, boltFile))
 			var failed error
@@ -234,7 +234,7 @@ func TestABadPageUnderARunningLogStopsIt(t *testing.T) {
 				failed = s.Log.GetLog(i, new(raft.Log))
 			}
 			require.Error(t, failed)
-			require.Equal(t, []error{failed}, told)
+			require.Equal(t, []error{failed}, reported)
 			require.Error(t, s.Log.StoreLogs(entries(last+1, last+1, 10)))
 			_ = s.Close() // it may not hang
 		})

@@ -6,10 +6,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Cache keeps the newest entries of a log in memory, for followers that are a little
-// behind and for what is applied after it was stored. Raft's own cache is bounded by
-// the number of entries only, whatever their size. All methods may be called from any
-// goroutine.
+// Cache keeps the newest entries of a log in memory. They are read by followers that are
+// slightly behind, and when they are applied. Raft's own cache limits only the number of
+// entries, not their bytes. All methods may be called from any goroutine.
 type Cache struct {
 	raft.LogStore
 	maxBytes int64
@@ -17,12 +16,12 @@ type Cache struct {
 
 	mu      sync.RWMutex
 	entries []*raft.Log // consecutive, oldest first
-	bytes   int64       // of them
+	bytes   int64       // of entries
 }
 
 var _ raft.MonotonicLogStore = (*Cache)(nil)
 
-// NewCache puts a cache of so many bytes and entries before log.
+// NewCache returns log with a cache of at most so many bytes and entries.
 func NewCache(log raft.LogStore, bytes int64, entries int) *Cache {
 	return &Cache{LogStore: log, maxBytes: bytes, maxCount: entries}
 }
@@ -63,7 +62,7 @@ func (c *Cache) StoreLogs(entries []*raft.Log) error {
 	defer c.mu.Unlock()
 	for _, e := range entries {
 		if n := len(c.entries); n > 0 && c.entries[n-1].Index+1 != e.Index {
-			c.drop(n) // the log was emptied and goes on elsewhere
+			c.drop(n) // the log was emptied and continues at another index
 		}
 		c.entries = append(c.entries, e)
 		c.bytes += sizeOf(e)
@@ -76,7 +75,7 @@ func (c *Cache) StoreLogs(entries []*raft.Log) error {
 	return nil
 }
 
-// drop forgets the n oldest entries; it needs c.mu.
+// drop removes the n oldest entries. It is called with c.mu held.
 func (c *Cache) drop(n int) {
 	for _, e := range c.entries[:n] {
 		c.bytes -= sizeOf(e)

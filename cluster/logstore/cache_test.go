@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counted counts what is read of a log.
+// counted counts the reads of a log.
 type counted struct {
 	raft.LogStore
 	reads int

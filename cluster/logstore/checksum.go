@@ -9,15 +9,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrDamaged is wrapped by the error of a read that found an entry other than it
-// was written.
+// ErrDamaged is wrapped by the error of a read that finds an entry that is not as it was
+// written.
 var ErrDamaged = errors.New("the entry is damaged on disk")
 
-// raft-wal checks what it reads only when it looks for a torn end, bbolt never. A bit that
-// flipped in an older entry would go to followers, and into the state after a
-// restart. So every entry carries a checksum behind Raft's own extensions, of
-// which Tarry has none: 4 bytes of it and a mark. Entries of releases that did
-// not do so have no extensions and are taken as they are. These bytes are on disk.
+// raft-wal verifies checksums only when it looks for a torn end, and bbolt has none. A
+// flipped bit in an older entry would reach followers, and after a restart the state. So
+// every entry has a checksum after Raft's extensions, which Tarry does not use: 4 bytes
+// and a mark. Entries of earlier releases have no extensions and are not checked. These
+// bytes are on disk.
 const (
 	sumMark = 0xC5
 	sumLen  = 5
@@ -32,9 +32,9 @@ func sumOf(e *raft.Log, extensions []byte) uint32 {
 	return crc32.Update(crc32.Update(sum, sumTable, e.Data), sumTable, extensions)
 }
 
-// sealed returns entries with their checksums; the given ones belong to others
-// and stay as they are.
-func sealed(entries []*raft.Log) []*raft.Log {
+// withChecksums returns copies of entries that have their checksums. The caller's entries
+// must not change.
+func withChecksums(entries []*raft.Log) []*raft.Log {
 	made := make([]raft.Log, len(entries))
 	out := make([]*raft.Log, len(entries))
 	for i, e := range entries {
@@ -46,8 +46,8 @@ func sealed(entries []*raft.Log) []*raft.Log {
 	return out
 }
 
-// unseal checks an entry that was read and takes its checksum off.
-func unseal(e *raft.Log) error {
+// verifyChecksum checks an entry that was read, and removes the checksum from it.
+func verifyChecksum(e *raft.Log) error {
 	n := len(e.Extensions) - sumLen
 	if len(e.Extensions) == 0 {
 		return nil

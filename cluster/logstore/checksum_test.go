@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChecksumsTellDamage(t *testing.T) {
+func TestChecksumsDetectDamage(t *testing.T) {
 	for name, damage := range map[string]func(e *raft.Log){
 		"data":       func(e *raft.Log) { e.Data[3] ^= 1 },
 		"index":      func(e *raft.Log) { e.Index++ },
@@ -21,21 +21,21 @@ func TestChecksumsTellDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := &raft.Log{Index: 7, Term: 3, Data: []byte("content")}
-			e := sealed([]*raft.Log{given})[0]
-			require.Nil(t, given.Extensions, "not ours to change")
+			e := withChecksums([]*raft.Log{given})[0]
+			require.Nil(t, given.Extensions, "the caller's entry must not change")
 			read := *e
-			require.NoError(t, unseal(&read))
+			require.NoError(t, verifyChecksum(&read))
 			require.Equal(t, given, &read)
 			e.Data = bytes.Clone(e.Data)
 			damage(e)
-			require.ErrorIs(t, unseal(e), ErrDamaged)
+			require.ErrorIs(t, verifyChecksum(e), ErrDamaged)
 		})
 	}
-	require.NoError(t, unseal(&raft.Log{Index: 1, Data: []byte("of an older release")}))
+	require.NoError(t, verifyChecksum(&raft.Log{Index: 1, Data: []byte("of an older release")}))
 }
 
-// A flipped bit in a segment ends the process when the entry is read, instead of
-// going to a follower.
+// A flipped bit in a segment ends the process when the entry is read. It does not reach a
+// follower.
 func TestFlippedBitInASegmentIsNotServed(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -53,9 +53,9 @@ func TestFlippedBitInASegmentIsNotServed(t *testing.T) {
 	data[at+100] ^= 4
 	require.NoError(t, os.WriteFile(files[0], data, 0o640))
 
-	var told []error
+	var reported []error
 	// Opening samples the log to learn the size of entries, so it may notice too.
-	s, err = Open(dir, Options{Fatal: func(err error) { told = append(told, err) }})
+	s, err = Open(dir, Options{Fatal: func(err error) { reported = append(reported, err) }})
 	if err != nil {
 		require.ErrorIs(t, err, ErrDamaged)
 		return
@@ -64,5 +64,5 @@ func TestFlippedBitInASegmentIsNotServed(t *testing.T) {
 	var e raft.Log
 	require.NoError(t, s.Log.GetLog(19, &e))
 	require.ErrorIs(t, s.Log.GetLog(20, &e), ErrDamaged)
-	require.Len(t, told, 1)
+	require.Len(t, reported, 1)
 }

@@ -50,7 +50,7 @@ func (c *contract) reopen() {
 	c.open()
 }
 
-// content is what entry i of a term holds.
+// content returns the data of entry i of a term.
 func content(i, term uint64, size int) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%d/%d ", i, term), size/8+1)
 }
@@ -137,8 +137,8 @@ func TestLogIsDeletedFromEitherEnd(t *testing.T) {
 	})
 }
 
-// A follower whose last entries a new leader replaces truncates its log's end. In
-// raft-wal v0.4.0 a log so truncated could not be opened again (its issue 31).
+// A follower truncates the end of its log when a new leader replaces its last entries.
+// After that raft-wal v0.4.0 could not open the log again (its issue 31).
 func TestEntriesAreReplacedAfterAConflict(t *testing.T) {
 	forEachKind(t, func(t *testing.T, c *contract) {
 		c.append(1, 20, 1, 50)
@@ -171,8 +171,8 @@ func TestLogHoldsLargeEntries(t *testing.T) {
 	})
 }
 
-// Raft never does this. A gap, or an entry that is written over, would mean that it
-// takes the log for another than it is.
+// Raft never does this. A gap or an overwritten entry would mean that it has a wrong view
+// of the log.
 func TestLogRefusesWhatWouldLeaveAGap(t *testing.T) {
 	for name, wrong := range map[string]func(raft.LogStore) error{
 		"a gap":            func(l raft.LogStore) error { return l.StoreLogs(entries(12, 13, 10)) },
@@ -201,7 +201,7 @@ func TestLogRefusesWhatWouldLeaveAGap(t *testing.T) {
 	}
 }
 
-func TestClosedStoresRefuseWithoutAlarm(t *testing.T) {
+func TestClosedStoresFailWithoutACallOfFatal(t *testing.T) {
 	forEachKind(t, func(t *testing.T, c *contract) {
 		c.append(1, 3, 1, 10)
 		s := c.Stores
@@ -215,7 +215,7 @@ func TestClosedStoresRefuseWithoutAlarm(t *testing.T) {
 	})
 }
 
-// A second process would write its own roots over those of the first.
+// A second process would overwrite the meta pages of the first.
 func TestAStoreIsOpenOnce(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{Kind: RaftBoltDB, Fatal: func(err error) { t.Error(err) }})
@@ -225,9 +225,9 @@ func TestAStoreIsOpenOnce(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Votes tell that Raft has run on a log. One that is gone, or that another kind of log
-// store would not find, is missed then.
-func TestALostLogBesideVotesIsMissed(t *testing.T) {
+// If there are votes, Raft has run on a log. It is damage if the log is gone, or if it is
+// opened as another kind, which would not find it.
+func TestALostLogBesideVotesIsDetected(t *testing.T) {
 	for _, kind := range kinds {
 		for _, damage := range []string{"gone", "opened as another kind"} {
 			t.Run(string(kind)+" "+damage, func(t *testing.T) {

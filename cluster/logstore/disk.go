@@ -13,19 +13,19 @@ import (
 	"tarry/internal/hook"
 )
 
-// Disk is what the stores keep their data on. The simulation of power losses
-// gives one of its own; everywhere else it is files below a directory.
+// Disk holds the stores' files. The simulation of power losses supplies one; everywhere
+// else it is files below a directory.
 type Disk struct {
 	Segments types.VFS // the entries of raft-wal
 	Records  vfs.FS    // the list of segments, the watermark, term and vote
-	// BoltDir is the directory of raft-boltdb's file, which is a real one always:
-	// bbolt maps it into memory. Empty: the directory of the stores. WrapBolt, when not
-	// nil, is put around raft-boltdb, before anybody counts on what it has stored.
+	// BoltDir is the directory of raft-boltdb's file; empty: the directory of the stores.
+	// It is always a real file, because bbolt maps it into memory. WrapBolt, if not nil,
+	// returns the log to use in place of raft-boltdb's.
 	BoltDir  string
 	WrapBolt func(path string, log raft.LogStore) raft.LogStore
 }
 
-// openDisk makes the directories that a kind of log needs below dir.
+// openDisk creates the directories that a kind of log needs below dir.
 func openDisk(dir string, kind Kind) (*Disk, error) {
 	logs := dir
 	if kind == RaftWAL {

@@ -16,11 +16,11 @@ import (
 // ErrClosed is returned by stores that were closed.
 var ErrClosed = errors.New("the log stores are closed")
 
-// failStop is shared by both stores: the failure of one stops the other.
+// failStop is shared by both stores: a failure of one stops the other.
 type failStop struct {
 	hungAfter time.Duration
 	fatal     func(error)
-	told      sync.Once
+	reported  sync.Once
 
 	mu  sync.RWMutex
 	err error // the first failure, or ErrClosed
@@ -40,8 +40,8 @@ func (s *failStop) close() {
 	}
 }
 
-// latch keeps the first failure and returns what is kept. After a close nothing
-// counts as a failure any more.
+// latch keeps and reports the first failure, and returns the one that is kept. After a
+// close it returns ErrClosed and reports nothing.
 func (s *failStop) latch(err error) error {
 	s.mu.Lock()
 	first := s.err == nil
@@ -51,20 +51,20 @@ func (s *failStop) latch(err error) error {
 	err = s.err
 	s.mu.Unlock()
 	if first {
-		s.tell(err)
+		s.report(err)
 	}
 	return err
 }
 
-func (s *failStop) tell(err error) { s.told.Do(func() { s.fatal(err) }) }
+func (s *failStop) report(err error) { s.reported.Do(func() { s.fatal(err) }) }
 
 // wakeGrace is how long the watchdog waits once more before it reports a hung write:
 // after the process itself was suspended for a while (SIGSTOP, a frozen container) the
 // time limit has passed although the disk was not the cause.
 const wakeGrace = time.Second
 
-// write runs one write of a store under the watchdog. It returns when the write
-// has ended, never before.
+// write runs one write of a store under the watchdog. It never returns before the write
+// has ended.
 func (s *failStop) write(store, op string, f func() error) error {
 	if err := s.failure(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *failStop) write(store, op string, f func() error) error {
 	hung := time.AfterFunc(s.hungAfter, func() {
 		time.AfterFunc(wakeGrace, func() {
 			if !ended.Load() {
-				s.tell(fmt.Errorf("%s: %s has been in flight for over %v: the disk hangs", store, op, s.hungAfter))
+				s.report(fmt.Errorf("%s: %s has been in flight for over %v: the disk hangs", store, op, s.hungAfter))
 			}
 		})
 	})
@@ -86,7 +86,7 @@ func (s *failStop) write(store, op string, f func() error) error {
 	return nil
 }
 
-// read runs one read of a store. What is absent is no failure.
+// read runs one read of a store. An absent value is not a failure.
 func (s *failStop) read(store, op string, f func() error) error {
 	if err := s.failure(); err != nil {
 		return err
@@ -108,7 +108,7 @@ type logStore struct {
 
 var _ raft.MonotonicLogStore = (*logStore)(nil)
 
-// IsMonotonic tells Raft that the log may have no gaps.
+// IsMonotonic implements raft.MonotonicLogStore.
 func (l *logStore) IsMonotonic() bool {
 	m, ok := l.store.(raft.MonotonicLogStore)
 	return ok && m.IsMonotonic()
@@ -130,24 +130,24 @@ func (l *logStore) GetLog(index uint64, entry *raft.Log) error {
 			return err
 		}
 		if entry.Index != index {
-			return fmt.Errorf("entry %d: %w: it says that it is entry %d", index, ErrDamaged, entry.Index)
+			return fmt.Errorf("entry %d: %w: its index is %d", index, ErrDamaged, entry.Index)
 		}
-		return unseal(entry)
+		return verifyChecksum(entry)
 	})
 }
 
 func (l *logStore) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// MaxEntryBytes bounds the data of an entry. raft-wal writes larger ones, and calls
-// them damaged when it reads them: the node could not start again. The rest is for
-// what stands beside the data.
+// MaxEntryBytes bounds the data of an entry. raft-wal writes larger entries, but reports
+// them as damaged when it reads them, so that the node could not restart.
 const MaxEntryBytes = segment.MaxEntrySize - entrySlack
 
+// entrySlack is for what the log stores beside the data.
 const entrySlack = 1 << 10
 
 func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	for _, e := range entries {
-		// No failure of the disk: nothing was written, and the log goes on.
+		// This does not stop the stores: nothing was written.
 		if size := len(e.Data) + len(e.Extensions); size > MaxEntryBytes {
 			return fmt.Errorf("log: entry %d has %d bytes; it may have %d at most", e.Index, size, MaxEntryBytes)
 		}
@@ -155,7 +155,7 @@ func (l *logStore) StoreLogs(entries []*raft.Log) error {
 	hook.Point(hook.BeforeLogStore)
 	l.latency.begin(time.Now())
 	defer func() { l.latency.end(time.Now()) }()
-	if err := l.write("append", func() error { return l.store.StoreLogs(sealed(entries)) }); err != nil {
+	if err := l.write("append", func() error { return l.store.StoreLogs(withChecksums(entries)) }); err != nil {
 		return err
 	}
 	hook.Point(hook.AfterLogStore)

@@ -8,7 +8,7 @@ import (
 // Kind names the library that keeps a log. It is chosen when the log is made.
 type Kind string
 
-// The kinds of log. These names are flags and stand on disk.
+// The kinds of log. Their names are values of a flag, and are on disk.
 const (
 	RaftWAL    Kind = "raft-wal"
 	RaftBoltDB Kind = "raft-boltdb"
@@ -17,7 +17,7 @@ const (
 // ErrUnknownKind is the failure to open a log of a kind that this release does not have.
 var ErrUnknownKind = errors.New("unknown log store")
 
-// DefaultKind is that of logs for which nothing was chosen.
+// DefaultKind is the kind of a log for which none was chosen.
 const DefaultKind = RaftWAL
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -27,5 +27,5 @@ func (k *Kind) UnmarshalText(text []byte) error {
 		*k = name
 		return nil
 	}
-	return fmt.Errorf("%q is no log store; it takes %s or %s", text, RaftWAL, RaftBoltDB)
+	return fmt.Errorf("log store: must be %s or %s, got %q", RaftWAL, RaftBoltDB, text)
 }

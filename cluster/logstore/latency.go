@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// latencyWindow is how many of the last writes count. Few, so that a disk that
-// has become slow, or fast again, is known after some seconds at any pace.
+// latencyWindow is the number of the last writes that count. It is small, so that a
+// change of the disk's speed shows within seconds at any rate of writes.
 const latencyWindow = 8
 
-// latency measures the last appends to the log, each of which ends with a sync.
+// latency measures the last appends to the log. Each includes a sync.
 type latency struct {
 	mu     sync.Mutex
 	took   [latencyWindow]time.Duration
@@ -32,8 +32,8 @@ func (l *latency) end(now time.Time) {
 	l.flight = time.Time{}
 }
 
-// mean is over the last appends, and over the one in flight once that has taken
-// longer; 0: there was none yet.
+// mean returns the mean time of the last appends. It includes the append under way once
+// that has taken longer than the mean. It is 0 before the first append.
 func (l *latency) mean(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,6 +54,6 @@ func (l *latency) mean(now time.Time) time.Duration {
 	return sum / time.Duration(n)
 }
 
-// WriteTime is how long the last appends to the log took on average, the one
-// under way included; 0 before the first. It is cheap.
+// WriteTime returns the mean time of the last appends to the log; see latency. It is
+// cheap.
 func (s *Stores) WriteTime() time.Duration { return s.latency.mean(time.Now()) }

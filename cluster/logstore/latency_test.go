@@ -23,10 +23,10 @@ func TestWriteTimeIsTheMeanOfTheLastAppends(t *testing.T) {
 	for range latencyWindow {
 		write(time.Millisecond)
 	}
-	require.Equal(t, time.Millisecond, l.mean(now), "the past is forgotten")
+	require.Equal(t, time.Millisecond, l.mean(now), "earlier appends do not count")
 
 	l.begin(now)
-	require.Equal(t, time.Millisecond, l.mean(now), "a write under way is no news while it is short")
+	require.Equal(t, time.Millisecond, l.mean(now), "a short write under way does not count")
 	now = now.Add(8991 * time.Millisecond)
 	require.Equal(t, (latencyWindow+8991)*time.Millisecond/(latencyWindow+1), l.mean(now), "a disk that hangs is slow before the write ends")
 	l.end(now)

@@ -13,11 +13,10 @@ import (
 	"tarry/internal/durable"
 )
 
-// record is a small file that is replaced whole, durably and in one step: after a
-// crash it holds what it held before or what it was to hold. On disk it is the
-// version, the payload, and the CRC-32C of both and of the file's name, so that a
-// flipped bit, a cut, or another file in its place is found. One goroutine at a
-// time uses it.
+// record is a small file that is replaced durably and atomically: after a crash it has
+// the old content or the new. On disk it is the version, the payload, and the CRC-32C of
+// the file's name and of both, so that a flipped bit, a truncation, or another file in
+// its place is detected. Only one goroutine at a time may use a record.
 type record struct {
 	fs        vfs.FS
 	dir, name string
@@ -28,8 +27,7 @@ const (
 	maxRecord     = 16 << 20 // bytes, far above what a list of segments takes
 )
 
-// ErrFileDamaged is wrapped by the error of a file that is other than it was
-// written.
+// ErrFileDamaged is wrapped by the error of a file that is not as it was written.
 var ErrFileDamaged = errors.New("the file is damaged")
 
 func (r record) path() string { return r.fs.PathJoin(r.dir, r.name) }
@@ -38,7 +36,7 @@ func (r record) sum(content []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(r.name), sumTable), sumTable, content)
 }
 
-// load returns what the record holds; fs.ErrNotExist before the first store.
+// load returns the payload; fs.ErrNotExist before the first store.
 func (r record) load() ([]byte, error) {
 	f, err := r.fs.Open(r.path())
 	if err != nil {
@@ -60,7 +58,7 @@ func (r record) load() ([]byte, error) {
 	return data[1:end], nil
 }
 
-// store replaces what the record holds. It blocks for the disk.
+// store replaces the payload. It returns after the disk has it.
 func (r record) store(payload []byte) error {
 	data := append([]byte{recordVersion}, payload...)
 	data = binary.BigEndian.AppendUint32(data, r.sum(data))
@@ -73,7 +71,8 @@ func (r record) store(payload []byte) error {
 	return nil
 }
 
-// exists reports whether the record was ever stored, readable or not.
+// exists reports by load's error whether the record was ever stored. It returns any other
+// error.
 func exists(err error) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

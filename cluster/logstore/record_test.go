@@ -26,7 +26,7 @@ func TestADamagedRecordIsRefused(t *testing.T) {
 	good = append(good, byte(r.sum(good)>>24), byte(r.sum(good)>>16), byte(r.sum(good)>>8), byte(r.sum(good)))
 	write(r, good)
 	_, err = r.load()
-	require.NoError(t, err, "the form on disk")
+	require.NoError(t, err, "the bytes on disk")
 	for bit := range len(good) * 8 {
 		bad := slices.Clone(good)
 		bad[bit/8] ^= 1 << (bit % 8)

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// markBytes is the granularity of the estimate, maxMarks bounds its memory:
-	// together they tell 64 GiB of log apart.
+	// markBytes is the granularity of the estimate, maxMarks bounds its memory. Together
+	// they cover 64 GiB of log.
 	markBytes = 1 << 20
 	maxMarks  = 1 << 16
 
 	// samples is how many entries of an old log are read to learn their size.
 	samples = 64
-	// entryOverhead is about what the log adds to an entry's data.
+	// entryOverhead is the approximate number of bytes that the log adds to an entry's data.
 	entryOverhead = 40
-	// unknownEntryBytes is the guess while the log is empty.
+	// unknownEntryBytes is the assumed size of an entry while the log is empty.
 	unknownEntryBytes = 1024
 )
 
@@ -30,17 +30,18 @@ type sizes struct {
 	marks []mark
 	total int64  // bytes appended since the log was opened
 	last  uint64 // last index
-	// old is the average entry of before the log was opened.
+	// old is the mean size of the entries from before the log was opened.
 	old float64
 }
 
-// mark says that total bytes had been appended when the log ended at index.
+// mark is a point of the log: total bytes had been appended when it ended at index.
 type mark struct {
 	index uint64
 	total int64
 }
 
-// measure looks at a log that was just opened. It reads a few entries only.
+// measure returns the sizes of a log that was just opened. It reads only a sample of the
+// entries.
 func measure(log raft.LogStore) (*sizes, error) {
 	first, err := log.FirstIndex()
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *sizes) appended(entries []*raft.Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before := entries[0].Index - 1; before != s.last {
-		s.last = before // an emptied log goes on wherever the state has come to
+		s.last = before // an emptied log continues at the index of the restored state
 		s.restart()
 	}
 	for _, e := range entries {
@@ -90,7 +91,8 @@ func (s *sizes) appended(entries []*raft.Log) {
 	}
 }
 
-// mark notes where the log ends, at the cost of the oldest marks.
+// mark adds a mark at the log's end. It drops the older half of the marks if there are too
+// many.
 func (s *sizes) mark() {
 	if len(s.marks) == maxMarks {
 		s.marks = s.marks[:copy(s.marks, s.marks[maxMarks/2:])]

@@ -16,22 +16,21 @@ import (
 
 // Options configures the stores. Fatal is required.
 type Options struct {
-	// Kind is that of the log; empty: DefaultKind. It must be the one with which the
-	// log was made.
+	// Kind is the kind of the log; empty: DefaultKind. It must be the one with which the
+	// log was created.
 	Kind Kind
 	// HungAfter is how long one write may be in flight; 0: 10 s.
 	HungAfter time.Duration
 	// Fatal is called once, from any goroutine, when a store has failed or
 	// hangs. It must end the process.
 	Fatal func(error)
-	// Logger receives the log's messages; nil: they are dropped.
+	// Logger receives the log's messages; nil discards them.
 	Logger hclog.Logger
-	// Wrap, when not nil, is put around the log below the fail-stop: tests make
-	// a slow one of it.
+	// Wrap, if not nil, wraps the log below the fail-stop. Tests use it for a slow log.
 	Wrap func(raft.LogStore) raft.LogStore
 	// SegmentBytes is the size of one segment of raft-wal; 0: its default, 64 MiB.
 	SegmentBytes int
-	// Disk replaces the files below the directory; nil: none does.
+	// Disk replaces the files below the directory; nil: they are on the file system.
 	Disk *Disk
 }
 
@@ -52,8 +51,8 @@ type Stores struct {
 	closers []func() error
 }
 
-// Open opens the stores below dir, or makes fresh ones. It blocks while the tail
-// of the log is checked. No other process may have them open.
+// Open opens the stores below dir, or creates them. It blocks while the log is checked.
+// No other process may have them open.
 func Open(dir string, o Options) (*Stores, error) {
 	if o.Fatal == nil {
 		return nil, errors.New("logstore: Options.Fatal is required")
@@ -87,7 +86,7 @@ func (s *Stores) open(dir string, o Options) error {
 		return err
 	}
 	if o.Disk == nil {
-		// The libraries sync their files, not the names of these in dir.
+		// The libraries sync their files, but not their names in dir.
 		if err := errors.Join(durable.SyncDir(vfs.Default, dir), durable.SyncDir(vfs.Default, filepath.Dir(dir))); err != nil {
 			return fmt.Errorf("log directory: %w", err)
 		}
@@ -98,7 +97,7 @@ func (s *Stores) open(dir string, o Options) error {
 	return s.wrap(log, votes, o)
 }
 
-// openLog opens the log. used says that Raft has run on it.
+// openLog opens the log. used reports whether Raft has run on it.
 func (s *Stores) openLog(dir string, disk *Disk, used bool, o Options) (log raft.LogStore, err error) {
 	var closes func() error
 	switch o.Kind {
@@ -132,11 +131,11 @@ func (s *Stores) wrap(log raft.LogStore, stable raft.StableStore, o Options) err
 // bytes; it is at least 1. It is cheap.
 func (s *Stores) EntriesFor(bytes int64) uint64 { return s.sizes.entriesFor(bytes) }
 
-// Err is the failure that stopped the stores, nil while they work.
+// Err returns the failure that stopped the stores; nil while they work.
 func (s *Stores) Err() error { return s.stop.failure() }
 
-// Close waits for writes under way and closes the files. Raft must have stopped:
-// what it still calls fails, without a call of Fatal.
+// Close waits for writes under way and closes the files. Raft must have stopped. Later
+// calls fail without a call of Fatal.
 func (s *Stores) Close() error {
 	s.stop.close()
 	return s.closeFiles()

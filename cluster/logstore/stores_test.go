@@ -52,8 +52,8 @@ func TestStoresKeepWhatTheyWereGiven(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// Raft writes a vote as two values. Whatever it has written when the process
-// dies, the vote on disk is one that it made.
+// Raft writes a vote as two values. Whenever the process ends, the vote on disk is one
+// that the node cast.
 func TestVoteIsOneRecord(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -81,7 +81,7 @@ func TestEntriesForCountsTheNewestBytes(t *testing.T) {
 	require.EqualValues(t, 1, s.EntriesFor(0))
 	require.NoError(t, s.Log.StoreLogs(entries(1, 400, big))) // 100 MiB
 	require.InDelta(t, 64, s.EntriesFor(16<<20), 8)
-	// An idle time with small entries does not let the big ones stay.
+	// After an idle time with small entries the large ones still count.
 	for i := uint64(401); i < 10_401; i += 1000 {
 		require.NoError(t, s.Log.StoreLogs(entries(i, i+999, 60)))
 	}
@@ -95,7 +95,7 @@ func TestEntriesForCountsTheNewestBytes(t *testing.T) {
 
 	s = open(t, dir)
 	defer s.Close()
-	require.InDelta(t, 64, s.EntriesFor(16<<20), 8, "learned from the entries on disk")
+	require.InDelta(t, 64, s.EntriesFor(16<<20), 8, "sampled from the entries on disk")
 }
 
 // broken is a log store and stable store whose calls can be made to fail.
@@ -147,24 +147,24 @@ func TestFirstFailureStopsBothStores(t *testing.T) {
 	}
 	for op, call := range calls {
 		t.Run(op, func(t *testing.T) {
-			var told []error
+			var reported []error
 			b := &broken{fail: map[string]error{}}
-			s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { told = append(told, err) }})
+			s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { reported = append(reported, err) }})
 			require.NoError(t, call(s))
 			b.fail[op] = errDisk
 			first := call(s)
 			require.ErrorIs(t, first, errDisk)
-			require.Equal(t, []error{first}, told)
+			require.Equal(t, []error{first}, reported)
 			require.Equal(t, first, s.Err())
 
-			// The disk seems well again; nothing reaches it all the same.
+			// The disk works again, but nothing may reach it.
 			delete(b.fail, op)
 			before := b.calls
 			for other, call := range calls {
 				require.Equal(t, first, call(s), other)
 			}
 			require.Equal(t, before, b.calls)
-			require.Len(t, told, 1, "told once")
+			require.Len(t, reported, 1, "reported once")
 		})
 	}
 }

@@ -48,9 +48,9 @@ func (w failingFile) Sync() error {
 	return w.WritableFile.Sync()
 }
 
-// After an append that failed, was torn or was not synced, nothing more is
-// written, and the next start finds what was acknowledged before. Entries of the
-// failed append are whole or not there.
+// After an append that failed, was torn or was not synced, nothing more is written. After
+// a restart the log has all entries that were acknowledged. Entries of the failed append
+// are complete or absent.
 func TestFailedAppendEndsTheProcessAndLeavesTheLogWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		part        int
@@ -69,8 +69,8 @@ func TestFailedAppendEndsTheProcessAndLeavesTheLogWhole(t *testing.T) {
 			require.NoError(t, err)
 			f := &failing{VFS: d.Segments, part: c.part}
 			d.Segments = f
-			var told []error
-			s, err := Open(dir, Options{Disk: d, Fatal: func(err error) { told = append(told, err) }})
+			var reported []error
+			s, err := Open(dir, Options{Disk: d, Fatal: func(err error) { reported = append(reported, err) }})
 			require.NoError(t, err)
 			body := bytes.Repeat([]byte("body"), 1000)
 			append3 := func(first uint64, s *Stores) error {
@@ -86,14 +86,14 @@ func TestFailedAppendEndsTheProcessAndLeavesTheLogWhole(t *testing.T) {
 			require.ErrorIs(t, append3(7, s), errDisk)
 			f.write, f.sync = nil, nil // the disk seems well again
 			require.ErrorIs(t, append3(7, s), errDisk)
-			require.Len(t, told, 1)
+			require.Len(t, reported, 1)
 			require.NoError(t, s.Close())
 
 			s = open(t, dir)
 			defer func() { require.NoError(t, s.Close()) }()
 			last, err := s.Log.LastIndex()
 			require.NoError(t, err)
-			require.Contains(t, []uint64{6, 9}, last, "the failed append whole or not at all")
+			require.Contains(t, []uint64{6, 9}, last, "the failed append is complete or absent")
 			require.NoError(t, append3(last+1, s))
 			for i := uint64(1); i <= last+3; i++ {
 				var e raft.Log

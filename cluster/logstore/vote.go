@@ -20,10 +20,10 @@ const (
 // errNotFound is the error that Raft expects for an absent value: it compares the text.
 var errNotFound = errors.New("not found")
 
-// votes keeps term and vote as one record: 8 bytes of term, 8 of the term of the
-// last vote, then its candidate. Raft sets the term of a vote first and relies on
-// neither half before both calls have returned. So that term may be kept in memory
-// until the candidate is set. Raft uses no other keys.
+// votes keeps term and vote as one record: 8 bytes of term, 8 bytes of the term of the
+// last vote, then its candidate. Raft sets the vote's term first and relies on neither
+// half before both calls have returned. So that term may stay in memory until the
+// candidate is set. Raft uses no other keys.
 type votes struct {
 	file record
 
@@ -88,13 +88,13 @@ func (v *votes) SetUint64(key []byte, value uint64) error {
 		return nil
 	case keyTerm:
 		if value < v.held.term {
-			return fmt.Errorf("term %d comes after term %d, in which this node may have voted; start it again", value, v.held.term)
+			return fmt.Errorf("term %d comes after term %d, in which this node may have voted; restart the node", value, v.held.term)
 		}
 		b := v.held
 		b.term = value
 		return v.write(b)
 	}
-	return fmt.Errorf("there is no number %q to set", key)
+	return fmt.Errorf("unknown number %q", key)
 }
 
 func (v *votes) Set(key, value []byte) error {
@@ -102,7 +102,7 @@ func (v *votes) Set(key, value []byte) error {
 	defer v.mu.Unlock()
 	switch {
 	case string(key) != keyVoteCandidate:
-		return fmt.Errorf("there is no value %q to set", key)
+		return fmt.Errorf("unknown value %q", key)
 	case v.staged == 0:
 		return fmt.Errorf("%s was set without %s before it", keyVoteCandidate, keyVoteTerm)
 	case len(value) == 0:

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a vote file holds is a ballot or is refused; one that is read and written
-// again is the same.
+// The content of a vote file is a valid ballot or is refused. A ballot that is decoded and
+// encoded has the same bytes.
 func FuzzVote(f *testing.F) {
 	f.Add(ballot{term: 6, voteTerm: 5, candidate: []byte("n1.ab")}.encode())
 	f.Add(ballot{term: 1}.encode())

@@ -18,16 +18,16 @@ const (
 	listFile = "segments" // below logDir
 )
 
-// walLog is a log that raft-wal keeps. raft-wal makes the next segment beside an append
-// and logs why it could not; the append after it fails with "segment is sealed". So the
-// reason, such as a full disk, is kept here, and is part of that failure.
+// walLog is a log in raft-wal. raft-wal creates the next segment concurrently with an
+// append. If that fails it only logs why, and the append after it fails with "segment is
+// sealed". walLog adds the cause, such as a full disk, to that error.
 type walLog struct {
 	*wal.WAL
 	rotation *rotation
 }
 
-// openWAL opens the log that raft-wal keeps below dir. used says that Raft has run on
-// it: its list of segments must be there then.
+// openWAL opens the raft-wal log below dir. used reports whether Raft has run on it: then
+// its list of segments must exist.
 func openWAL(dir string, disk *Disk, used bool, o Options) (raft.LogStore, func() error, error) {
 	walDir := filepath.Join(dir, logDir)
 	r := new(rotation)
@@ -53,18 +53,18 @@ func (l walLog) StoreLogs(entries []*raft.Log) error {
 		return nil
 	}
 	if cause := l.rotation.failure(); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: make the next segment: %w", err, cause)
+		return fmt.Errorf("%w: create the next segment: %w", err, cause)
 	}
 	return err
 }
 
-// rotation keeps why the next segment could not be made.
+// rotation keeps the error of the last attempt to create a segment.
 type rotation struct {
 	mu  sync.Mutex
 	err error
 }
 
-func (r *rotation) note(err error) error {
+func (r *rotation) record(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
@@ -84,7 +84,7 @@ type newSegments struct {
 
 func (s newSegments) Create(dir, name string, size uint64) (types.WritableFile, error) {
 	f, err := s.VFS.Create(dir, name, size)
-	return f, s.rotation.note(err)
+	return f, s.rotation.record(err)
 }
 
 type listOfSegments struct {
@@ -94,5 +94,5 @@ type listOfSegments struct {
 
 func (l listOfSegments) CommitState(s types.PersistentState) error {
 	err := l.segmentList.CommitState(s)
-	return l.rotation.note(err)
+	return l.rotation.record(err)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// segmentList is the log's list of its segments, as one record. raft-wal's own is
-// a bbolt file, whose data have no checksum: a flipped bit in it could silently
-// remove the end of the log.
+// segmentList is the log's list of its segments, in one record. raft-wal's own list is a
+// bbolt file without checksums: a flipped bit in it could silently remove the end of the
+// log.
 type segmentList struct{ record }
 
 var _ types.MetaStore = segmentList{}
@@ -35,7 +35,7 @@ func (l segmentList) CommitState(s types.PersistentState) error {
 	return l.store(data)
 }
 
-var errNotUsed = errors.New("the list of segments holds no other values")
+var errNotUsed = errors.New("the list of segments has no other values")
 
 func (segmentList) GetStable([]byte) ([]byte, error) { return nil, errNotUsed }
 func (segmentList) SetStable(_, _ []byte) error      { return errNotUsed }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The log takes a segment that is not in its list for a leftover and removes it.
-func TestAListThatDoesNotKnowASegmentIsRefused(t *testing.T) {
+// raft-wal would remove a segment that is not in its list as a leftover.
+func TestAListWithoutAnExistingSegmentIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, logDir, listFile)
 	s := openSmall(t, dir)

@@ -10,23 +10,24 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// repairTail makes a log writable whose last segment was sealed just before the
-// process ended. raft-wal seals a segment with the append that fills it, or with
-// a truncation, and records that in its list a moment later. When it is opened in
-// between (v0.4.2) it takes the segment up again, but as a sealed one, and refuses
-// every append ("segment is sealed"); the same happens when the seal itself was torn.
-// It is called before the log is opened, and does nothing in other cases but check
-// the list.
+// repairTail makes a log writable whose last segment, the tail, was sealed just before the
+// process ended. raft-wal seals a segment with the append that fills it, or with a
+// truncation, and records the seal in its list a moment later. If the process ends in
+// between, or the seal is torn, raft-wal v0.4.2 opens the tail as a sealed segment and
+// refuses every append ("segment is sealed"). repairTail is called before the log is
+// opened. It always checks the list; a tail that is not sealed it leaves as it is.
 //
-// raft-wal's own interface has no way out: it can neither say that the tail is sealed
-// nor go on behind it. So this works one level lower, on what raft-wal exports for
-// other stores of its list and segments: it reads the tail as raft-wal would (RecoverTail),
-// copies its entries to a fresh segment (Create), and puts that one into the list in
-// the tail's place. To write into the list that the tail is sealed would be shorter, but
-// a torn seal has no index on disk, and cannot be read as a sealed segment. It relies on
-// this of raft-wal: the list's last segment is the tail, SealTime is zero until the seal
-// is recorded, numbers are given from NextSegmentID, and Open removes segments that are
-// not in the list. It can go when raft-wal makes the next segment in Open.
+// raft-wal's interface offers no repair: it can neither record the seal nor start the next
+// segment. So repairTail uses what raft-wal exports for other implementations of its list
+// and segments. It reads the tail as raft-wal would (RecoverTail), copies its entries to
+// a new segment (Create), and replaces the tail by it in the list. Recording the seal in
+// the list would be shorter, but a torn seal has no index on disk and cannot be read as a
+// sealed segment.
+//
+// It relies on these properties of raft-wal: the list's last segment is the tail, SealTime
+// is zero until the seal is recorded, NextSegmentID is the next segment's number, and Open
+// removes segments that are not in the list. It can be removed once raft-wal creates the
+// next segment in Open.
 func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err error) {
 	list, err := meta.Load("")
 	if err == nil {
@@ -41,7 +42,7 @@ func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err erro
 	}
 	old, err := filer.RecoverTail(*tail)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it is made when the log is opened
+		return nil // raft-wal creates it in Open
 	}
 	if err != nil {
 		return err
@@ -52,7 +53,8 @@ func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err erro
 	}
 	id := list.NextSegmentID
 	list.NextSegmentID++
-	if err := meta.CommitState(list); err != nil { // before there is a segment of that number
+	// The number is taken before the segment exists; see checkList.
+	if err := meta.CommitState(list); err != nil {
 		return err
 	}
 	tail.ID = id
@@ -60,22 +62,21 @@ func repairTail(meta types.MetaStore, filer *segment.Filer, used bool) (err erro
 	if err := copySegment(filer, old, tail); err != nil {
 		return fmt.Errorf("copy the last segment: %w", err)
 	}
-	return meta.CommitState(list) // the log removes what is not listed
+	return meta.CommitState(list) // Open removes the old segment, which is not listed any more
 }
 
-// copyBytes is about what one append of a copy holds.
+// copyBytes is the approximate size of one append of a copy.
 const copyBytes = 4 << 20
 
-// copySegment writes the entries of old, from the first index of info on, to the
-// segment that info describes, durably, and corrects info's size. Without any it
-// makes no file.
+// copySegment durably copies the entries of old, from info.BaseIndex on, to the segment
+// that info describes, and sets info.SizeLimit. If there are none it creates no file.
 func copySegment(filer *segment.Filer, old types.SegmentWriter, info *types.SegmentInfo) (err error) {
 	last := old.LastIndex()
 	if last < info.BaseIndex {
 		return nil
 	}
-	// The copy must not be full at once, or it would be sealed again.
-	size, err := segmentBytes(old, info.BaseIndex, last)
+	// A full copy would be sealed again.
+	size, err := maxSegmentBytes(old, info.BaseIndex, last)
 	if err != nil {
 		return err
 	}
@@ -104,9 +105,10 @@ func copySegment(filer *segment.Filer, old types.SegmentWriter, info *types.Segm
 	return nil
 }
 
-// segmentBytes bounds the size of a segment with the given entries of old.
-func segmentBytes(old types.SegmentWriter, first, last uint64) (size int64, err error) {
-	const perEntry = 64 // its frame, its share of a commit, its place in the index
+// maxSegmentBytes returns an upper bound of the size of a segment with the given entries
+// of old.
+func maxSegmentBytes(old types.SegmentWriter, first, last uint64) (size int64, err error) {
+	const perEntry = 64 // frame, share of a commit, place in the index
 	for i := first; i <= last; i++ {
 		data, err := readEntry(old, i)
 		if err != nil {

@@ -25,8 +25,8 @@ func openSmall(t *testing.T, dir string) *Stores {
 	return s
 }
 
-// sealTail does to the last segment on disk what an append or a truncation does
-// before the list of segments tells of it, and returns the log's last index.
+// sealTail seals the last segment on disk as an append or a truncation does, without
+// recording it in the list, and returns the log's last index.
 func sealTail(t *testing.T, dir string, seal func(types.SegmentWriter, uint64)) {
 	t.Helper()
 	walDir := filepath.Join(dir, logDir)
@@ -41,7 +41,7 @@ func sealTail(t *testing.T, dir string, seal func(types.SegmentWriter, uint64)) 
 	require.NoError(t, w.Close())
 }
 
-// encoded is an entry as the log keeps it.
+// encoded returns an entry as raft-wal stores it.
 func encoded(t *testing.T, index uint64, size int) types.LogEntry {
 	var buf writer
 	require.NoError(t, new(wal.BinaryCodec).Encode(&raft.Log{Index: index, Term: 3, Data: make([]byte, size)}, &buf))
@@ -56,7 +56,7 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // raft-wal v0.4.2 opens such a log and then refuses every append.
-func TestLogGoesOnAfterACrashBetweenSealAndList(t *testing.T) {
+func TestLogIsWritableAfterACrashBetweenSealAndList(t *testing.T) {
 	forced := func(w types.SegmentWriter, _ uint64) {
 		_, err := w.ForceSeal()
 		require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHungWriteIsFatalButNotGivenUp(t *testing.T) {
+func TestHungWriteIsFatalButNotAbandoned(t *testing.T) {
 	tests := map[string]struct {
 		write func(*Stores) error
 		want  string
@@ -20,20 +20,20 @@ func TestHungWriteIsFatalButNotGivenUp(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := make(chan error, 2)
+				reported := make(chan error, 2)
 				b := new(broken)
-				s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { told <- err }})
+				s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { reported <- err }})
 				b.hang = make(chan struct{})
 				done := make(chan error, 1)
 				go func() { done <- tt.write(s) }()
 
 				time.Sleep(defaultHungAfter + wakeGrace - time.Millisecond) // virtual
 				synctest.Wait()
-				require.Empty(t, told)
+				require.Empty(t, reported)
 				time.Sleep(2 * time.Millisecond)
 				synctest.Wait()
-				require.Len(t, told, 1)
-				require.ErrorContains(t, <-told, tt.want)
+				require.Len(t, reported, 1)
+				require.ErrorContains(t, <-reported, tt.want)
 				require.Empty(t, done, "the write still goes on")
 
 				close(b.hang)
@@ -52,7 +52,7 @@ func TestQuickWritesLeaveNoTimer(t *testing.T) {
 	})
 }
 
-func TestWriteThatEndsWhenTheProcessWakesIsNoAlarm(t *testing.T) {
+func TestWriteThatEndsWhenTheProcessResumesIsNotHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(broken)
 		s := stop(b, Options{HungAfter: defaultHungAfter, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
