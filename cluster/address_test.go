@@ -13,8 +13,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// reroute gives an address to whoever listens at another one, as when the address
-// of a dead machine is given to the next that starts.
+// reroute forwards connections from one address to another, as when a new machine gets the
+// address of a dead one.
 func reroute(t *testing.T, address, to string) {
 	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
@@ -55,8 +55,8 @@ func reroute(t *testing.T, address, to string) {
 	})
 }
 
-// Of five voters one is dead, and another has got its address. A write needs three
-// disks: what the one with two addresses has must count once.
+// Of five voters one is dead, and another has its address. A write needs three disks: the
+// disk of the node with two addresses must count once.
 func TestANodeWithTheAddressOfADeadOneCountsOnce(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 5)
@@ -74,7 +74,7 @@ func TestANodeWithTheAddressOfADeadOneCountsOnce(t *testing.T) {
 	dead, twice, away := others[0], others[1], others[2:]
 	c.stop(dead)
 	reroute(t, c.cfgs[dead].ClusterAddr, c.cfgs[twice].ClusterAddr)
-	do(t, c.nodes[leader], add("before", "t", time.Hour)) // Raft has tried the address meanwhile, or does below
+	do(t, c.nodes[leader], add("before", "t", time.Hour)) // Raft has dialed the address by now, or does below
 	for _, i := range away {
 		c.stop(i)
 	}

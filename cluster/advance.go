@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"tarry/cluster/leaderrpc"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -11,12 +12,12 @@ import (
 // NextDue implements timer.Shard.
 func (s *Shard) NextDue() int64 { return s.machine.NextDue() }
 
-// Advance implements timer.Shard: it moves a slice of what is due and, in the
-// same entry, reserves for the waiters of the topics concerned.
+// Advance implements timer.Shard: it moves a slice of the jobs that are due and, in the
+// same entry, reserves jobs for the waiters of their topics.
 func (s *Shard) Advance(ctx context.Context) error {
 	d := s.dispatcher()
 	if d == nil {
-		return errRetry
+		return leaderrpc.ErrNotLeader
 	}
 	reserves, reserved := d.Claim(s.Now().UnixMilli())
 	ops := append([]*jobpb.Op{{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: advanceSlice, Entropy: rand.Uint64()}}}}, reserves...)

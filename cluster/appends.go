@@ -6,16 +6,17 @@ import (
 	"tarry/cluster/groupcommit"
 )
 
-// boundAppends keeps what one message to a follower carries below groupcommit.MaxEntryBytes, or
-// at one entry. Raft bounds their number only, and every message has the same time
-// (transport.RaftTimeout), so large entries would never get through a slow line.
+// boundAppends limits the entries of one message to a follower to
+// groupcommit.MaxEntryBytes, or to one entry. Raft limits only their number, and every
+// message has the same timeout (transport.RaftTimeout), so many large entries would never
+// get through a slow connection.
 //
-// Raft looks at what the request holds after it was sent, and goes on behind it.
+// Raft reads the request's entries after it was sent, and continues after the last one.
 func boundAppends(t raft.Transport) raft.Transport {
 	return boundedAppends{t.(fullTransport)}
 }
 
-// fullTransport is all that Raft asks its transport for.
+// fullTransport has all interfaces that Raft uses of its transport.
 type fullTransport interface {
 	raft.Transport
 	raft.WithPreVote
@@ -41,7 +42,7 @@ func (p boundedPipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raf
 	return p.AppendPipeline.AppendEntries(req, resp)
 }
 
-// firstEntries is as many of entries as one message carries.
+// firstEntries returns the first of entries, as many as one message carries.
 func firstEntries(entries []*raft.Log) []*raft.Log {
 	bytes := 0
 	for i, e := range entries {

@@ -12,7 +12,7 @@ import (
 	"tarry/cluster/groupcommit"
 )
 
-// measuredAppends notes the most that a message carried.
+// measuredAppends records the size of the largest message.
 type measuredAppends struct {
 	fullTransport
 	largest *atomic.Int64
@@ -67,7 +67,7 @@ func TestMessagesToAFollowerAreBoundedByBytes(t *testing.T) {
 	require.Greater(t, largest.Load(), int64(groupcommit.MaxEntryBytes/2), "several share a message")
 }
 
-func TestOneEntryGoesWhateverItsSize(t *testing.T) {
+func TestASingleEntryOfAnySizeIsSent(t *testing.T) {
 	huge := &raft.Log{Data: make([]byte, groupcommit.MaxEntryBytes+1)}
 	require.Len(t, firstEntries([]*raft.Log{huge, huge}), 1)
 	require.Empty(t, firstEntries(nil))

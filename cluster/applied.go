@@ -7,22 +7,22 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// progress lets reads wait until the state holds all that is committed. The
-// leader commits an entry a moment before it has applied it, and a follower may
-// be faster: without the wait, who read there would see the past here.
+// progress lets reads wait until all committed entries are applied. The leader commits an
+// entry before it applies it, and a follower may apply it earlier. Without the wait a
+// client could read a newer state on a follower and then an older one on the leader.
 type progress struct {
-	// applied is the index of the last entry that the state holds.
+	// applied returns the index of the last applied entry.
 	applied func() uint64
-	// entry reads the log. Not every entry reaches the state: those by which
-	// Raft begins a term do not.
+	// entry reads the log. The entries by which Raft begins a term are never applied to
+	// the state.
 	entry func(index uint64, out *raft.Log) error
 
 	mu   sync.Mutex
-	wake chan struct{} // nil: nobody waits
+	wake chan struct{} // closed when the state advances; nil: no reader waits
 }
 
-// came says that the state holds more than before.
-func (p *progress) came() {
+// advanced is called after entries were applied.
+func (p *progress) advanced() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wake != nil {
@@ -40,8 +40,8 @@ func (p *progress) next() <-chan struct{} {
 	return p.wake
 }
 
-// reach blocks until the state holds every entry up to index that it will ever
-// hold, or ctx ends.
+// reach blocks until the entries up to index are applied, except those that never are, or
+// ctx ends.
 func (p *progress) reach(ctx context.Context, index uint64) error {
 	for {
 		more := p.next()
@@ -57,8 +57,8 @@ func (p *progress) reach(ctx context.Context, index uint64) error {
 	}
 }
 
-// holds reports whether the entries after the last applied one, up to index, are
-// all of the kind that never reaches the state.
+// holds reports whether index is applied, or the entries after the last applied one, up to
+// index, are all of the kind that is never applied.
 func (p *progress) holds(index uint64) (bool, error) {
 	for ; index > p.applied(); index-- {
 		var entry raft.Log

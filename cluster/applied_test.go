@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAReadWaitsForWhatIsCommitted(t *testing.T) {
+func TestAReadWaitsForCommittedEntries(t *testing.T) {
 	types := map[uint64]raft.LogType{
 		5: raft.LogCommand, 6: raft.LogConfiguration, 7: raft.LogCommand, 8: raft.LogNoop, 9: raft.LogBarrier,
 	}
@@ -37,18 +37,18 @@ func TestAReadWaitsForWhatIsCommitted(t *testing.T) {
 				go func() { done <- p.reach(context.Background(), c.committed) }()
 				synctest.Wait()
 				require.Equal(t, c.waits, len(done) == 0)
-				p.came() // nothing new: goes on waiting
+				p.advanced() // nothing new: the read continues to wait
 				synctest.Wait()
 				require.Equal(t, c.waits, len(done) == 0)
 				applied.Store(7)
-				p.came()
+				p.advanced()
 				require.NoError(t, <-done)
 			})
 		})
 	}
 }
 
-func TestAReadGivesUpWithItsContext(t *testing.T) {
+func TestAReadEndsWithItsContext(t *testing.T) {
 	p := &progress{applied: func() uint64 { return 1 }, entry: func(uint64, *raft.Log) error { return nil }}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

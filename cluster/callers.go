@@ -11,17 +11,17 @@ import (
 	"tarry/cluster/transport"
 )
 
-// forStrangers are the calls by which nodes that are in no cluster find one. All
-// others are for members alone.
-var forStrangers = map[string]bool{
+// openToAll are the calls by which nodes that are in no cluster find one. All other calls
+// are for members only.
+var openToAll = map[string]bool{
 	memberpb.Membership_Status_FullMethodName:  true,
 	memberpb.Membership_Promise_FullMethodName: true,
 	memberpb.Membership_Invite_FullMethodName:  true,
 }
 
-// admission refuses calls of those who may not make them. Who calls is what the
-// caller has said in the connection's header: this keeps out strangers and nodes that
-// were removed, not somebody who takes a member's name.
+// admission rejects calls of nodes that are not members. It identifies a caller by the
+// server id in the connection's header. This keeps out unrelated and removed nodes, but
+// not an attacker who uses a member's id.
 type admission struct {
 	member func(serverID string) bool
 }
@@ -35,7 +35,7 @@ func (a admission) check(ctx context.Context, method string) error {
 	switch {
 	case caller == nil || caller.ServerID == "":
 		return status.Error(codes.PermissionDenied, "the caller does not say which server it is")
-	case forStrangers[method] || a.member(caller.ServerID):
+	case openToAll[method] || a.member(caller.ServerID):
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "server %.64q is no member of the cluster", caller.ServerID)

@@ -8,7 +8,7 @@ import (
 // changed handles the changes of a batch of the log. It runs on the state machine's
 // goroutine and must not block.
 func (s *Shard) changed(c fsm.Changes) {
-	s.progress.came()
+	s.progress.advanced()
 	for _, m := range c.Marks {
 		s.digestMark(m)
 	}

@@ -7,22 +7,21 @@ import (
 	"tarry/internal/hook"
 )
 
-// clock is the shard's clock on a leader: the wall clock, except that it never
-// stops and never goes back. Otherwise the queue's time would stop when the wall clock
-// is set back, or when an earlier leader's clock was fast. All that time would then
-// pass at once when the wall clock catches up, and reservations and delays would end
-// early.
+// clock is the shard's clock on a leader: the wall clock, except that it never stops and
+// never goes back. Otherwise the queue's time would stop when the wall clock is set back,
+// or when an earlier leader's clock was fast. Once the wall clock catches up, reservations
+// and delays would end early.
 //
 // So a clock that is ahead of the wall clock runs at the rate of the monotonic
 // clock. If it stays ahead for longer than aheadFor, it runs slower until the two
-// agree. Late is safe, early is not.
+// agree. A late delivery is safe, an early one is not.
 //
 // A wall clock that is off the majority's by more than most is ignored. Then the clock
-// follows the majority's, as last confirmed and extended by the monotonic clock. So no
-// entry takes the queue's time further ahead than that, whatever the leader's wall
-// clock does.
+// follows the majority's: the last confirmed time, advanced by the monotonic clock. So no
+// entry moves the queue's time further ahead than that, whatever the leader's wall clock
+// does.
 type clock struct {
-	most time.Duration // never changed; 0: the wall clock is always followed
+	most time.Duration // constant; 0: the clock always follows the wall clock
 	// wentOff is called, with mu held, when the wall clock begins to be off the
 	// majority's. It must not block.
 	wentOff func()
@@ -33,21 +32,21 @@ type clock struct {
 	at    time.Time     // when, with its monotonic reading
 	ahead time.Time     // since when it has been ahead of the wall clock; zero: it is not
 
-	majority  time.Duration // the majority's clock, as last confirmed
-	confirmed time.Time     // when; zero: never in this leadership
-	off       bool          // the wall clock is off that
+	majority  time.Duration // the majority's clock when it was last confirmed
+	confirmed time.Time     // when that was; zero: not in this leadership
+	off       bool          // the wall clock is off the majority's
 }
 
 const (
-	// aheadFor is how long the clock may be ahead before it goes slower.
+	// aheadFor is how long the clock may be ahead before it runs slower.
 	aheadFor = time.Minute
-	// slower is the divisor of the rate that it then loses: an hour ahead is made up
-	// for in eight hours.
+	// slower is the divisor of the rate that it loses then: one hour ahead is corrected
+	// in eight hours.
 	slower = 8
 )
 
-// begin resets the clock for a new leadership: its values from an earlier one are
-// outdated. The state machine's clock has what must be kept.
+// begin resets the clock for a new leadership, because its values from an earlier one are
+// outdated. What must be kept is in the state machine's clock.
 //
 // Until confirm is called, the present wall clock counts as the majority's.
 func (c *clock) begin(real time.Time, wall time.Duration) {
@@ -95,7 +94,7 @@ func (c *clock) now(real time.Time, wall, floor time.Duration, epoch uint64) tim
 		c.epoch, c.last, c.at, c.ahead = epoch, 0, time.Time{}, time.Time{}
 	}
 	if real.Before(c.at) {
-		real = c.at // another goroutine read its clock later and came first
+		real = c.at // another goroutine has read its clock later and was here first
 	}
 	wall = c.trusted(real, wall)
 	next := wall
@@ -117,7 +116,7 @@ func (c *clock) now(real time.Time, wall, floor time.Duration, epoch uint64) tim
 	return time.Unix(0, int64(next))
 }
 
-// sinceEpoch is an instant as clock counts it.
+// sinceEpoch returns an instant as clock counts it.
 func sinceEpoch(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
 
 // Now returns the shard's clock, for a leader. It is never behind the state machine's.

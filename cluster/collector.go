@@ -11,11 +11,11 @@ import (
 
 // collector reads a shard's gauges when /metrics is requested.
 type collector struct {
-	s       *Shard
-	gauge   map[string]*prometheus.Desc
-	jobs    *prometheus.Desc
-	clock   *prometheus.Desc
-	gaveWay *prometheus.Desc // a counter
+	s                *Shard
+	gauge            map[string]*prometheus.Desc
+	jobs             *prometheus.Desc
+	clock            *prometheus.Desc
+	transferAttempts *prometheus.Desc // a counter, unlike the others
 }
 
 // gauges has the names and descriptions of what collect reports, except jobs.
@@ -41,14 +41,14 @@ var gauges = []struct{ name, help string }{
 	{"tarry_raft_term", "Raft term."},
 	{"tarry_raft_last_index", "Index of the last entry in this node's log."},
 	{"tarry_raft_commit_index", "Index up to which this node knows entries to be committed."},
-	{"tarry_raft_last_contact_seconds", "Time since this follower heard of its leader; 0 on the leader."},
+	{"tarry_raft_last_contact_seconds", "Time since this follower last received a message of its leader; 0 on the leader."},
 }
 
 func registerCollector(r prometheus.Registerer, s *Shard) {
 	c := &collector{s: s, gauge: map[string]*prometheus.Desc{},
-		jobs:    prometheus.NewDesc("tarry_jobs", "Jobs by state, as of this node.", []string{"state"}, nil),
-		clock:   prometheus.NewDesc("tarry_clock_offset_seconds", "How far a node's clock is ahead of the majority's, as this leader last saw it.", []string{"id"}, nil),
-		gaveWay: prometheus.NewDesc("tarry_leader_gave_way", "Times this node, leading, tried to hand over to a voter with a better disk or a right clock.", nil, nil)}
+		jobs:             prometheus.NewDesc("tarry_jobs", "Jobs by state, in this node's state.", []string{"state"}, nil),
+		clock:            prometheus.NewDesc("tarry_clock_offset_seconds", "How far a node's clock was ahead of the majority's when this leader last compared them.", []string{"id"}, nil),
+		transferAttempts: prometheus.NewDesc("tarry_leader_gave_way", "Times this node, as the leader, tried to transfer leadership to a voter with a better disk or a right clock.", nil, nil)}
 	for _, g := range gauges {
 		c.gauge[g.name] = prometheus.NewDesc(g.name, g.help, nil, nil)
 	}
@@ -59,7 +59,7 @@ func registerCollector(r prometheus.Registerer, s *Shard) {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.jobs
 	ch <- c.clock
-	ch <- c.gaveWay
+	ch <- c.transferAttempts
 	for _, d := range c.gauge {
 		ch <- d
 	}
@@ -83,7 +83,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for id, by := range s.cfg.ClockOffsets() {
 		ch <- prometheus.MustNewConstMetric(c.clock, prometheus.GaugeValue, by.Seconds(), id)
 	}
-	ch <- prometheus.MustNewConstMetric(c.gaveWay, prometheus.CounterValue, float64(s.cfg.GaveWay()))
+	ch <- prometheus.MustNewConstMetric(c.transferAttempts, prometheus.CounterValue, float64(s.cfg.TransferAttempts()))
 	waiting := 0
 	if d := s.dispatcher(); d != nil {
 		waiting = d.Waiting()

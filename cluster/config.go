@@ -32,8 +32,8 @@ type Config struct {
 	// node counts as low.
 	DiskLowWater diskspace.Mark
 
-	// MaxClockOffset is how far this node's clock may be off the majority's for it to
-	// lead; 0: clockguard.DefaultMaxOffset. All nodes should use the same.
+	// MaxClockOffset is how far the clock of a leader may be off the majority's; 0:
+	// clockguard.DefaultMaxOffset. All nodes should use the same.
 	MaxClockOffset time.Duration
 	// HoldVersion keeps the cluster version from being raised while this node is a
 	// member, so that all nodes can go back to the release before.
@@ -41,15 +41,15 @@ type Config struct {
 	OpenFiles   OpenFiles
 
 	// LogStore is the log store of a new data directory; empty: the default. For an
-	// existing directory it must be empty or the one with which it was made.
+	// existing directory it must be empty or the one with which it was created.
 	LogStore logstore.Kind
 
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
 	Logger *slog.Logger
 
-	// Fatal is called when going on would risk data: a failed or hung sync, an
-	// entry that cannot be applied. It must end the process.
+	// Fatal is called when continuing would risk data: after a failed or hung sync, or if
+	// an entry cannot be applied. It must end the process.
 	Fatal func(error)
 	// Lead, if not nil, is called when the node begins to lead. It must return
 	// promptly when ctx ends, because the node waits for it.
@@ -58,9 +58,9 @@ type Config struct {
 	// should end then.
 	Left func()
 
-	// For tests: the clock, the free and total bytes of the disk, a log and a transport
-	// that stand before the real ones, other times than the default ones, how often
-	// members are looked at, and the sizes of files.
+	// For tests: the clock, the free and total bytes of the disk, wrappers of the log and
+	// of the transport, times other than the defaults, how often members are checked, and
+	// the sizes of files.
 	wall          func() time.Time
 	measureDisk   func(dir string) (free, total uint64, err error)
 	wrapLog       func(raft.LogStore) raft.LogStore
@@ -70,8 +70,8 @@ type Config struct {
 	files         files
 }
 
-// OpenFiles bounds the file descriptors that the parts of a node take; zero values
-// are the defaults.
+// OpenFiles bounds the file descriptors that parts of a node use. Zero values are the
+// defaults.
 type OpenFiles struct {
 	Tables int // of the state that are open at one time; 0: 1000
 	Peers  int // connections of each kind that others made to the cluster port; 0: 1024
@@ -82,7 +82,7 @@ type files struct {
 	segmentBytes  int    // of the Raft log
 	memTableBytes uint64 // of the state
 	state         vfs.FS // below the state
-	trailingBytes int64  // of the Raft log, behind a snapshot
+	trailingBytes int64  // of the Raft log, after a snapshot
 	snapshotBytes int64  // of the Raft log, between two snapshots
 }
 
@@ -92,10 +92,10 @@ func (f files) snapshot() int64 { return cmp.Or(f.snapshotBytes, snapshotBytes) 
 // Timing of one shard. The defaults suit nodes within one region; all nodes of a
 // cluster should use the same.
 type Timing struct {
-	// Heartbeat is how long a follower waits for its leader before it stands
-	// for election; Election how long a candidate waits for votes.
+	// Heartbeat is how long a follower waits for its leader before it starts an
+	// election. Election is how long a candidate waits for votes.
 	Heartbeat, Election time.Duration
-	// Lease is how long a leader that cannot reach a majority goes on leading.
+	// Lease is how long a leader that cannot reach a majority continues to lead.
 	Lease time.Duration
 	// HoldTime is how long a request waits for a leader before it fails.
 	HoldTime time.Duration
@@ -119,12 +119,12 @@ const (
 	// maxWaiters bounds the reserves that wait on one leader.
 	maxWaiters = 100_000
 
-	// logCacheEntries and logCacheBytes bound what is kept in memory for followers
-	// that are a little behind.
+	// logCacheEntries and logCacheBytes bound the entries that are kept in memory for
+	// followers that are slightly behind.
 	logCacheEntries = 128
 	logCacheBytes   = 32 << 20
 
-	// advanceSlice bounds the jobs that one Advance moves, so that a million
-	// jobs due at once neither stall the log nor other topics.
+	// advanceSlice bounds the jobs that one Advance moves, so that a million jobs that are
+	// due at once delay neither the log nor other topics.
 	advanceSlice = 1000
 )

@@ -13,15 +13,15 @@ import (
 	"tarry/job"
 )
 
-// heldAnswers is a transport whose answers stay in the receive buffer: they have
-// arrived, and their sender has not read them yet.
-type heldAnswers struct {
+// heldReplies is a transport whose replies stay in the receive buffer: they have arrived,
+// but the process has not read them yet.
+type heldReplies struct {
 	raft.Transport
 	raft.WithPreVote
 
 	mu       sync.Mutex
 	holding  bool
-	arrived  map[raft.ServerID]bool // has an answer in the buffer
+	arrived  map[raft.ServerID]bool // has a reply in the buffer
 	released chan struct{}
 	ended    chan struct{}
 
@@ -30,8 +30,8 @@ type heldAnswers struct {
 	relaying sync.WaitGroup
 }
 
-func holdAnswers(t raft.Transport) *heldAnswers {
-	h := &heldAnswers{
+func holdAnswers(t raft.Transport) *heldReplies {
+	h := &heldReplies{
 		Transport: t, WithPreVote: t.(raft.WithPreVote),
 		arrived: map[raft.ServerID]bool{}, released: make(chan struct{}), ended: make(chan struct{}),
 		calls: make(chan raft.RPC), over: make(chan struct{}),
@@ -40,24 +40,24 @@ func holdAnswers(t raft.Transport) *heldAnswers {
 	return h
 }
 
-func (h *heldAnswers) hold() {
+func (h *heldReplies) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.holding = true
 }
 
-// has reports whether answers of n servers are in the buffer.
-func (h *heldAnswers) has(n int) bool {
+// has reports whether replies of n servers are in the buffer.
+func (h *heldReplies) has(n int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.arrived) >= n
 }
 
-// Consumer gives what comes in, until answers are held.
-func (h *heldAnswers) Consumer() <-chan raft.RPC { return h.calls }
+// Consumer returns the incoming messages, until replies are held.
+func (h *heldReplies) Consumer() <-chan raft.RPC { return h.calls }
 
 // SetHeartbeatHandler likewise.
-func (h *heldAnswers) SetHeartbeatHandler(cb func(raft.RPC)) {
+func (h *heldReplies) SetHeartbeatHandler(cb func(raft.RPC)) {
 	h.Transport.SetHeartbeatHandler(func(rpc raft.RPC) {
 		h.pass()
 		cb(rpc)
@@ -65,14 +65,14 @@ func (h *heldAnswers) SetHeartbeatHandler(cb func(raft.RPC)) {
 }
 
 // Close implements raft.WithClose.
-func (h *heldAnswers) Close() error {
+func (h *heldReplies) Close() error {
 	close(h.over)
 	h.relaying.Wait()
 	return h.Transport.(raft.WithClose).Close()
 }
 
-// pass blocks what comes in while the process stands still.
-func (h *heldAnswers) pass() {
+// pass drops incoming messages while the process is suspended.
+func (h *heldReplies) pass() {
 	h.mu.Lock()
 	holding := h.holding
 	h.mu.Unlock()
@@ -81,8 +81,8 @@ func (h *heldAnswers) pass() {
 	}
 }
 
-// relay feeds calls, until Close.
-func (h *heldAnswers) relay() {
+// relay passes messages to calls until Close.
+func (h *heldReplies) relay() {
 	for {
 		select {
 		case rpc := <-h.Transport.Consumer():
@@ -97,9 +97,8 @@ func (h *heldAnswers) relay() {
 	}
 }
 
-// AppendEntries sends one request to each server once answers are held, and no
-// more.
-func (h *heldAnswers) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+// AppendEntries sends only one request to each server once replies are held.
+func (h *heldReplies) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	h.mu.Lock()
 	stopped := h.holding && h.arrived[id]
 	h.mu.Unlock()
@@ -120,22 +119,22 @@ func (h *heldAnswers) AppendEntries(id raft.ServerID, target raft.ServerAddress,
 	return err
 }
 
-func (h *heldAnswers) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+func (h *heldReplies) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-// A leader stands still while answers to its heartbeats lie in its buffers. Another
-// is elected and acknowledges a write. The first goes on: the old answers must not
+// A leader is suspended while replies to its heartbeats are in its buffers. Another node
+// is elected and acknowledges a write. The first one resumes: the old replies must not
 // confirm that it leads.
-func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
+func TestOldRepliesDoNotConfirmALeader(t *testing.T) {
 	t.Parallel()
-	var held *heldAnswers
+	var held *heldReplies
 	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
 		if i != 2 {
 			return
 		}
 		cfg.timing = DefaultTiming()
-		cfg.timing.Heartbeat, cfg.timing.Election, cfg.timing.Lease = 20*time.Second, 20*time.Second, 20*time.Second // it does not know that it stood still
+		cfg.timing.Heartbeat, cfg.timing.Election, cfg.timing.Lease = 20*time.Second, 20*time.Second, 20*time.Second // it does not detect that it was suspended
 		cfg.timing.HoldTime = 500 * time.Millisecond
 		cfg.wrapTransport = func(t raft.Transport) raft.Transport {
 			held = holdAnswers(t)
@@ -166,7 +165,7 @@ func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
 		return next != nil
 	}, "another leads")
 	do(t, next, add("x", "t", time.Hour))
-	require.Equal(t, raft.Leader, old.shard.raft.State(), "it does not know yet")
+	require.Equal(t, raft.Leader, old.shard.raft.State(), "it has not noticed yet")
 
 	reads, began := make(chan error, 1000), 0
 	c.eventually(func() bool {
@@ -178,11 +177,11 @@ func TestOldAnswersDoNotConfirmALeader(t *testing.T) {
 		l := old.shard.confirmations
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.next != nil && len(l.wake) == 1 // who comes now waits for the next question
+		return l.next != nil && len(l.wake) == 1 // a later call waits for the next round
 	}, "a question for those who read is under way")
 	release()
 	for range began {
-		require.Equal(t, job.CodeNotApplied, job.CodeOf(<-reads), "an acknowledged write is not to be missed")
+		require.Equal(t, job.CodeNotApplied, job.CodeOf(<-reads), "the read must not miss an acknowledged write")
 	}
 
 	end()

@@ -33,13 +33,13 @@ var (
 	damageSeed  = goflag.Uint64("damage.seed", 1, "for the places of -damage.flips")
 )
 
-// A fileKind is a kind of file below a data directory. Of several files the first
-// or the last by name is damaged.
+// A fileKind is a kind of file below a data directory. If there are several, the first or
+// the last by name is damaged.
 type fileKind struct {
 	name, pattern string
 	first         bool
 	// mayEnd: damage to it may cut off the log's end, as docs/guarantees.md says.
-	// That cannot be told from a write that was torn; the other nodes know.
+	// That looks the same as a torn write; only the other nodes can detect it.
 	mayEnd bool
 }
 
@@ -83,8 +83,8 @@ func otherKinds() []fileKind {
 	}
 }
 
-// damages are the ways in which a file goes bad, but for older copies; each returns
-// what it holds then, or false when it would be no other.
+// damages are the kinds of damage to a file, except older copies. Each returns the damaged
+// content, or false if it would not differ.
 func damages() []damage {
 	list := []damage{
 		flipAt("early", func(used int) int { return 0 }),
@@ -123,11 +123,11 @@ func flipAt(where string, place func(used int) int) damage {
 	}}
 }
 
-// usedOf is the length without the zeros at the end: files are made in advance.
+// usedOf returns the length without the zeros at the end: files are preallocated.
 func usedOf(data []byte) int { return len(bytes.TrimRight(data, "\x00")) }
 
-// heldTables keeps the state's tables from being made, so that no log is flushed
-// away.
+// heldTables prevents the creation of the state's tables, so that no log is flushed and
+// removed.
 type heldTables struct {
 	vfs.FS
 	held *sync.Mutex
@@ -143,9 +143,9 @@ func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 
 func (f heldTables) Unwrap() vfs.FS { return f.FS }
 
-// usedDirectory makes the data directory of a node that ran for a while and was
-// killed, with several files of each kind that has several, and older copies of it:
-// of its last start but one, of its last, and of a moment ago.
+// usedDirectory returns the data directory of a node that ran for a while and was killed,
+// with several files of each kind that can have several, and three older copies of it:
+// from the last start but one, from the last, and from a moment before the kill.
 func usedDirectory(t *testing.T, store logstore.Kind) (now string, olds []string) {
 	var tables sync.Mutex
 	c := newTunedCluster(t, 1, func(_ int, cfg *Config) {
@@ -319,8 +319,8 @@ func (st *durableState) readVotes(votes raft.StableStore) (err error) {
 	return err
 }
 
-// TestEveryDamageToEveryFile: a node whose file was damaged while it did not run
-// says so, with the way out, or has lost nothing of its durable state.
+// A node with a file that was damaged while it did not run refuses to start and says how to
+// recover, or has its whole durable state.
 func TestEveryDamageToEveryFile(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -414,8 +414,8 @@ func damageOne(t *testing.T, whole string, kind fileKind, name string, olds []st
 	}
 }
 
-// compare fails the test when something is lost or another than it was. What the
-// state holds need not be in the log any more.
+// compare fails the test if something was lost or changed. What is in the state need not be
+// in the log any more.
 func (st durableState) compare(t *testing.T, want durableState, mayEnd bool) {
 	require.Equal(t, []any{want.Term, want.VotedTerm, want.Voted}, []any{st.Term, st.VotedTerm, st.Voted}, "votes")
 	for i, e := range st.Entries {

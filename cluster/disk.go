@@ -5,19 +5,19 @@ import (
 	"tarry/cluster/diskspace"
 )
 
-// What a node does about its disk. It watches the free space (diskspace), tells
-// the leader (membership, diskpolicy), and makes what room it can by shortening its log
-// (trailing.go). The leader refuses adds while a majority has no room, and gives
-// way to a voter with a better disk. What lies below the low-water mark is the
-// reserve in which everything else goes on.
+// A node measures the free space of its disk (diskspace), reports it to the leader
+// (membership, diskpolicy), and frees space by shortening its log (trailing.go). While no
+// majority has enough space the leader refuses adds. A leader with a low disk transfers
+// leadership to a voter with a better one. The space below the low-water mark is a reserve
+// for all other operations.
 
-// diskHealth is what this node says of its disk.
+// diskHealth is this node's report of its disk.
 func (n *Node) diskHealth() diskpolicy.Health {
 	d := n.disk.State()
 	return diskpolicy.Health{Low: d.Low, Free: d.Free, LogWrite: n.shard.stores.WriteTime()}
 }
 
-// diskChanged acts on a disk that is low, or not any more. It does not block.
+// diskChanged is called when the disk becomes low or is no longer low. It does not block.
 func (n *Node) diskChanged(s diskspace.State) {
 	n.members.Evaluate()
 	if s.Low {
@@ -25,7 +25,7 @@ func (n *Node) diskChanged(s diskspace.State) {
 	}
 }
 
-// warnings are what an operator should know of a node that can serve.
+// warnings returns what an operator should know about a node that can serve.
 func (n *Node) warnings() (list []string) {
 	if d := n.disk.State(); d.Low {
 		list = append(list, "the disk of this node is low: "+d.String())

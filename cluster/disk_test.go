@@ -55,7 +55,7 @@ func TestALowDiskRefusesAddsAndNothingElse(t *testing.T) {
 	require.ErrorAs(t, err, &refusal)
 	require.NotZero(t, refusal.RetryAfter)
 	r := n.Readiness()
-	require.True(t, r.Ready, "consumers make room, so they must come: %v", r.Reasons)
+	require.True(t, r.Ready, "consumers free space, so the node must serve them: %v", r.Reasons)
 	require.Len(t, r.Warnings, 2)
 
 	jobs := reserveOne(t, n, 10*time.Second, "t")
@@ -89,7 +89,7 @@ func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
 	require.Empty(t, codeOfAdd(via, "c"))
 
 	free[(first+1)%3].Store(10)
-	taken := 3 // a, b, c, and what the leader still takes before it knows
+	taken := 3 // a, b, c, and what the leader accepts before it knows
 	for i, n := range c.nodes {
 		tried := 0
 		c.eventually(func() bool {
@@ -101,7 +101,7 @@ func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
 			return code == job.CodeDiskLow
 		}, "adds through every node are refused")
 	}
-	// A follower's finish shares its way to the leader with an add that is refused.
+	// A follower's finish shares a batch with an add that is refused.
 	jobs := reserveOne(t, via, 10*time.Second, "t")
 	require.Len(t, jobs, 1)
 	added := make(chan job.Code, 20)
@@ -117,10 +117,10 @@ func TestOneLowDiskOfThreeDoesNotStopAddsButTwoDo(t *testing.T) {
 	c.eventually(func() bool { return codeOfAdd(via, "f") == "" }, "adds are taken again")
 	top, err := via.shard.Topic(context.Background(), "t", false)
 	require.NoError(t, err)
-	require.EqualValues(t, taken, top.Ready, "one was finished, f was added, and what was refused was not")
+	require.EqualValues(t, taken, top.Ready, "one was finished, f was added, and the refused adds were not")
 }
 
-// slowLog is a log on a disk whose syncs take long while delay is set.
+// slowLog is a log whose appends take as long as delay.
 type slowLog struct {
 	raft.LogStore
 	delay *atomic.Int64 // nanoseconds
@@ -135,7 +135,7 @@ func (l slowLog) StoreLogs(es []*raft.Log) error {
 	return l.LogStore.StoreLogs(es)
 }
 
-// slowDisks gives every node of a cluster a log whose pace can be set.
+// slowDisks gives every node of a cluster a slowLog.
 func slowDisks(n int) (tune func(i int, cfg *Config), delay []atomic.Int64) {
 	delay = make([]atomic.Int64, n)
 	return func(i int, cfg *Config) {
@@ -144,10 +144,9 @@ func slowDisks(n int) (tune func(i int, cfg *Config), delay []atomic.Int64) {
 	}, delay
 }
 
-// TestLeadershipLeavesASlowDiskAndSettles: the leader's disk becomes slow, a voter
-// with a good one takes over, and leadership stays there while that disk is slow
-// and when all are.
-func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
+// The leader's disk becomes slow and a voter with a fast one takes over. Leadership stays
+// there while the first disk is slow, and when all are slow.
+func TestLeadershipMovesFromASlowDiskOnceAndStays(t *testing.T) {
 	t.Parallel()
 	tune, delay := slowDisks(3)
 	c := newTunedCluster(t, 3, tune)
@@ -167,7 +166,7 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 		return at >= 0 && at != slow
 	}, "another node leads")
 
-	// From now on all are as slow. Once that is measured nobody gives way.
+	// From now on all disks are equally slow. Once that is measured there is no transfer.
 	for j := range delay {
 		delay[j].Store(int64(600 * time.Millisecond))
 	}
@@ -184,13 +183,13 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 		}
 		return true
 	}, "all are known to be slow")
-	gaveWay := func() (sum uint64) {
+	transferAttempts := func() (sum uint64) {
 		for _, n := range c.nodes {
-			sum += n.members.GaveWay()
+			sum += n.members.TransferAttempts()
 		}
 		return sum
 	}
-	before := gaveWay()
+	before := transferAttempts()
 	require.NotZero(t, before)
 	families, err := via.Metrics().Gather()
 	require.NoError(t, err)
@@ -201,13 +200,13 @@ func TestLeadershipLeavesASlowDiskAndSettles(t *testing.T) {
 		}
 	}
 	require.Nil(t, families, "it is among the metrics")
-	for range 3 { // several looks
+	for range 3 { // several evaluations
 		write()
 	}
-	require.Equal(t, before, gaveWay(), "when all are slow nobody gives way")
+	require.Equal(t, before, transferAttempts(), "no transfer when all are slow")
 }
 
-// gatedLog is a log whose appends wait while the gate is shut.
+// gatedLog is a log whose appends wait while the gate is closed.
 type gatedLog struct {
 	raft.LogStore
 	gate *sync.RWMutex
@@ -223,10 +222,9 @@ func (l gatedLog) StoreLogs(es []*raft.Log) error {
 	return l.LogStore.StoreLogs(es)
 }
 
-// TestALeaderWhoseFollowersStallDoesNotGrow: heartbeats keep such a leader in
-// office, and Raft itself takes in without a bound. Adds come in as fast as they
-// can be made and do not wait for one another.
-func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
+// With heartbeats such a leader keeps leading, and Raft itself accepts entries without a
+// bound. Adds arrive as fast as possible and do not wait for one another.
+func TestALeaderWhoseFollowersStallUsesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	gates := make([]sync.RWMutex, 3)
 	c := newTunedCluster(t, 3, func(i int, cfg *Config) {
@@ -271,5 +269,5 @@ func TestALeaderWhoseFollowersStallDoesNotGrow(t *testing.T) {
 	require.LessOrEqual(t, waiting, groupcommit.MaxQueuedBytes)
 	require.GreaterOrEqual(t, refused.Load(), int64(count-groupcommit.MaxQueuedBytes/each-2*groupcommit.MaxInFlight*groupcommit.MaxBatchBytes/each), "the rest is refused, at once")
 	require.Equal(t, int64(count), taken.Load()+refused.Load()+other.Load())
-	require.NotZero(t, taken.Load(), "what was taken in is done when the followers go on")
+	require.NotZero(t, taken.Load(), "accepted adds complete when the followers continue")
 }

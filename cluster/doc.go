@@ -1,5 +1,5 @@
-// Package cluster is a node of Tarry: it feeds the state machine through Raft and
-// lets any node serve any request.
+// Package cluster is a node of Tarry: it replicates the state machine with Raft, and every
+// node serves every request.
 //
 // A Node owns what belongs to the process (data directory, cluster port, membership)
 // and a Shard, which is everything that belongs to one Raft group: Raft, the state
@@ -14,7 +14,7 @@
 // dispatcher. A read: read.go. Every request to the leader goes through leaderrpc, which
 // also determines the outcome when a connection fails.
 //
-// The packages below, each of which knows less than the node does:
+// The packages below it, each of which knows less than the node does:
 //
 //	groupcommit   many requests in few entries of the log
 //	waits         reserves that wait, on any node, for the leader's jobs

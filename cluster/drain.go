@@ -8,9 +8,9 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// Drain prepares the node's end: it reports itself not ready, answers waiting
-// reserves, and hands leadership over. It blocks until that is done or ctx ends.
-// It never leaves the cluster.
+// Drain prepares the node's stop: it makes the node report that it is not ready, ends
+// waiting reserves, and transfers leadership. It blocks until that is done or ctx ends. The
+// node stays a member of the cluster.
 func (n *Node) Drain(ctx context.Context) {
 	if n.draining.Swap(true) {
 		return

@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// More jobs than one step of the timer lists, and nobody reserves.
-func TestJobsThatWereThereBeforeTheirTopicHadAnExpiryGoByThemselves(t *testing.T) {
+// There are more jobs than one step of the timer lists, and no consumer reserves.
+func TestAnExpiryThatIsSetLaterAppliesToExistingJobs(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	f := c.follower()

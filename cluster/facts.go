@@ -8,7 +8,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The facts of the cluster live in the state machine of the first shard.
+// The cluster's id, version and forgotten members are in the state machine of the first
+// shard.
 
 func (n *Node) clusterID() string { return n.shard.machine.ClusterID() }
 

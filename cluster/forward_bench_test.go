@@ -10,7 +10,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Adds and reads that come to a follower of three.
+// Adds and reads on a follower of three.
 func BenchmarkForwarded(b *testing.B) {
 	c := newTestCluster(b, 3)
 	leader := c.leader()

@@ -38,8 +38,7 @@ func followerService(t testing.TB) *service {
 	return &service{shard: func(uint32) *Shard { return s }}
 }
 
-// proposeTo calls Propose. Whether the operations are fit for the log is looked at
-// before who leads is.
+// proposeTo calls Propose. It checks the operations before it checks who leads.
 func proposeTo(v *service, count uint32, run []byte) error {
 	_, err := v.Propose(context.Background(), &noderpc.ProposeRequest{Count: count, Ops: run})
 	return err
@@ -69,7 +68,7 @@ func TestProposeRefusesWhatNoNodeCouldApply(t *testing.T) {
 	}
 }
 
-// Whatever a peer proposes is refused, or is an entry that all nodes can read.
+// A proposal of a peer is refused, or is an entry that all nodes can read.
 func FuzzPropose(f *testing.F) {
 	f.Add(uint32(1), runOf(f, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "a"}}}}))
 	f.Add(uint32(1), []byte{18, 3, 0xa2, 0x1f, 0})
@@ -105,8 +104,7 @@ func someReads() []*jobpb.Read {
 	return reads
 }
 
-// setField sets a field of m: to nothing, or to something that may be there, with all
-// that is in it.
+// setField sets a field of m to its empty value, or to some value with all its fields set.
 func setField(m protoreflect.Message, fd protoreflect.FieldDescriptor, full bool) {
 	switch {
 	case fd.IsList() || fd.IsMap():
@@ -131,8 +129,7 @@ var something = map[protoreflect.Kind]protoreflect.Value{
 	protoreflect.Uint32Kind: protoreflect.ValueOfUint32(1),
 }
 
-// A read that a peer asks for is answered or refused, and what is answered comes
-// out at the peer as it was.
+// A read of a peer is served or refused, and the reply arrives unchanged.
 func FuzzReads(f *testing.F) {
 	for _, r := range someReads() {
 		b, err := proto.Marshal(r)

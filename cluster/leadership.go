@@ -12,8 +12,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// barrierTimeout is how long a new leader may take to apply what earlier leaders
-// committed before it tries again.
+// barrierTimeout is how long a new leader may take to apply the entries of earlier leaders
+// before it tries again.
 const barrierTimeout = 2 * time.Minute
 
 // leadership is the state that exists while this node is the established leader of a
@@ -37,7 +37,7 @@ func (s *Shard) dispatcher() *dispatch.Dispatcher {
 // committed. It returns nil if the node does not lead, or ctx or the shard has ended.
 func (s *Shard) established(ctx context.Context) *leadership {
 	for {
-		leader, changed := s.leaders.Get() // first: becoming established is a change
+		leader, changed := s.leaders.Get() // before the check: becoming established is a change
 		if l := s.leadership.Load(); l != nil || leader.ID != s.cfg.ServerID {
 			return l
 		}
@@ -64,7 +64,7 @@ func (s *Shard) leadLoop() {
 	for {
 		select {
 		case leads := <-s.raft.LeaderCh():
-			// true twice in a row: leadership was lost and regained.
+			// Two true in a row: leadership was lost and regained.
 			end()
 			if leads {
 				stop = s.startLeading()
@@ -85,7 +85,7 @@ func (s *Shard) startLeading() (stop func()) {
 		said := ""
 		for ctx.Err() == nil {
 			term, err := s.establish(ctx)
-			if stuck := s.transfers.saw(err, time.Now()); stuck != nil {
+			if stuck := s.transfers.record(err, time.Now()); stuck != nil {
 				s.fatal(stuck)
 			}
 			if err != nil {
@@ -122,7 +122,7 @@ func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	if term, err = s.barrier(ctx); err != nil {
 		return 0, err
 	}
-	if s.clockGoesOn() {
+	if s.clockAgrees() {
 		select {
 		case err := <-asked:
 			return term, err
@@ -138,9 +138,9 @@ func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	}
 }
 
-// clockGoesOn reports whether this node's clock agrees with the state machine's, within
-// the allowed offset. Under load it does, so a failover does not wait for other clocks.
-func (s *Shard) clockGoesOn() bool {
+// clockAgrees reports whether this node's clock agrees with the state machine's within the
+// allowed offset. Under load it does, so a failover does not wait for other clocks.
+func (s *Shard) clockAgrees() bool {
 	state := time.UnixMilli(s.machine.Applied().ClockMS)
 	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
 }
@@ -169,7 +169,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 		maxWaiters,
 		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, s.cfg.Wall()) },
 	)
-	// The hook first, then what was there before: no update can be missed.
+	// The leadership is set before the present state is read, so no update is missed.
 	l := &leadership{term: term, ctx: ctx, dispatcher: d}
 	s.leadership.Store(l)
 	d.Prime(updates(s.machine.TopicChanges()))
@@ -183,7 +183,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 	work.Go(func() { s.migrate(ctx) })
 	work.Go(func() { s.cfg.Lead(ctx) })
 	<-ctx.Done()
-	s.leadership.CompareAndSwap(l, nil) // before waiters end and look for the next leader
+	s.leadership.CompareAndSwap(l, nil) // before waiters end and ask for the next leader
 	d.Stop()
 	work.Wait()
 	s.log.Info("not leading any more")

@@ -9,7 +9,7 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// watchLeader follows who leads.
+// watchLeader updates s.leaders when the leader changes.
 func (s *Shard) watchLeader() {
 	seen := make(chan raft.Observation, 16)
 	o := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
@@ -18,8 +18,8 @@ func (s *Shard) watchLeader() {
 	})
 	s.raft.RegisterObserver(o)
 	defer s.raft.DeregisterObserver(o)
-	// Observations may be dropped when they come fast, so the truth is asked
-	// for each time, and now and then.
+	// Raft may drop observations that come fast. So the leader is read at each observation
+	// and also at intervals.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -6,21 +6,20 @@ import (
 	"sync"
 )
 
-// logCutoff ends a node's log with the node. Goroutines of memberlist (a probe under
-// way) and of Raft's transport (a connection's reader) outlive the call that stops
-// them; what they still log is dropped.
+// logCutoff stops a node's logging with the node. Goroutines of memberlist (a probe under
+// way) and of Raft's transport (the reader of a connection) outlive the call that stops
+// them. What they still log is dropped.
 type logCutoff struct {
 	mu    sync.RWMutex
 	ended bool
 }
 
-// logger returns a logger that is like of until end.
+// logger returns a logger that writes to of until end is called.
 func (c *logCutoff) logger(of *slog.Logger) *slog.Logger {
 	return slog.New(cutHandler{of.Handler(), c})
 }
 
-// end blocks until the lines that are being written are written; later ones are
-// dropped.
+// end waits for the lines that are being written. Later lines are dropped.
 func (c *logCutoff) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

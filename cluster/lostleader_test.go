@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deafFollowers gives the followers timeouts that no test waits for.
-func (c *testCluster) deafFollowers(leader int) {
+// longTimeouts gives the followers timeouts that no test waits for.
+func (c *testCluster) longTimeouts(leader int) {
 	for i, n := range c.nodes {
 		if i == leader {
 			continue
 		}
-		// Above the timeout that asks Raft to look, or it would not look.
+		// It must exceed the timeout that makes Raft check.
 		require.NoError(c.t, n.shard.reloadRaft(func(r *raft.ReloadableConfig) {
 			r.HeartbeatTimeout, r.ElectionTimeout = time.Hour, time.Hour
 		}))
@@ -25,7 +25,7 @@ func TestFollowersOfAnEndedLeaderDoNotWaitForTheHeartbeatTimeout(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
-	c.deafFollowers(l)
+	c.longTimeouts(l)
 	c.stop(l)
 	require.NotEqual(t, l, c.leader())
 	do(t, c.follower(), add("a", "t", time.Hour))
@@ -46,7 +46,7 @@ func TestALostConnectionDoesNotDeposeALeaderThatListens(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
-	c.deafFollowers(l)
+	c.longTimeouts(l)
 	term := c.nodes[l].shard.raft.CurrentTerm()
 	for _, n := range c.nodes {
 		n.trans.CloseStreams() // every connection ends

@@ -6,11 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tarry/cluster/groupcommit"
+	"tarry/cluster/leaderrpc"
 	"tarry/job/jobpb"
 )
 
-// shardMetrics are what a shard measures itself; gauges that can be read off at
-// any time are read in collector.go.
+// shardMetrics are the metrics that a shard updates itself. collector.go reads the others
+// on request.
 type shardMetrics struct {
 	commitSeconds prometheus.Histogram
 	unknown       prometheus.Counter
@@ -54,7 +55,7 @@ func (m *shardMetrics) commit(d time.Duration, err error) {
 	switch {
 	case err == nil:
 		m.commitSeconds.Observe(d.Seconds())
-	case err != errRetry:
+	case err != leaderrpc.ErrNotLeader:
 		m.unknown.Inc()
 	}
 }
@@ -64,8 +65,8 @@ func (m *shardMetrics) batch(b *groupcommit.Batch) {
 	m.batchBytes.Observe(float64(b.Bytes))
 }
 
-// handedOut measures lateness at a job's first delivery; later ones are late by
-// their consumers' doing.
+// handedOut measures lateness at a job's first delivery. Later deliveries depend on the
+// consumers.
 func (m *shardMetrics) handedOut(jobs []*jobpb.Reserved, now time.Time) {
 	ms := now.UnixMilli()
 	for _, j := range jobs {
@@ -76,7 +77,7 @@ func (m *shardMetrics) handedOut(jobs []*jobpb.Reserved, now time.Time) {
 	m.delivered.Add(float64(len(jobs)))
 }
 
-// fired measures the lateness of the runs that the state machine took.
+// fired measures the lateness of the runs that were added.
 func (m *shardMetrics) fired(ops []*jobpb.Op, results []*jobpb.Result, now time.Time) {
 	ms := now.UnixMilli()
 	for i, r := range results {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// migrateSlice bounds the records that one entry writes anew: some megabytes.
+	// migrateSlice bounds the records that one entry rewrites: some megabytes.
 	migrateSlice = 500
-	// migratePause lies between two steps, so that they take a part of the leader's
-	// time and not all of it.
+	// migratePause is the time between two steps, so that they take only a part of the
+	// leader's time.
 	migratePause = 20 * time.Millisecond
 )
 
-// migrate brings the records into the format of the cluster version, whenever that
-// was raised, until ctx ends. What an earlier leader has begun it goes on with.
+// migrate rewrites the records in the format of the cluster version each time that version
+// is raised, until ctx ends. It continues what an earlier leader began.
 func (s *Shard) migrate(ctx context.Context) {
 	for ctx.Err() == nil {
 		if !s.machine.Migrating() {
@@ -33,7 +33,7 @@ func (s *Shard) migrate(ctx context.Context) {
 		select {
 		case err := <-done:
 			if err != nil {
-				s.log.Debug("a step of the migration was not taken; trying again", "error", err)
+				s.log.Debug("a step of the migration failed; trying again", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -45,7 +45,7 @@ func (s *Shard) migrate(ctx context.Context) {
 	}
 }
 
-// poke leaves a wake-up in c, which has room for one.
+// poke leaves a wake-up in c, which holds at most one.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -35,8 +35,7 @@ func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.mem
 // Join implements api.Operator.
 func (n *Node) Join(ctx context.Context, addrs []string) error { return n.members.Join(ctx, addrs) }
 
-// Leave implements api.Operator. When it returns nil the node is on its way out:
-// Config.Left has been called.
+// Leave implements api.Operator. Before it returns nil it calls Config.Left.
 func (n *Node) Leave(ctx context.Context) error {
 	if err := n.members.Leave(ctx); err != nil {
 		return err

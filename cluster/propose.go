@@ -15,9 +15,9 @@ import (
 )
 
 // Do implements api.Queue. The operations of a call are applied in order and share an
-// entry as far as its size allows. If they need several entries, each part waits for
-// the outcome of the one before. Concurrent parts could be reordered when one is sent
-// again, or on the way from a follower.
+// entry if they fit. If they need several entries, each part waits for the outcome of the
+// one before, because concurrent parts could be reordered by a retry or on the way from a
+// follower.
 func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
@@ -62,7 +62,7 @@ type doOutcome struct {
 	err     error
 }
 
-// fitting is how many of ops share the next entry; at least one.
+// fitting returns how many of ops fit in the next entry; at least one.
 func fitting(ops []*jobpb.Op) int {
 	size := 0
 	for i, op := range ops {
@@ -73,8 +73,7 @@ func fitting(ops []*jobpb.Op) int {
 	return len(ops)
 }
 
-// submit hands ops to the batcher as one unit. It does not block; done is called
-// once.
+// submit passes ops to the batcher as one unit. It does not block. done is called once.
 func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, error)) {
 	size := 0
 	for _, op := range ops {
@@ -100,7 +99,7 @@ func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, e
 	}, force)
 }
 
-// route returns the way of batches to the present leader.
+// route returns the function that sends batches to the present leader.
 func (s *Shard) route() (groupcommit.Route, <-chan struct{}) {
 	l, changed := s.leaders.Get()
 	switch l.ID {
@@ -124,13 +123,13 @@ func (s *Shard) proposeTo(l leaderrpc.Leader, b *groupcommit.Batch, complete gro
 		defer cancel()
 		req := &noderpc.ProposeRequest{Shard: s.cfg.Number, Count: uint32(b.Count), Ops: ops}
 		resp, err := leaderrpc.Ask(ctx, &s.toLeader, leaderrpc.Rules{}, l, req, noderpc.NodeClient.Propose)
-		complete(apart(resp.GetResults()), err)
+		complete(cloneJobs(resp.GetResults()), err)
 	})
 }
 
-// apart copies the results that have jobs. All of rs alias one message, and a slow
+// cloneJobs copies the results that have jobs. All of rs alias one message, and a slow
 // consumer of one job must not keep the bodies of the others in memory.
-func apart(rs []*jobpb.Result) []*jobpb.Result {
+func cloneJobs(rs []*jobpb.Result) []*jobpb.Result {
 	for i, r := range rs {
 		if len(r.Jobs) > 0 {
 			rs[i] = proto.CloneOf(r)

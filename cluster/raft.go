@@ -17,18 +17,19 @@ func (s *Shard) startRaft(t raft.Transport) (err error) {
 	c.HeartbeatTimeout = s.cfg.Heartbeat
 	c.ElectionTimeout = s.cfg.Election
 	c.LeaderLeaseTimeout = s.cfg.Lease
-	// Followers learn the last commit index by it when nothing else is sent.
-	// Nobody waits for that: reads go to the leader. Shorter costs idle CPU.
+	// Followers learn the last commit index after this time if nothing else is sent. No
+	// request waits for that, because reads go to the leader. A shorter time costs CPU on
+	// an idle node.
 	c.CommitTimeout = 50 * time.Millisecond
-	// Above what can be in flight, so that one message carries all of it. Raft reads
-	// so many entries for a follower that is behind and applies so many at once,
-	// whatever their size.
+	// It exceeds the entries that can be in flight, so that one message carries all of
+	// them. It is also how many entries, of any size, Raft reads for a follower that is
+	// behind, and how many it applies at once.
 	c.MaxAppendEntries = 16
 	c.BatchApplyCh = true
 	c.SnapshotInterval = 20 * time.Second
 	c.SnapshotThreshold = 8192
 	c.TrailingLogs = 10240
-	if n := hook.Trailing(); n > 0 { // a harness wants followers to need the whole state
+	if n := hook.Trailing(); n > 0 { // the fault harness makes followers need the whole state
 		c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = time.Second, n, n
 	}
 	c.NoSnapshotRestoreOnStart = true // the state machine is its own newest snapshot

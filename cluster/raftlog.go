@@ -33,7 +33,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
 	switch {
 	case level < hclog.Warn || harmless(msg, args):
-	case level == hclog.Warn || valueOf(args, "peer") != nil || valueOf(args, "target") != nil: // another node's trouble passes
+	case level == hclog.Warn || valueOf(args, "peer") != nil || valueOf(args, "target") != nil: // a failure of another node is temporary
 		to = slog.LevelWarn
 	default:
 		to = slog.LevelError
@@ -60,15 +60,15 @@ func nodeNames(args []any) []any {
 func harmless(msg string, args []any) bool {
 	switch msg {
 	case "no known peers, aborting election", // it is in no cluster yet
-		"skipping application of old log",                   // its state is ahead of the log that it reads again
-		"rejecting pre-vote request since we have a leader", // a node that came back asks before it has heard of the leader
-		"peer has newer term, stopping replication":         // it has handed leadership over
+		"skipping application of old log",                   // its state is ahead of the log that it replays
+		"rejecting pre-vote request since we have a leader", // a restarted node asks before it knows the leader
+		"peer has newer term, stopping replication":         // it has transferred leadership
 		return true
-	case "heartbeat timeout reached, starting election": // it has known no leader yet
+	case "heartbeat timeout reached, starting election": // no leader was known yet
 		return fmt.Sprint(valueOf(args, "last-leader-id")) == ""
 	case "failed to get previous log": // its log is empty
 		return fmt.Sprint(valueOf(args, "last-index")) == "0"
-	case "appendEntries rejected, sending older logs": // the peer's is
+	case "appendEntries rejected, sending older logs": // the peer's log is empty
 		return fmt.Sprint(valueOf(args, "next")) == "1"
 	case "failed to decode incoming command": // this node has closed the connection
 		err, _ := valueOf(args, "error").(error)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatANodeThatIsWellGoesThroughIsNoComplaint(t *testing.T) {
+func TestNormalStartsAndStopsCauseNoWarnings(t *testing.T) {
 	const (
 		election = "heartbeat timeout reached, starting election"
 		previous = "failed to get previous log"

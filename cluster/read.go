@@ -12,10 +12,10 @@ import (
 
 // A read is linearizable unless the client asks for a stale one. The leader serves a
 // linearizable read once it has applied everything that was committed when the read
-// began, and has checked with a majority that it still leads. (Committed by then is
-// what was acknowledged, and what a follower may have returned to a stale read.) The
-// node that receives a stale read serves it. Its state never goes back, so a client
-// that stays with a node never sees an older state.
+// began, and has checked with a majority that it still leads. That includes all
+// acknowledged writes, and all that a follower may have returned to a stale read. The node
+// that receives a stale read serves it. Its state never goes back, so a client that stays
+// with a node never sees an older state.
 
 // Read serves r here or at the leader. It implements job.Reader. A read has no effect, so
 // it is sent again after any failure.
@@ -43,15 +43,15 @@ func (s *Shard) look(r *jobpb.Read) (a *jobpb.ReadResult, err error) {
 // majority still follows it.
 func (s *Shard) readAsLeader(ctx context.Context, r *jobpb.Read) (*jobpb.ReadResult, error) {
 	established := s.established(ctx)
-	if established == nil { // what earlier leaders acknowledged may not be applied yet
-		return nil, errRetry
+	if established == nil { // entries of earlier leaders may not be applied yet
+		return nil, leaderrpc.ErrNotLeader
 	}
 	committed := s.raft.CommitIndex()
 	if term, err := s.confirmations.confirm(ctx); err != nil || term != established.term {
-		return nil, errRetry
+		return nil, leaderrpc.ErrNotLeader
 	}
 	if err := s.progress.reach(ctx, committed); err != nil {
-		return nil, errRetry
+		return nil, leaderrpc.ErrNotLeader
 	}
 	return s.look(r)
 }
@@ -61,7 +61,7 @@ func (s *Shard) readAsLeader(ctx context.Context, r *jobpb.Read) (*jobpb.ReadRes
 func (s *Shard) confirmLeadership() (term uint64, err error) {
 	established := s.leadership.Load()
 	if established == nil {
-		return 0, errRetry
+		return 0, leaderrpc.ErrNotLeader
 	}
 	ctx, cancel := context.WithTimeout(established.ctx, s.cfg.Lease)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Linearizable reads on a leader of three: each has to know that it leads still.
+// Linearizable reads on a leader of three, which confirms its leadership for each.
 func BenchmarkLinearizableRead(b *testing.B) {
 	for _, readers := range []int{1, 64} {
 		b.Run(fmt.Sprint("readers=", readers), func(b *testing.B) {

@@ -45,9 +45,9 @@ func one(t *testing.T, pattern string) string {
 	return files[len(files)-1]
 }
 
-// A node does not start on files that are damaged or do not belong together, and
-// says how it can come back.
-func TestDamagedDirectoryIsRefusedWithTheWayOut(t *testing.T) {
+// A node does not start on files that are damaged or do not belong together, and says how
+// to recover.
+func TestDamagedDirectoryIsRefusedWithTheRecovery(t *testing.T) {
 	t.Parallel()
 	const shard = "shard-0"
 	cfg := lastingNode(t)
@@ -154,7 +154,7 @@ func TestASoundDirectoryIsNotToBeMoved(t *testing.T) {
 	}
 }
 
-// An old copy of a data directory is sound in itself. The other nodes know better.
+// An old copy of a data directory is consistent. Only the other nodes can detect it.
 func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
@@ -172,7 +172,7 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	member := c.nodes[victim].data.ServerID()
 	old := lastIndexOf(t, copied)
 	c.eventually(func() bool { return c.nodes[victim].shard.raft.LastIndex() >= old+20 }, "the node has it all")
-	// The leader hears of it with its next question.
+	// The leader learns of it with its next status call.
 	c.eventually(func() bool {
 		n := c.nodes[c.leader()]
 		return n.acks.Of(member).Index >= old+20
@@ -184,7 +184,7 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "older copy")
 	require.ErrorContains(t, err, "move "+copied+" away")
 
-	// The way out.
+	// The recovery.
 	c.cfgs[victim].DataDir = t.TempDir()
 	c.start(victim)
 	c.eventually(func() bool {
@@ -195,7 +195,7 @@ func TestOldCopyOfADirectoryIsRefused(t *testing.T) {
 	}, "the node has got everything from the others")
 }
 
-// lastIndexOf is where the log in a data directory ends.
+// lastIndexOf returns the last index of the log in a data directory.
 func lastIndexOf(t *testing.T, dataDir string) uint64 {
 	s, err := logstore.Open(filepath.Join(dataDir, "shard-0", "raft"), logstore.Options{Fatal: func(err error) { t.Error(err) }})
 	require.NoError(t, err)
@@ -205,9 +205,9 @@ func lastIndexOf(t *testing.T, dataDir string) uint64 {
 	return last
 }
 
-// What a leader counted it knows at once, not when it asks the next time: a copy
-// put back within those seconds would catch up and be trusted.
-func TestOldCopyIsRefusedBeforeAnyQuestionWasAsked(t *testing.T) {
+// A leader records an ack when it counts it, not with its next status call: a copy that is
+// put in place before that call would catch up undetected.
+func TestOldCopyIsRefusedBeforeTheNextStatusCall(t *testing.T) {
 	t.Parallel()
 	c := newTunedCluster(t, 3, func(_ int, cfg *Config) { cfg.membership.Health = time.Hour })
 	victim := (c.leader() + 1) % 3

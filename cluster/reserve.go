@@ -21,8 +21,8 @@ func (s *Shard) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 	return s.waits.Reserve(ctx, r, wait)
 }
 
-// waitQueue returns where reserves wait on this node; nil unless it is the established
-// leader.
+// waitQueue returns the queue of the reserves that wait on this node; nil unless it is the
+// established leader.
 func (s *Shard) waitQueue() waits.Queue {
 	if d := s.dispatcher(); d != nil {
 		return d

@@ -19,12 +19,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-// electedPeer is another node that this one takes for the leader. Until it leads it
-// refuses all reads.
+// electedPeer is another node that has been elected. Until it is established it refuses all
+// reads.
 type electedPeer struct {
 	noderpc.NodeClient
 	leads atomic.Bool
-	asked atomic.Int64 // messages and calls that came
+	asked atomic.Int64 // messages and calls that it received
 }
 
 func (p *electedPeer) Read(context.Context, *jobpb.Read, ...grpc.CallOption) (*jobpb.ReadResult, error) {
@@ -83,9 +83,9 @@ func TestReadsDoNotAllAskALeaderThatDoesNotLeadYet(t *testing.T) {
 	require.LessOrEqual(t, asked, 1000+retriesOfOneNode, "each once, then one retry a node")
 }
 
-// What other nodes and clients ask of a leader that still applies what its
-// predecessors committed waits for the event.
-func TestALeaderThatIsNotEstablishedYetHoldsWhatItIsAsked(t *testing.T) {
+// A leader that still applies the entries of its predecessors holds the requests of other
+// nodes and of clients until it is established.
+func TestALeaderThatIsNotEstablishedYetHoldsRequests(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		then  leaderrpc.Leader

@@ -20,20 +20,20 @@ const (
 	dueRunBytes  = job.MaxAtomicAddBytes
 )
 
-// scheduler is the shard as a timer of schedules sees it. It has a timer of its own:
-// an Advance does nothing for a schedule that is due, because only the leader can
-// work out its instants.
+// scheduler is the shard for the timer of schedules. Schedules have their own timer,
+// because the operation Advance does nothing for a schedule that is due: only the leader
+// can compute its instants.
 type scheduler struct{ *Shard }
 
 // NextDue implements timer.Shard.
 func (s scheduler) NextDue() int64 { return s.machine.NextSchedule() }
 
-// Advance implements timer.Shard: it works out what is to be done with the schedules
-// that are due and proposes it. What has changed meanwhile is refused by the state
-// machine, and done with the next call.
+// Advance implements timer.Shard: it plans the runs of the schedules that are due and
+// proposes them. The state machine refuses those of a schedule that has changed in
+// between; the next call plans them again.
 func (s scheduler) Advance(ctx context.Context) error {
 	if why := s.cfg.AddsRefused(); why != "" {
-		return errDiskLow(why) // the runs wait, and are missed some time
+		return errDiskLow(why) // the runs wait; those that wait too long are missed
 	}
 	ops, err := planSchedules(s.machine, s.Now().UnixMilli())
 	if err != nil {
@@ -57,9 +57,9 @@ func (s scheduler) Advance(ctx context.Context) error {
 	}
 }
 
-// fired looks at what became of the operations. That a schedule has changed is
-// nothing to speak of; when none was taken, another try has to wait, lest a defect
-// keeps the leader busy.
+// fired handles the outcomes of the operations. A schedule that has changed in between is
+// not an error. If all were refused, the next attempt has to wait, so that a defect cannot
+// keep the leader busy.
 func (s scheduler) fired(results []*jobpb.Result) error {
 	var refused error
 	for _, r := range results {
@@ -75,7 +75,7 @@ func (s scheduler) fired(results []*jobpb.Result) error {
 	return refused
 }
 
-// planSchedules works out what is to be done with the schedules that are due.
+// planSchedules returns the operations for the schedules that are due.
 func planSchedules(m *fsm.Machine, nowMS int64) (ops []*jobpb.Op, err error) {
 	names := m.DueSchedules(nowMS, dueSchedules)
 	v := m.View()

@@ -84,11 +84,11 @@ func TestTheLatenessOfRunsIsMeasuredFromTheirPlannedInstants(t *testing.T) {
 	refused := &jobpb.Result{Code: jobpb.Code_CONDITION_FAILED}
 	m.fired(ops, []*jobpb.Result{{}, {}, refused, {}}, time.UnixMilli(2500))
 	count, seconds := runLateness(t, registry)
-	require.EqualValues(t, 3, count, "one that was refused is planned anew")
+	require.EqualValues(t, 3, count, "one that was refused is planned again")
 	require.InDelta(t, 1.5+0.5, seconds, 1e-9, "one that is ahead, by another clock, is not late")
 }
 
-func TestAScheduleThatTheLeaderCannotWorkOutStopsAloneAndSaysWhy(t *testing.T) {
+func TestAScheduleThatTheLeaderCannotComputeStopsAloneWithAReason(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 1)
 	c.leader()
@@ -118,8 +118,8 @@ func TestRunsWaitWhileADiskIsLow(t *testing.T) {
 	require.Equal(t, info.State.AnchorMs+1000, info.State.Past[0].PlannedMs, "the run that waited comes first")
 }
 
-// However many runs are due, and however large their jobs, one entry is bounded,
-// and the rest comes with the next ones.
+// An entry is bounded, however many runs are due and however large their jobs are. The
+// next entries have the rest.
 func TestRunsThatAreDueTogetherAreSpreadOverEntries(t *testing.T) {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestRunsThatAreDueTogetherAreSpreadOverEntries(t *testing.T) {
 		}
 		require.Less(t, m.Metrics().WAL.BytesIn-before, uint64(dueRunBytes+1<<20), "the jobs of one entry")
 		entries++
-		require.Less(t, entries, 1000, "it moves on")
+		require.Less(t, entries, 1000, "it makes progress")
 	}
 	require.Equal(t, 150*20, started)
 }

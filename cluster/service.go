@@ -44,10 +44,10 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 		return nil, job.NotApplied("%w", newer)
 	}
 	if err != nil || n != int(req.Count) {
-		return nil, status.Errorf(codes.InvalidArgument, "the message says %d operations and holds %d (%v)", req.Count, n, err)
+		return nil, status.Errorf(codes.InvalidArgument, "the message announces %d operations and has %d (%v)", req.Count, n, err)
 	}
 	if !s.leadsSoon(ctx) {
-		return nil, errRetry
+		return nil, leaderrpc.ErrNotLeader
 	}
 	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
 		return nil, errDiskLow(why)
@@ -89,7 +89,7 @@ func forwarded(err error) error {
 	case err == nil:
 		return nil
 	case job.CodeOf(err) == job.CodeNotApplied:
-		return errRetry
+		return leaderrpc.ErrNotLeader
 	case job.CodeOf(err) == job.CodeInternal:
 		return job.Unknown("the outcome is unknown: %w", err)
 	}
@@ -109,7 +109,7 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 	}
 	t := s.established(stream.Context())
 	if t == nil {
-		return errRetry
+		return leaderrpc.ErrNotLeader
 	}
 	return waits.Serve(stream, t.dispatcher, s.giveBack)
 }

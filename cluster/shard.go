@@ -36,10 +36,10 @@ type Shard struct {
 	adapter      *statemachine.Adapter
 	raft         *raft.Raft
 	raftSettings sync.Mutex // held while settings of the running Raft change
-	localAddr    string     // by which other nodes know this one
+	localAddr    string     // the address at which other nodes reach this one
 
 	leaders   *leaderrpc.Watch
-	toLeader  leaderrpc.Way[noderpc.NodeClient] // also when that is this node
+	toLeader  leaderrpc.Router[noderpc.NodeClient] // also when that is this node
 	prober    *leaderprobe.Prober
 	transfers transfers
 
@@ -68,7 +68,7 @@ type Shard struct {
 	work   sync.WaitGroup // goroutines that end with ctx
 }
 
-// openShard opens the stores of a shard and only reads them; start starts its work.
+// openShard opens the stores of a shard and reads them. It writes nothing: start does.
 func openShard(cfg shardConfig) (*Shard, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Shard{
@@ -108,8 +108,7 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	return s, nil
 }
 
-// start starts Raft over t and the shard's own work. It does not wait for a
-// leader.
+// start starts Raft over t and the shard's goroutines. It does not wait for a leader.
 func (s *Shard) start(t raft.Transport) error {
 	s.localAddr = string(t.LocalAddr())
 	if err := s.startRaft(t); err != nil {
@@ -134,9 +133,8 @@ func (s *Shard) start(t raft.Transport) error {
 func (s *Shard) stop() error {
 	s.cancel()
 	s.waits.Close()
-	// Raft last: while it runs it reports the outcome of every entry, without a
-	// quorum when its leader lease ends. The entries that it holds when it shuts down
-	// it forgets, and their futures block forever.
+	// Raft is the last. While it runs it completes every future; without a quorum when
+	// its leader lease ends. Futures that are pending when it shuts down never complete.
 	s.work.Wait()
 	var err error
 	if s.raft != nil {

@@ -12,7 +12,7 @@ import (
 	"tarry/cluster/noderpc"
 )
 
-// shardConfig is what a Shard needs of its node.
+// shardConfig has the settings of a Shard and the callbacks into its node.
 type shardConfig struct {
 	Timing
 	Number   uint32
@@ -20,7 +20,7 @@ type shardConfig struct {
 	NodeID   string
 	Dir      string
 	Cache    int64
-	Tables   int // open at one time
+	Tables   int // of the state that are open at a time
 	Logger   *slog.Logger
 	Registry prometheus.Registerer
 	Fatal    func(error)
@@ -30,12 +30,12 @@ type shardConfig struct {
 	// have changed. It must not block.
 	ClusterChanged func()
 	// AddsRefused returns, on the leader, why adds are refused now; empty: they are
-	// accepted. Disk is what was last seen of the disk below Dir. Both are cheap.
-	AddsRefused func() string
-	Disk        func() diskspace.State
-	GaveWay     func() uint64 // see membership.Membership
-	// Wall is this node's clock; ConfirmClock asks the voters whether it is right,
-	// and is an error unless it is within MaxClockOffset, or none can say.
+	// accepted. Disk is the last measurement of the disk below Dir. Both are cheap.
+	AddsRefused      func() string
+	Disk             func() diskspace.State
+	TransferAttempts func() uint64 // see membership.Membership
+	// Wall is this node's clock. ConfirmClock asks the voters whether it is right; see
+	// clockguard.Guard.Confirm.
 	Wall           func() time.Time
 	ConfirmClock   func(ctx context.Context) error
 	MaxClockOffset time.Duration

@@ -49,8 +49,8 @@ func (s *Shard) fatal(err error) {
 	s.cfg.Fatal(err)
 }
 
-// withRecovery adds to a failure of the stores what an operator can do about it. Some of
-// the log store's say so themselves: nothing is wrong with the data.
+// withRecovery adds to a failure of the stores what an operator can do about it. It does
+// not change failures of the log store that already say so and are not about the data.
 func (s *Shard) withRecovery(err error) error {
 	if errors.Is(err, logstore.ErrInUse) || errors.Is(err, logstore.ErrUnknownKind) {
 		return err
@@ -63,8 +63,8 @@ func (s *Shard) hasState() (bool, error) {
 	return raft.HasExistingState(s.stores.Log, s.stores.Stable, s.adapter.Snapshots())
 }
 
-// logPosition is how far log, votes and state have come, and the servers of the last
-// configuration in the state. For before Raft starts.
+// logPosition returns the term and the last index on disk, and the servers of the last
+// configuration in the state. It is called before Raft starts.
 func (s *Shard) logPosition() ([]raft.Server, ackguard.LogPosition, error) {
 	applied := s.machine.Applied()
 	last, err := s.stores.Log.LastIndex()

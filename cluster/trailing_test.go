@@ -20,11 +20,11 @@ func TestTrailingLogsCoverBytesAndTime(t *testing.T) {
 		got = busy.entries(10_000*look, 50_000, 400_000)
 	}
 	require.EqualValues(t, 120_000, got, "two minutes of entries, not more")
-	require.EqualValues(t, 100_000, busy.entries(300_000, 50_000, 100_000), "the most holds")
+	require.EqualValues(t, 100_000, busy.entries(300_000, 50_000, 100_000), "the maximum applies")
 	require.EqualValues(t, 50_000, busy.entries(10, 50_000, 400_000), "an index that went back")
 }
 
-// smallLogs makes a cluster of one node that keeps a MiB of log.
+// smallLogs returns a cluster of one node that keeps a MiB of log.
 func smallLogs(t *testing.T) *testCluster {
 	return newTunedCluster(t, 1, func(_ int, cfg *Config) {
 		cfg.files = files{segmentBytes: 256 << 10, trailingBytes: 1 << 20, snapshotBytes: 1 << 20}
@@ -45,17 +45,17 @@ func firstIndex(t *testing.T, n *Node) uint64 {
 	return first
 }
 
-func TestALogOfLargeEntriesIsCutByItsBytes(t *testing.T) {
+func TestALogOfLargeEntriesIsTruncatedByItsBytes(t *testing.T) {
 	t.Parallel()
 	c := smallLogs(t)
 	n := c.nodes[c.leader()]
 	addLarge(t, n, 150) // far fewer than snapshotEntries
 	n.shard.sizeLog(new(trailing), time.Now())
 	require.Greater(t, firstIndex(t, n), uint64(1))
-	require.LessOrEqual(t, n.shard.raft.ReloadableConfig().SnapshotThreshold, uint64(40), "nor does Raft wait for more")
+	require.LessOrEqual(t, n.shard.raft.ReloadableConfig().SnapshotThreshold, uint64(40), "Raft does not wait for more")
 }
 
-func TestWhatEarlierRunsHaveLeftInTheLogCounts(t *testing.T) {
+func TestEntriesOfEarlierRunsCount(t *testing.T) {
 	t.Parallel()
 	c := smallLogs(t)
 	c.leader()
@@ -68,7 +68,8 @@ func TestWhatEarlierRunsHaveLeftInTheLogCounts(t *testing.T) {
 	require.Greater(t, firstIndex(t, n), uint64(1))
 }
 
-// A follower that needs a large state needs what was added meanwhile next.
+// A follower that receives a large state next needs the entries that were added while it
+// was sent.
 func TestTheLogIsHeldWhileAStateIsSent(t *testing.T) {
 	t.Parallel()
 	c := smallLogs(t)

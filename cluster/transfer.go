@@ -9,27 +9,27 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft ends a transfer of leadership within an election timeout, but a transfer
-// that is interrupted may leave it believing for ever that one is in progress
-// (raft issue 696): elected again, the node leads, and refuses every write. Only a
-// new process helps. Another node leads meanwhile.
+// Raft ends a transfer of leadership within an election timeout. But after an interrupted
+// transfer its state may stay "in progress" forever (raft issue 696): if the node is
+// elected again it leads and refuses every write. Only a restart of the process helps;
+// another node leads until then.
 
-// transferLimit is how long refusals because of a transfer are believed.
+// transferLimit is how long Raft may refuse writes because of a transfer.
 const transferLimit = 10 * time.Second
 
-// transferGap ends a series of refusals: two that lie further apart are of two
+// transferGap ends a series of refusals: two that are further apart belong to two
 // transfers.
 const transferGap = 3 * time.Second
 
-// transfers watches for a transfer that never ends.
+// transfers detects a transfer that never ends.
 type transfers struct {
 	mu          sync.Mutex
 	first, last time.Time // of the present series of refusals
 }
 
-// saw takes in the outcome of an entry, and is an error when refusals have gone
-// on for too long.
-func (t *transfers) saw(outcome error, now time.Time) error {
+// record records the outcome of an entry. It returns an error once Raft has refused writes
+// for too long.
+func (t *transfers) record(outcome error, now time.Time) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !errors.Is(outcome, raft.ErrLeadershipTransferInProgress) {
@@ -41,12 +41,12 @@ func (t *transfers) saw(outcome error, now time.Time) error {
 	}
 	t.last = now
 	if d := now.Sub(t.first); d > transferLimit {
-		return fmt.Errorf("this node leads, and has refused all writes for %v because of a transfer of leadership that never ends: the process must start again", d.Round(time.Second))
+		return fmt.Errorf("this node leads, and has refused all writes for %v because of a transfer of leadership that never ends: the process must be restarted", d.Round(time.Second))
 	}
 	return nil
 }
 
-// transfer hands leadership to another voter and blocks until that is done.
+// transfer transfers leadership to another voter. It blocks until that is done.
 func (s *Shard) transfer() error {
 	err := s.raft.LeadershipTransfer().Error()
 	if errors.Is(err, raft.ErrNotLeader) {
@@ -55,9 +55,9 @@ func (s *Shard) transfer() error {
 	return err
 }
 
-// committed takes in the outcome of an entry of this leader.
+// committed handles the outcome of an entry of this leader.
 func (s *Shard) committed(took time.Duration, ofRaft, err error) {
-	if stuck := s.transfers.saw(ofRaft, time.Now()); stuck != nil {
+	if stuck := s.transfers.record(ofRaft, time.Now()); stuck != nil {
 		s.fatal(stuck)
 	}
 	s.metrics.commit(took, err)

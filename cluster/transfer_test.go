@@ -40,7 +40,7 @@ func TestTransferThatNeverEndsIsNoticed(t *testing.T) {
 			began := time.Now()
 			var err error
 			for _, o := range c.outcomes {
-				err = w.saw(o.err, began.Add(o.at))
+				err = w.record(o.err, began.Add(o.at))
 			}
 			require.Equal(t, c.stuck, err != nil, "%v", err)
 		})

@@ -24,9 +24,9 @@ import (
 const maxMarks = 4
 
 const (
-	// digestTries and digestPause bound the attempts to reach a member, arrival the
-	// time that a member may take to apply the mark. The time to compute the digest
-	// then depends on the size of the state.
+	// digestTries and digestPause bound the attempts to reach a member. arrival bounds the
+	// time in which a member must apply the mark. After that the time to compute the digest
+	// depends on the size of the state.
 	digestTries = 20
 	digestPause = 250 * time.Millisecond
 	arrival     = 30 * time.Second
@@ -137,7 +137,7 @@ func (s *Shard) Verify(ctx context.Context) (job.Verification, error) {
 
 func (s *Shard) verifyAsLeader(ctx context.Context, _ *noderpc.VerifyRequest) (*noderpc.VerifyResponse, error) {
 	if s.established(ctx) == nil {
-		return nil, errRetry
+		return nil, leaderrpc.ErrNotLeader
 	}
 	name := rand.Text()
 	if _, err := s.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{Name: name}}}}); err != nil {

@@ -43,7 +43,7 @@ type acks struct {
 	leaderTerm uint64
 }
 
-// maxAcks bounds them. There are no more servers than that.
+// maxAcks bounds the acks. A cluster has fewer servers.
 const maxAcks = 64
 
 // merge records an ack unless a later one of the server is known.
@@ -133,9 +133,9 @@ type LogPosition struct {
 func (p LogPosition) checkRollback(acked position) error {
 	switch {
 	case p.Term < acked.term:
-		return fmt.Errorf("this node has told the others that it had come to term %d, but its data directory has come to term %d only: it is an older copy, or its disk has lost what it had stored", acked.term, p.Term)
+		return fmt.Errorf("this node has acknowledged term %d to the others, but its data directory has only come to term %d: it is an older copy, or its disk has lost data", acked.term, p.Term)
 	case p.Term == acked.term && p.LastIndex < acked.index:
-		return fmt.Errorf("this node has told the others that it had stored entry %d of term %d, but its data directory ends with entry %d: it is an older copy, or its disk has lost what it had stored", acked.index, acked.term, p.LastIndex)
+		return fmt.Errorf("this node has acknowledged entry %d of term %d to the others, but its data directory ends with entry %d: it is an older copy, or its disk has lost data", acked.index, acked.term, p.LastIndex)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ func TestThePositionIsComparedWithTheAck(t *testing.T) {
 		now  LogPosition
 		says string
 	}{
-		"nothing was told":              {position{}, LogPosition{}, ""},
+		"no ack":                        {position{}, LogPosition{}, ""},
 		"all is there":                  {position{3, 90}, LogPosition{3, 90}, ""},
 		"more is there":                 {position{3, 90}, LogPosition{3, 95}, ""},
-		"only the term was told":        {position{3, 0}, LogPosition{3, 10}, ""},
+		"only a term":                   {position{3, 0}, LogPosition{3, 10}, ""},
 		"a later leader took some back": {position{3, 90}, LogPosition{4, 70}, ""},
 		"the log is older":              {position{3, 90}, LogPosition{3, 89}, "entry 90 of term 3"},
 		"the votes are older":           {position{3, 90}, LogPosition{2, 95}, "term 3"},
@@ -52,14 +52,14 @@ func TestAcksOnlyGrow(t *testing.T) {
 	require.Len(t, a.known, maxAcks)
 }
 
-// Several questions are answered at a time, and each brings acks.
-func TestAnAckThatComesInMeanwhileBlamesNobody(t *testing.T) {
+// Several status calls are handled at a time, and each has acks.
+func TestAnAckThatArrivesDuringACheckIsNoRollback(t *testing.T) {
 	var a acks
 	a.merge("n1.a", position{2, 2})
 	last := uint64(2)
 	now := func() LogPosition {
 		before := LogPosition{Term: 2, LastIndex: last}
-		last = 3 // stored, acknowledged, and heard of before the answer is looked at
+		last = 3 // stored, acknowledged, and merged before the ack is compared
 		a.merge("n1.a", position{2, 3})
 		return before
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // ConfirmLeader reports in which term this node leads, after a majority of the
-// voters, itself among them, has answered a request in that term which this node
+// voters, including itself, has replied in that term to a request that this node
 // sent after the call began. It blocks for a round trip, or until ctx ends. Without
 // a majority it returns an error. With a single voter it sends nothing.
 //
@@ -46,8 +46,8 @@ func (g *Guard) ConfirmLeader(ctx context.Context) (term uint64, err error) {
 	return term, nil
 }
 
-// awaitMajority blocks until a majority of the voters, this node among them, has
-// answered, in the term, a request that began after since.
+// awaitMajority blocks until a majority of the voters, including this node, has replied in
+// the term to a request that began after since.
 func (g *Guard) awaitMajority(ctx context.Context, term, since uint64) error {
 	c := raftconfig.Latest(g.raft.Load())
 	voters := raftconfig.Voters(c)
@@ -59,14 +59,14 @@ func (g *Guard) awaitMajority(ctx context.Context, term, since uint64) error {
 	return g.successes.wait(ctx, term, since, voters, needed)
 }
 
-// successes hold, of each follower, the last request of one term that it has
-// answered with success. Requests are numbered in the order in which they begin.
+// successes has, for each follower, the last request of one term to which it has replied
+// with success. Requests are numbered in the order in which they begin.
 type successes struct {
 	mu      sync.Mutex
 	count   uint64
 	term    uint64                   // the newest in which this node has sent anything
 	acked   map[raft.ServerID]uint64 // request by server id
-	changed chan struct{}            // closed when acked changes; nil while nobody waits
+	changed chan struct{}            // closed when acked changes; nil while no call waits
 }
 
 // next numbers a request, or the beginning of a wait.
@@ -77,7 +77,7 @@ func (s *successes) next() uint64 {
 	return s.count
 }
 
-// note records that a server has answered a request of a term with success.
+// note records that a server has replied to a request of a term with success.
 func (s *successes) note(serverID raft.ServerID, term, request uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,8 @@ func (s *successes) note(serverID raft.ServerID, term, request uint64) {
 	}
 }
 
-// wait blocks until so many of the servers as are needed have answered, in the term,
-// a request that is numbered after since.
+// wait blocks until as many of the servers as are needed have replied in the term to a
+// request that is numbered after since.
 func (s *successes) wait(ctx context.Context, term, since uint64, servers []raft.ServerID, needed int) error {
 	for {
 		s.mu.Lock()
@@ -123,7 +123,7 @@ func (s *successes) wait(ctx context.Context, term, since uint64, servers []raft
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return errors.New("no majority of the voters has answered in time")
+			return errors.New("no majority of the voters has replied in time")
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// Config says whom a Guard serves.
+// Config has the settings of a Guard.
 type Config struct {
 	ServerID string // this node's
 	Logger   *slog.Logger
@@ -19,7 +19,7 @@ type Config struct {
 	OnRollback func(error)
 }
 
-// Guard is one node's. Its life: New, Check, Transport, Start with the running Raft.
+// Guard is for one node. Call New, Check, Transport, then Start with the running Raft.
 // It has no goroutines except those of the transport, which end with it. All
 // methods may be called from many goroutines at once.
 type Guard struct {

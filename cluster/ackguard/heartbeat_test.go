@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// termStore notes a term that comes after a later one. Like a disk it lets others
-// run meanwhile.
+// termStore records a term that is stored after a later one. Like a disk it lets other
+// goroutines run.
 type termStore struct {
 	*raft.InmemStore
 
@@ -33,7 +33,7 @@ func (s *termStore) SetUint64(key []byte, value uint64) error {
 	return s.InmemStore.SetUint64(key, value)
 }
 
-func TestALateHeartbeatDoesNotTakeTheTermBack(t *testing.T) {
+func TestALateHeartbeatDoesNotLowerTheTerm(t *testing.T) {
 	open := func() *raft.NetworkTransport {
 		tr, err := raft.NewTCPTransport("127.0.0.1:0", nil, 2, 5*time.Second, io.Discard)
 		require.NoError(t, err)
@@ -72,8 +72,8 @@ func TestALateHeartbeatDoesNotTakeTheTermBack(t *testing.T) {
 	require.False(t, g.keepsTerm(2001))
 }
 
-// A leader, and a node that was told of no Raft yet, have Raft's own goroutine answer.
-func TestALeadersTermIsNotLeftToAHeartbeat(t *testing.T) {
+// On a leader, and on a node whose Raft is not set yet, Raft's own goroutine replies.
+func TestAHeartbeatDoesNotChangeALeadersTerm(t *testing.T) {
 	g := newGuard(t)
 	require.False(t, g.keepsTerm(1))
 	store := raft.NewInmemStore()
@@ -88,7 +88,7 @@ func TestALeadersTermIsNotLeftToAHeartbeat(t *testing.T) {
 	require.True(t, <-r.LeaderCh())
 	require.False(t, g.keepsTerm(r.CurrentTerm()))
 
-	// With one voter nobody is asked, and what it has is its own ack.
+	// With one voter no other is asked, and its position is its own ack.
 	require.NoError(t, r.Barrier(0).Error())
 	term, err := g.ConfirmLeader(t.Context())
 	require.NoError(t, err)

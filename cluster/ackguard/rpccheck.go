@@ -20,7 +20,7 @@ func farBeyond(term, now uint64) bool { return term > now && term-now > maxTermJ
 // checkRPC returns an error for a message that no correct server sends, given this
 // node's term, the leader that it knows, and its own id. Raft checks none of this. It
 // would store inconsistent entries, panic at a configuration that does not decode,
-// count a vote without a candidate, or stand for election at anybody's request.
+// count a vote without a candidate, or start an election at anybody's request.
 func checkRPC(command any, now uint64, leader, self raft.ServerID) error {
 	switch c := command.(type) {
 	case *raft.AppendEntriesRequest:
@@ -36,7 +36,7 @@ func checkRPC(command any, now uint64, leader, self raft.ServerID) error {
 		return errors.Join(checkCaller(c.ID, c.Term, now), checkConfiguration(c.Configuration))
 	case *raft.TimeoutNowRequest:
 		if id := raft.ServerID(c.ID); id != self && (leader == "" || id != leader) {
-			return fmt.Errorf("server %.64q hands leadership over, and the leader is %q", id, leader)
+			return fmt.Errorf("server %.64q transfers leadership, but the leader is %q", id, leader)
 		}
 		return nil
 	}
@@ -62,7 +62,7 @@ func (g *Guard) acceptsRPC(rpc raft.RPC) bool {
 func checkCaller(id []byte, term, now uint64) error {
 	switch {
 	case len(id) == 0:
-		return errors.New("it does not say which server sends it")
+		return errors.New("it has no sender")
 	case term == 0 || farBeyond(term, now):
 		return fmt.Errorf("it is of term %d, and this node is in term %d", term, now)
 	}

@@ -26,7 +26,7 @@ type ackRecorder struct {
 	*raft.NetworkTransport
 	g *Guard
 
-	asked atomic.Int64 // when votes were last asked for, since the transport was made
+	asked atomic.Int64 // time of the last request for votes, since the transport was created
 	made  time.Time
 
 	calls    chan raft.RPC // for Raft's own goroutine
@@ -54,7 +54,7 @@ func (a *ackRecorder) RequestPreVote(id raft.ServerID, target raft.ServerAddress
 }
 
 func (a *ackRecorder) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	// A new leader begins with what it has of its predecessor's.
+	// A new leader begins with the entries that it has of its predecessor.
 	a.g.acks.inherited(position{args.PrevLogTerm, args.PrevLogEntry}, a.g.cfg.ServerID)
 	request := a.g.successes.next()
 	err := a.NetworkTransport.AppendEntries(id, transport.Target(id, target), args, resp)
@@ -92,9 +92,8 @@ func (a *ackRecorder) TimeoutNow(id raft.ServerID, target raft.ServerAddress, ar
 	return a.NetworkTransport.TimeoutNow(id, transport.Target(id, target), args, resp)
 }
 
-// appended is what a reply to AppendEntries acknowledges. As long as the
-// follower is in this leader's term no matching entry of it is truncated,
-// whatever the entry's own term.
+// appended returns what a reply to AppendEntries acknowledges. While the follower is in
+// this leader's term none of its matching entries is truncated, whatever their own terms.
 func appended(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) position {
 	has := position{term: resp.Term}
 	if resp.Success && resp.Term == args.Term && len(args.Entries) > 0 {
@@ -131,7 +130,7 @@ func (p *pipeline) run() {
 	for {
 		select {
 		case f := <-p.AppendPipeline.Consumer():
-			if f.Error() == nil { // the reply is there, so this does not block
+			if f.Error() == nil { // the reply has arrived, so this does not block
 				p.acks.merge(p.id, appended(f.Request(), f.Response()))
 			}
 			select {

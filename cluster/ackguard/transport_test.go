@@ -14,7 +14,7 @@ import (
 	"tarry/cluster/transport"
 )
 
-// layer is plain TCP: who answers at an address is taken for the server that is meant.
+// layer is plain TCP: it does not check which server is at an address.
 type layer struct{ net.Listener }
 
 func (layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
@@ -33,7 +33,7 @@ func openTransport(t *testing.T) *raft.NetworkTransport {
 	return tr
 }
 
-// follower answers every request, until the test ends.
+// follower replies to every request until the test ends.
 func follower(t *testing.T, answer func(raft.RPC) any) raft.ServerAddress {
 	tr := openTransport(t)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -55,8 +55,8 @@ func follower(t *testing.T, answer func(raft.RPC) any) raft.ServerAddress {
 	return tr.LocalAddr()
 }
 
-// Each answer is an ack by the time that Raft sees it.
-func TestAnswersAreRecordedBeforeRaftCountsThem(t *testing.T) {
+// Each reply is recorded as an ack before Raft sees it.
+func TestRepliesAreRecordedBeforeRaftCountsThem(t *testing.T) {
 	success := true
 	at := follower(t, func(rpc raft.RPC) any {
 		switch q := rpc.Command.(type) {
@@ -82,7 +82,7 @@ func TestAnswersAreRecordedBeforeRaftCountsThem(t *testing.T) {
 	}
 
 	require.NoError(t, tr.(raft.WithPreVote).RequestPreVote("n2.b", at, &raft.RequestPreVoteRequest{Term: 9}, new(raft.RequestPreVoteResponse)))
-	acked(0, 0) // a pre-vote promises nothing
+	acked(0, 0) // a pre-vote acknowledges nothing
 	require.NoError(t, tr.RequestVote("n2.b", at, &raft.RequestVoteRequest{Term: 2}, new(raft.RequestVoteResponse)))
 	acked(2, 0)
 	require.NoError(t, tr.AppendEntries("n2.b", at, appends(2, 7), new(raft.AppendEntriesResponse)))
@@ -91,7 +91,7 @@ func TestAnswersAreRecordedBeforeRaftCountsThem(t *testing.T) {
 	require.NoError(t, tr.AppendEntries("n2.b", at, appends(2, 8), new(raft.AppendEntriesResponse)))
 	acked(2, 7)
 	require.NoError(t, tr.AppendEntries("n2.b", at, appends(3, 8), new(raft.AppendEntriesResponse)))
-	acked(3, 0) // it has come to the term, and has no entry that this leader has
+	acked(3, 0) // it is in the term and has no entry of this leader
 	success = true
 	require.NoError(t, tr.InstallSnapshot("n2.b", at, &raft.InstallSnapshotRequest{Term: 3, LastLogIndex: 20, Size: 1}, new(raft.InstallSnapshotResponse), bytes.NewReader([]byte{1})))
 	acked(3, 20)
@@ -104,7 +104,7 @@ func TestAnswersAreRecordedBeforeRaftCountsThem(t *testing.T) {
 	acked(3, 21)
 	require.NoError(t, p.Close())
 
-	require.NoError(t, g.Check(LogPosition{Term: 1}), "what others acknowledged says nothing of this node")
+	require.NoError(t, g.Check(LogPosition{Term: 1}), "acks of others do not concern this node")
 	g.Merge([]Ack{{ServerID: "n1.a", Term: 3, Index: 21}})
 	require.Error(t, g.Check(LogPosition{Term: 3, LastIndex: 20}))
 	require.NoError(t, g.Check(LogPosition{Term: 3, LastIndex: 21}))

@@ -17,23 +17,23 @@ import (
 	"tarry/internal/sleep"
 )
 
-// DefaultMaxOffset is far above the offsets that NTP leaves and the error of a call
-// between nodes, so that a healthy clock never counts as wrong. It is about as much as
-// a clock without NTP drifts in a day, and short compared with most delays.
+// DefaultMaxOffset is far above the offsets of clocks with NTP and the error of a call
+// between nodes, so that a healthy clock never counts as wrong. A clock without NTP drifts
+// about as much in a day. Most delays are much longer.
 const DefaultMaxOffset = 5 * time.Second
 
 const (
-	// confirmTimeout bounds the wait for the voters' clocks by a new leader.
+	// confirmTimeout bounds a new leader's wait for the voters' clocks.
 	confirmTimeout = time.Second
-	// askAgain is how soon it asks those again that could not be reached.
+	// askAgain is the time after which it asks the voters again.
 	askAgain = 50 * time.Millisecond
 )
 
-// errClockOff keeps a node whose clock is off from leading.
+// errClockOff is returned on a node that must not lead because its clock is off.
 var errClockOff = errors.New("this node's clock is off the majority's: it does not lead")
 
-// Config has what a Guard needs of its node. No callback except Ask and GiveWay may
-// block.
+// Config has the settings and callbacks of a Guard. No callback except Ask and Transfer
+// may block.
 type Config struct {
 	ServerID  raft.ServerID // this node's
 	MaxOffset time.Duration // how far a clock may be off for its node to lead
@@ -45,33 +45,33 @@ type Config struct {
 	// Confirmed receives, on a leader, the earliest time that the majority's clocks
 	// may have at an instant of the monotonic clock.
 	Confirmed func(at, majority time.Time)
-	// Configuration is Raft's latest.
+	// Configuration returns Raft's latest configuration.
 	Configuration func() raft.Configuration
-	// Ask asks a server for its status. It hands the time in the answer to Record
-	// before it returns.
+	// Ask asks a server for its status. Before it returns it passes the time in the reply
+	// to Record.
 	Ask func(ctx context.Context, id raft.ServerID) error
-	// GiveWay hands leadership to a voter.
-	GiveWay func(to raft.ServerID) error
+	// Transfer transfers leadership to a voter.
+	Transfer func(to raft.ServerID) error
 }
 
-// Guard is one node's. It has no goroutine of its own that outlives a call. All
-// methods may be called from many goroutines at once.
+// Guard compares a node's clock with the voters'. None of its goroutines outlives a call.
+// All methods may be called from many goroutines at once.
 type Guard struct {
 	cfg      Config
 	readings readings
-	told     atomic.Pointer[told]
-	// last is the verdict of the leader's last look; nil: none in this leadership.
+	warned   atomic.Pointer[warning]
+	// last is the verdict of the leader's last Check; nil: none in this leadership.
 	last atomic.Pointer[verdict]
 
-	mu            sync.Mutex // of what follows
-	loggedVerdict string     // what was logged of the clocks last
-	loggedKept    string     // why leadership was not given away, as it was logged last
+	mu             sync.Mutex // protects the fields below
+	loggedVerdict  string     // the clocks that were logged as off last
+	loggedTransfer string     // the last logged failure of a transfer
 }
 
 // New returns a Guard without readings.
 func New(cfg Config) *Guard { return &Guard{cfg: cfg} }
 
-// Wall is this node's clock without a monotonic reading, so that a step of it shows.
+// Wall returns this node's clock without a monotonic reading, so that steps of it count.
 func (g *Guard) Wall() time.Time { return g.cfg.Now().Round(0) }
 
 // Record stores the time in another server's reply to a call. The call lasted from one
@@ -80,22 +80,22 @@ func (g *Guard) Record(id raft.ServerID, wall, from, to time.Time) {
 	g.readings.record(id, wall, from, to)
 }
 
-// Forget drops the verdict of the last look. It is called when leadership begins and
+// Forget drops the verdict of the last Check. It is called when leadership begins and
 // ends.
 func (g *Guard) Forget() { g.last.Store(nil) }
 
-// Confirm asks the voters for the time, for a leader that is not established yet, and
-// passes the result to Config.Confirmed. It returns as soon as a majority agrees,
-// else after a second. It returns an error if no majority replies, or if this node's
-// clock is off the majority's. In the latter case it has tried to transfer leadership
-// to a voter whose clock is right.
+// Confirm asks the voters for the time, on a leader that is not established yet, and
+// passes the result to Config.Confirmed. It returns as soon as a majority agrees, or after
+// a second. It returns an error if no majority replies, or if this node's clock is off the
+// majority's. In the latter case it tries to transfer leadership to a voter whose clock is
+// right.
 func (g *Guard) Confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	v := g.ask(ctx, g.voters(), agreed)
-	for v.majority.IsZero() { // the connections may be new: after a heal, or a start
+	for v.majority.IsZero() { // the first calls may fail after a start or a network failure
 		if !sleep.For(ctx, askAgain) {
-			return fmt.Errorf("no majority of the voters has told the time within %v", confirmTimeout)
+			return fmt.Errorf("no majority of the voters has reported its time within %v", confirmTimeout)
 		}
 		v = g.ask(ctx, g.voters(), agreed)
 	}
@@ -104,16 +104,16 @@ func (g *Guard) Confirm(ctx context.Context) error {
 	if !v.off(g.cfg.ServerID) {
 		return nil
 	}
-	g.giveWay(v, g.voters())
+	g.transfer(v, g.voters())
 	return errClockOff
 }
 
-// Look compares the latest readings, on the leader. fit are the voters that could
-// lead. If this node's clock is off, Look asks the voters once more before it acts,
-// because the machine may have been suspended since the readings. It blocks for a
-// second at most, and for as long as GiveWay does.
-func (g *Guard) Look(ctx context.Context, fit func() []raft.ServerID) {
-	v := g.now(time.Now().Add(-g.cfg.KeepFor))
+// Check compares the latest readings, on the leader. candidates returns the voters that
+// could lead. If this node's clock is off, Check asks the voters again before it acts,
+// because the machine may have been suspended since the readings. It blocks for a second
+// at most, and for as long as Transfer does.
+func (g *Guard) Check(ctx context.Context, candidates func() []raft.ServerID) {
+	v := g.compareNow(time.Now().Add(-g.cfg.KeepFor))
 	if v.majority.IsZero() || !v.right(g.cfg.ServerID) {
 		v = g.ask(ctx, g.voters(), agreed)
 	}
@@ -125,12 +125,12 @@ func (g *Guard) Look(ctx context.Context, fit func() []raft.ServerID) {
 	g.cfg.Confirmed(v.at, v.earliest())
 	g.log(v)
 	if v.off(g.cfg.ServerID) {
-		g.giveWay(v, fit())
+		g.transfer(v, candidates())
 	}
 }
 
-// Off reports whether a server's clock was off the majority's at the leader's last
-// look, and by how much it is ahead. It is false on other nodes.
+// Off reports whether a server's clock was off the majority's at the leader's last Check,
+// and by how much it is ahead. It is false on other nodes.
 func (g *Guard) Off(id raft.ServerID) (by time.Duration, off bool) {
 	v := g.last.Load()
 	if v == nil || !v.off(id) {
@@ -139,34 +139,34 @@ func (g *Guard) Off(id raft.ServerID) (by time.Duration, off bool) {
 	return v.offsets[id].by, true
 }
 
-// told is the leader's last warning about this node's clock.
-type told struct {
+// warning is the leader's last warning about this node's clock.
+type warning struct {
 	by time.Duration
 	at time.Time
 }
 
-// Told records the leader's warning that this node's clock is off, and how far ahead.
-func (g *Guard) Told(by time.Duration) { g.told.Store(&told{by, time.Now()}) }
+// RecordWarning records the leader's warning that this node's clock is off, and how far
+// it is ahead.
+func (g *Guard) RecordWarning(by time.Duration) { g.warned.Store(&warning{by, time.Now()}) }
 
 // Warning returns a sentence for operators if the leader has recently reported that
 // this node's clock is off the majority's; otherwise it is empty.
 func (g *Guard) Warning() string {
-	t := g.told.Load()
-	if t == nil || time.Since(t.at) > g.cfg.KeepFor {
+	w := g.warned.Load()
+	if w == nil || time.Since(w.at) > g.cfg.KeepFor {
 		return ""
 	}
-	return fmt.Sprintf("this node's clock is %s the majority's; more than %v keeps it from leading: set it right", aheadOf(t.by), g.cfg.MaxOffset)
+	return fmt.Sprintf("this node's clock is %s the majority's; more than %v keeps it from leading: set it right", aheadOf(w.by), g.cfg.MaxOffset)
 }
 
 func (g *Guard) voters() []raft.ServerID { return raftconfig.Voters(g.cfg.Configuration()) }
 
-// now returns the verdict on the readings since an instant. This node's own clock is
-// read now.
-func (g *Guard) now(oldest time.Time) verdict {
+// compareNow compares the readings since oldest and this node's clock.
+func (g *Guard) compareNow(oldest time.Time) verdict {
 	at := time.Now()
-	answers := g.readings.since(oldest)
-	answers[g.cfg.ServerID] = reading{wall: g.Wall(), at: at}
-	return compare(g.voters(), answers, at, g.cfg.MaxOffset)
+	readings := g.readings.since(oldest)
+	readings[g.cfg.ServerID] = reading{wall: g.Wall(), at: at}
+	return compare(g.voters(), readings, at, g.cfg.MaxOffset)
 }
 
 // agreed and never report when ask has enough replies.
@@ -181,7 +181,7 @@ func (g *Guard) ask(ctx context.Context, servers []raft.ServerID, enough func(ve
 	defer asking.Wait()
 	defer cancel()
 	began := time.Now()
-	answered := make(chan struct{})
+	replied := make(chan struct{})
 	left := 0
 	for _, id := range servers {
 		if id == g.cfg.ServerID {
@@ -193,40 +193,41 @@ func (g *Guard) ask(ctx context.Context, servers []raft.ServerID, enough func(ve
 				g.cfg.Logger.Debug("no status", "server", id, "error", err)
 			}
 			select {
-			case answered <- struct{}{}:
+			case replied <- struct{}{}:
 			case <-ctx.Done():
 			}
 		})
 	}
 	for {
-		v := g.now(began)
+		v := g.compareNow(began)
 		if enough(v) || left == 0 {
 			return v
 		}
 		select {
-		case <-answered:
+		case <-replied:
 			left--
 		case <-ctx.Done():
-			return g.now(began)
+			return g.compareNow(began)
 		}
 	}
 }
 
-// giveWay transfers leadership to the first of the voters whose clock is right.
-func (g *Guard) giveWay(v verdict, fit []raft.ServerID) {
-	i := slices.IndexFunc(fit, func(id raft.ServerID) bool { return id != g.cfg.ServerID && v.right(id) })
+// transfer transfers leadership to the first of the candidates whose clock is right. If
+// there is none, the next Check tries again.
+func (g *Guard) transfer(v verdict, candidates []raft.ServerID) {
+	i := slices.IndexFunc(candidates, func(id raft.ServerID) bool { return id != g.cfg.ServerID && v.right(id) })
 	if i < 0 {
-		return // with the next look, perhaps
+		return
 	}
-	err := g.cfg.GiveWay(fit[i])
+	err := g.cfg.Transfer(candidates[i])
 	if err == nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	to := raftconfig.NodeID(fit[i])
-	if why := to + ": " + err.Error(); why != g.loggedKept {
-		g.loggedKept = why
+	to := raftconfig.NodeID(candidates[i])
+	if why := to + ": " + err.Error(); why != g.loggedTransfer {
+		g.loggedTransfer = why
 		g.cfg.Logger.Warn("could not transfer leadership; trying again", "to", to, "because", errClockOff, "error", err)
 	}
 }

@@ -18,10 +18,10 @@ import (
 // cluster is n1 and the servers that it asks, on fake time.
 type cluster struct {
 	*Guard
-	clocks    map[raft.ServerID]time.Duration // how far each is ahead; absent: silent
-	queue     time.Duration                   // how far the queue's clock is ahead
-	confirmed time.Duration                   // as the majority's clock was told last
-	gaveTo    []raft.ServerID
+	clocks        map[raft.ServerID]time.Duration // how far each is ahead; absent: silent
+	queue         time.Duration                   // how far the queue's clock is ahead
+	confirmed     time.Duration                   // the majority's time at the last confirmation
+	transferredTo []raft.ServerID
 }
 
 func newCluster(voters ...raft.ServerID) *cluster {
@@ -46,16 +46,16 @@ func newCluster(voters ...raft.ServerID) *cluster {
 			c.Record(id, now.Round(0).Add(by), now, now)
 			return nil
 		},
-		GiveWay: func(to raft.ServerID) error { c.gaveTo = append(c.gaveTo, to); return nil },
+		Transfer: func(to raft.ServerID) error { c.transferredTo = append(c.transferredTo, to); return nil },
 	})
 	return c
 }
 
-func TestANewLeaderWhoseClockIsOffGivesWayToOneThatIsRight(t *testing.T) {
+func TestANewLeaderWhoseClockIsOffTransfersLeadershipToOneThatIsRight(t *testing.T) {
 	for _, c := range []struct {
-		clocks map[raft.ServerID]time.Duration
-		says   string
-		gaveTo string
+		clocks        map[raft.ServerID]time.Duration
+		says          string
+		transferredTo string
 	}{
 		{map[raft.ServerID]time.Duration{"n1.a": 0, "n2.b": time.Second, "n3.c": 0}, "", "[]"},
 		{map[raft.ServerID]time.Duration{"n1.a": time.Hour, "n2.b": 0, "n3.c": 0}, "does not lead", "[n2.b]"},
@@ -72,37 +72,37 @@ func TestANewLeaderWhoseClockIsOffGivesWayToOneThatIsRight(t *testing.T) {
 				if err != nil {
 					require.ErrorContains(t, err, c.says)
 				}
-				require.Equal(t, c.gaveTo, fmt.Sprint(s.gaveTo))
+				require.Equal(t, c.transferredTo, fmt.Sprint(s.transferredTo))
 			})
 		})
 	}
 }
 
-func TestALookBlamesWhatTheLeaderHasHeard(t *testing.T) {
+func TestACheckUsesTheReadingsOfTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCluster("n1.a", "n2.b", "n3.c")
 		fit := func() []raft.ServerID { return []raft.ServerID{"n1.a", "n2.b", "n3.c"} }
-		require.Nil(t, s.Offsets(), "it has not looked")
+		require.Nil(t, s.Offsets(), "there was no check")
 		s.clocks["n3.c"] = -time.Hour
 		s.Confirm(t.Context())
 		for _, id := range []raft.ServerID{"n2.b", "n3.c"} {
 			require.NoError(t, s.cfg.Ask(t.Context(), id))
 		}
-		s.Look(t.Context(), fit)
+		s.Check(t.Context(), fit)
 		by, off := s.Off("n3.c")
 		require.True(t, off)
 		require.Equal(t, -time.Hour, by)
 		require.Equal(t, map[string]time.Duration{"n1": 0, "n2": 0, "n3": -time.Hour}, s.Offsets())
 		require.Equal(t, []string{"the clock of n3 is 1h0m0s behind the majority's; more than 5s keeps it from leading: set it right"}, s.Reasons())
-		require.Empty(t, s.gaveTo)
+		require.Empty(t, s.transferredTo)
 		require.Equal(t, job.CodeConflict, job.CodeOf(s.CheckLeader(t.Context(), "n3.c")))
 		require.NoError(t, s.CheckLeader(t.Context(), "n2.b"))
 
 		s.clocks["n1.a"] = time.Hour
 		s.clocks["n3.c"] = 0
-		s.Look(t.Context(), fit)
-		require.Equal(t, []raft.ServerID{"n2.b"}, s.gaveTo)
-		require.Zero(t, s.confirmed, "the queue goes by the majority")
+		s.Check(t.Context(), fit)
+		require.Equal(t, []raft.ServerID{"n2.b"}, s.transferredTo)
+		require.Zero(t, s.confirmed, "the queue uses the majority's time")
 
 		s.Forget()
 		_, off = s.Off("n1.a")
@@ -111,11 +111,11 @@ func TestALookBlamesWhatTheLeaderHasHeard(t *testing.T) {
 	})
 }
 
-func TestAWarningOfTheLeaderIsForgotten(t *testing.T) {
+func TestAWarningOfTheLeaderExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCluster("n1.a", "n2.b")
 		require.Empty(t, s.Warning())
-		s.Told(-time.Minute)
+		s.RecordWarning(-time.Minute)
 		require.Contains(t, s.Warning(), "1m0s behind the majority's")
 		time.Sleep(s.cfg.KeepFor + 1)
 		require.Empty(t, s.Warning())
@@ -135,7 +135,7 @@ func TestTheQueuesClockIsSetBackOnlyWhenItRanAway(t *testing.T) {
 		s.clocks["n1.a"] = time.Hour
 		_, err = s.CheckReset(t.Context())
 		require.ErrorContains(t, err, "set the nodes' clocks right first")
-		time.Sleep(time.Second) // what was heard until now does not count
+		time.Sleep(time.Second) // earlier readings do not count
 		delete(s.clocks, "n2.b")
 		delete(s.clocks, "n3.c")
 		_, err = s.CheckReset(t.Context())

@@ -12,10 +12,10 @@ import (
 	"tarry/job"
 )
 
-// The operators' commands; all of them run on the leader.
+// The methods for operators' commands. They run on the leader.
 
-// Offsets are how far the clocks of the members are ahead of the majority's, by node
-// id, as this leader last saw them; nil on other nodes.
+// Offsets returns how far each member's clock was ahead of the majority's at the last
+// Check, by node id. It is nil on nodes that do not lead.
 func (g *Guard) Offsets() map[string]time.Duration {
 	v := g.last.Load()
 	if v == nil {
@@ -28,7 +28,7 @@ func (g *Guard) Offsets() map[string]time.Duration {
 	return list
 }
 
-// Reasons lists, as sentences, what was wrong with the clocks at the last look.
+// Reasons lists, as sentences, what was wrong with the clocks at the last Check.
 func (g *Guard) Reasons() []string {
 	v := g.last.Load()
 	if v == nil {
@@ -37,7 +37,8 @@ func (g *Guard) Reasons() []string {
 	return v.reasons()
 }
 
-// Compare asks all members for the time and compares. It blocks for a second at most.
+// Compare asks all members for the time and compares their clocks. It blocks for a second
+// at most.
 func (g *Guard) Compare(ctx context.Context) job.Clocks {
 	servers := g.cfg.Configuration().Servers
 	ids := make([]raft.ServerID, len(servers))
@@ -73,27 +74,27 @@ func (g *Guard) CheckLeader(ctx context.Context, id raft.ServerID) error {
 		raftconfig.NodeID(id), aheadOf(v.offsets[id].by), v.most)
 }
 
-// CheckReset asks the voters to what time the queue's clock is to be set back. It is
-// refused with CodeConflict unless that clock is ahead of the majority's by more than
-// Config.MaxOffset. It blocks for a second at most.
+// CheckReset asks the voters for the time and returns the time to which the queue's clock
+// is to be set back. It fails with CodeConflict unless that clock is ahead of the
+// majority's by more than Config.MaxOffset. It blocks for a second at most.
 func (g *Guard) CheckReset(ctx context.Context) (to time.Time, err error) {
 	v := g.ask(ctx, g.voters(), agreed)
 	switch {
 	case v.majority.IsZero():
-		return time.Time{}, job.NotApplied("no majority of the voters has told the time within %v", confirmTimeout)
+		return time.Time{}, job.NotApplied("no majority of the voters has reported its time within %v", confirmTimeout)
 	case !v.agreed || !v.right(g.cfg.ServerID):
 		return time.Time{}, job.Errorf(job.CodeConflict, "set the nodes' clocks right first: %s", strings.Join(v.reasons(), "; "))
 	}
 	v.ahead = g.queueAhead(v)
 	if !v.ranAway() {
-		return time.Time{}, job.Errorf(job.CodeConflict, "the queue's clock is %s the nodes'; it is set back only when it is ahead by more than %v: what is less heals by itself",
+		return time.Time{}, job.Errorf(job.CodeConflict, "the queue's clock is %s the nodes'; it is set back only when it is ahead by more than %v: a smaller difference disappears by itself",
 			aheadOf(v.ahead), v.most)
 	}
 	g.cfg.Logger.Warn("setting the queue's clock back", "ahead", v.ahead.Round(time.Millisecond))
 	return v.earliest(), nil
 }
 
-// queueAhead is how far the queue's clock is ahead of the majority's, on the leader.
+// queueAhead returns how far the queue's clock is ahead of the majority's, on the leader.
 func (g *Guard) queueAhead(v verdict) time.Duration {
 	return g.cfg.ClusterClock().Round(0).Sub(v.then(time.Now()))
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// reading is what a server's clock said.
+// reading is a server's time at an instant.
 type reading struct {
 	wall   time.Time     // without a monotonic reading
 	at     time.Time     // when, by this node's monotonic clock
-	within time.Duration // how far at may be wrong: half of the round trip
+	within time.Duration // the error of at: half of the round trip
 }
 
-// then is what the clock says at another instant, if it runs at the right pace.
+// then returns the clock's time at another instant, if it runs at the right rate.
 func (r reading) then(at time.Time) time.Time { return r.wall.Add(at.Sub(r.at)) }
 
 // readings holds the last reading of each server.
@@ -23,8 +23,8 @@ type readings struct {
 	of map[raft.ServerID]reading
 }
 
-// record notes the answer to a call that lasted from one instant to another of the
-// monotonic clock.
+// record stores the time in the reply to a call that lasted from one instant of the
+// monotonic clock to another.
 func (c *readings) record(id raft.ServerID, wall, from, to time.Time) {
 	half := to.Sub(from) / 2
 	c.mu.Lock()
@@ -35,7 +35,7 @@ func (c *readings) record(id raft.ServerID, wall, from, to time.Time) {
 	c.of[id] = reading{wall: wall, at: from.Add(half), within: half}
 }
 
-// since returns those that are not older than the instant, and forgets the others.
+// since returns the readings that are not older than oldest, and removes the others.
 func (c *readings) since(oldest time.Time) map[raft.ServerID]reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,27 +11,26 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// offset is how far a clock is ahead of the majority's, and how far that may
-// be wrong.
+// offset is how far a clock is ahead of the majority's, and the error of that.
 type offset struct{ by, within time.Duration }
 
 // verdict is the comparison of several servers' clocks.
 type verdict struct {
 	at       time.Time // with its monotonic reading
-	majority time.Time // the voters' clock then; zero: no majority of them answered
+	majority time.Time // the majority's time at that instant; zero: no majority replied
 	within   time.Duration
-	agreed   bool          // a majority of the voters goes by it
-	ahead    time.Duration // how far the queue's clock is ahead of it; 0 where nobody asked
+	agreed   bool          // the clocks of a majority of the voters agree with it
+	ahead    time.Duration // how far the queue's clock is ahead of it; 0 if not determined
 	most     time.Duration
-	offsets  map[raft.ServerID]offset // of all servers that answered
+	offsets  map[raft.ServerID]offset // of all servers that replied
 }
 
 // compare compares readings at an instant. most is how far a clock may be off.
-func compare(voters []raft.ServerID, told map[raft.ServerID]reading, at time.Time, most time.Duration) verdict {
+func compare(voters []raft.ServerID, readings map[raft.ServerID]reading, at time.Time, most time.Duration) verdict {
 	v := verdict{at: at, most: most}
 	var known []reading
 	for _, id := range voters {
-		if r, ok := told[id]; ok {
+		if r, ok := readings[id]; ok {
 			known = append(known, r)
 		}
 	}
@@ -41,8 +40,8 @@ func compare(voters []raft.ServerID, told map[raft.ServerID]reading, at time.Tim
 	slices.SortFunc(known, func(a, b reading) int { return a.then(at).Compare(b.then(at)) })
 	median := known[(len(known)-1)/2]
 	v.majority, v.within = median.then(at), median.within
-	v.offsets = make(map[raft.ServerID]offset, len(told))
-	for id, r := range told {
+	v.offsets = make(map[raft.ServerID]offset, len(readings))
+	for id, r := range readings {
 		o := offset{by: r.then(at).Sub(v.majority), within: r.within + median.within}
 		if r == median {
 			o.within = 0
@@ -59,13 +58,14 @@ func compare(voters []raft.ServerID, told map[raft.ServerID]reading, at time.Tim
 	return v
 }
 
-// right reports whether a server's reading may be the majority's time.
+// right reports whether a server's reading agrees with the majority's time within the
+// error.
 func (v *verdict) right(id raft.ServerID) bool {
 	o, known := v.offsets[id]
 	return known && o.by.Abs()-o.within <= v.most
 }
 
-// off reports whether a server's clock is known not to be the majority's.
+// off reports whether a server's clock is known to be off the majority's.
 func (v *verdict) off(id raft.ServerID) bool {
 	_, known := v.offsets[id]
 	return v.agreed && known && !v.right(id)
@@ -78,16 +78,16 @@ func (v *verdict) reasons() (list []string) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	var apart []string
+	var all []string
 	for _, id := range ids {
 		node, by := raftconfig.NodeID(id), v.offsets[id].by
 		if v.off(id) {
 			list = append(list, fmt.Sprintf("the clock of %s is %s the majority's; more than %v keeps it from leading: set it right", node, aheadOf(by), v.most))
 		}
-		apart = append(apart, fmt.Sprintf("%s %+.3f s", node, by.Seconds()))
+		all = append(all, fmt.Sprintf("%s %+.3f s", node, by.Seconds()))
 	}
 	if !v.majority.IsZero() && !v.agreed {
-		list = append(list, fmt.Sprintf("no majority of the voters' clocks agrees within %v: %s; the queue goes by the lower median", v.most, strings.Join(apart, ", ")))
+		list = append(list, fmt.Sprintf("no majority of the voters' clocks agrees within %v: %s; the queue uses the lower median", v.most, strings.Join(all, ", ")))
 	}
 	if v.ranAway() {
 		list = append(list, fmt.Sprintf("the queue's clock is %s the nodes': jobs come early; set it back with \"tarry cluster clock reset\"", aheadOf(v.ahead)))
@@ -106,8 +106,9 @@ func aheadOf(by time.Duration) string {
 	return fmt.Sprintf("%v %s", by.Abs().Round(time.Millisecond), word)
 }
 
-// earliest is the earliest time that the majority's clock may show: early is not safe.
+// earliest returns the majority's time minus its error. A late delivery is safe, an early
+// one is not.
 func (v *verdict) earliest() time.Time { return v.majority.Add(-v.within) }
 
-// then is the majority's clock at another instant.
+// then returns the majority's time at another instant.
 func (v *verdict) then(at time.Time) time.Time { return v.majority.Add(at.Sub(v.at)) }

@@ -40,7 +40,7 @@ func TestClocksAreComparedWithTheMajoritys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			at, epoch := time.Now(), time.Unix(1_700_000_000, 0)
-			told := make(map[raft.ServerID]reading)
+			readings := make(map[raft.ServerID]reading)
 			var voters []raft.ServerID
 			for i, text := range strings.Fields(c.clocks) {
 				id := raft.ServerID(string(rune('a'+i)) + ".1")
@@ -51,11 +51,11 @@ func TestClocksAreComparedWithTheMajoritys(t *testing.T) {
 					continue
 				}
 				by, within, _ := strings.Cut(text, "/")
-				// Each was read at another time and has gone on since.
+				// Each clock was read at another instant and has advanced since.
 				ago := time.Duration(i) * time.Second
-				told[id] = reading{wall: epoch.Add(seconds(t, by) - ago), at: at.Add(-ago), within: seconds(t, within)}
+				readings[id] = reading{wall: epoch.Add(seconds(t, by) - ago), at: at.Add(-ago), within: seconds(t, within)}
 			}
-			v := compare(voters, told, at, most)
+			v := compare(voters, readings, at, most)
 			require.Equal(t, c.unknown, v.majority.IsZero())
 			if c.unknown {
 				require.False(t, v.agreed)

@@ -21,11 +21,10 @@ type Dir struct {
 	id   identity
 }
 
-// Open makes or opens the directory, locks it, and reads or gives its
-// identity. It refuses one that is in use, of another node, of a newer layout,
-// of another log store, or of a node that has left its cluster. With an empty
-// logStore it takes the one with which the directory was made; a new directory
-// gets OriginalLogStore then.
+// Open opens the directory or creates it, locks it, and reads or creates its identity. It
+// returns an error if the directory is in use, or belongs to another node, another layout,
+// another log store, or a node that has left its cluster. An empty logStore is the one
+// with which the directory was created, and OriginalLogStore for a new directory.
 func Open(path, nodeID, logStore string) (*Dir, error) {
 	if err := durable.MkdirAll(vfs.Default, path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -44,7 +43,7 @@ func Open(path, nodeID, logStore string) (*Dir, error) {
 	d := &Dir{path: path, lock: lock}
 	err = d.load(nodeID, logStore)
 	if err == nil {
-		err = d.closeToOthers()
+		err = d.restrictAccess()
 	}
 	if err != nil {
 		lock.Close()
@@ -53,20 +52,20 @@ func Open(path, nodeID, logStore string) (*Dir, error) {
 	return d, nil
 }
 
-// closeToOthers takes away what others may do with the files of a directory that an
-// older release made. It leaves the directory itself as it is: it may be a mount
-// point, or hold more than a node's data. What is below a shard's directory cannot
-// be reached without it.
-func (d *Dir) closeToOthers() error {
+// restrictAccess removes the permissions of other users on the files of a directory that an
+// older release created. It does not change the directory itself, which may be a mount
+// point or have other content. The files below a shard's directory are only accessible
+// through it.
+func (d *Dir) restrictAccess() error {
 	for _, name := range []string{"lock", filepath.Base(d.file()), diskspace.BallastFile, shardName(0)} {
 		path := filepath.Join(d.path, name)
 		info, err := os.Stat(path)
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			err = os.Chmod(path, info.Mode().Perm()&^0o077)
 		}
-		// A file system without modes has none to change.
+		// Some file systems have no modes.
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("close the data directory to other users: %w", err)
+			return fmt.Errorf("restrict access to the data directory: %w", err)
 		}
 	}
 	return nil
@@ -75,19 +74,19 @@ func (d *Dir) closeToOthers() error {
 // ServerID returns Raft's id of the node of this directory.
 func (d *Dir) ServerID() string { return d.id.serverID() }
 
-// LogStore returns the name of the log store with which the directory was made.
+// LogStore returns the name of the log store with which the directory was created.
 func (d *Dir) LogStore() string { return cmp.Or(d.id.LogStore, OriginalLogStore) }
 
-// Shard returns the directory of a shard. ClaimShard makes it.
+// Shard returns the directory of a shard. ClaimShard creates it.
 func (d *Dir) Shard(number uint32) string { return filepath.Join(d.path, shardName(number)) }
 
-// MarkLeft records that this directory's node is no longer part of its cluster.
+// MarkLeft records that this directory's node has left its cluster.
 func (d *Dir) MarkLeft() error {
 	d.id.Left = true
 	return d.save()
 }
 
-// Close gives the directory up: another process may open it then.
+// Close unlocks the directory for other processes.
 func (d *Dir) Close() error { return d.lock.Close() }
 
 func shardName(n uint32) string { return fmt.Sprintf("shard-%d", n) }

@@ -24,9 +24,9 @@ const (
 	maxIdentity      = 4 << 10 // bytes of node.json, far above what it takes
 )
 
-// identity is what node.json in the data directory holds. The incarnation tells
-// this directory from any other that a node of the same name had before: a node
-// that lost its disk has lost its votes too and must come back as a new member.
+// identity is the content of node.json in the data directory. The incarnation
+// distinguishes this directory from earlier ones of a node with the same name: a node that
+// lost its disk has lost its votes too and must rejoin as a new member.
 type identity struct {
 	Version     int    `json:"version"`
 	NodeID      string `json:"node_id"`
@@ -36,8 +36,8 @@ type identity struct {
 	Sum         string `json:"sum"`                 // CRC-32C of the rest, in hexadecimal digits
 }
 
-// OriginalLogStore is the log store of directories that name none, as those of
-// releases that had no other. A release without a choice refuses one that names one.
+// OriginalLogStore is the log store of directories that name none, like those of the
+// releases that had no other. Those releases refuse a directory that names one.
 const OriginalLogStore = "raft-wal"
 
 func (i identity) serverID() string { return i.NodeID + "." + i.Incarnation }
@@ -79,7 +79,7 @@ func (d *Dir) load(nodeID, logStore string) error {
 	return nil
 }
 
-// encode is the one form in which an identity stands in its file.
+// encode returns the only form that an identity has in its file.
 func (i identity) encode() ([]byte, error) {
 	i.Sum = ""
 	rest, err := json.Marshal(i)
@@ -91,8 +91,8 @@ func (i identity) encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// decodeIdentity reads what encode made, and nothing else. Of another version it
-// promises nothing but the version.
+// decodeIdentity accepts only what encode returns. For another version of the layout only
+// the version is valid.
 func decodeIdentity(data []byte) (identity, error) {
 	if len(data) > maxIdentity {
 		return identity{}, fmt.Errorf("it has more than %d bytes", maxIdentity)
@@ -115,12 +115,12 @@ func decodeIdentity(data []byte) (identity, error) {
 		return identity{}, err
 	}
 	if !bytes.Equal(whole, data) {
-		return identity{}, errors.New("it is not as it was written")
+		return identity{}, errors.New("its content has changed")
 	}
 	return id, nil
 }
 
-// save writes the identity durably: whole or not at all.
+// save writes the identity durably and atomically.
 func (d *Dir) save() error {
 	data, err := d.id.encode()
 	if err != nil {

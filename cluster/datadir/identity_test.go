@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// identityText is an identity as it stands in its file.
+// identityText returns an identity as it is in its file.
 func identityText(t testing.TB, change func(*identity)) string {
 	i := identity{Version: identityVersion, NodeID: "n1", Incarnation: "0123456789abcdef"}
 	change(&i)
@@ -45,8 +45,8 @@ func TestIdentityIsRefused(t *testing.T) {
 	}
 }
 
-// What node.json holds is an identity or is refused; one that is taken gives the
-// node a server id of the one form there is.
+// The content of node.json is an identity or is refused. An identity that is accepted has a
+// well-formed server id.
 func FuzzIdentity(f *testing.F) {
 	for _, s := range []string{identityText(f, func(*identity) {}), "null", `{"version":1,"node_id":"n1","incarnation":""}`, `{"version":1,"version":2}`} {
 		f.Add([]byte(s))
@@ -81,7 +81,7 @@ func TestALogStoreIsChosenOnce(t *testing.T) {
 		require.NoError(t, d.Close())
 		data, err := os.ReadFile(filepath.Join(dir, "node.json"))
 		require.NoError(t, err)
-		require.Equal(t, c.made == "raft-boltdb", strings.Contains(string(data), "log_store"), "the release before reads what is not new")
+		require.Equal(t, c.made == "raft-boltdb", strings.Contains(string(data), "log_store"), "the previous release reads it")
 		d, err = Open(dir, "n1", c.then)
 		if c.refused != "" {
 			require.ErrorContains(t, err, c.refused)

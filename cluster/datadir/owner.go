@@ -12,13 +12,13 @@ import (
 	"tarry/internal/durable"
 )
 
-// ownerFile, in each of a shard's directories, names the server that they belong
-// to, so that parts of two directories are not taken for one.
+// ownerFile, in each of a shard's directories, names the server that the directory belongs
+// to, so that parts of two data directories are not mixed.
 const ownerFile = "owner"
 
-// ClaimShard makes the directory of a shard, checks that its log and its state are
-// both there and both of this server, and marks them as its own on the first start.
-// The state is marked first, so a crash in between does not look like a loss.
+// ClaimShard creates the directory of a shard on the first start and marks its log and its
+// state as this server's. Later it checks that both exist and belong to this server. The
+// state is marked first, so that a crash in between does not look like a loss.
 func ClaimShard(shardDir, serverID string) error {
 	if err := errors.Join(durable.MkdirAll(vfs.Default, shardDir), syncAbove(shardDir)); err != nil {
 		return fmt.Errorf("shard directory: %w", err)
@@ -34,15 +34,15 @@ func ClaimShard(shardDir, serverID string) error {
 	}
 	for dir, owner := range map[string]string{stateDir: state, logDir: log} {
 		if owner != "" && owner != serverID {
-			return fmt.Errorf("%s belongs to the incarnation %s, but the data directory to %s: they are parts of two copies", dir, owner, serverID)
+			return fmt.Errorf("%s belongs to the incarnation %s, but the data directory to %s: they are parts of two data directories", dir, owner, serverID)
 		}
 	}
 	_, err = os.Stat(filepath.Join(stateDir, "CURRENT"))
 	switch {
 	case state == "" && log != "":
-		return fmt.Errorf("the state is missing in %s, and its log is there", stateDir)
+		return fmt.Errorf("the state is missing in %s, but its log exists", stateDir)
 	case state != "" && log == "" && err == nil:
-		return fmt.Errorf("the log is missing in %s, and its state is there", logDir)
+		return fmt.Errorf("the log is missing in %s, but its state exists", logDir)
 	case state != "" && log != "":
 		return nil
 	}
@@ -54,14 +54,14 @@ func ClaimShard(shardDir, serverID string) error {
 	return nil
 }
 
-// ownerOf returns the server that a directory is marked for, else an empty text.
+// ownerOf returns the server that a directory belongs to; empty: it has no mark.
 func ownerOf(dir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, ownerFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read whose directory it is: %w", err)
+		return "", fmt.Errorf("read the owner of the directory: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }
@@ -76,9 +76,9 @@ func writeOwner(dir, serverID string) error {
 	)
 }
 
-// syncAbove makes the name of path durable, in case the process that made it
-// ended before it could. A directory above that we may not read is not ours, and
-// nor is the name.
+// syncAbove makes the name of path durable, in case the process that created it ended
+// before it did so. If the directory above may not be read, the name was created by
+// somebody else.
 func syncAbove(path string) error {
 	if err := durable.SyncDir(vfs.Default, filepath.Dir(path)); !errors.Is(err, os.ErrPermission) {
 		return err

@@ -38,14 +38,14 @@ func (r *reports) record(id raft.ServerID, h Health, now time.Time) {
 	r.of[id] = report{h, now}
 }
 
-// since returns the reports that are not older than the instant, and forgets the others.
+// since returns the reports that are not older than oldest, and removes the others.
 func (r *reports) since(oldest time.Time) map[raft.ServerID]Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fresh := make(map[raft.ServerID]Health)
 	for id, rep := range r.of {
 		if rep.at.Before(oldest) {
-			delete(r.of, id) // silent, or no member any more
+			delete(r.of, id) // the node is silent or no longer a member
 			continue
 		}
 		fresh[id] = rep.Health
@@ -58,7 +58,7 @@ func reasons(disks map[raft.ServerID]Health) (list []string) {
 	for id, h := range disks {
 		node := raftconfig.NodeID(id)
 		if h.Low {
-			list = append(list, fmt.Sprintf("%s has little room on its disk: %d MiB are free", node, h.Free>>20))
+			list = append(list, fmt.Sprintf("%s has little free space on its disk: %d MiB", node, h.Free>>20))
 		}
 		if h.LogWrite >= slowWrite {
 			list = append(list, fmt.Sprintf("%s has a slow disk: a write to its log takes %v", node, h.LogWrite.Round(time.Millisecond)))

@@ -28,28 +28,29 @@ const (
 	slowWrite = 500 * time.Millisecond
 	// muchFaster is how many times faster a voter must be.
 	muchFaster = 4
-	// looksForReason is for how many evaluations in a row the reason must exist.
-	looksForReason = 3
+	// minEvaluations is the number of consecutive evaluations in which the reason must
+	// exist.
+	minEvaluations = 3
 )
 
-// Config says whose Policy it is.
+// Config has the settings of a Policy.
 type Config struct {
 	ServerID raft.ServerID // this node's
 	Own      func() Health // of this node's disk; must not block
 	KeepFor  time.Duration // how long a report of another node counts
-	MinLead  time.Duration // a leader leads this long before it gives way to a better disk
+	MinLead  time.Duration // a leader leads at least this long before a transfer
 	Logger   *slog.Logger
 }
 
-// Policy is one leader's, for as long as it leads. BetterLeader is called from one
-// goroutine, the other methods from many at once.
+// Policy is for one leadership. BetterLeader must be called from one goroutine, the other
+// methods may be called from many at once.
 type Policy struct {
 	cfg     Config
 	reports reports
-	refused atomic.Pointer[string] // why adds are; nil or empty: they are not
+	refused atomic.Pointer[string] // why adds are refused; nil or empty: they are accepted
 
-	began time.Time // the leadership, or the last attempt to give it away
-	seen  int       // looks in a row that saw a reason to
+	began    time.Time // start of the leadership or of the last attempt to transfer it
+	reasonIn int       // consecutive evaluations in which there was a reason to transfer
 }
 
 // New returns the Policy of a leader that begins to lead now.
@@ -58,7 +59,7 @@ func New(cfg Config, now time.Time) *Policy { return &Policy{cfg: cfg, began: no
 // Record stores what another node reports of its disk.
 func (p *Policy) Record(id raft.ServerID, h Health, now time.Time) { p.reports.record(id, h, now) }
 
-// disks are those known now; this node's own is always fresh.
+// disks returns the disks that are known now. This node's own is always current.
 func (p *Policy) disks(now time.Time) map[raft.ServerID]Health {
 	known := p.reports.since(now.Add(-p.cfg.KeepFor))
 	known[p.cfg.ServerID] = p.cfg.Own()
@@ -76,7 +77,7 @@ func (p *Policy) AddsRefused() string {
 
 // Evaluate decides whether adds are refused.
 func (p *Policy) Evaluate(voters []raft.ServerID, now time.Time) {
-	why := noRoom(voters, p.disks(now))
+	why := notEnoughSpace(voters, p.disks(now))
 	old := p.refused.Swap(&why)
 	switch before := old != nil && *old != ""; {
 	case why != "" && !before:
@@ -96,37 +97,38 @@ func (p *Policy) Reasons(now time.Time) []string {
 }
 
 // BetterLeader makes one evaluation. It returns the voter to which leadership should be
-// transferred now, and why; empty: there is none. fit are the voters that could lead.
-func (p *Policy) BetterLeader(fit []raft.ServerID, now time.Time) (to raft.ServerID, why string) {
-	to, why = better(p.cfg.ServerID, fit, p.disks(now))
+// transferred now, and why; empty: there is none. candidates are the voters that could
+// lead.
+func (p *Policy) BetterLeader(candidates []raft.ServerID, now time.Time) (to raft.ServerID, why string) {
+	to, why = better(p.cfg.ServerID, candidates, p.disks(now))
 	if to == "" {
-		p.seen = 0
+		p.reasonIn = 0
 		return "", ""
 	}
-	if p.seen++; p.seen < looksForReason || now.Sub(p.began) < p.cfg.MinLead {
+	if p.reasonIn++; p.reasonIn < minEvaluations || now.Sub(p.began) < p.cfg.MinLead {
 		return "", ""
 	}
-	p.began, p.seen = now, 0
+	p.began, p.reasonIn = now, 0
 	return to, why
 }
 
-// noRoom returns why there is not enough free space for adds; empty: there is. An entry
+// notEnoughSpace returns why there is not enough free space for adds; empty: there is. An entry
 // needs the disks of a majority, so adds are accepted while a majority of the voters
 // replies and has enough space. A voter that does not reply is no reason by itself:
 // Raft steps down if no majority is left.
-func noRoom(voters []raft.ServerID, disks map[raft.ServerID]Health) string {
+func notEnoughSpace(voters []raft.ServerID, disks map[raft.ServerID]Health) string {
 	var low []string
-	roomy := 0
+	enough := 0
 	for _, id := range voters {
 		switch h, known := disks[id]; {
 		case known && h.Low:
 			low = append(low, fmt.Sprintf("%s (%d MiB free)", raftconfig.NodeID(id), h.Free>>20))
 		case known:
-			roomy++
+			enough++
 		}
 	}
 	quorum := raftconfig.Quorum(len(voters))
-	if len(low) == 0 || roomy >= quorum {
+	if len(low) == 0 || enough >= quorum {
 		return ""
 	}
 	slices.Sort(low)
@@ -134,18 +136,18 @@ func noRoom(voters []raft.ServerID, disks map[raft.ServerID]Health) string {
 	if quorum == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("the disk is low on %s; adds need room on %d voter%s", strings.Join(low, ", "), quorum, plural)
+	return fmt.Sprintf("the disk is low on %s; adds need free space on %d voter%s", strings.Join(low, ", "), quorum, plural)
 }
 
-// better picks among the voters that are fit to lead.
-func better(self raft.ServerID, fit []raft.ServerID, disks map[raft.ServerID]Health) (to raft.ServerID, why string) {
+// better returns the candidate with the best disk, if it is better than this node's.
+func better(self raft.ServerID, candidates []raft.ServerID, disks map[raft.ServerID]Health) (to raft.ServerID, why string) {
 	own := disks[self]
-	for _, id := range fit {
+	for _, id := range candidates {
 		h, known := disks[id]
 		if id == self || !known || h.Low {
 			continue
 		}
-		// One that has written nothing lately counts as slow as this one.
+		// A node that has written nothing lately counts as equally slow.
 		faster := h.LogWrite > 0 && h.LogWrite <= own.LogWrite/muchFaster
 		slow := own.LogWrite >= slowWrite && faster
 		if (own.Low || slow) && (to == "" || h.LogWrite < disks[to].LogWrite) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAddsNeedRoomOnAMajority(t *testing.T) {
+func TestAddsNeedSpaceOnAMajority(t *testing.T) {
 	well, low := Health{Free: 9 << 30}, Health{Low: true, Free: 3 << 20}
 	for _, c := range []struct {
 		name    string
@@ -26,11 +26,11 @@ func TestAddsNeedRoomOnAMajority(t *testing.T) {
 		{"two are silent, as when a leader is new", []raft.ServerID{"a.1", "b.1", "c.1"}, map[raft.ServerID]Health{"a.1": well}, false},
 		{"only a non-voter is low", []raft.ServerID{"a.1"}, map[raft.ServerID]Health{"a.1": well, "b.1": low}, false},
 	} {
-		why := noRoom(c.voters, c.known)
+		why := notEnoughSpace(c.voters, c.known)
 		require.Equal(t, c.refused, why != "", "%s: %s", c.name, why)
 	}
-	require.Equal(t, "the disk is low on a (3 MiB free), b (3 MiB free); adds need room on 2 voters",
-		noRoom([]raft.ServerID{"b.1", "a.1", "c.1"}, map[raft.ServerID]Health{"a.1": low, "b.1": low, "c.1": well}))
+	require.Equal(t, "the disk is low on a (3 MiB free), b (3 MiB free); adds need free space on 2 voters",
+		notEnoughSpace([]raft.ServerID{"b.1", "a.1", "c.1"}, map[raft.ServerID]Health{"a.1": low, "b.1": low, "c.1": well}))
 }
 
 func TestLeadershipMovesOnlyToABetterDisk(t *testing.T) {
@@ -81,7 +81,7 @@ func TestAReasonMustLastAndALeaderLeadsForAWhile(t *testing.T) {
 	require.Empty(t, look(74*time.Second))
 	require.EqualValues(t, "b.1", look(76*time.Second))
 
-	// A node that has been silent for long has no disk to speak of.
+	// The last report of a node that is silent for long does not count.
 	require.Empty(t, p.AddsRefused())
 	own.Low = true
 	p.Evaluate(voters, start.Add(80*time.Second))

@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// BallastFile is the name, below the directory, of a file that only takes up
-// space. It is removed when a node starts on a full disk, because a start needs some
-// free space: without it only a larger disk would help. It is made again when the disk
-// has enough free space.
+// BallastFile is the name, below the directory, of a file that only takes up space. It is
+// removed when a node starts on a full disk, because a start needs some free space.
+// Without it only a larger disk would help. It is created again when the disk has enough
+// free space.
 const BallastFile = "ballast"
 
 // ballastMost is the most that a start writes before it frees any space: the
 // memtables of the state, four of 32 MiB, from their write-ahead log.
 const ballastMost = 128 << 20
 
-// ballastOf is the size for a mark: at most half of what is kept free anyway.
+// ballastOf returns the size for a mark: at most half of the space that is kept free.
 func ballastOf(mark uint64) uint64 { return min(mark/2, ballastMost) }
 
 func (w *Watch) ballast() string { return filepath.Join(w.o.Dir, BallastFile) }
 
-// dropBallast removes the ballast if the disk is almost full. It reports whether it did.
+// dropBallast removes the ballast if the disk is almost full, and reports whether it did.
 func (w *Watch) dropBallast() bool {
 	s := w.State()
 	if s.Free >= ballastOf(s.Mark)/2 {
@@ -40,24 +40,24 @@ func (w *Watch) dropBallast() bool {
 	return true
 }
 
-// takeBallast makes the ballast when there is room for it above the mark.
-func (w *Watch) takeBallast() {
+// ensureBallast creates the ballast when there is space for it above the mark.
+func (w *Watch) ensureBallast() {
 	s := w.State()
 	size := ballastOf(s.Mark)
 	if w.ballasted || size == 0 || s.Low || s.Free < s.Mark+s.Mark/4+size {
 		return
 	}
-	w.ballasted = true // a failure is not tried again before the next start
+	w.ballasted = true // after a failure the next start tries again
 	if info, err := os.Stat(w.ballast()); err == nil && uint64(info.Size()) == size {
 		return
 	}
-	if err := makeBallast(w.ballast(), size); err != nil {
-		w.o.Logger.Warn("could not make the ballast; if the disk is ever full, the node needs free space to start again", "error", err)
+	if err := createBallast(w.ballast(), size); err != nil {
+		w.o.Logger.Warn("could not create the ballast; if the disk becomes full, the node needs free space to restart", "error", err)
 	}
 }
 
-// makeBallast makes the whole file or none.
-func makeBallast(path string, size uint64) error {
+// createBallast creates the whole file or none.
+func createBallast(path string, size uint64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// The automatic mark: a share of the disk within bounds. The least is what one
-// node writes before it gives anything back: two log segments of 64 MiB, a
-// write-ahead log and flushes of four memtables of 32 MiB, and a compaction.
-// The most keeps large disks from being used badly. A disk too small for the
-// least keeps a quarter.
+// The automatic mark is a share of the disk within bounds. The minimum is what one node
+// writes before it frees anything: two log segments of 64 MiB, a write-ahead log and
+// flushes of four memtables of 32 MiB, and a compaction. The maximum avoids wasting space
+// on large disks. On a disk that is too small for the minimum the mark is a quarter.
 const (
 	autoPercent = 5
 	autoLeast   = 512 << 20
@@ -34,7 +33,7 @@ const (
 // Bytes is a mark of so many bytes; 0: the disk is never low.
 func Bytes(n uint64) Mark { return Mark{inBytes, float64(n)} }
 
-// of is the mark in bytes on a disk of the given size.
+// of returns the mark in bytes on a disk of the given size.
 func (m Mark) of(total uint64) uint64 {
 	switch m.kind {
 	case inBytes:

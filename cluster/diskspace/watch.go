@@ -8,22 +8,23 @@ import (
 	"time"
 )
 
-// lookEvery is the time between two looks. What is written in it must fit
-// between the mark and a full disk.
-const lookEvery = time.Second
+// measureEvery is the time between two measurements. What is written in that time must
+// fit between the mark and a full disk.
+const measureEvery = time.Second
 
-// State is what the last look saw, in bytes. Free is what this process may use.
+// State is the result of the last measurement, in bytes. Free is what this process may
+// use.
 type State struct {
 	Low               bool
 	Free, Total, Mark uint64
 }
 
-// String says it for people.
+// String is for logs and messages.
 func (s State) String() string {
 	return fmt.Sprintf("%d MiB of %d MiB are free, the low-water mark is %d MiB", s.Free>>20, s.Total>>20, s.Mark>>20)
 }
 
-// next is the state after a look. Low ends a quarter above the mark.
+// next returns the state after a measurement. Low ends a quarter above the mark.
 func (s State) next(free, total uint64, m Mark) State {
 	mark := m.of(total)
 	limit := mark
@@ -41,21 +42,21 @@ type Options struct {
 	// Changed is called when Low has changed, on the goroutine of Run. It must
 	// not block. May be nil.
 	Changed func(State)
-	// Measure gives the free and the total bytes of the disk below Dir; nil:
-	// the operating system is asked.
+	// Measure returns the free and the total bytes of the disk below Dir; nil: the
+	// operating system does.
 	Measure func(dir string) (free, total uint64, err error)
 }
 
-// Watch looks at one disk. Make one with New, then Run it.
+// Watch measures one disk. Create one with New, then call Run.
 type Watch struct {
 	o      Options
 	now    atomic.Pointer[State]
-	failed bool // the last look failed; it was logged
+	failed bool // the last measurement failed, and that was logged
 
-	ballasted bool // the ballast is there, or was tried
+	ballasted bool // the ballast exists, or could not be created
 }
 
-// New takes a first look, so that State is correct from the start. On a full disk it
+// New measures the disk, so that State is correct from the start. On a full disk it
 // removes the ballast.
 func New(o Options) *Watch {
 	if o.Measure == nil {
@@ -66,37 +67,37 @@ func New(o Options) *Watch {
 	}
 	w := &Watch{o: o}
 	w.now.Store(&State{})
-	w.look()
+	w.measure()
 	if w.dropBallast() {
-		w.look()
+		w.measure()
 	}
-	w.takeBallast()
+	w.ensureBallast()
 	return w
 }
 
-// State is what the last look saw; all zero when no look succeeded.
+// State returns the result of the last measurement; all zero before the first.
 func (w *Watch) State() State { return *w.now.Load() }
 
-// Run looks again and again until ctx ends.
+// Run measures the disk every second until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if w.look() {
+			if w.measure() {
 				w.o.Changed(w.State())
 			}
-			w.takeBallast()
+			w.ensureBallast()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look measures the disk and reports whether Low has changed. A look that fails changes
-// nothing.
-func (w *Watch) look() (changed bool) {
+// measure measures the disk and reports whether Low has changed. If that fails the state
+// stays.
+func (w *Watch) measure() (changed bool) {
 	free, total, err := w.o.Measure(w.o.Dir)
 	if err != nil {
 		if !w.failed {

@@ -32,7 +32,7 @@ func TestLowBeginsAtTheMarkAndEndsAQuarterAboveIt(t *testing.T) {
 	}
 }
 
-func TestMarkInWords(t *testing.T) {
+func TestMarkAsText(t *testing.T) {
 	const gib = 1 << 30
 	for _, c := range []struct {
 		text  string
@@ -60,22 +60,22 @@ func TestMarkInWords(t *testing.T) {
 	}
 }
 
-// TestWatchTellsOfAChangeOnce runs on a fake clock.
-func TestWatchTellsOfAChangeOnce(t *testing.T) {
+// TestWatchReportsAChangeOnce runs on a fake clock.
+func TestWatchReportsAChangeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // the test changes what the watch reads
 		var free uint64 = 1000
 		var broken error
-		var told []bool
+		var reported []bool
 		set := func(bytes uint64, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			free, broken = bytes, err
 		}
-		heard := func() []bool {
+		changes := func() []bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.Clone(told)
+			return slices.Clone(reported)
 		}
 		var lines strings.Builder
 		w := New(Options{
@@ -83,7 +83,7 @@ func TestWatchTellsOfAChangeOnce(t *testing.T) {
 			Changed: func(s State) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, s.Low)
+				reported = append(reported, s.Low)
 			},
 			Measure: func(string) (uint64, uint64, error) {
 				mu.Lock()
@@ -95,27 +95,27 @@ func TestWatchTellsOfAChangeOnce(t *testing.T) {
 		done := make(chan struct{})
 		go func() { w.Run(ctx); close(done) }()
 		pass := func() {
-			time.Sleep(3 * lookEvery)
+			time.Sleep(3 * measureEvery)
 			synctest.Wait()
 		}
 		pass()
-		require.Empty(t, heard())
+		require.Empty(t, changes())
 		set(50, nil)
 		pass()
-		require.Equal(t, []bool{true}, heard())
+		require.Equal(t, []bool{true}, changes())
 		set(50, errors.New("no"))
 		pass()
-		require.True(t, w.State().Low, "a look that fails changes nothing")
+		require.True(t, w.State().Low, "a failed measurement changes nothing")
 		set(5000, nil)
 		pass()
-		require.Equal(t, []bool{true, false}, heard())
+		require.Equal(t, []bool{true, false}, changes())
 		cancel()
 		<-done
 		require.Equal(t, 3, strings.Count(lines.String(), "\n"), "one line a change: %s", lines.String())
 	})
 }
 
-func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
+func TestTheBallastIsRemovedAtAStartOnAFullDiskAndCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, BallastFile)
@@ -140,8 +140,8 @@ func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
 		stop := start()
 		require.EqualValues(t, 50, size())
 		free.Store(30)
-		time.Sleep(3 * lookEvery)
-		require.EqualValues(t, 50, size(), "it is there for a start, not for a full disk")
+		time.Sleep(3 * measureEvery)
+		require.EqualValues(t, 50, size(), "only a start removes it")
 		stop()
 		stop = start()
 		require.EqualValues(t, 50, size(), "30 bytes are room enough to start")
@@ -150,10 +150,10 @@ func TestTheBallastGoesWhenANodeStartsOnAFullDiskAndComesBack(t *testing.T) {
 		stop = start()
 		require.Zero(t, size())
 		free.Store(174)
-		time.Sleep(3 * lookEvery)
+		time.Sleep(3 * measureEvery)
 		require.Zero(t, size(), "the ballast itself must not make the disk low")
 		free.Store(175)
-		time.Sleep(3 * lookEvery)
+		time.Sleep(3 * measureEvery)
 		require.EqualValues(t, 50, size())
 		stop()
 	})

@@ -28,8 +28,8 @@ type Batcher struct {
 	completed sync.WaitGroup // of the batches in flight
 }
 
-// New makes a Batcher; Run it. route returns the way to the present leader, and a
-// channel that closes when that changes. observe sees every batch that is sent.
+// New returns a Batcher; call Run. route returns the Route to the present leader, and a
+// channel that closes when that changes. observe is called with every batch that is sent.
 func New(route func() (Route, <-chan struct{}), observe func(*Batch)) *Batcher {
 	return &Batcher{route: route, wake: make(chan struct{}, 1), observe: observe}
 }
@@ -172,7 +172,7 @@ func (b *Batcher) complete(bt *Batch, rs []*jobpb.Result, err error) {
 		return
 	}
 	if err == nil && len(rs) != bt.Count {
-		err = job.Errorf(job.CodeUnknown, "the leader answered %d results for %d operations", len(rs), bt.Count)
+		err = job.Errorf(job.CodeUnknown, "the leader returned %d results for %d operations", len(rs), bt.Count)
 	}
 	for _, r := range bt.requests {
 		if err != nil {

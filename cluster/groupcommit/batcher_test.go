@@ -111,7 +111,7 @@ func inBubble(t *testing.T, there bool, body func(t *testing.T, f *fakeLeader, s
 	})
 }
 
-func TestLoneRequestLeavesAtOnce(t *testing.T) {
+func TestASingleRequestIsSentAtOnce(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		a := send(2, 10)
 		f.pop(t).complete(results(1, 2), nil)
@@ -120,7 +120,7 @@ func TestLoneRequestLeavesAtOnce(t *testing.T) {
 	})
 }
 
-func TestRequestsShareABatchWhileAnotherIsUnderWay(t *testing.T) {
+func TestRequestsShareABatchWhileAnotherIsInFlight(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		send(1, 10)
 		x, y := send(1, 10), send(3, 10)
@@ -190,7 +190,7 @@ func TestWithoutALeaderRequestsAreHeldAndThenRefused(t *testing.T) {
 	})
 }
 
-func TestBatchThatNoLeaderTookGoesToTheNextInOrder(t *testing.T) {
+func TestABatchThatNoLeaderAcceptedGoesToTheNextInOrder(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		a := send(1, 10)
 		f.pop(t).complete(nil, leaderrpc.ErrNotLeader)
@@ -210,11 +210,11 @@ func TestUnknownOutcomeReachesEveryRequestOnce(t *testing.T) {
 		require.Equal(t, job.CodeUnknown, job.CodeOf(a.err))
 		short := send(2, 10)
 		f.pop(t).complete(results(0, 1), nil)
-		require.Equal(t, job.CodeUnknown, job.CodeOf(short.err), "fewer results than operations prove nothing")
+		require.Equal(t, job.CodeUnknown, job.CodeOf(short.err), "fewer results than operations")
 	})
 }
 
-func TestWhenAddsAreRefusedTheirCompanyIsSentAgain(t *testing.T) {
+func TestWhenAddsAreRefusedTheRestOfTheBatchIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeLeader(true)
 		b := New(f.route, func(*Batch) {})
@@ -260,13 +260,12 @@ func TestPastTheBoundRequestsAreRefused(t *testing.T) {
 		}
 		require.Zero(t, first.calls)
 		a := send(1, 1)
-		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err), "many small ones are too much as well")
+		require.Equal(t, job.CodeOverloaded, job.CodeOf(a.err), "the number of small requests is bounded too")
 	})
 }
 
-// TestWhatHasWaitedTooLongIsRefused: under overload a request may come to the
-// front when its client has given up.
-func TestWhatHasWaitedTooLongIsRefused(t *testing.T) {
+// Under overload a request may reach the front of the queue after its client has timed out.
+func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 	inBubble(t, true, func(t *testing.T, f *fakeLeader, send func(int, int) *reply) {
 		send(1, 10)
 		old := send(1, 10)
@@ -278,7 +277,7 @@ func TestWhatHasWaitedTooLongIsRefused(t *testing.T) {
 		require.Equal(t, 1, old.calls)
 		require.Equal(t, job.CodeOverloaded, job.CodeOf(old.err))
 		left := f.pop(t)
-		require.Equal(t, 1, left.b.Count, "the young one leaves alone")
+		require.Equal(t, 1, left.b.Count, "only the newer one is sent")
 		left.complete(results(1, 1), nil)
 		require.NoError(t, young.err)
 	})

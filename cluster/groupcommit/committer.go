@@ -18,7 +18,7 @@ type Committer struct {
 	commits chan commit
 }
 
-// CommitterOptions is what a Committer needs of its shard.
+// CommitterOptions has the callbacks of a Committer.
 type CommitterOptions struct {
 	// Apply is Raft's.
 	Apply func(entry []byte, timeout time.Duration) raft.ApplyFuture
@@ -36,7 +36,7 @@ type commit struct {
 	complete Complete
 }
 
-// NewCommitter makes a Committer for the batches of one Batcher; Run it.
+// NewCommitter returns a Committer for the batches of one Batcher; call Run.
 func NewCommitter(o CommitterOptions) *Committer {
 	return &Committer{o: o, commits: make(chan commit, MaxInFlight)}
 }

@@ -23,7 +23,7 @@ type Request struct {
 	Done                Complete
 }
 
-// Batch is what one Raft entry, or one message to the leader, holds.
+// Batch is the content of one Raft entry, or of one message to the leader.
 type Batch struct {
 	Bytes, Count int // of all operations
 
@@ -44,11 +44,11 @@ func (b *Batch) AppendOps(data []byte) []byte {
 	return data
 }
 
-// Route is the way to the present leader.
+// Route sends batches to the present leader.
 type Route struct {
-	// Send sends a batch towards the log. It must not block for the commit: it calls
-	// complete when the outcome is there, with leaderrpc.ErrNotLeader when nothing was done and
-	// another leader may take the batch. nil: there is no leader.
+	// Send sends a batch to the log; nil: there is no leader. It must not block for the
+	// commit: it calls complete when the outcome is known. The outcome is
+	// leaderrpc.ErrNotLeader if nothing was applied and another leader may accept the batch.
 	Send func(b *Batch, complete Complete)
 	// Forwards reports whether the leader is another node.
 	Forwards bool
@@ -59,7 +59,8 @@ func errBusy() *job.Error {
 		Message: "too much is waiting to be committed on this node; try again later"}
 }
 
-// CheckSize returns an error when a run of operations of so many bytes fits no entry.
+// CheckSize returns an error if a run of operations of so many bytes does not fit in an
+// entry.
 func CheckSize(bytes int) error {
 	if bytes <= MaxEntryBytes {
 		return nil

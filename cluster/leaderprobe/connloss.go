@@ -15,8 +15,8 @@ import (
 // still count on the leader. The worst result is one unnecessary election: Raft's
 // voting is safe whoever stands for election, at any time.
 const (
-	// probes tell a dying process, which may still take a connection, from one that
-	// lives; probeAgain lies between them.
+	// probes is the number of probes, probeAgain apart, before the process counts as
+	// running: a process that ends may still accept a connection.
 	probes = 4
 	// electionGap is the least time between two such elections that this node
 	// starts, so that unreliable connections cannot depose leader after leader.
@@ -83,7 +83,7 @@ func (f *follower) watchConnections(ctx context.Context, lost <-chan struct{}) {
 		stood = time.Now()
 		f.Logger.Info("the leader's process has ended; standing for election", "leader", raftconfig.NodeID(id))
 		if err := f.standForElection(); err != nil {
-			f.Logger.Warn("could not stand for election; the leader's silence will be noticed", "error", err)
+			f.Logger.Warn("could not stand for election; Raft's heartbeat timeout will start one", "error", err)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (f *follower) awaitStagger(ctx context.Context, lost raft.ServerID, term ui
 			return false
 		}
 		if _, now := f.raft.LeaderWithID(); now != "" && now != lost || f.raft.State() != raft.Follower {
-			return false // another was faster
+			return false // another node was faster
 		}
 		seen := f.raft.CurrentTerm()
 		if seen == term {

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seenElection is an election as the second follower sees it, told on a fake clock.
+// seenElection is an election as the second follower sees it, on a fake clock.
 type seenElection struct {
 	Raft
 	began    time.Time
 	stood    time.Duration // when the first follower stands, with this one's vote; 0: it does not
-	answered time.Duration // when the winner's first message comes; 0: nobody wins
+	answered time.Duration // when the winner's first message arrives; 0: no one wins
 }
 
 func (e seenElection) since() time.Duration { return time.Since(e.began) }
@@ -39,8 +39,8 @@ func (e seenElection) LeaderWithID() (raft.ServerAddress, raft.ServerID) {
 	return "lost", "lost"
 }
 
-// A follower that stands against one which has just won deposes it.
-func TestAFollowerLeavesTimeToOneThatHasStood(t *testing.T) {
+// A follower that starts an election just after another one has won deposes the winner.
+func TestAFollowerWaitsForAnElectionUnderWay(t *testing.T) {
 	ms := time.Millisecond
 	for _, test := range []struct {
 		name            string

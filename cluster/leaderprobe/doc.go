@@ -9,7 +9,7 @@
 // port, with a connection on which nothing is sent, in two cases:
 //
 //   - A connection from another node ends (connloss.go). The kernel closes the
-//     connections of a dead process within a millisecond. If the port refuses the
+//     connections of an ended process within a millisecond. If the port refuses the
 //     probe, the follower stands for election at once.
 //   - The leader has sent nothing for a while (silence.go), as when its machine is
 //     gone. If nothing replies, the follower makes Raft check its heartbeat at once.

@@ -11,8 +11,8 @@ import (
 type presence int
 
 const (
-	present presence = iota // the port takes connections; its process may hang all the same
-	ended                   // the machine refuses: the process that listened has ended
+	present presence = iota // the port accepts connections, though its process may hang
+	ended                   // the machine refuses connections: the process has ended
 	absent                  // no reply, or no route
 )
 

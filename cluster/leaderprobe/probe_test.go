@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProbeTellsWhoIsThere(t *testing.T) {
+func TestProbeDistinguishesPresentEndedAndAbsent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	addr := l.Addr().String()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	require.Equal(t, present, probe(ctx, addr), "nobody has accepted, as in a process that is paused")
+	require.Equal(t, present, probe(ctx, addr), "no call of Accept, as in a suspended process")
 	require.NoError(t, l.Close())
 	require.Equal(t, ended, probe(ctx, addr))
 	cancel()

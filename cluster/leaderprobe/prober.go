@@ -11,7 +11,7 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// Config is what a Prober needs of its node.
+// Config has the settings and callbacks of a Prober.
 type Config struct {
 	ServerID raft.ServerID // of this node
 	// Heartbeat, Election and Lease are the timeouts that Raft runs with.
@@ -21,13 +21,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Raft is what a follower sees of its group: *raft.Raft.
+// Raft is the part of *raft.Raft that a follower needs.
 type Raft interface {
 	LeaderWithID() (raft.ServerAddress, raft.ServerID)
 	State() raft.RaftState
 	CurrentTerm() uint64
 	LastContact() time.Time
-	GetConfiguration() raft.ConfigurationFuture // of memory; does not block
+	GetConfiguration() raft.ConfigurationFuture // does not block
 }
 
 // Transport carries the request by which a node makes itself stand for election:
@@ -40,10 +40,10 @@ type Transport interface {
 // Prober detects the loss of the leader of one Raft group.
 type Prober struct {
 	cfg      Config
-	connLost chan struct{} // a connection of another node's Raft ended; one pending wake-up says it all
+	connLost chan struct{} // a connection of another node's Raft ended; holds at most one wake-up
 }
 
-// New makes a Prober. Watch its connections, then Run it.
+// New returns a Prober. Call WatchConnections, then Run.
 func New(cfg Config) *Prober { return &Prober{cfg: cfg, connLost: make(chan struct{}, 1)} }
 
 // Run probes while this node follows, until ctx ends.
@@ -94,7 +94,7 @@ func (f *follower) staggered(leader raft.ServerID) (wait time.Duration, votes bo
 }
 
 // standForElection begins an election at this node, with the request that a leader
-// sends when it hands leadership over.
+// sends when it transfers leadership.
 func (f *follower) standForElection() error {
 	req := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(f.ServerID)}}
 	return f.transport.TimeoutNow(f.ServerID, f.transport.LocalAddr(), req, &raft.TimeoutNowResponse{})

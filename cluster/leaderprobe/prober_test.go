@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // threeServers is a Raft group in memory. Each server waits an hour for a heartbeat
-// before it stands for election by itself.
+// before it starts an election by itself.
 func threeServers(t *testing.T) []*follower {
 	var servers []raft.Server
 	var transports []*raft.InmemTransport
@@ -50,7 +50,7 @@ func threeServers(t *testing.T) []*follower {
 	return group
 }
 
-// elect has a server stand until it leads, and all the others know.
+// elect makes a server start elections until it leads and all others know it.
 func elect(t *testing.T, group []*follower, f *follower) {
 	require.Eventually(t, func() bool {
 		if f.raft.State() == raft.Follower {
@@ -68,10 +68,10 @@ func elect(t *testing.T, group []*follower, f *follower) {
 func TestAFollowerThatStandsForElectionLeads(t *testing.T) {
 	group := threeServers(t)
 	elect(t, group, group[0])
-	elect(t, group, group[1]) // in place of a leader that lives
+	elect(t, group, group[1]) // although the leader is alive
 }
 
-func TestACheckOfALeaderThatLivesChangesNothing(t *testing.T) {
+func TestACheckOfALiveLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	group := threeServers(t)
 	leader := group[0]
@@ -96,5 +96,5 @@ func TestFollowersStandOneAfterTheOther(t *testing.T) {
 			waits = append(waits, wait)
 		}
 	}
-	require.Equal(t, []time.Duration{0, electionStagger}, waits, "the leader does not stand in its own place")
+	require.Equal(t, []time.Duration{0, electionStagger}, waits, "the leader does not replace itself")
 }

@@ -22,13 +22,13 @@ const (
 	unanswered = 2
 )
 
-// watchSilence hastens elections until ctx ends.
+// watchSilence starts elections early until ctx ends.
 func (f *follower) watchSilence(ctx context.Context) {
 	var s silentLeader
 	for wait := time.Duration(0); sleep.For(ctx, wait); {
 		if f.alone() {
 			if err := f.standForElection(); err != nil {
-				f.Logger.Debug("could not stand for election; the heartbeat timeout will do", "error", err)
+				f.Logger.Debug("could not stand for election; Raft's heartbeat timeout will start one", "error", err)
 			}
 		}
 		wait = f.look(ctx, &s)
@@ -51,7 +51,7 @@ type silentLeader struct {
 	count int
 }
 
-// look probes the leader if it has been silent, and returns when to look again.
+// look probes the leader if it is silent, and returns when to look again.
 func (f *follower) look(ctx context.Context, s *silentLeader) time.Duration {
 	addr, id := f.raft.LeaderWithID()
 	silent := time.Since(f.raft.LastContact())
@@ -78,11 +78,11 @@ func (f *follower) look(ctx context.Context, s *silentLeader) time.Duration {
 	if s.count < unanswered || !votes {
 		return probeAgain
 	}
-	after := f.Lease + wait // Raft takes no heartbeat timeout below the lease
+	after := f.Lease + wait // Raft rejects a heartbeat timeout below the lease
 	if silent = time.Since(f.raft.LastContact()); silent < after {
 		return min(after-silent, probeAgain)
 	}
-	f.Logger.Info("the leader is gone; looking for another now", "leader", raftconfig.NodeID(id), "silent", silent.Round(time.Millisecond))
+	f.Logger.Info("the leader does not respond; electing another", "leader", raftconfig.NodeID(id), "silent", silent.Round(time.Millisecond))
 	f.checkHeartbeat(ctx, id)
 	return silenceBefore
 }

@@ -11,9 +11,9 @@ import (
 	"tarry/job"
 )
 
-// Way sends one node's requests to the leader. C is the client of the service that
+// Router sends one node's requests to the leader. C is the client of the service that
 // handles them.
-type Way[C any] struct {
+type Router[C any] struct {
 	Self string // this node's server id
 	// Leader returns the present leader, and a channel that closes when the leader
 	// changes; nil: the caller must poll.
@@ -24,10 +24,10 @@ type Way[C any] struct {
 	retries retries
 }
 
-// Rules are those of a kind of request.
+// Rules are the deadlines of a kind of request, and whether it may be repeated.
 type Rules struct {
-	Within time.Duration // for all of it; 0: as long as its caller waits
-	Hold   time.Duration // for finding a leader that takes it; 0: only the present one is asked
+	Within time.Duration // limit of the whole request; 0: as long as its caller waits
+	Hold   time.Duration // limit of the search for a leader that accepts it; 0: only the present one is asked
 	Read   bool          // it may be sent again after any failure
 }
 
@@ -40,14 +40,14 @@ type (
 
 // Call makes a request at the leader: in this process, or at another node in one hop.
 // It blocks while there is no leader, and follows the leader when it moves.
-func Call[C, Req, Resp any](ctx context.Context, w *Way[C], r Rules, req Req, here handler[Req, Resp], there method[C, Req, Resp]) (resp Resp, err error) {
+func Call[C, Req, Resp any](ctx context.Context, w *Router[C], r Rules, req Req, here handler[Req, Resp], there method[C, Req, Resp]) (resp Resp, err error) {
 	if r.Within > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.Within)
 		defer cancel()
 	}
 	until := time.Now().Add(r.Hold)
-	var finding context.Context // ends then; made when a leader has to be found
+	var finding context.Context // ends after Hold; set when a leader has to be found
 	again := retry{of: &w.retries}
 	defer again.end()
 	for {
@@ -76,7 +76,7 @@ func Call[C, Req, Resp any](ctx context.Context, w *Way[C], r Rules, req Req, he
 
 // Ask sends a request to l once. ErrNotLeader: nothing was done, or the request is a
 // read; it may be sent again.
-func Ask[C, Req, Resp any](ctx context.Context, w *Way[C], r Rules, l Leader, req Req, there method[C, Req, Resp]) (resp Resp, err error) {
+func Ask[C, Req, Resp any](ctx context.Context, w *Router[C], r Rules, l Leader, req Req, there method[C, Req, Resp]) (resp Resp, err error) {
 	client, err := w.Client(ctx, l.ID, l.Addr)
 	if err != nil {
 		return resp, ErrNotLeader

@@ -9,8 +9,8 @@ import (
 // messages encodes and decodes the messages of all calls.
 var messages = codec{encoding.GetCodecV2("proto")}
 
-// codec is Protocol Buffers with the generated code where there is some, which the
-// Node service has: by reflection a batch's results would cost several times as much.
+// codec is Protocol Buffers. It uses generated code where there is some, as for the Node
+// service: with reflection the results of a batch would take several times as long.
 type codec struct{ encoding.CodecV2 }
 
 // encoder and decoder are what protoc-gen-go-vtproto generates.

@@ -17,12 +17,12 @@ import (
 
 const (
 	// maxMessageBytes bounds one message between nodes. A batch is at most one
-	// request over groupcommit.MaxBatchBytes; an answer to a reserve has up to
+	// request over groupcommit.MaxBatchBytes. A reply to a reserve has up to
 	// job.MaxReserveBytes of bodies for each of its waiters in an entry.
 	maxMessageBytes = 256 << 20
 
-	// A connection on which nothing moves is probed after keepAlive and given
-	// up keepAliveTimeout later: a peer that vanished without a reset.
+	// An idle connection is probed after keepAlive and closed keepAliveTimeout later, in
+	// case the peer vanished without a reset.
 	keepAlive        = 10 * time.Second
 	keepAliveTimeout = 5 * time.Second
 )
@@ -33,15 +33,14 @@ type Conns struct {
 
 	mu    sync.Mutex
 	conns map[peer]*grpc.ClientConn // nil after Close
-	order []peer                    // the one that was used last is the last
+	order []peer                    // least recently used first
 }
 
-// peer is a server at an address. The server's id is part of it: another one that has
-// got the address must not be talked to in its place.
+// peer is a server at an address. The server's id is part of it, so that a request is
+// never sent to another server that has the address now.
 type peer struct{ serverID, addr string }
 
-// maxPeers bounds the pool: there are no more nodes, but what gossip says of them
-// comes from anybody.
+// maxPeers bounds the pool. A cluster has fewer nodes, but gossip records can be forged.
 const maxPeers = 64
 
 // NewConns returns an empty pool. dial connects to a server at an address, and to no
@@ -85,7 +84,7 @@ func (p *Conns) Get(_ context.Context, serverID, addr string) (*grpc.ClientConn,
 	}
 	if len(p.order) >= maxPeers {
 		oldest := p.order[0]
-		p.conns[oldest].Close() // ends calls in flight, of a node that is long gone
+		p.conns[oldest].Close() // ends calls in flight, to a node that was not used for long
 		delete(p.conns, oldest)
 		p.order = p.order[1:]
 	}
@@ -109,9 +108,9 @@ func (p *Conns) Close() {
 // for which admit fails.
 func NewServer(admit func(ctx context.Context, method string) error) *grpc.Server {
 	return grpc.NewServer(
-		// By the head of a call: the interceptors come too late for one of one message,
-		// gRPC has read and decoded it by then, up to maxMessageBytes of it. They look
-		// again because gRPC calls the tap experimental.
+		// The tap rejects a call by its header. Interceptors run after gRPC has read and
+		// decoded a unary message of up to maxMessageBytes. They check again because gRPC
+		// declares the tap experimental.
 		grpc.InTapHandle(func(ctx context.Context, call *tap.Info) (context.Context, error) {
 			return ctx, admit(ctx, call.FullMethodName)
 		}),

@@ -30,7 +30,7 @@ func NoLeader() *job.Error {
 }
 
 const (
-	// maxMessage bounds the text of a failure, in bytes: it travels in a header.
+	// maxMessage bounds the text of a failure, in bytes, because it is sent in a header.
 	maxMessage = 4 << 10
 	// maxRetryAfter bounds what another node makes a client wait.
 	maxRetryAfter = time.Minute
@@ -48,8 +48,8 @@ func NewFailure(err error) *Failure {
 	return f
 }
 
-// Err is what was encoded: a *job.Error if it was one or wrapped one, ErrNotLeader, or
-// an error with the same text.
+// Err returns the encoded error: a *job.Error if it was one or wrapped one, ErrNotLeader,
+// or an error with the same text.
 func (f *Failure) Err() error {
 	switch {
 	case f.NotLeader:
@@ -61,8 +61,8 @@ func (f *Failure) Err() error {
 	return &job.Error{Code: job.Code(f.Code), Message: f.Message, Field: f.Field, RetryAfter: time.Duration(retry) * time.Millisecond}
 }
 
-// statusOf is the gRPC status of what a handler failed with. One that is a status
-// already stays as it is: the request was refused before its handler saw it.
+// statusOf returns the gRPC status of a handler's error. An error that is a status already
+// stays as it is: the request was rejected before its handler.
 func statusOf(err error) error {
 	if err == nil {
 		return nil
@@ -82,7 +82,8 @@ func statusOf(err error) error {
 	return st.Err()
 }
 
-// errorOf is the inverse, at the caller. An error of no handler is a lostCall.
+// errorOf is the inverse, at the caller. An error that is not from a handler becomes a
+// lostCall.
 func errorOf(err error, sent bool) error {
 	if err == nil {
 		return nil
@@ -100,7 +101,7 @@ func errorOf(err error, sent bool) error {
 // gRPC's own words ("rpc error: code = ..."), because it reaches users.
 type lostCall struct {
 	status *status.Status
-	sent   bool // the message left for the wire: if not, nothing can have been done
+	sent   bool // the message was sent; if not, nothing was applied
 }
 
 func (e *lostCall) Error() string              { return e.status.Message() }

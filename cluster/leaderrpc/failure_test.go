@@ -19,7 +19,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// leadingNode is a node whose handlers all end in one way.
+// leadingNode is a node whose handlers all return the same error.
 type leadingNode struct {
 	noderpc.UnimplementedNodeServer
 	end func(context.Context) error
@@ -54,7 +54,7 @@ func forward(t *testing.T, ctx context.Context, end func(context.Context) error)
 
 func forwardOver(ctx context.Context, conns *leaderrpc.Conns, addr string) (write, read error) {
 	leader := leaderrpc.Leader{ID: "n1.x", Addr: addr}
-	way := &leaderrpc.Way[noderpc.NodeClient]{
+	way := &leaderrpc.Router[noderpc.NodeClient]{
 		Self:   "n2.x",
 		Leader: func() (leaderrpc.Leader, <-chan struct{}) { return leader, nil },
 		Client: func(ctx context.Context, id, addr string) (noderpc.NodeClient, error) {
@@ -67,8 +67,8 @@ func forwardOver(ctx context.Context, conns *leaderrpc.Conns, addr string) (writ
 	return write, read
 }
 
-// Every kind of failure is at the follower what it was at the leader.
-func TestAFailureSurvivesTheWayFromTheLeader(t *testing.T) {
+// Every kind of failure is the same at the follower as at the leader.
+func TestAFailureOfTheLeaderReachesTheFollower(t *testing.T) {
 	for name, failure := range map[string]*job.Error{
 		"a code":             job.Errorf(job.CodeQuorumWouldFail, "removing n2 leaves 2 voters"),
 		"a field":            job.Invalid("jobs[3].delay", "must be between 0 and 31 years"),
@@ -102,7 +102,7 @@ func TestWhatIsNoFailureOfTheRequest(t *testing.T) {
 		return func(t *testing.T, err error) {
 			require.Equal(t, code, job.CodeOf(err))
 			require.ErrorContains(t, err, text)
-			require.NotContains(t, err.Error(), "rpc error", "gRPC's own words are for nobody")
+			require.NotContains(t, err.Error(), "rpc error", "gRPC's own words must not reach users")
 		}
 	}
 	unknown := code(job.CodeUnknown, "the outcome is unknown")

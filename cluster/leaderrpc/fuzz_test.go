@@ -12,7 +12,7 @@ import (
 	"tarry/job"
 )
 
-// What a leader sends as a failure is a failure here, never a success.
+// A failure that a leader sends is decoded as a failure, never as a success.
 func FuzzFailure(f *testing.F) {
 	for _, failure := range []*Failure{
 		{Code: "not_found", Message: "m", RetryAfterMs: 1 << 62, NotLeader: true},
@@ -40,7 +40,7 @@ func FuzzFailure(f *testing.F) {
 	})
 }
 
-// Whatever a handler fails with can be encoded.
+// Every error of a handler can be encoded.
 func FuzzMessage(f *testing.F) {
 	f.Add("m", "f", int64(5))
 	f.Add("\xff", "\xc3", int64(-1))

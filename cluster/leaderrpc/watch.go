@@ -8,7 +8,7 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Leader is who leads, as far as this node knows.
+// Leader is the leader that this node knows.
 type Leader struct {
 	ID   string // Raft server id; empty when none is known
 	Addr string // cluster address, host:port
@@ -19,7 +19,7 @@ type Watch struct {
 	mu      sync.Mutex
 	now     Leader
 	changed chan struct{} // closed at the next change
-	lost    time.Time     // since when there has been none; zero with a leader
+	lost    time.Time     // since when there is no leader; zero: there is one
 }
 
 // NewWatch returns a Watch without a leader.

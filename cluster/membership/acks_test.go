@@ -14,8 +14,8 @@ import (
 )
 
 // An ack for more than a node has would end it.
-func TestAStrangersAcksAreNotBelieved(t *testing.T) {
-	w := newTown(t)
+func TestAcksOfANonMemberAreIgnored(t *testing.T) {
+	w := newTestCluster(t)
 	n1, stranger := w.node("n1", 1), w.node("n2", 2)
 	n1.start()
 	stranger.start()
@@ -26,11 +26,11 @@ func TestAStrangersAcksAreNotBelieved(t *testing.T) {
 	require.Less(t, n1.acks.Of(n1.serverID()).Term, uint64(1000))
 }
 
-// forger is a transport to all nodes of somebody who takes the name of one.
-func (w *town) forger(as *node) *raft.NetworkTransport {
+// forger is a transport to all nodes that uses the id of one of them.
+func (w *testCluster) forger(as *node) *raft.NetworkTransport {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(w.t, err)
-	tr := raft.NewNetworkTransport(&layer{Listener: l, town: w, node: as}, 2, 5*time.Second, io.Discard)
+	tr := raft.NewNetworkTransport(&layer{Listener: l, cluster: w, node: as}, 2, 5*time.Second, io.Discard)
 	w.t.Cleanup(func() {
 		tr.Close()
 		tr.CloseStreams()
@@ -38,10 +38,10 @@ func (w *town) forger(as *node) *raft.NetworkTransport {
 	return tr
 }
 
-// One message with the last term there is, from somebody who takes a member's name.
+// The test sends one message with the largest term under a member's id.
 func TestAForgedTermDoesNotStopACluster(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	w.startTrio()
 	leader := w.leader()
 	before := leader.raft.CurrentTerm()

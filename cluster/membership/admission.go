@@ -43,7 +43,7 @@ func (a *admission) Accept() (net.Conn, error) {
 func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
 	switch {
 	case caller == nil || caller.ServerID == "":
-		return errors.New("the caller does not say who it is")
+		return errors.New("the caller sends no server id")
 	case caller.ServerID == m.cfg.ServerID || m.Configured(caller.ServerID):
 		return nil // it may not have learned the cluster's id yet
 	case !m.AcceptsRaft():
@@ -55,26 +55,26 @@ func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
 	case len(m.configuration().Servers) == 0:
 		return nil // of the cluster that has asked for this server
 	}
-	if _, heard := m.find(caller.ServerID); !heard {
+	if _, alive := m.find(caller.ServerID); !alive {
 		return fmt.Errorf("server %.64q is no member", caller.ServerID)
 	}
 	return nil
 }
 
-// heardWithin bounds the try at an address that only gossip knows.
-const heardWithin = time.Second
+// gossipDialTimeout bounds the attempt at an address that only gossip has.
+const gossipDialTimeout = time.Second
 
-// Dial connects to a server (transport.Target). Gossip may know a newer address of it
-// than Raft's configuration. But gossip can be forged, so a wrong address there must
-// not keep this node from the configured one.
+// Dial connects to a server (transport.Target). Gossip may have a newer address of it than
+// Raft's configuration. But gossip can be forged, so if its address fails, Dial uses the
+// configured one.
 func (a *admission) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	serverID, configured := transport.SplitTarget(target)
-	heard, ok := a.m.find(serverID)
-	if !ok || heard.ClusterAddr == configured {
+	live, ok := a.m.find(serverID)
+	if !ok || live.ClusterAddr == configured {
 		return a.StreamLayer.Dial(target, timeout)
 	}
-	at := transport.Target(raft.ServerID(serverID), raft.ServerAddress(heard.ClusterAddr))
-	c, err := a.StreamLayer.Dial(at, min(timeout, heardWithin))
+	at := transport.Target(raft.ServerID(serverID), raft.ServerAddress(live.ClusterAddr))
+	c, err := a.StreamLayer.Dial(at, min(timeout, gossipDialTimeout))
 	if err == nil {
 		return c, nil
 	}

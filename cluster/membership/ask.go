@@ -40,7 +40,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 		return nil, err
 	}
 	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor("")}
-	m.tellClock(raft.ServerID(serverID), req)
+	m.addClockWarning(raft.ServerID(serverID), req)
 	asked := time.Now()
 	resp, err := c.Status(ctx, req)
 	if err != nil {

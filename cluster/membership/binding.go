@@ -19,7 +19,7 @@ const bindFor = time.Minute
 type clusterBinding struct {
 	mu    sync.Mutex
 	bound string
-	heard time.Time // of a member of the bound cluster, or of its invitation
+	seen  time.Time // when a member of that cluster was last alive, or invited this node
 }
 
 // bind binds to id unless bound to another, and returns the binding.
@@ -30,7 +30,7 @@ func (b *clusterBinding) bind(id string, now time.Time) string {
 		b.bound = id
 	}
 	if b.bound == id {
-		b.heard = now
+		b.seen = now
 	}
 	return b.bound
 }
@@ -46,15 +46,15 @@ func (b *clusterBinding) id() string {
 func (b *clusterBinding) lapse(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bound == "" || now.Sub(b.heard) < bindFor {
+	if b.bound == "" || now.Sub(b.seen) < bindFor {
 		return false
 	}
 	b.bound = ""
 	return true
 }
 
-// ClusterID is the id of the cluster that this node belongs to, or has bound
-// itself to while it waits to be added; empty: there is neither.
+// ClusterID returns the id of the cluster that this node belongs to, or that it has bound
+// itself to while it waits to be added; empty: neither.
 func (m *Membership) ClusterID() string {
 	if id := m.cfg.ClusterID(); id != "" {
 		return id
@@ -68,7 +68,7 @@ type foreignError struct {
 }
 
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("node %s belongs to cluster %s, this node to cluster %s: the two are kept apart", e.nodeID, e.theirs, e.ours)
+	return fmt.Sprintf("node %s belongs to cluster %s, this node to cluster %s: clusters do not mix", e.nodeID, e.theirs, e.ours)
 }
 
 // admit returns an error when a node may not be in the gossip pool. It is called with

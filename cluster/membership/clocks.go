@@ -44,7 +44,7 @@ func (m *Membership) resetClockHere(ctx context.Context) error {
 	return m.cfg.ProposeClockReset(ctx, to)
 }
 
-// askClock asks a server for its status, for the time that comes with the answer.
+// askClock asks a server for its status, because the reply has the server's time.
 func (m *Membership) askClock(ctx context.Context, id raft.ServerID) error {
 	addr, err := m.ServerAddr(id)
 	if err != nil {
@@ -54,18 +54,18 @@ func (m *Membership) askClock(ctx context.Context, id raft.ServerID) error {
 	return err
 }
 
-// tellClock adds to a status request that the server's clock is off.
-func (m *Membership) tellClock(id raft.ServerID, req *memberpb.StatusRequest) {
+// addClockWarning adds a warning to a status request if the server's clock is off.
+func (m *Membership) addClockWarning(id raft.ServerID, req *memberpb.StatusRequest) {
 	if by, off := m.clocks.Off(id); off {
 		req.ClockOff, req.ClockOffsetUs = true, by.Microseconds()
 	}
 }
 
-// recordClock records such a warning if it comes from the leader.
-func (m *Membership) recordClock(req *memberpb.StatusRequest) {
+// recordClockWarning records such a warning if it comes from the leader.
+func (m *Membership) recordClockWarning(req *memberpb.StatusRequest) {
 	if r := m.raft.Load(); r != nil && req.GetClockOff() {
 		if _, leader := r.LeaderWithID(); string(leader) == req.GetServerId() {
-			m.clocks.Told(micros(req.ClockOffsetUs))
+			m.clocks.RecordWarning(micros(req.ClockOffsetUs))
 		}
 	}
 }

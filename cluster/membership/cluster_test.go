@@ -20,7 +20,7 @@ func TestThreeNodesMakeOneClusterInEveryStartOrder(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			w := newTown(t)
+			w := newTestCluster(t)
 			nodes := w.trio()
 			for _, i := range order {
 				nodes[i].start()
@@ -31,8 +31,8 @@ func TestThreeNodesMakeOneClusterInEveryStartOrder(t *testing.T) {
 	}
 }
 
-// trio makes three nodes that expect each other, every one naming all.
-func (w *town) trio() []*node {
+// trio returns three nodes that expect each other. Each joins all.
+func (w *testCluster) trio() []*node {
 	nodes := []*node{w.node("n1", 3), w.node("n2", 3), w.node("n3", 3)}
 	for _, n := range nodes {
 		for _, o := range nodes {
@@ -42,7 +42,7 @@ func (w *town) trio() []*node {
 	return nodes
 }
 
-func (w *town) startTrio() []*node {
+func (w *testCluster) startTrio() []*node {
 	nodes := w.trio()
 	for _, n := range nodes {
 		n.start()
@@ -52,7 +52,7 @@ func (w *town) startTrio() []*node {
 }
 
 // oneClusterID waits until all nodes know the same cluster id.
-func (w *town) oneClusterID(nodes ...*node) string {
+func (w *testCluster) oneClusterID(nodes ...*node) string {
 	w.t.Helper()
 	id := ""
 	eventually(w.t, "every node knows the cluster's id", func() bool {
@@ -69,7 +69,7 @@ func (w *town) oneClusterID(nodes ...*node) string {
 
 func TestANodeInNoClusterSeeksOthersUntilTheyAreUp(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	w.rejoin = time.Hour
 	later := w.node("n2", 2)
 	first := w.node("n1", 2, later.gossipBind)
@@ -80,7 +80,7 @@ func TestANodeInNoClusterSeeksOthersUntilTheyAreUp(t *testing.T) {
 
 func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := []*node{w.node("n1", 3), w.node("n2", 3), w.node("n3", 3), w.node("n4", 3)}
 	for _, n := range nodes {
 		n.join = []string{nodes[1].gossipAddr(), nodes[3].gossipAddr()}
@@ -92,7 +92,7 @@ func TestFourNodesThatExpectThreeMakeOneCluster(t *testing.T) {
 
 func TestSingleNodeStartsAlone(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n := w.node("n1", 1)
 	n.start()
 	w.voters("n1")
@@ -103,7 +103,7 @@ func TestSingleNodeStartsAlone(t *testing.T) {
 
 func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n1 := w.node("n1", 1)
 	n1.start()
 	w.voters("n1")
@@ -121,7 +121,7 @@ func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
 
 func TestRestartKeepsTheMember(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	id := w.oneClusterID(nodes...)
 	for _, n := range nodes {
@@ -134,12 +134,12 @@ func TestRestartKeepsTheMember(t *testing.T) {
 	require.Equal(t, id, w.oneClusterID(nodes...))
 }
 
-func TestFarewellRemovesNobody(t *testing.T) {
+func TestALeaveMessageRemovesNoMember(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	follower := other(nodes, w.leader())
-	follower.stop() // says farewell to gossip
+	follower.stop() // sends a leave message to gossip
 	eventually(t, "the leader sees it dead and keeps it", func() bool {
 		members, err := w.leader().Members(context.Background())
 		if err != nil || len(members) != 3 {
@@ -154,7 +154,7 @@ func TestFarewellRemovesNobody(t *testing.T) {
 	})
 	eventually(t, "health names it", func() bool {
 		h, err := w.leader().Health(context.Background())
-		return err == nil && !h.Healthy && slices.Contains(h.Reasons, follower.id+" is not alive: gossip does not hear it")
+		return err == nil && !h.Healthy && slices.Contains(h.Reasons, follower.id+" is not alive: gossip has no sign of it")
 	})
 	follower.start()
 	w.voters("n1", "n2", "n3")
@@ -169,11 +169,11 @@ func other(nodes []*node, not *node) *node {
 	return nil
 }
 
-func TestWipedNodeComesBackAsANewMember(t *testing.T) {
+func TestWipedNodeRejoinsAsANewMember(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*node){"after a farewell": (*node).stop, "after a crash": (*node).kill} {
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t)
+			w := newTestCluster(t)
 			nodes := w.startTrio()
 			id := w.oneClusterID(nodes...)
 			wiped := other(nodes, w.leader())
@@ -191,11 +191,11 @@ func TestWipedNodeComesBackAsANewMember(t *testing.T) {
 	}
 }
 
-// Gossip may believe in the earlier run for most of a minute when machines are busy.
-func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
+// On busy machines gossip may report the earlier run as alive for most of a minute.
+func TestWipedNodeRejoinsWhileGossipReportsItsEarlierRunAsAlive(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
-	w.gossipBelieves = true
+	w := newTestCluster(t)
+	w.noProbes = true
 	nodes := w.startTrio()
 	wiped := other(nodes, w.leader())
 	old := wiped.serverID()
@@ -208,19 +208,18 @@ func TestWipedNodeComesBackThoughGossipBelievesInItsEarlierRun(t *testing.T) {
 	})
 	w.voters("n1", "n2", "n3")
 	for _, n := range nodes {
-		require.Empty(t, n.log.with(duplicateID), "its earlier run is no other node")
+		require.Empty(t, n.log.with(duplicateID), "its earlier run is not another node")
 	}
 }
 
-func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
+func TestFreshNodeAcceptsNoRaftTrafficBeforeItIsInvited(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	leader := w.leader()
 	wiped := other(nodes, leader)
 	wiped.kill()
-	// No leader can take the node in: the two that are left are kept from
-	// changing the configuration.
+	// No leader can add the node: the other two are kept from changing the configuration.
 	var release []func()
 	for _, n := range nodes {
 		if n != wiped {
@@ -248,7 +247,7 @@ func TestFreshNodeTakesNoRaftTrafficBeforeItIsAskedIn(t *testing.T) {
 
 func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	a, b := w.node("a1", 1), w.node("b1", 1)
 	a.start()
 	b.start()
@@ -277,14 +276,14 @@ func TestClustersThatShareASeedNeverMerge(t *testing.T) {
 
 func TestDifferentExpectationsStartNoCluster(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n1, n2, n3 := w.node("n1", 2), w.node("n2", 3), w.node("n3", 2)
 	n2.join, n3.join = []string{n1.gossipAddr()}, []string{n1.gossipAddr()}
 	n2.start()
 	n1.start()
-	eventually(t, "they hear of each other", func() bool { return len(n1.others()) == 1 && len(n2.others()) == 1 })
+	eventually(t, "they discover each other", func() bool { return len(n1.others()) == 1 && len(n2.others()) == 1 })
 	n3.start()
-	eventually(t, "all hear of all", func() bool { return len(n1.others()) == 2 && len(n2.others()) == 2 && len(n3.others()) == 2 })
+	eventually(t, "all discover all", func() bool { return len(n1.others()) == 2 && len(n2.others()) == 2 && len(n3.others()) == 2 })
 	for _, n := range w.nodes {
 		why, err := n.tryBootstrap(context.Background())
 		require.NoError(t, err)
@@ -300,7 +299,7 @@ func TestDifferentExpectationsStartNoCluster(t *testing.T) {
 
 func TestRunTimeJoin(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n1, n2 := w.node("n1", 1), w.node("n2", 0)
 	n1.start()
 	n2.start()
@@ -311,21 +310,21 @@ func TestRunTimeJoin(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, code(n2.Join(ctx, []string{fmt.Sprintf("127.0.0.1:%d", freePort(t))})))
 	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}))
 	w.voters("n1", "n2")
-	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}), "joining one's own cluster changes nothing")
+	require.NoError(t, n2.Join(ctx, []string{n1.gossipAddr()}), "joining its own cluster changes nothing")
 }
 
-// One record in gossip, made up by a stranger, gives a voter another address. The voter
-// is asked, and nothing changes.
+// A forged gossip record gives a voter another address. The leader asks the voter, and
+// nothing changes.
 func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	w.oneClusterID(nodes...)
 	leader := w.leader()
 	victim := other(nodes, leader)
 	meta := victim.meta()
 	meta.ClusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
-	meta.Epoch++ // newer than what the voter says of itself
+	meta.Epoch++ // newer than the voter's own record
 	forger, err := gossip.Open(context.Background(), gossip.Options{
 		Bind: "127.0.0.1:0", AdvertiseHost: "localhost", Meta: func() gossip.Meta { return meta },
 		Admit: func(gossip.Meta) error { return nil }, Changed: func() {}, Logger: testLogger(),
@@ -334,7 +333,7 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	t.Cleanup(func() { forger.Close() })
 	_, err = forger.Join(context.Background(), []string{leader.gossipAddr()})
 	require.NoError(t, err)
-	eventually(t, "the leader has heard it, and says why it does not believe it", func() bool {
+	eventually(t, "the leader has received it, and reports why it ignores it", func() bool {
 		h, err := w.leader().Health(context.Background())
 		return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), "gossip says that it moved from "+victim.clusterAddr)
 	})
@@ -346,10 +345,10 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	require.NoError(t, w.leader().propose("cluster x"), "a majority answers")
 }
 
-// A join tells nobody whether an address that is no node's is open.
-func TestAJoinIsNoPortScanner(t *testing.T) {
+// The reply to a join does not reveal whether a port without a node is open.
+func TestAJoinCannotScanPorts(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n := w.node("n1", 1)
 	n.start()
 	w.voters("n1")
@@ -366,13 +365,13 @@ func TestAJoinIsNoPortScanner(t *testing.T) {
 		require.Equal(t, job.CodeNotApplied, code(err))
 		answers[err.Error()] = true
 	}
-	require.Len(t, answers, 1, "one answer to all")
+	require.Len(t, answers, 1, "the same reply to all")
 	require.Equal(t, job.CodeInvalid, code(n.Join(context.Background(), []string{"127.0.0.1:22"})))
 }
 
 func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	moved := other(nodes, w.leader())
 	moved.stop()
@@ -401,7 +400,7 @@ func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTown(t)
+			w := newTestCluster(t)
 			nodes := w.startTrio()
 			leader := w.leader()
 			moved := moves(leader, slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n == leader }))
@@ -439,7 +438,7 @@ func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
 // The dead member keeps its place in the configuration, and its vote.
 func TestAMemberMayTakeTheAddressOfADeadOne(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	dead := other(nodes, w.leader())
 	dead.stop()
@@ -460,11 +459,11 @@ func TestAMemberMayTakeTheAddressOfADeadOne(t *testing.T) {
 	w.voters("n1", "n2", "n3", "n4")
 }
 
-func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
+func TestMembersFindEachOtherAgainAfterGossipRemovedThem(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
-	// A new pool knows nobody, as each side of a long partition in the end.
+	// A new pool has no other members, like each side after a long partition.
 	for _, n := range nodes {
 		n.poolMu.Lock()
 		n.pool.Load().Crash()
@@ -475,9 +474,9 @@ func TestMembersFindEachOtherAgainAfterGossipGaveUp(t *testing.T) {
 	w.voters("n1", "n2", "n3")
 }
 
-func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
+func TestTwoMachinesWithOneNodeIDDoNotReplaceEachOther(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n1, n2 := w.node("n1", 1), w.node("n2", 0)
 	n2.join = []string{n1.gossipAddr()}
 	n1.start()
@@ -499,9 +498,9 @@ func TestTwoMachinesWithOneNodeIDDoNotDisplaceEachOther(t *testing.T) {
 	require.False(t, n1.Configured(twin.serverID()))
 }
 
-func TestANodeThatMetAClusterNeverStartsOne(t *testing.T) {
-	w := newTown(t)
-	// A lone node with state and no leader: its cluster is elsewhere.
+func TestANodeThatFoundAClusterNeverStartsOne(t *testing.T) {
+	w := newTestCluster(t)
+	// A single node with state and no leader: the rest of its cluster is not reachable.
 	lost := w.node("n0", 3)
 	lost.disk.SetUint64([]byte("CurrentTerm"), 7)
 	lost.seenState = true
@@ -512,7 +511,7 @@ func TestANodeThatMetAClusterNeverStartsOne(t *testing.T) {
 	lost.stop()
 	b.join = []string{a.gossipAddr()}
 	b.start()
-	eventually(t, "the two hear of each other only", func() bool { return len(a.others()) == 1 && len(b.others()) == 1 })
+	eventually(t, "the two discover only each other", func() bool { return len(a.others()) == 1 && len(b.others()) == 1 })
 	for range 3 {
 		why, err := a.tryBootstrap(context.Background())
 		require.NoError(t, err)

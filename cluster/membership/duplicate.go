@@ -7,11 +7,11 @@ import (
 	"tarry/cluster/membership/gossip"
 )
 
-// warnOfDuplicates logs each other node that was started with this node's id: once,
-// and again only when it was gone in between or has another address. Gossip alone does
-// not prove one: after this node lost its data, gossip believes in its earlier
-// incarnation for a while. A server that answers under its own id is another process.
-// warned holds the addresses that were logged, by server id.
+// warnOfDuplicates logs each other node that was started with this node's id: once, and
+// again if it was gone in between or has another address. Gossip alone does not prove a
+// duplicate: after this node lost its data, gossip reports its earlier incarnation as
+// alive for a while. A server that replies under its own id is another process. warned
+// holds the logged addresses by server id.
 func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]string) {
 	live := make(map[string]bool)
 	var ask []gossip.Member
@@ -36,8 +36,8 @@ func (m *Membership) warnOfDuplicates(ctx context.Context, warned map[string]str
 	}
 }
 
-// wayOut says what to do about two nodes with one id. The one without Raft state has
-// nothing to lose.
+// wayOut returns what to do about two nodes with one id. The one without Raft state has no
+// data to lose.
 func wayOut(thisHasState, otherHasState bool) string {
 	which := "one of the two"
 	switch {

@@ -12,21 +12,21 @@ import (
 	"tarry/cluster/raftconfig"
 )
 
-// reportLooks is for how many looks a node's report of its disk or clock counts.
-const reportLooks = 5
+// keepReports is the number of health intervals for which a node's report of its disk or
+// clock counts.
+const keepReports = 5
 
-// newClockGuard makes the guard of this node.
 func (m *Membership) newClockGuard() *clockguard.Guard {
 	return clockguard.New(clockguard.Config{
-		ServerID: m.self(), MaxOffset: m.cfg.MaxClockOffset, KeepFor: reportLooks * m.cfg.Timing.Health, Logger: m.cfg.Logger,
+		ServerID: m.self(), MaxOffset: m.cfg.MaxClockOffset, KeepFor: keepReports * m.cfg.Timing.Health, Logger: m.cfg.Logger,
 		Now: m.cfg.Now, ClusterClock: m.cfg.ClusterClock, Confirmed: m.cfg.ClockConfirmed,
-		Configuration: m.configuration, Ask: m.askClock, GiveWay: m.giveWay,
+		Configuration: m.configuration, Ask: m.askClock, Transfer: m.transferAway,
 	})
 }
 
 func (m *Membership) newDiskPolicy() *diskpolicy.Policy {
 	return diskpolicy.New(diskpolicy.Config{
-		ServerID: m.self(), Own: m.cfg.DiskHealth, KeepFor: reportLooks * m.cfg.Timing.Health,
+		ServerID: m.self(), Own: m.cfg.DiskHealth, KeepFor: keepReports * m.cfg.Timing.Health,
 		MinLead: m.cfg.Timing.MinLead, Logger: m.cfg.Logger,
 	}, time.Now())
 }
@@ -34,8 +34,8 @@ func (m *Membership) newDiskPolicy() *diskpolicy.Policy {
 // evaluate checks the voters' clocks and disks until ctx ends. It decides whether adds
 // are refused, and whether another voter should lead.
 func (m *Membership) evaluate(ctx context.Context, l *leadership) {
-	fit := func() []raft.ServerID { return m.fitToLead(l) }
-	m.clocks.Look(ctx, fit)
+	candidates := func() []raft.ServerID { return m.candidates(l) }
+	m.clocks.Check(ctx, candidates)
 	tick := time.NewTicker(m.cfg.Timing.Health)
 	defer tick.Stop()
 	for {
@@ -47,17 +47,17 @@ func (m *Membership) evaluate(ctx context.Context, l *leadership) {
 		case <-tick.C:
 			timed = true
 		}
-		m.clocks.Look(ctx, fit)
+		m.clocks.Check(ctx, candidates)
 		l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now())
 		if !timed {
 			continue
 		}
-		to, why := l.disks.BetterLeader(fit(), time.Now())
+		to, why := l.disks.BetterLeader(candidates(), time.Now())
 		if to == "" {
 			continue
 		}
 		m.cfg.Logger.Warn("transferring leadership", "to", raftconfig.NodeID(to), "because", why)
-		if err := m.giveWay(to); err != nil {
+		if err := m.transferAway(to); err != nil {
 			m.cfg.Logger.Warn("could not transfer leadership; trying again later", "error", err)
 		}
 	}
@@ -68,28 +68,28 @@ func (m *Membership) evaluate(ctx context.Context, l *leadership) {
 // it the change is noticed within seconds.
 func (m *Membership) Evaluate() { poke(m.toEvaluator) }
 
-// fitToLead are the voters that are alive and keep up, and whose clocks are not known
-// to be off.
-func (m *Membership) fitToLead(l *leadership) (fit []raft.ServerID) {
+// candidates returns the voters that could lead: they are alive and keep up, and their
+// clocks are not known to be off.
+func (m *Membership) candidates(l *leadership) (list []raft.ServerID) {
 	state := l.autopilot.GetState()
 	for _, id := range raftconfig.Voters(m.configuration()) {
 		_, off := m.clocks.Off(id)
 		if s := state.Servers[id]; s != nil && !off && s.Health.Healthy && s.Server.NodeStatus == autopilot.NodeAlive {
-			fit = append(fit, id)
+			list = append(list, id)
 		}
 	}
-	return fit
+	return list
 }
 
-// giveWay transfers leadership to a voter with a better disk or a right clock.
-func (m *Membership) giveWay(to raft.ServerID) error {
-	m.gaveWay.Add(1)
+// transferAway transfers leadership to a voter with a better disk or a right clock.
+func (m *Membership) transferAway(to raft.ServerID) error {
+	m.transferAttempts.Add(1)
 	return m.handOver(raftconfig.NodeID(to))
 }
 
-// GaveWay returns how often this node, as the leader, tried to transfer leadership to a
+// TransferAttempts returns how often this node, as the leader, tried to transfer leadership to a
 // voter with a better disk or a right clock.
-func (m *Membership) GaveWay() uint64 { return m.gaveWay.Load() }
+func (m *Membership) TransferAttempts() uint64 { return m.transferAttempts.Load() }
 
 // ClockGuard compares this node's clock with the voters'.
 func (m *Membership) ClockGuard() *clockguard.Guard { return m.clocks }

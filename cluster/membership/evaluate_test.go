@@ -10,17 +10,17 @@ import (
 	"tarry/cluster/diskpolicy"
 )
 
-func TestALeaderWithASlowDiskGivesWayOnceAndThenAllIsQuiet(t *testing.T) {
+func TestALeaderWithASlowDiskTransfersLeadershipOnlyOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	w.startTrio()
 	slow := w.leader()
 	slow.diskHealth.Store(&diskpolicy.Health{LogWrite: 3 * time.Second})
 	eventually(t, "another node leads", func() bool { return !slow.leads() && w.leader() != slow })
 	term := w.leader().raft.CurrentTerm()
 
-	// When all are as slow, nobody is better, so the term stays. Looks go on all
-	// the while: a low disk is noticed.
+	// When all disks are equally slow none is better, so the term stays. Evaluations
+	// continue: a low disk is noticed.
 	for _, n := range w.nodes {
 		n.diskHealth.Store(&diskpolicy.Health{LogWrite: 3 * time.Second})
 	}
@@ -39,9 +39,9 @@ func TestALeaderWithASlowDiskGivesWayOnceAndThenAllIsQuiet(t *testing.T) {
 	require.Len(t, h.Reasons, 7, "three low disks, three slow ones, adds refused: %v", h.Reasons)
 }
 
-func TestALeaderWithALowDiskGivesWayAndAddsGoOn(t *testing.T) {
+func TestALeaderWithALowDiskTransfersLeadershipAndAddsContinue(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	w.startTrio()
 	low := w.leader()
 	low.diskHealth.Store(&diskpolicy.Health{Low: true})

@@ -12,18 +12,17 @@ import (
 	"tarry/job"
 )
 
-// callFor is how long an operator's call may take in all when its caller sets no
-// earlier end.
+// callFor bounds an operator's call whose caller sets no earlier deadline.
 const callFor = 45 * time.Second
 
-// The rules of the operators' calls. A read has a poorer answer to give when there is
-// no leader, so it waits less for one.
+// The rules of the operators' calls. A read returns what this node knows if there is no
+// leader, so it waits a shorter time for one.
 var (
 	readCall  = leaderrpc.Rules{Within: callFor, Hold: time.Second, Read: true}
 	writeCall = leaderrpc.Rules{Within: callFor, Hold: 5 * time.Second}
 )
 
-// errNotLeader says that this node did nothing, because it does not lead.
+// errNotLeader is returned by a node that did nothing because it does not lead.
 var errNotLeader = leaderrpc.ErrNotLeader
 
 // viaLeader makes an operator's call where the leader is: here, or at another node.
@@ -31,7 +30,7 @@ func viaLeader[Req, Resp any](ctx context.Context, m *Membership, rules leaderrp
 	here func(*server, context.Context, Req) (Resp, error),
 	there func(memberpb.MembershipClient, context.Context, Req, ...grpc.CallOption) (Resp, error),
 ) (Resp, error) {
-	way := leaderrpc.Way[memberpb.MembershipClient]{Self: m.cfg.ServerID, Leader: m.leaderNow, Client: m.client}
+	way := leaderrpc.Router[memberpb.MembershipClient]{Self: m.cfg.ServerID, Leader: m.leaderNow, Client: m.client}
 	resp, err := leaderrpc.Call(ctx, &way, rules, req, func(ctx context.Context, req Req) (Resp, error) {
 		return here(&server{m: m}, ctx, req)
 	}, there)
@@ -41,7 +40,7 @@ func viaLeader[Req, Resp any](ctx context.Context, m *Membership, rules leaderrp
 	return resp, err
 }
 
-// leaderNow is Leader as a Way asks for it.
+// leaderNow is Leader for a leaderrpc.Router.
 func (m *Membership) leaderNow() (leaderrpc.Leader, <-chan struct{}) {
 	l, _ := m.Leader()
 	return leaderrpc.Leader{ID: l.ServerID, Addr: l.ClusterAddr}, nil

@@ -11,8 +11,8 @@ import (
 	"tarry/cluster/membership/memberpb"
 )
 
-// Whatever another node asks, a node that is starting answers, and promises
-// itself only to a configuration of the size that it expects and is part of.
+// A node that is starting replies to every call of another node. It promises itself only
+// to a configuration that has the expected size and includes it.
 func FuzzQuestions(f *testing.F) {
 	for kind, m := range []proto.Message{
 		&memberpb.StatusRequest{ServerId: "n2.x"},
@@ -68,8 +68,8 @@ func FuzzQuestions(f *testing.F) {
 	})
 }
 
-// What gossip tells of other nodes is put together into a first configuration
-// only if they are as many as expected, each once, and this node the first.
+// Gossip records make a first configuration only if there are as many nodes as expected,
+// each once, and this node is the first.
 func FuzzProposal(f *testing.F) {
 	f.Add("n1", "n2", "n3", uint32(3), uint32(3), "")
 	f.Add("n1", "n2", "n2", uint32(3), uint32(3), "")

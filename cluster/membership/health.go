@@ -62,11 +62,11 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 func ailment(node string, s, leader *autopilot.ServerState) string {
 	switch {
 	case s.Server.NodeStatus != autopilot.NodeAlive:
-		return node + " is not alive: gossip does not hear it"
+		return node + " is not alive: gossip has no sign of it"
 	case s.Stats.LastContact < 0:
-		return node + " does not answer, or has never heard the leader"
+		return node + " does not reply, or has never received a message of the leader"
 	case s.Stats.LastContact > lastContactLimit:
-		return fmt.Sprintf("%s last heard the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
+		return fmt.Sprintf("%s last received a message of the leader %s ago", node, s.Stats.LastContact.Round(time.Millisecond))
 	case leader != nil && s.Stats.LastIndex+lagLimit < leader.Stats.LastIndex:
 		return fmt.Sprintf("%s is %d log entries behind", node, leader.Stats.LastIndex-s.Stats.LastIndex)
 	case leader != nil && s.Stats.LastTerm != leader.Stats.LastTerm:
@@ -95,7 +95,7 @@ func (m *Membership) healthLeaderless() job.Health {
 	}
 	for _, s := range servers {
 		if !live[string(s.ID)] {
-			h.Reasons = append(h.Reasons, raftconfig.NodeID(s.ID)+" is not alive: gossip does not hear it")
+			h.Reasons = append(h.Reasons, raftconfig.NodeID(s.ID)+" is not alive: gossip has no sign of it")
 		}
 	}
 	return h

@@ -40,7 +40,7 @@ func (m *Membership) Lead(ctx context.Context) error {
 	}
 	ap := m.newAutopilot(r)
 	l := &leadership{autopilot: ap, disks: m.newDiskPolicy()}
-	l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now()) // what this node knows of itself counts from the start
+	l.disks.Evaluate(raftconfig.Voters(m.configuration()), time.Now()) // this node's own disk counts from the start
 	m.clocks.Forget()
 	m.leadership.Store(l)
 	ap.Start(ctx)
@@ -111,7 +111,7 @@ func (m *Membership) beginChange(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// nameCluster gives the cluster its id, once.
+// nameCluster sets the cluster's id if it has none.
 func (m *Membership) nameCluster(ctx context.Context) error {
 	if m.cfg.ClusterID() != "" {
 		return nil

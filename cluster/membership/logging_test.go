@@ -44,9 +44,9 @@ func (l *logLines) with(parts ...string) (found []string) {
 
 const duplicateID = "another node has this node's id"
 
-func TestTheLogTellsWhichMembersComeAndGo(t *testing.T) {
+func TestTheLogNamesMembersThatStopAndReturn(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	leader := w.leader()
 	member := other(nodes, leader)
@@ -72,14 +72,14 @@ func TestTheLogTellsWhichMembersComeAndGo(t *testing.T) {
 	})
 }
 
-func TestBothNodesWithOneIDSayWhereTheOtherIsAndTheWayOut(t *testing.T) {
+func TestBothNodesWithOneIDLogTheOthersAddressAndWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ expect, firstExpect int }{
 		"one is in the cluster": {firstExpect: 1},
 		"both are fresh":        {expect: 2, firstExpect: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t)
+			w := newTestCluster(t)
 			first := w.node("n1", c.firstExpect)
 			second := w.node("n1", c.expect, first.gossipAddr())
 			second.incarnation = 2
@@ -116,9 +116,9 @@ func TestBothNodesWithOneIDSayWhereTheOtherIsAndTheWayOut(t *testing.T) {
 	}
 }
 
-func TestWhyANodeIsNotTakenInIsLoggedOnce(t *testing.T) {
+func TestWhyANodeIsNotAddedIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	n1 := w.node("n1", 1)
 	n1.start()
 	twin := w.node("n1", 0, n1.gossipAddr())

@@ -17,7 +17,7 @@ import (
 	"tarry/cluster/membership/memberpb"
 )
 
-// Membership is one node's part in its cluster. Its life: New; Register on the gRPC
+// Membership is one node's part in its cluster. The order of calls: New; Register on the gRPC
 // server; Admission around the layer that Raft's transport listens on, and ServerAddr
 // as its address provider; Start with the running Raft; Lead whenever this node is
 // the established leader; Stop before Raft is shut down. All other methods may be
@@ -45,8 +45,8 @@ type Membership struct {
 	removed  atomic.Bool // set once: this server id was removed for good
 
 	// The leader's part.
-	leadership atomic.Pointer[leadership] // nil: this node does not lead
-	gaveWay    atomic.Uint64
+	leadership       atomic.Pointer[leadership] // nil: this node does not lead
+	transferAttempts atomic.Uint64
 	// changing holds a token while the leader decides on a change of the
 	// configuration and makes it; a channel, so that waiting ends with a context.
 	changing chan struct{}

@@ -42,21 +42,21 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	require.Eventually(t, cond, patience, 20*time.Millisecond, what)
 }
 
-// town is a set of nodes on loopback. Raft listens beside RPC on a port of its
-// own, found through the cluster address, as one port carries both in earnest.
-type town struct {
+// testCluster is a cluster of nodes on loopback. In production Raft and RPC share a port. Here
+// Raft listens on its own port, which is found by the cluster address.
+type testCluster struct {
 	t     *testing.T
 	mu    sync.Mutex
 	raft  map[string]string // cluster address to the Raft listener
 	conns *leaderrpc.Conns
 	nodes []*node
 
-	gossipBelieves bool          // in every node that it has met, for an hour
-	rejoin         time.Duration // 0: a fifth of a second
+	noProbes bool          // gossip reports every known node as alive for an hour
+	rejoin   time.Duration // 0: a fifth of a second
 }
 
-func newTown(t *testing.T) *town {
-	w := &town{t: t, raft: make(map[string]string), conns: leaderrpc.NewConns(
+func newTestCluster(t *testing.T) *testCluster {
+	w := &testCluster{t: t, raft: make(map[string]string), conns: leaderrpc.NewConns(
 		func(ctx context.Context, _, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		},
@@ -72,10 +72,10 @@ func newTown(t *testing.T) *town {
 
 // node is a machine: its addresses and its disk outlive a run.
 type node struct {
-	town   *town
-	id     string
-	expect int
-	join   []string
+	cluster *testCluster
+	id      string
+	expect  int
+	join    []string
 
 	clusterAddr, gossipBind string
 	incarnation             int
@@ -84,7 +84,7 @@ type node struct {
 	runs                    job.Versions // of its release
 	holds                   bool
 
-	diskHealth atomic.Pointer[diskpolicy.Health] // nil: well
+	diskHealth atomic.Pointer[diskpolicy.Health] // nil: a healthy disk
 	log        logLines
 
 	*Membership
@@ -98,8 +98,8 @@ type node struct {
 	wg     sync.WaitGroup
 }
 
-func (w *town) node(id string, expect int, join ...string) *node {
-	n := &node{town: w, id: id, expect: expect, join: join, incarnation: 1, disk: raft.NewInmemStore(), runs: job.Versions{Min: 1, Max: 1}}
+func (w *testCluster) node(id string, expect int, join ...string) *node {
+	n := &node{cluster: w, id: id, expect: expect, join: join, incarnation: 1, disk: raft.NewInmemStore(), runs: job.Versions{Min: 1, Max: 1}}
 	n.clusterAddr = fmt.Sprintf("localhost:%d", freePort(w.t))
 	n.gossipBind = fmt.Sprintf("127.0.0.1:%d", freePort(w.t))
 	w.nodes = append(w.nodes, n)
@@ -131,7 +131,7 @@ func (n *node) config() Config {
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
 		ProposeVersion:   func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:             n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
-		Dial: n.town.conns.Get, Acks: n.acks,
+		Dial: n.cluster.conns.Get, Acks: n.acks,
 		DiskHealth: func() diskpolicy.Health {
 			if h := n.diskHealth.Load(); h != nil {
 				return *h
@@ -139,13 +139,13 @@ func (n *node) config() Config {
 			return diskpolicy.Health{LogWrite: time.Millisecond}
 		},
 		Timing: Timing{
-			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.town.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
+			Poll: 50 * time.Millisecond, Rejoin: cmp.Or(n.cluster.rejoin, 200*time.Millisecond), Reconcile: 500 * time.Millisecond,
 			Health: 200 * time.Millisecond, Stabilize: 400 * time.Millisecond, MinLead: time.Second, JoinAnswer: time.Second,
 		},
 		tuneGossip: func(c *memberlist.Config) {
 			c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
 			c.GossipInterval, c.SuspicionMult = 20*time.Millisecond, 3
-			if n.town.gossipBelieves {
+			if n.cluster.noProbes {
 				c.ProbeInterval = time.Hour
 			}
 		},
@@ -155,7 +155,7 @@ func (n *node) config() Config {
 func (n *node) propose(cmd string) error { return n.raft.Apply([]byte(cmd), time.Second).Error() }
 
 func (n *node) start() {
-	t := n.town.t
+	t := n.cluster.t
 	t.Helper()
 	n.fsm = &fsm{gone: make(map[string]bool), version: 1}
 	var err error
@@ -163,7 +163,7 @@ func (n *node) start() {
 	n.Membership, err = New(n.config())
 	require.NoError(t, err)
 
-	n.layer = n.town.listenRaft(t, n)
+	n.layer = n.cluster.listenRaft(t, n)
 	c := raft.DefaultConfig()
 	c.LocalID = raft.ServerID(n.serverID())
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
@@ -229,7 +229,7 @@ func (n *node) stop() {
 	n.Membership = nil
 }
 
-// kill ends the run without a farewell.
+// kill ends the run without a leave message.
 func (n *node) kill() {
 	n.Membership.poolMu.Lock()
 	if p := n.Membership.pool.Swap(nil); p != nil {
@@ -252,7 +252,7 @@ func (n *node) leads() bool {
 }
 
 // leader waits until exactly one node leads, and returns it.
-func (w *town) leader() *node {
+func (w *testCluster) leader() *node {
 	w.t.Helper()
 	var leader *node
 	eventually(w.t, "one leader", func() bool {
@@ -268,7 +268,7 @@ func (w *town) leader() *node {
 }
 
 // voters waits until the members that vote and are alive are exactly ids.
-func (w *town) voters(ids ...string) {
+func (w *testCluster) voters(ids ...string) {
 	w.t.Helper()
 	want := strings.Join(ids, " ")
 	got := ""
@@ -298,7 +298,7 @@ func (w *town) voters(ids ...string) {
 	})
 }
 
-// fsm keeps what goes through the log: the cluster's id and who was removed.
+// fsm keeps the cluster's id, its version and the removed servers.
 type fsm struct {
 	mu      sync.Mutex
 	cluster string
@@ -345,22 +345,22 @@ func (f *fsm) Apply(l *raft.Log) any {
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("not in these tests") }
 func (f *fsm) Restore(io.ReadCloser) error         { return errors.New("not in these tests") }
 
-// layer carries Raft on a port of its own.
+// layer is Raft's stream layer on its own port.
 type layer struct {
 	net.Listener
-	town *town
-	node *node
+	cluster *testCluster
+	node    *node
 
 	arrived atomic.Int32 // connections
 }
 
-func (w *town) listenRaft(t *testing.T, n *node) *layer {
+func (w *testCluster) listenRaft(t *testing.T, n *node) *layer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.raft[n.clusterAddr] = l.Addr().String()
-	return &layer{Listener: l, town: w, node: n}
+	return &layer{Listener: l, cluster: w, node: n}
 }
 
 func (l *layer) Accept() (net.Conn, error) {
@@ -379,7 +379,7 @@ func (l *layer) Accept() (net.Conn, error) {
 	return calledConn{c, &transport.CallerAddr{Addr: c.RemoteAddr(), ServerID: from, ClusterID: cluster}}, nil
 }
 
-// calledConn says who has called.
+// calledConn is an accepted connection with the caller's ids.
 type calledConn struct {
 	net.Conn
 	caller *transport.CallerAddr
@@ -391,9 +391,9 @@ func (l *layer) Addr() net.Addr { return name(l.node.clusterAddr) }
 
 func (l *layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	_, addr := transport.SplitTarget(target)
-	l.town.mu.Lock()
-	real := l.town.raft[addr]
-	l.town.mu.Unlock()
+	l.cluster.mu.Lock()
+	real := l.cluster.raft[addr]
+	l.cluster.mu.Unlock()
 	if real == "" {
 		return nil, fmt.Errorf("nothing listens at %s", addr)
 	}

@@ -37,14 +37,14 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	}
 	_, leader := r.LeaderWithID()
 	last := r.LastIndex()
-	heard := make(map[string]gossip.Member)
+	live := make(map[string]gossip.Member)
 	for _, n := range m.members() {
-		heard[n.ServerID] = n
+		live[n.ServerID] = n
 	}
 	var out []job.Member
 	var nodes []gossip.Member
 	for _, s := range m.configuration().Servers {
-		n, alive := heard[string(s.ID)]
+		n, alive := live[string(s.ID)]
 		n.ServerID, n.NodeID = string(s.ID), raftconfig.NodeID(s.ID)
 		if n.ClusterAddr == "" {
 			n.ClusterAddr = string(s.Address)
@@ -72,8 +72,8 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	return out, nil
 }
 
-// lastLag is the lag of a silent server by autopilot's last figures; the whole log when
-// there are none.
+// lastLag returns the lag of a silent server by autopilot's last statistics; the whole log
+// if there are none.
 func (m *Membership) lastLag(id raft.ServerID, last uint64) uint64 {
 	if l := m.leadership.Load(); l != nil {
 		if s := l.autopilot.GetState().Servers[id]; s != nil {
@@ -83,9 +83,9 @@ func (m *Membership) lastLag(id raft.ServerID, last uint64) uint64 {
 	return last
 }
 
-// Transfer hands leadership to the voter with this node id, or to the best
-// follower when it is empty, and blocks until the move is done, for a few
-// seconds at most. Transfer to the present leader succeeds.
+// Transfer transfers leadership to the voter with this node id, or to the best follower if
+// it is empty. It blocks until that is done, for a few seconds at most. A transfer to the
+// present leader succeeds.
 func (m *Membership) Transfer(ctx context.Context, nodeID string) error {
 	_, err := viaLeader(ctx, m, writeCall, &memberpb.TransferRequest{Id: nodeID}, (*server).Transfer, memberpb.MembershipClient.Transfer)
 	return err
@@ -117,7 +117,7 @@ func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
 	}
 }
 
-// handOver gives up leadership. Raft ends the attempt after an election timeout.
+// handOver transfers leadership. Raft ends the attempt after an election timeout.
 func (m *Membership) handOver(nodeID string) error {
 	r := m.raft.Load()
 	c := m.configuration()
@@ -152,8 +152,8 @@ func unknownMember(id string, c raft.Configuration) error {
 
 // Remove removes a node from the cluster for good. It is refused with
 // CodeQuorumWouldFail when the voters left alive would be no quorum, and with
-// CodeNotFound when there is no such member. A leader that is to be removed hands
-// over first. It blocks for a few seconds at most.
+// CodeNotFound when there is no such member. A leader that is to be removed transfers
+// leadership first. It blocks for a few seconds at most.
 func (m *Membership) Remove(ctx context.Context, nodeID string) error {
 	_, err := viaLeader(ctx, m, writeCall, &memberpb.RemoveRequest{Id: nodeID}, (*server).Remove, memberpb.MembershipClient.Remove)
 	return err
@@ -169,7 +169,7 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 		return err
 	}
 	defer end()
-	// For a moment two servers have one node id, when its data was lost.
+	// After a node lost its data, two servers have its node id for a moment.
 	found := false
 	for {
 		c := m.configuration()

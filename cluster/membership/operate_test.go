@@ -12,18 +12,18 @@ import (
 
 func TestRemovedNodeStaysOut(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
 	leader := w.leader()
 	gone := other(nodes, leader)
-	asker := other(nodes[1:], gone) // any node takes the call
+	asker := other(nodes[1:], gone) // any node accepts the call
 	require.NoError(t, asker.Remove(ctx, gone.id))
 	eventually(t, "the removed node knows", gone.Removed)
 	require.NoError(t, leader.reconcile(ctx))
 	require.False(t, leader.Configured(gone.serverID()), "a live but forgotten server was added again")
 
-	// With its data it stays out; without, it is new.
+	// With its data it stays out; without data it is a new member.
 	gone.stop()
 	gone.start()
 	eventually(t, "the removed node knows after a restart", gone.Removed)
@@ -37,7 +37,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 
 func TestRemoveTheLeader(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	old := w.leader()
 	require.NoError(t, old.Remove(context.Background(), old.id))
@@ -49,7 +49,7 @@ func TestRemoveTheLeader(t *testing.T) {
 }
 
 func TestLeave(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
 	leader := w.leader()
@@ -57,10 +57,10 @@ func TestLeave(t *testing.T) {
 	require.NoError(t, gone.Leave(ctx))
 	require.True(t, gone.Removed())
 	require.False(t, w.leader().Configured(gone.serverID()))
-	require.NoError(t, gone.Leave(ctx), "leaving twice is leaving")
+	require.NoError(t, gone.Leave(ctx), "leaving again succeeds")
 	gone.stop()
 
-	// Two are left; the leader leaves, then the last may not.
+	// Two remain. The leader may leave, the last one may not.
 	leader = w.leader()
 	require.NoError(t, leader.Leave(ctx))
 	leader.stop()
@@ -73,7 +73,7 @@ func TestLeave(t *testing.T) {
 
 func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
 	leader := w.leader()
@@ -88,18 +88,18 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	err := live.Remove(ctx, live.id)
 	require.Equal(t, job.CodeQuorumWouldFail, code(err), "%v", err)
 	require.EqualError(t, err, "removing "+live.id+" leaves 2 voters of which 1 is alive; 2 are needed")
-	require.False(t, w.leader().fsm.forgotten(live.serverID()), "a refused removal left a trace")
+	require.False(t, w.leader().fsm.forgotten(live.serverID()), "a refused removal changes nothing")
 
 	err = live.Remove(ctx, "n9")
 	require.Equal(t, job.CodeNotFound, code(err), "%v", err)
 	require.EqualError(t, err, `"n9" is not a member; the members are n1, n2, n3`)
 
-	require.NoError(t, live.Remove(ctx, dead.id), "a dead voter of three may go")
+	require.NoError(t, live.Remove(ctx, dead.id), "a dead voter of three may be removed")
 	require.Len(t, w.leader().configuration().Servers, 2)
 }
 
 func TestTransferLeadership(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	ctx := context.Background()
 	target := other(nodes, w.leader())
@@ -112,9 +112,9 @@ func TestTransferLeadership(t *testing.T) {
 	require.Equal(t, job.CodeNotFound, code(err), "%v", err)
 }
 
-func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
+func TestWithoutALeaderANodeReturnsWhatItKnows(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	for _, n := range nodes[1:] {
 		n.kill()
@@ -132,11 +132,11 @@ func TestWithoutALeaderANodeTellsWhatItKnows(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, code(n.Remove(ctx, "n2")))
 }
 
-// A removal got as far as forgetting, and the rest of it would leave too few that are
-// alive. That is said, and joins go on: they may be the way out.
-func TestAHalfDoneRemovalDoesNotHoldUpJoins(t *testing.T) {
+// The server to remove is forgotten, but removing it would leave too few live voters. The
+// health reports that, and joins still work: they may solve it.
+func TestAHalfDoneRemovalDoesNotBlockJoins(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	leader := w.leader()
 	gone := other(nodes, leader)
@@ -161,10 +161,10 @@ func TestAHalfDoneRemovalDoesNotHoldUpJoins(t *testing.T) {
 
 func TestInterruptedRemovalIsCompleted(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	gone := other(nodes, w.leader())
-	// A leader got as far as forgetting.
+	// A leader has forgotten the server and not removed it.
 	require.NoError(t, w.leader().propose("forget "+gone.serverID()))
 	eventually(t, "the removal is completed", func() bool { return !w.leader().Configured(gone.serverID()) })
 }

@@ -9,9 +9,8 @@ import (
 	"tarry/job"
 )
 
-// checkRemoval refuses a removal after which the voters that are alive would not
-// be a quorum of the voters that are left. Removing a voter that is dead already
-// is fine when the others suffice.
+// checkRemoval returns an error if the live voters would not be a quorum of the remaining
+// voters after a removal. A dead voter may be removed if the live ones are a quorum.
 func checkRemoval(c raft.Configuration, alive map[raft.ServerID]bool, leaving raft.ServerID) error {
 	voters, living, votes := 0, 0, false
 	for _, id := range raftconfig.Voters(c) {
@@ -29,7 +28,7 @@ func checkRemoval(c raft.Configuration, alive map[raft.ServerID]bool, leaving ra
 	case !votes:
 		return nil
 	case voters == 0:
-		return job.Errorf(job.CodeQuorumWouldFail, "%s is the last voter; a cluster cannot be without one", name)
+		return job.Errorf(job.CodeQuorumWouldFail, "%s is the last voter; a cluster needs at least one", name)
 	case living < raftconfig.Quorum(voters):
 		return job.Errorf(job.CodeQuorumWouldFail, "removing %s leaves %s of which %s alive; %s needed",
 			name, plural(voters, "voter"), isAre(living), isAre(raftconfig.Quorum(voters)))

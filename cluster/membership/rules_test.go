@@ -30,8 +30,8 @@ func TestRemovalArithmetic(t *testing.T) {
 		{voters: "1 2", leaving: "2"},
 		{voters: "1 2", dead: "2", leaving: "2"},
 		{voters: "1 2", dead: "2", leaving: "1", want: "removing n1 leaves 1 voter of which 0 are alive; 1 is needed"},
-		{voters: "1", leaving: "1", want: "n1 is the last voter; a cluster cannot be without one"},
-		{voters: "1", nonvoters: "2", leaving: "1", want: "n1 is the last voter; a cluster cannot be without one"},
+		{voters: "1", leaving: "1", want: "n1 is the last voter; a cluster needs at least one"},
+		{voters: "1", nonvoters: "2", leaving: "1", want: "n1 is the last voter; a cluster needs at least one"},
 		{voters: "1 2 3 4 5", dead: "4 5", leaving: "5"},
 		{voters: "1 2 3 4 5", dead: "4 5", leaving: "3", want: "removing n3 leaves 4 voters of which 2 are alive; 3 are needed"},
 		{voters: "1 2 3 4", dead: "4", leaving: "3"},
@@ -103,7 +103,7 @@ func TestProposal(t *testing.T) {
 	}
 }
 
-// bare is a node that is configured and not started.
+// bare returns a node that is configured but not started.
 func bare(t testing.TB, change ...func(*Config)) *Membership {
 	c := Config{
 		NodeID: "n1", ServerID: "n1.x", ClusterAddr: "localhost:7301", HTTPAddr: "localhost:7300",
@@ -135,7 +135,7 @@ func TestANodePromisesItselfToOneProposerAtATime(t *testing.T) {
 	require.Contains(t, ask("b.1", start.Add(promiseFor-1)), "promised itself to a")
 	require.Empty(t, ask("a.1", start.Add(promiseFor-1)), "the holder may renew")
 	require.Contains(t, ask("b.1", start.Add(promiseFor)), "promised itself to a")
-	require.Empty(t, ask("b.1", start.Add(2*promiseFor)), "a promise lapses")
+	require.Empty(t, ask("b.1", start.Add(2*promiseFor)), "a promise expires")
 	require.Less(t, proposeFor, promiseFor, "a promise must outlive its use")
 }
 
@@ -159,22 +159,22 @@ func TestANodeThatCannotStartAClusterPromisesNothing(t *testing.T) {
 	require.Contains(t, m.grantPromise(good, time.Now()), "cluster y")
 }
 
-func TestANodeBindsItselfToTheFirstClusterItHearsOf(t *testing.T) {
+func TestANodeBindsItselfToTheFirstClusterItDiscovers(t *testing.T) {
 	m := bare(t)
-	hear := func(cluster string) error {
+	receive := func(cluster string) error {
 		return m.admit(gossip.Meta{NodeID: "z", ServerID: "z.1", ClusterID: cluster})
 	}
-	require.NoError(t, hear(""))
+	require.NoError(t, receive(""))
 	require.Empty(t, m.ClusterID())
-	require.NoError(t, hear("x"))
+	require.NoError(t, receive("x"))
 	require.Equal(t, "x", m.ClusterID())
-	require.ErrorContains(t, hear("y"), "node z belongs to cluster y, this node to cluster x")
-	require.NoError(t, hear(""), "a node in no cluster may come to any")
+	require.ErrorContains(t, receive("y"), "node z belongs to cluster y, this node to cluster x")
+	require.NoError(t, receive(""), "a node in no cluster may join any")
 
 	now := time.Now()
 	require.False(t, m.binding.lapse(now))
 	require.True(t, m.binding.lapse(now.Add(2*bindFor)))
-	require.NoError(t, hear("y"))
+	require.NoError(t, receive("y"))
 
 	inOne := bare(t, func(c *Config) { c.ClusterID = func() string { return "x" }; c.HasState = true })
 	require.Error(t, inOne.admit(gossip.Meta{NodeID: "z", ServerID: "z.1", ClusterID: "y"}))
@@ -209,7 +209,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-func TestGossipStartsAnewWhenTheAdvertisedHostMoves(t *testing.T) {
+func TestGossipRestartsWhenTheAdvertisedHostHasANewAddress(t *testing.T) {
 	m := bare(t, func(c *Config) { c.AdvertiseHost = "127.0.0.1" })
 	ctx := context.Background()
 	require.NoError(t, m.openPool(ctx))

@@ -17,11 +17,11 @@ type server struct {
 }
 
 func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
-	// What a stranger says of acks could end this process, or another's, and what it
-	// says of its clock the leadership.
+	// Forged acks could end this process or another node's, and a forged clock warning
+	// could end the leadership, so only members' are used.
 	if s.m.Configured(req.GetServerId()) {
 		s.m.mergeAcks(req.GetAcks())
-		s.m.recordClock(req)
+		s.m.recordClockWarning(req)
 	}
 	return s.m.status(req.GetServerId()), nil
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // The cluster version is raised by the leader when every member of Raft's
-// configuration, voter or not, has just answered that it runs a higher one. One that
-// is silent may be of any release, so it holds the raise up. Members are looked at
-// and taken in under one lock, so none of an older release comes in between.
+// configuration, voter or not, has just replied that it runs a higher one. A silent member
+// may be of any release, so it delays the raise. Members are checked and added under one
+// lock, so no member of an older release is added in between.
 
 // offer is what a member reports of the cluster version.
 type offer struct {
@@ -60,8 +60,8 @@ func (o *offers) all(servers []raft.Server) map[raft.ServerID]offer {
 	return found
 }
 
-// raiseTo is the version to which the cluster can be raised, one more than it has; 0:
-// none, and why says what that waits for.
+// raiseTo returns the version to which the cluster can be raised: its present version plus
+// one. If it is 0, why is what the raise waits for.
 func raiseTo(present uint32, self job.Versions, offers map[raft.ServerID]offer) (to uint32, why string) {
 	if self.Max <= present {
 		return 0, ""

@@ -42,7 +42,7 @@ func (n *node) upgrade(max uint32) {
 	n.start()
 }
 
-func (w *town) versions(nodes ...*node) (all []uint32) {
+func (w *testCluster) versions(nodes ...*node) (all []uint32) {
 	for _, n := range nodes {
 		all = append(all, n.fsm.clusterVersion())
 	}
@@ -51,7 +51,7 @@ func (w *town) versions(nodes ...*node) (all []uint32) {
 
 func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	nodes := w.startTrio()
 	w.oneClusterID(nodes...)
 	for _, n := range nodes[:2] {
@@ -96,7 +96,7 @@ func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
 
 func TestANodeOfAnOlderReleaseCannotJoin(t *testing.T) {
 	t.Parallel()
-	w := newTown(t)
+	w := newTestCluster(t)
 	first := w.node("n1", 1)
 	first.runs.Max = 2
 	first.start()

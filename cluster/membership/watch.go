@@ -127,7 +127,7 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 	for _, a := range m.askAll(ctx, m.others()) {
 		if a != nil && a.AskerForgotten {
 			m.removed.Store(true)
-			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, move its data directory away and start it again")
+			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, move its data directory away and restart it")
 			return
 		}
 	}

@@ -76,7 +76,7 @@ func (l *life) openStores() error {
 func (l *life) fatal(err error) {
 	switch {
 	case l.dead.Load():
-	case errors.Is(err, statemachine.ErrStartAgain):
+	case errors.Is(err, statemachine.ErrRestart):
 		l.s.exit(l)
 	default:
 		l.s.fail(fmt.Errorf("node %s would have ended its process: %w", l.id, err))

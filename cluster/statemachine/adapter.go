@@ -18,11 +18,11 @@ type Options struct {
 	// OnChanges is called with the changes of a batch of entries or an installed
 	// snapshot. It runs on Raft's FSM goroutine and must not block. May be nil.
 	OnChanges func(fsm.Changes)
-	// Fatal is called when going on would risk the state. It must end the
-	// process. Required.
+	// Fatal is called when continuing would risk the state. It must end the process.
+	// Required.
 	Fatal func(error)
-	// Log is the shard's log. With it, an installed snapshot that Raft would
-	// stumble over ends the process instead (see Restore). nil: not looked at.
+	// Log is the shard's log. Restore checks an installed snapshot against it; nil: it
+	// does not.
 	Log raft.LogStore
 }
 
@@ -37,8 +37,7 @@ type Adapter struct {
 
 var _ raft.BatchingFSM = (*Adapter)(nil)
 
-// New makes the adapter of m. The machine stays the caller's to close, after Raft
-// has stopped.
+// New returns an adapter of m. The caller closes m, after Raft has stopped.
 func New(m *fsm.Machine, o Options) *Adapter {
 	if o.OnChanges == nil {
 		o.OnChanges = func(fsm.Changes) {}
@@ -46,7 +45,7 @@ func New(m *fsm.Machine, o Options) *Adapter {
 	return &Adapter{machine: m, o: o, snapshots: &snapshots{machine: m, fatal: o.Fatal}, mutant: newMutant()}
 }
 
-// Snapshots is the store to give to Raft with this FSM.
+// Snapshots returns the snapshot store that Raft must use with this FSM.
 func (a *Adapter) Snapshots() raft.SnapshotStore { return a.snapshots }
 
 // SetServing sets whether results are needed, as on the leader. If not, entries are
@@ -59,8 +58,8 @@ func (a *Adapter) Apply(entry *raft.Log) any { return a.ApplyBatch([]*raft.Log{e
 
 // ApplyBatch implements raft.BatchingFSM. Every response is a []*jobpb.Result,
 // one per operation of the entry; nil for an entry of Raft's own, one that was
-// applied before, and while not serving. An error is fatal: the entries are
-// committed, so a node that cannot apply them must not go on.
+// applied before, and while not serving. An error is fatal: the entries are committed, so
+// a node that cannot apply them must stop.
 func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 	responses := make([]any, len(logs))
 	entries := make([]fsm.Entry, len(logs))
@@ -90,7 +89,7 @@ func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil 
 // Raft empties its log on disk after that, but keeps the log's last entry in memory
 // (raft issue 697). If that entry is beyond the snapshot, or at its index with another
 // term, Raft would reject the leader's next message, and the leader would send the
-// snapshot again for ever. A restart fixes that, so the process ends.
+// snapshot again and again. A restart fixes that, so the process ends.
 func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	for {
 		w, ok := snapshot.(raft.ReadCloserWrapper)
@@ -117,9 +116,9 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	return nil
 }
 
-// ErrStartAgain is wrapped by the error with which an undamaged node ends because it
-// must restart from its disk.
-var ErrStartAgain = errors.New("the node must start again to go on from the snapshot")
+// ErrRestart is wrapped by the error with which an undamaged node ends because it must
+// restart from its disk.
+var ErrRestart = errors.New("the node must restart to continue from the snapshot")
 
 // checkLog returns an error unless Raft can continue from a state at index and term
 // without a restart.
@@ -138,7 +137,7 @@ func (a *Adapter) checkLog(index, term uint64) error {
 	if last == index && e.Term == term {
 		return nil
 	}
-	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: %w", index, term, last, e.Term, ErrStartAgain)
+	return fmt.Errorf("a snapshot at entry %d of term %d replaced the state, but the log ends with entry %d of term %d: %w", index, term, last, e.Term, ErrRestart)
 }
 
 // virtual is a snapshot of the machine: the machine itself.
@@ -149,11 +148,11 @@ type virtual struct{ *Adapter }
 func (v virtual) Persist(to raft.SnapshotSink) error {
 	s, ok := to.(*sink)
 	if !ok {
-		return fmt.Errorf("persist a snapshot: a %T is no sink of this store", to)
+		return fmt.Errorf("persist a snapshot: a %T is not a sink of this store", to)
 	}
 	err := v.machine.MarkDurable(s.meta.Index, s.meta.Term, raft.EncodeConfiguration(s.meta.Configuration), s.meta.ConfigurationIndex)
 	if err != nil {
-		v.o.Fatal(err) // after a failed sync nobody knows what is on the disk
+		v.o.Fatal(err) // after a failed sync the content of the disk is unknown
 		return err
 	}
 	s.persisted = true

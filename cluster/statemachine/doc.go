@@ -1,8 +1,8 @@
 // Package statemachine is the adapter between Raft and fsm.Machine.
 //
-// Adapter is Raft's FSM: it hands committed entries to the machine and the
-// results back (adapter.go). A machine keeps its state on disk, with the applied
-// index in it, so a snapshot of Raft is a virtual one (snapshots.go):
+// Adapter is Raft's FSM: it passes committed entries to the machine and returns the
+// results (adapter.go). A machine keeps its state on disk together with the applied index,
+// so a snapshot of Raft is virtual (snapshots.go):
 //
 //   - The machine is its own newest snapshot. List returns its applied index, and
 //     with NoSnapshotRestoreOnStart, which the node must set, Raft continues from
@@ -20,6 +20,6 @@
 // CheckStart (start.go) verifies before Raft starts that state and log fit together,
 // and drops a log that an installed snapshot has superseded.
 //
-// raft.Restore must not be used: it makes up an index that no archive has.
+// raft.Restore must not be used: it invents an index that no archive has.
 // The package knows Raft's and the machine's interfaces, no network and no clock.
 package statemachine

@@ -124,14 +124,14 @@ func TestEntryThatCannotBeAppliedIsFatal(t *testing.T) {
 	n := newNode(t, "n0")
 	n.open()
 	defer n.closeDisks()
-	var told []error
-	a := New(n.machine, Options{Fatal: func(err error) { told = append(told, err) }})
+	var reported []error
+	a := New(n.machine, Options{Fatal: func(err error) { reported = append(reported, err) }})
 	responses := a.ApplyBatch([]*raft.Log{{Index: 1, Term: 1, Data: []byte{99}}})
 	require.Len(t, responses, 1)
 	require.Empty(t, responses[0].([]*jobpb.Result))
-	require.Len(t, told, 1)
-	require.ErrorContains(t, told[0], "log entries 1 to 1")
-	require.ErrorContains(t, told[0], "upgrade this node")
+	require.Len(t, reported, 1)
+	require.ErrorContains(t, reported[0], "log entries 1 to 1")
+	require.ErrorContains(t, reported[0], "upgrade this node")
 }
 
 // source is a machine to take snapshots of, with entries up to index applied.
@@ -176,10 +176,10 @@ func TestSnapshotThatRaftWouldStumbleOverEndsTheProcess(t *testing.T) {
 			n := newNode(t, "n0")
 			n.open()
 			require.NoError(t, n.stores.Log.StoreLogs(logEntries(t, 1, tt.last, tt.term)))
-			var told []error
+			var reported []error
 			changed := 0
 			to := New(n.machine, Options{
-				Log: n.stores.Log, Fatal: func(err error) { told = append(told, err) },
+				Log: n.stores.Log, Fatal: func(err error) { reported = append(reported, err) },
 				OnChanges: func(c fsm.Changes) { changed++; require.Len(t, c.Topics, 1) },
 			})
 			s := send(t, from, to)
@@ -192,12 +192,12 @@ func TestSnapshotThatRaftWouldStumbleOverEndsTheProcess(t *testing.T) {
 			require.EqualValues(t, 8, n.machine.Applied().Index)
 			require.Equal(t, tt.fatal, err != nil)
 			if tt.fatal {
-				require.Len(t, told, 1)
-				require.ErrorContains(t, told[0], "must start again")
+				require.Len(t, reported, 1)
+				require.ErrorContains(t, reported[0], "must restart")
 				require.NoError(t, n.stores.Stable.SetUint64([]byte(keyTerm), 2))
 				require.NoError(t, CheckStart(n.machine, n.stores.Log, n.stores.Stable), "which helps")
 			} else {
-				require.Empty(t, told)
+				require.Empty(t, reported)
 				require.Equal(t, 1, changed)
 			}
 			n.closeDisks()
@@ -244,8 +244,8 @@ func TestSnapshotsThatAreNotInstalledLeaveNothing(t *testing.T) {
 func TestFailedMarkDurableIsFatal(t *testing.T) {
 	n := newNode(t, "n0")
 	n.open()
-	var told []error
-	a := New(n.machine, Options{Fatal: func(err error) { told = append(told, err) }})
+	var reported []error
+	a := New(n.machine, Options{Fatal: func(err error) { reported = append(reported, err) }})
 	s, err := a.Snapshots().Create(1, 5, 1, raft.Configuration{}, 1, nil)
 	require.NoError(t, err)
 	snapshot, err := a.Snapshot()
@@ -253,8 +253,8 @@ func TestFailedMarkDurableIsFatal(t *testing.T) {
 	n.closeDisks()
 	err = snapshot.Persist(s)
 	require.Error(t, err)
-	require.Len(t, told, 1)
-	require.True(t, errors.Is(told[0], err))
+	require.Len(t, reported, 1)
+	require.True(t, errors.Is(reported[0], err))
 }
 
 // A leader that cannot read its own state cannot help a follower that needs it,
@@ -262,8 +262,8 @@ func TestFailedMarkDurableIsFatal(t *testing.T) {
 func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 	n := newNode(t, "n0")
 	n.open()
-	var told []error
-	a := New(n.machine, Options{Fatal: func(err error) { told = append(told, err) }})
+	var reported []error
+	a := New(n.machine, Options{Fatal: func(err error) { reported = append(reported, err) }})
 	a.ApplyBatch(logEntries(t, 1, 8, 2))
 	_, body, err := a.Snapshots().Open(stateID)
 	require.NoError(t, err)
@@ -283,8 +283,8 @@ func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 	}
 	_, _, err = a.Snapshots().Open(stateID)
 	require.Error(t, err)
-	require.Len(t, told, 1, "%v", err)
-	require.True(t, fsm.Damaged(told[0]), "%v", told[0])
+	require.Len(t, reported, 1, "%v", err)
+	require.True(t, fsm.Damaged(reported[0]), "%v", reported[0])
 	n.closeDisks()
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// DialRPC connects to the RPC server of a server at address, host:port. The name
-// is resolved anew. It blocks until the node has accepted, ctx ends, or 5 s after
-// the connection stands. A refusal wraps ErrOtherCluster, ErrOtherServer, ErrVersion,
-// ErrBusy or ErrNotTarry.
+// DialRPC connects to the RPC server of a server at address, host:port. It resolves the
+// name each time. It blocks until the node has accepted, ctx ends, or for 5 s after the
+// TCP connection is open. The error of a refusal wraps ErrOtherCluster, ErrOtherServer,
+// ErrVersion, ErrBusy or ErrNotTarry.
 func (m *Mux) DialRPC(ctx context.Context, serverID, address string) (net.Conn, error) {
 	return m.dial(ctx, address, header{kind: kindRPC, to: serverID})
 }
@@ -94,10 +94,10 @@ func exchange(c net.Conn, h header) error {
 	if a.status != statusOK {
 		return fmt.Errorf("%w: %s", a.status.err(), a.reason)
 	}
-	// The acceptor accepts a node without a cluster. This node may have got its id
-	// since, so it checks too.
+	// The acceptor accepts a node without a cluster. This node may have received its
+	// cluster id since then, so it checks too.
 	if a.clusterID != "" && h.clusterID != "" && a.clusterID != h.clusterID {
-		return fmt.Errorf("%w: a node of cluster %s answered a node of cluster %s", ErrOtherCluster, a.clusterID, h.clusterID)
+		return fmt.Errorf("%w: a node of cluster %s replied to a node of cluster %s", ErrOtherCluster, a.clusterID, h.clusterID)
 	}
 	return nil
 }

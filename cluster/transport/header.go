@@ -32,7 +32,7 @@ const (
 	kindRPC  kind = 2
 )
 
-// silence is how long the other end may leave something unacknowledged.
+// silence is how long the other end may leave sent data unacknowledged.
 func (k kind) silence() time.Duration {
 	if k == kindRaft {
 		return raftSilence
@@ -63,8 +63,8 @@ const (
 	statusOtherServer  status = 6
 )
 
-// Why a peer refused a connection, or was refused. Each is wrapped by an error
-// that names the peer and what it said.
+// The reasons why a peer refused a connection, or was refused. Each is wrapped by an error
+// with the peer and its reason.
 var (
 	ErrVersion      = errors.New("the nodes speak different wire versions")
 	ErrOtherCluster = errors.New("the node belongs to another cluster")
@@ -122,15 +122,15 @@ func (h header) check() error {
 	return nil
 }
 
-// versionError says that the dialer speaks a version that is not known here.
+// versionError is the error of a header with an unknown version.
 type versionError struct{ version byte }
 
 func (e versionError) Error() string {
 	return fmt.Sprintf("wire version %d is not known here, only %d: upgrade the older node", e.version, wireVersion)
 }
 
-// readHeader reads a header and not a byte more. It fails with ErrNotTarry on
-// anything else and with a versionError on a header of another version.
+// readHeader reads exactly one header. It fails with ErrNotTarry if there is none, and
+// with a versionError if the header has another version.
 func readHeader(r io.Reader) (header, error) {
 	var pre [preambleLen]byte
 	if _, err := io.ReadFull(r, pre[:]); err != nil {
@@ -177,7 +177,7 @@ func (a answer) append(b []byte) []byte {
 	return append(b, a.reason...)
 }
 
-// readAnswer reads an answer and not a byte more.
+// readAnswer reads exactly one answer.
 func readAnswer(r io.Reader) (answer, error) {
 	var fixed [2]byte
 	if _, err := io.ReadFull(r, fixed[:]); err != nil {

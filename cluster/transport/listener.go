@@ -10,10 +10,10 @@ import (
 	"tarry/internal/addrlimit"
 )
 
-// acceptQueue is how many connections may wait for their Accept.
+// acceptQueue is the number of connections that may wait for Accept.
 const acceptQueue = 16
 
-// listener hands out the accepted connections of one conversation.
+// listener returns the accepted connections of one protocol.
 type listener struct {
 	mux   *Mux
 	queue chan *conn
@@ -44,7 +44,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close refuses further connections. Those that were handed out stay open.
+// Close refuses further connections. Those that Accept has returned stay open.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	for {
@@ -75,7 +75,7 @@ func (l *listener) deliver(c *conn, wait time.Duration) {
 	select {
 	case l.queue <- c:
 		if l.isClosed() {
-			l.Close() // it may have come after the queue was emptied
+			l.Close() // c may have been queued after the queue was emptied
 		}
 	case <-l.done:
 		c.Close()
@@ -90,7 +90,7 @@ type raftLayer struct {
 	shard uint32
 }
 
-// Dial resolves the address of a Target anew and connects to the same group there.
+// Dial resolves the address of a Target and connects to the same group there.
 func (r raftLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	serverID, address := SplitTarget(target)
 	c, err := r.mux.dialWithin(address, header{kind: kindRaft, shard: r.shard, to: serverID}, timeout)
@@ -100,12 +100,12 @@ func (r raftLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.C
 	return &raftConn{Conn: c, limit: raftSilence}, nil
 }
 
-// RaftTimeout is what Raft's transport must give its requests. It gives more to
-// the one that carries a large snapshot, which is how we know it.
+// RaftTimeout is the timeout that Raft's transport must use for its requests. Raft uses a
+// longer one for a request with a large snapshot, and so a connection recognizes that.
 const RaftTimeout = 10 * time.Second
 
-// raftConn is a connection that Raft's transport has made. It belongs to one
-// goroutine at a time as far as deadlines go.
+// raftConn is a connection that Raft's transport has dialed. Only one goroutine at a time
+// sets its deadlines.
 type raftConn struct {
 	net.Conn
 	limit time.Duration // of silence, as set
@@ -125,7 +125,7 @@ func (c *raftConn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// conn is a connection that its Mux closes if nobody else does.
+// conn is a connection that its Mux closes when the Mux is closed.
 type conn struct {
 	net.Conn
 	mux    *Mux
@@ -135,15 +135,15 @@ type conn struct {
 	err    error
 }
 
-// CallerAddr is the remote address of a connection that was accepted: where it came
-// from, and as whom. Nothing proves what a caller says of itself.
+// CallerAddr is the remote address of an accepted connection, and the ids that the caller
+// has sent. Nothing proves that these are the caller's own.
 type CallerAddr struct {
 	net.Addr
 	ServerID  string
 	ClusterID string // empty: it has none
 }
 
-// RemoteAddr is a *CallerAddr on the side that accepted.
+// RemoteAddr returns a *CallerAddr for an accepted connection.
 func (c *conn) RemoteAddr() net.Addr {
 	if c.caller != nil {
 		return c.caller
@@ -151,7 +151,7 @@ func (c *conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// track makes the Mux responsible for c; nil, and c closed, when it is too late.
+// track makes the Mux responsible for c. If the Mux is closed, it closes c and returns nil.
 func (m *Mux) track(c net.Conn) *conn {
 	t := &conn{Conn: c, mux: m}
 	m.mu.Lock()

@@ -35,14 +35,14 @@ const (
 // Options configures a Mux.
 type Options struct {
 	Bind string // host:port to listen on; port 0 takes a free one
-	// Advertise is the host:port by which other nodes reach this one, a name
-	// rather than an IP. Port 0 means the port that Bind got.
+	// Advertise is the host:port at which other nodes reach this one, a name rather than
+	// an IP. Port 0: the port that this node listens on.
 	Advertise string
 	// ServerID is the Raft id of this node: node id and incarnation. Connections
 	// that are meant for another are refused.
 	ServerID string
-	// ClusterID returns the cluster's id, empty while there is none. It is called
-	// for every connection, from any goroutine. nil: there is never one.
+	// ClusterID returns the cluster's id; empty while there is none. It is called for every
+	// connection, from any goroutine. nil: there is no cluster.
 	ClusterID func() string
 	Logger    *slog.Logger // nil: silent
 	// MaxConns bounds the accepted connections of each kind; 0: 1024. Those of one
@@ -85,7 +85,7 @@ func Listen(o Options) (*Mux, error) {
 		o.MaxConns = defaultMaxConns
 	}
 	if o.ServerID == "" || len(o.ServerID) > maxID {
-		return nil, fmt.Errorf("server id %q: it takes 1 to %d bytes", o.ServerID, maxID)
+		return nil, fmt.Errorf("server id: must have 1 to %[2]d bytes, got %[1]q", o.ServerID, maxID)
 	}
 	host, port, err := net.SplitHostPort(o.Advertise)
 	if err != nil {
@@ -111,14 +111,14 @@ func Listen(o Options) (*Mux, error) {
 	return m, nil
 }
 
-// Addr is the advertised address.
+// Addr returns the advertised address.
 func (m *Mux) Addr() net.Addr { return m.advertise }
 
-// RPC returns the listener for node-to-node RPC. Closing it refuses RPC for good.
+// RPC returns the listener for node-to-node RPC. After it is closed RPC is refused.
 func (m *Mux) RPC() net.Listener { return m.rpc }
 
-// Raft returns the stream layer of a shard's Raft group. Once it is closed a
-// further call makes a new one; until then all calls return the same.
+// Raft returns the stream layer of a shard's Raft group. All calls return the same one
+// until it is closed; then the next call creates another.
 func (m *Mux) Raft(shard uint32) raft.StreamLayer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,8 +133,8 @@ func (m *Mux) Raft(shard uint32) raft.StreamLayer {
 	return raftLayer{listener: l, shard: shard}
 }
 
-// Close stops listening, closes every connection, dialed ones too, and waits for
-// its goroutines. A transfer under way is cut off.
+// Close stops listening, closes all connections, including dialed ones, and waits for its
+// goroutines. It interrupts transfers under way.
 func (m *Mux) Close() error {
 	m.mu.Lock()
 	if m.closed {
@@ -209,7 +209,7 @@ func (m *Mux) handshake(c *conn) {
 		verdict.status, verdict.reason = statusVersion, unknown.Error()
 	} else if errors.Is(err, io.EOF) {
 		greeting.Release(1)
-		c.Close() // somebody looked whether the port is open
+		c.Close() // no header: for example a port check
 		return
 	} else {
 		greeting.Release(1)
@@ -239,8 +239,8 @@ func (m *Mux) handshake(c *conn) {
 	}
 }
 
-// judge finds the listener that a header asks for. With statusOK the connection
-// counts as one of the listener's.
+// judge returns the reply to a header, and the listener for it. With statusOK the
+// connection counts as one of the listener's.
 func (m *Mux) judge(h header, from, own string) (*listener, status, string) {
 	if h.clusterID != "" && own != "" && h.clusterID != own {
 		return nil, statusOtherCluster, fmt.Sprintf("a node of cluster %s dialed a node of cluster %s", h.clusterID, own)

@@ -9,8 +9,8 @@ import (
 )
 
 // boundSilence ends a connection when the other machine does not acknowledge data for a
-// while: it is gone, has another address, or its process reads nothing more. Otherwise
-// a request would wait until keepalive notices, or for its own deadline.
+// while: it is gone, has another address, or its process does not read. Otherwise a
+// request would wait for keepalive or for its own deadline.
 func boundSilence(c net.Conn, limit time.Duration) error {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// boundSilence leaves it to keepalive to notice a peer that is gone.
+// boundSilence does nothing: keepalive detects a peer that is gone.
 func boundSilence(net.Conn, time.Duration) error { return nil }

@@ -29,7 +29,7 @@ type Peer interface {
 	Wait(ctx context.Context, opts ...grpc.CallOption) (noderpc.Node_WaitClient, error)
 }
 
-// Options is what a Client needs of its shard.
+// Options has the settings and callbacks of a Client.
 type Options struct {
 	Shard    uint32
 	Self     string        // Raft's id of this node
@@ -59,7 +59,7 @@ type Client struct {
 	to     leaderrpc.Leader // the other end of stream
 }
 
-// NewClient makes a Client; Close it.
+// NewClient returns a Client. It must be closed.
 func NewClient(o Options) *Client {
 	c := &Client{o: o, draining: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func (c *Client) closeStream() {
 	c.stream = nil
 }
 
-// queue returns where reserves wait now; nil while there is no such place. The channel
+// queue returns the queue in which reserves wait now; nil: there is none. The channel
 // closes when leadership changes.
 func (c *Client) queue() (Queue, <-chan struct{}) {
 	l, changed := c.o.Leader()

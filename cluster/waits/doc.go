@@ -5,7 +5,7 @@
 // A Client has all waiting reserves of its node. When this node leads they wait in its
 // dispatcher; otherwise they go to the leader over one stream (stream.go), whose other
 // end is Serve (server.go). When leadership moves, the Client registers them with the
-// next leader, and their consumers go on waiting. A job that reaches a reserve whose
+// next leader, and their consumers continue to wait. A job that reaches a reserve whose
 // consumer has disconnected is released.
 //
 // The package knows waiters, the stream's messages, and who leads; nothing of Raft.

@@ -12,8 +12,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// cancelGrace is how long a reserve whose wait is over still waits for a
-// Reserve that is under way for it.
+// cancelGrace is how long a reserve still waits, after its time, for a Reserve operation
+// that is under way for it.
 const cancelGrace = 2 * time.Second
 
 type outcome struct {
@@ -33,7 +33,7 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 	defer end.Stop()
 	poll := wait <= 0
 	if poll {
-		// A poll does not wait for jobs, but it does for a leader.
+		// A poll does not wait for jobs, but it waits for a leader.
 		end.Reset(c.o.HoldTime)
 	}
 	for {
@@ -62,14 +62,13 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 		if _, refused := errors.AsType[*job.Error](o.err); refused {
 			return nil, o.err
 		}
-		// The leader was lost. It does not come to a loop: a dispatcher that stops is
-		// no longer where reserves wait, and a stream that breaks keeps what is added until its
-		// leader leads.
+		// The leader was lost. This cannot spin: queue does not return a dispatcher that
+		// has stopped, and a broken stream keeps new waiters until its leader leads.
 	}
 }
 
-// waitIn waits in one queue. over means that the wait itself is at its end,
-// whatever the outcome.
+// waitIn waits in one queue. over reports that the whole wait has ended, whatever the
+// outcome.
 func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll bool, end *time.Timer) (o outcome, over bool) {
 	a := &attempt{giveBack: c.o.GiveBack, queue: queue, out: make(chan outcome, 1)}
 	a.w = &dispatch.Waiter{Reserve: r, Poll: poll, Done: a.done}

@@ -6,7 +6,7 @@ import (
 )
 
 // sendQueue is a queue between goroutines that must not block and one that sends on
-// a stream. Its users bound it: each waiter has at most three messages in it.
+// a stream. It is bounded by its use: each waiter has at most three messages in it.
 type sendQueue[T any] struct {
 	mu     sync.Mutex
 	queue  []T

@@ -18,7 +18,7 @@ import (
 )
 
 // remoteWaiters are the waiters of one other node. When the stream ends they are
-// canceled, and jobs that were assigned but not sent go back.
+// canceled, and jobs that were assigned but not sent are released.
 type remoteWaiters struct {
 	queue    Queue // the dispatcher
 	giveBack func([]*jobpb.Reserved)
@@ -105,7 +105,7 @@ func (r *remoteWaiters) answer(id uint64, jobs []*jobpb.Reserved, err error) {
 	}
 }
 
-// end cancels all waiters and gives back what was assigned but not sent.
+// end cancels all waiters and releases the jobs that were assigned but not sent.
 func (r *remoteWaiters) end() {
 	r.mu.Lock()
 	left := slices.Collect(maps.Values(r.waiters))

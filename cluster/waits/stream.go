@@ -32,7 +32,7 @@ type stream struct {
 	last    uint64
 	ids     map[*dispatch.Waiter]uint64
 	waiters map[uint64]*dispatch.Waiter
-	gone    map[uint64]bool // canceled because the consumer has gone
+	gone    map[uint64]bool // canceled because the consumer has disconnected
 	unsent  map[uint64]*noderpc.WaitRequest
 	out     *sendQueue[*noderpc.WaitRequest] // nil until the leader has replied that it leads
 	closed  bool
@@ -115,7 +115,7 @@ func (s *stream) begin() *sendQueue[*noderpc.WaitRequest] {
 
 // Add implements Queue.
 func (s *stream) Add(w *dispatch.Waiter) {
-	reserve := proto.CloneOf(w.Reserve) // it may be sent when its caller is gone
+	reserve := proto.CloneOf(w.Reserve) // it may be sent after its caller has returned
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -164,8 +164,7 @@ func (s *stream) remove(id uint64) (w *dispatch.Waiter, gone bool) {
 	return w, gone
 }
 
-// answer ends the waiter that a is for. An error says that the stream is of no use
-// any more.
+// answer ends the waiter that a is for. After an error the stream must be closed.
 func (s *stream) answer(a *noderpc.WaitAnswer) error {
 	s.mu.Lock()
 	w, gone := s.remove(a.Waiter)
@@ -183,7 +182,7 @@ func (s *stream) answer(a *noderpc.WaitAnswer) error {
 		w.Done(nil, dispatch.ErrStopped)
 		return err
 	case gone && len(a.Jobs) > 0:
-		// The answer crossed our cancellation on the way.
+		// The answer was sent before our cancellation arrived.
 		s.giveBack(a.Jobs)
 		w.Done(nil, nil)
 	default:
@@ -210,7 +209,7 @@ func (s *stream) fail() {
 	}
 }
 
-// end refuses further waiters and ends those that are left.
+// end refuses further waiters and ends the remaining ones.
 func (s *stream) end() {
 	s.mu.Lock()
 	s.closed = true

@@ -14,7 +14,7 @@ func full() Meta {
 	}
 }
 
-func TestMetaComesBackAsItWas(t *testing.T) {
+func TestMetaIsDecodedAsItWasEncoded(t *testing.T) {
 	otherHost := full()
 	otherHost.HTTPAddr = "[2001:db8::1]:80"
 	dotted := full()
@@ -109,7 +109,7 @@ func FuzzDecodeMeta(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was understood survives another round.
+		// A decoded record has the same fields after another round.
 		again, err := m.Encode()
 		if err != nil {
 			return // longer without the other side's abbreviations

@@ -71,7 +71,7 @@ func TestMembersComeAndGo(t *testing.T) {
 
 	b.Crash()
 	eventually(t, func() bool { return len(ids(a)) == 1 })
-	require.Contains(t, a.Known(), b.addr(), "the address of a dead node is remembered")
+	require.Contains(t, a.Known(), b.addr(), "the address of a dead node is kept")
 }
 
 func TestOneServerIsListedOnceByItsLatestRun(t *testing.T) {
@@ -85,7 +85,7 @@ func TestOneServerIsListedOnceByItsLatestRun(t *testing.T) {
 	require.Equal(t, []string{"a.1", "b.1"}, ids(a))
 	old.Close()
 	eventually(t, func() bool { a.mu.Lock(); defer a.mu.Unlock(); return len(a.live) == 2 })
-	require.Equal(t, []string{"a.1", "b.1"}, ids(a), "the end of the old run is not that of the new")
+	require.Equal(t, []string{"a.1", "b.1"}, ids(a), "the end of the old run does not end the new one")
 }
 
 func portOf(addr string) string {
@@ -129,7 +129,7 @@ func TestANodeThatIsNotAdmittedIsNeverListed(t *testing.T) {
 	require.Equal(t, []string{"a.1", "c.1"}, ids(a))
 }
 
-func TestJoinTellsWhatFailed(t *testing.T) {
+func TestJoinReturnsWhatFailed(t *testing.T) {
 	a := open(t, named("a", 1))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ var streamBeginnings = map[string]struct {
 	"nothing":                   {"", "EOF"},
 }
 
-func TestWhatAConnectionBeginsWith(t *testing.T) {
+func TestTheFirstMessageOfAConnectionIsChecked(t *testing.T) {
 	for name, c := range streamBeginnings {
 		t.Run(name, func(t *testing.T) {
 			r, err := checkStream(strings.NewReader(c.data))
@@ -55,7 +55,7 @@ func TestWhatAConnectionBeginsWith(t *testing.T) {
 	}
 }
 
-func TestAConnectionEndsAtTheMostThatNodesSend(t *testing.T) {
+func TestTheBytesOfAConnectionAreBounded(t *testing.T) {
 	r, err := checkStream(strings.NewReader(pushPull("\x01", "\x00") + strings.Repeat("x", 2*maxStreamBytes)))
 	require.NoError(t, err)
 	n, err := io.Copy(io.Discard, r)
@@ -76,9 +76,9 @@ func FuzzStreamBeginning(f *testing.F) {
 	})
 }
 
-// Memberlist v0.5.4 made a slice of the announced number of nodes, which ended the
-// process when the number was negative.
-func TestAForgedHeaderEndsNothing(t *testing.T) {
+// Memberlist v0.5.4 makes a slice of the announced number of nodes, and panics if the
+// number is negative.
+func TestAForgedHeaderCausesNoPanic(t *testing.T) {
 	p := open(t, named("a", 1))
 	conn := dialGossip(t, p, "127.0.0.1")
 	_, err := io.WriteString(conn, pushPull("\xff", "\x00"))
@@ -88,7 +88,7 @@ func TestAForgedHeaderEndsNothing(t *testing.T) {
 	require.Equal(t, []string{"a.1"}, ids(p))
 }
 
-func TestConnectionsThatSayNothingAreBounded(t *testing.T) {
+func TestSilentConnectionsAreBounded(t *testing.T) {
 	p := open(t, named("a", 1))
 	for range maxAddrStreams {
 		dialGossip(t, p, "127.0.0.2")
@@ -98,23 +98,22 @@ func TestConnectionsThatSayNothingAreBounded(t *testing.T) {
 
 	b := open(t, named("b", 1))
 	_, err = b.list.Join([]string{"127.0.0.1:" + portOf(p.addr())})
-	require.NoError(t, err, "there is room for another address")
+	require.NoError(t, err, "another address may still connect")
 
 	for i := range maxStreams / maxAddrStreams {
 		for range maxAddrStreams {
 			dialGossip(t, p, "127.0.0."+strconv.Itoa(3+i))
 		}
 	}
-	// The places of those that memberlist gives up come back.
+	// Connections that memberlist closes are not counted any more.
 	eventually(t, func() bool {
 		_, err := b.list.Join([]string{"127.0.0.1:" + portOf(p.addr())})
 		return err == nil
 	})
 }
 
-// Where UDP is lost a ping over a connection keeps a member alive, so its answer
-// must get through.
-func TestTheAnswerToAPingIsRead(t *testing.T) {
+// If UDP is lost, a ping over TCP keeps a member alive, so its reply must be read.
+func TestTheReplyToAPingIsRead(t *testing.T) {
 	p := open(t, named("a", 1))
 	conn := dialGossip(t, p, "127.0.0.1")
 	_, err := io.WriteString(conn, "\x00\x81\xa5SeqNo\x07")
