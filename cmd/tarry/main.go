@@ -59,7 +59,7 @@ func sections() []section {
 	return []section{
 		{"node", "Run a node:", []*cobra.Command{serverCommand(os.LookupEnv, serve)}},
 		{"clients", "Producers and consumers:", []*cobra.Command{
-			addCommand(), reserveCommand(), streamCommand(),
+			addCommand(), reserveCommand(), streamCommand(), workCommand(),
 			finishCommand(), releaseCommand(), touchCommand(), buryCommand(), kickCommand(),
 			deleteCommand(), updateCommand(), moveCommand(), purgeCommand(),
 			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), pauseCommand(), resumeCommand(),

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"tarry/client"
+	"tarry/internal/sleep"
+)
+
+const (
+	// workWait is how long one reserve waits, workPause how long a worker rests while
+	// no node can serve.
+	workWait  = time.Minute
+	workPause = time.Second
+	// maxWorkers bounds --concurrency.
+	maxWorkers = 1000
+)
+
+const workText = `Reserves jobs and runs a program for each: a worker in any language.
+
+The program gets the body on standard input, and these in its environment: TARRY_ID,
+TARRY_TOPIC, TARRY_TOKEN, TARRY_ATTEMPT, TARRY_PRIORITY, TARRY_DUE_AT, TARRY_TTR in
+seconds, TARRY_HEADERS as a JSON object, and TARRY_ADDR. Arguments after -- are passed on.
+While it runs, its reservation is prolonged, so that it may take longer than the ttr.
+
+Its exit code decides what becomes of the job:
+  0      it is finished
+  75     it is released, and handed out again after --delay; the attempt counts
+  other  the attempt has failed: it is released with the last line of the program's
+         standard error as the reason. Its backoff says when it is handed out again
+         (docs/retries.md); after its last attempt it is dead.
+
+SIGTERM or Ctrl-C stops it: no more jobs are taken, and running programs have --grace to
+end. After that, or at the second signal, they are stopped and their jobs released.`
+
+// worker runs a program for each job.
+type worker struct {
+	t         *terminal
+	reserve   client.Reserve
+	program   []string // and its arguments
+	addr      string
+	delay     time.Duration
+	grace     time.Duration
+	unlimited bool
+	left      atomic.Int64 // jobs to take still, unless unlimited
+	running   atomic.Int64
+}
+
+func workCommand() *cobra.Command {
+	c := newCommand("work", "run a program for each job", "[-- ARGUMENT...]", workText,
+		"tarry work --topic mail --exec ./send.sh --concurrency 4", 0, 1000)
+	var topics, ttr, delay, grace = new(list), &duration{positive: true}, &duration{d: 10 * time.Second}, &duration{d: 30 * time.Second}
+	var program, consumer string
+	var concurrency, most int
+	c.flags.VarP(topics, "topic", "t", "`name` of the topic to take from; several: --topic a --topic b (required)")
+	c.flags.StringVarP(&program, "exec", "e", "", "`program` to run for each job (required)")
+	c.flags.IntVarP(&concurrency, "concurrency", "c", 1, "`number` of programs at one time, 1 to 1000")
+	c.flags.IntVarP(&most, "max", "n", 0, "`number` of jobs to stop after; default: go on for ever")
+	c.flags.Var(ttr, "ttr", "`time` that a reservation lasts without a sign of life; default: each job's own")
+	c.flags.VarP(delay, "delay", "d", "`time` after which a job is handed out again whose program exited with 75")
+	c.flags.Var(grace, "grace", "`time` that running programs have to end when the worker is stopped")
+	c.flags.StringVar(&consumer, "consumer", "", "`name` of the consumer, shown with its jobs and kept in their history; default: the machine's name")
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case len(topics.names) == 0:
+			return usagef("--topic is missing")
+		case program == "":
+			return usagef("--exec is missing")
+		case concurrency < 1 || concurrency > maxWorkers:
+			return usagef("--concurrency is %d; it takes 1 to %d", concurrency, maxWorkers)
+		case most < 0:
+			return usagef("--max is %d; it takes 1 or more", most)
+		}
+		if consumer == "" {
+			consumer, _ = os.Hostname()
+			consumer = consumer[:min(len(consumer), maxConsumer)]
+		}
+		w := &worker{
+			t: t, program: append([]string{program}, args...), addr: c.addr, delay: delay.d, grace: grace.d, unlimited: most == 0,
+			reserve: client.Reserve{Topics: topics.names, Max: 1, Wait: workWait, TTR: ttr.d, Consumer: consumer},
+		}
+		w.left.Store(int64(most))
+		return w.run(ctx, concurrency)
+	})
+}
+
+// run works until it is stopped, or has had its number of jobs.
+func (w *worker) run(ctx context.Context, concurrency int) error {
+	stopping, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	programs, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	ended, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.watch(stopping, ended, kill)
+	}()
+	group, taking := errgroup.WithContext(stopping)
+	for range concurrency {
+		group.Go(func() error { return w.loop(taking, programs) })
+	}
+	err := group.Wait()
+	close(ended)
+	<-watched
+	return err
+}
+
+// watch stops the programs when they have had their grace.
+func (w *worker) watch(stopping context.Context, ended <-chan struct{}, kill func()) {
+	select {
+	case <-ended:
+		return
+	case <-stopping.Done():
+	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
+	if n := w.running.Load(); n > 0 {
+		w.t.notes.line("stopping; programs that run: %d, which have up to %s", n, w.grace)
+	}
+	grace := time.NewTimer(w.grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+	case <-again:
+	}
+	kill()
+}
+
+// loop takes one job after the other. programs ends when they must.
+func (w *worker) loop(taking, programs context.Context) error {
+	for taking.Err() == nil && (w.unlimited || w.left.Add(-1) >= 0) {
+		job, err := w.next(taking)
+		if err != nil || job == nil {
+			return err
+		}
+		w.running.Add(1)
+		w.work(programs, job)
+		w.running.Add(-1)
+	}
+	return nil
+}
+
+// next waits for a job; nil: the worker stops. It goes on while no node can serve, and
+// fails when one refuses the call.
+func (w *worker) next(ctx context.Context) (*client.Reserved, error) {
+	for told := false; ; {
+		jobs, err := w.t.client.Reserve(ctx, w.reserve)
+		switch code := exitCode(err); {
+		case len(jobs) > 0:
+			return &jobs[0], nil
+		case ctx.Err() != nil:
+			return nil, nil
+		case err == nil:
+			told = false
+		case code != exitUnreachable && code != exitUnknown && client.CodeOf(err) != client.CodeOverloaded:
+			return nil, err
+		default:
+			if !told {
+				w.t.notes.line("no job can be reserved: %s; going on", explain(err))
+			}
+			told = true
+			sleep.For(ctx, workPause)
+		}
+	}
+}
+
+// work runs the program for one job and reports what became of it.
+func (w *worker) work(programs context.Context, job *client.Reserved) {
+	ctx, cancel := context.WithCancelCause(programs)
+	defer cancel(nil)
+	beating := make(chan struct{})
+	go func() {
+		defer close(beating)
+		w.heartbeat(ctx, job, cancel)
+	}()
+	result := w.execute(ctx, job)
+	lost := context.Cause(ctx)
+	cancel(nil)
+	<-beating
+	if errors.Is(lost, errLost) {
+		w.t.notes.line("%s: %v", job.ID, lost)
+		return
+	}
+	// Also when the worker stops: the report must reach a node.
+	if err := w.report(context.WithoutCancel(programs), job, result, programs.Err() != nil); err != nil {
+		w.t.notes.line("%s: %s", job.ID, explain(err))
+	}
+}
+
+// report tells the node what became of a job.
+func (w *worker) report(ctx context.Context, job *client.Reserved, result ran, stopped bool) error {
+	switch {
+	case result.code == 0:
+		return w.t.client.Finish(ctx, job.Ref())
+	case result.code == exitTryAgain:
+		_, err := w.t.client.Release(ctx, job.Ref(), client.Release{Delay: w.delay, AtOnce: w.delay == 0})
+		return err
+	case stopped:
+		_, err := w.t.client.Release(ctx, job.Ref(), client.Release{AtOnce: true, Reason: "its worker was stopped"})
+		return err
+	}
+	w.t.notes.line("%s: attempt %d failed: %s", job.ID, job.Attempts, result.reason)
+	_, err := w.t.client.Release(ctx, job.Ref(), client.Release{Reason: result.reason})
+	return err
+}
+
+// errLost is why a program is stopped whose job somebody else may have.
+var errLost = errors.New("its reservation is lost, so its program was stopped")
+
+// heartbeat prolongs a reservation, three times within its time, until ctx ends. When it
+// is lost it ends ctx.
+func (w *worker) heartbeat(ctx context.Context, job *client.Reserved, lost context.CancelCauseFunc) {
+	ttr := w.reserve.TTR
+	if ttr == 0 {
+		ttr = job.TTR.Duration
+	}
+	for sleep.For(ctx, max(ttr/3, time.Millisecond)) {
+		_, err := w.t.client.Touch(ctx, job.Ref(), w.reserve.TTR)
+		switch client.CodeOf(err) {
+		case client.CodeNotFound, client.CodeStaleToken, client.CodeNotReserved:
+			lost(fmt.Errorf("%w: %s", errLost, explain(err)))
+			return
+		}
+	}
+}
