@@ -7,15 +7,15 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Every benchmark reports what one call costs while the dispatcher is locked: the
-// goroutine that applies the log waits for as long.
+// Every benchmark reports the cost of one call with the lock held, for which the goroutine
+// that applies the log waits.
 
 const (
 	manyWaiters = 100_000          // the bound on waiters of one leader
 	manyTopics  = 10 * manyWaiters // and on the topics that they name
 )
 
-// pen keeps what was submitted until the benchmark answers it.
+// pen keeps what was submitted until answer.
 type pen struct {
 	d       *Dispatcher
 	pending []pendingSubmit
@@ -33,7 +33,7 @@ func (p *pen) add(topics ...string) {
 	p.d.Add(&Waiter{Reserve: &jobpb.Reserve{Topics: topics, Max: 1}, Done: func([]*jobpb.Reserved, error) {}})
 }
 
-// answer gives every Reserve that is under way the same result.
+// answer completes every Reserve in flight with the same result.
 func (p *pen) answer(jobs ...*jobpb.Reserved) {
 	pending := p.pending
 	p.pending = nil
@@ -46,7 +46,7 @@ func (p *pen) answer(jobs ...*jobpb.Reserved) {
 	}
 }
 
-// nameTopics fills the dispatcher with waiters of ten topics each.
+// nameTopics adds waiters of ten topics each.
 func (p *pen) nameTopics() {
 	for n := 0; n < manyTopics; n += 10 {
 		topics := make([]string, 10)

@@ -10,9 +10,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Consumers of request and reply wait on one common topic and on one of their own,
-// which nobody else will ever name.
-func TestTopicsThatNobodyNamesAnyMoreAreForgotten(t *testing.T) {
+// Consumers of request and reply wait on one common topic and on one of their own, which
+// nobody else ever names.
+func TestUnusedTopicsAreForgotten(t *testing.T) {
 	s := newShard(1000)
 	for i := range 1000 {
 		w, _ := s.wait(1, "work", fmt.Sprint("reply-", i))
@@ -24,7 +24,7 @@ func TestTopicsThatNobodyNamesAnyMoreAreForgotten(t *testing.T) {
 	require.Empty(t, s.d.topics)
 }
 
-func TestTopicsOfAWaiterThatReturnsAreForgottenWithIt(t *testing.T) {
+func TestTopicsOfAnEndedWaiterAreForgotten(t *testing.T) {
 	s := newShard(10)
 	w, _ := s.wait(1, "work", "reply")
 	s.d.Add(w)
@@ -58,8 +58,8 @@ func TestAClaimNamesOnlyTopicsThatHaveJobsByThen(t *testing.T) {
 	require.Equal(t, []string{"b", "d"}, ops[0].GetReserve().Topics)
 }
 
-// A topic that was named while its waiter was away must not be lost on it.
-func TestAWaiterHearsOfEachTopicItNamedAfterItsReturn(t *testing.T) {
+// A waiter must get a topic that changed while its Reserve was in flight.
+func TestARequeuedWaiterIsInAllItsQueues(t *testing.T) {
 	s := newShard(10)
 	w, g := s.wait(1, "a", "b")
 	s.d.Add(w)
@@ -86,7 +86,7 @@ func sizeOf(ops []*jobpb.Op) (size int) {
 	return size
 }
 
-// most is what one submission may have: the bound, passed by one operation at most.
+// most is the largest submission: the bound, exceeded by at most one operation.
 const most = maxBytesPerMatch + job.MaxReserveTopics*(job.MaxNameBytes+8)
 
 func TestSubmissionsAreBoundedByBytes(t *testing.T) {

@@ -20,10 +20,10 @@ const (
 	// reserve that passes the bound is the last, so a match may exceed it by one reserve.
 	maxBytesPerMatch = 64 << 10
 
-	// answerBytes bounds the bodies of all responses in flight, so that many reserves for
+	// maxBodyBytes bounds the bodies of all responses in flight, so that many reserves for
 	// many large jobs do not load them all into memory at once. It is divided evenly;
 	// each reserve may have one job of any size.
-	answerBytes = 128 << 20
+	maxBodyBytes = 128 << 20
 
 	// placesPerWaiter bounds the topics that the waiters name together, as a
 	// multiple of the bound on waiters: a waiter has a place in the queue of
@@ -64,8 +64,8 @@ type Dispatcher struct {
 	places  int // topics named by all waiters
 }
 
-// New returns a dispatcher that holds at most limit waiters. deliver, when not nil, is
-// called with every list of jobs that a waiter gets.
+// New returns a dispatcher for at most limit waiters. deliver, if not nil, is called with
+// every list of jobs that a waiter gets.
 func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher {
 	if deliver == nil {
 		deliver = func([]*jobpb.Reserved) {}

@@ -10,8 +10,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// shard is a fake log and state machine: it counts ready jobs by topic and
-// answers submitted operations when the test says so.
+// shard is a fake log and state machine: it counts ready jobs by topic and applies submitted
+// operations when the test calls apply.
 type shard struct {
 	d       *Dispatcher
 	ready   map[string]uint64
@@ -122,7 +122,7 @@ func TestWaitersAreServedInOrderOfArrival(t *testing.T) {
 	require.Zero(t, s.empty)
 }
 
-func TestWaiterThatFoundNothingKeepsItsTurn(t *testing.T) {
+func TestWaiterThatFoundNothingKeepsItsPosition(t *testing.T) {
 	s := newShard(10)
 	first, g1 := s.wait(1, "a")
 	s.d.Add(first)
@@ -138,7 +138,7 @@ func TestWaiterThatFoundNothingKeepsItsTurn(t *testing.T) {
 	require.Zero(t, g2.calls)
 }
 
-func TestPollAnswersAtOnce(t *testing.T) {
+func TestPollReturnsAtOnce(t *testing.T) {
 	s := newShard(10)
 	w, g := s.wait(1, "a")
 	w.Poll = true
@@ -229,10 +229,9 @@ func TestWaitersAreBounded(t *testing.T) {
 	require.ErrorIs(t, g.err, ErrFull)
 }
 
-// TestRandomLifeKeepsTheBooks drives a dispatcher with random arrivals,
-// departures, adds and commits, and then checks that each waiter ended exactly
-// once, no job was handed out twice or lost, and nothing is left in memory.
-func TestRandomLifeKeepsTheBooks(t *testing.T) {
+// With random arrivals, departures, adds and commits, each waiter ends exactly once, no job
+// is handed out twice or lost, and nothing is left in memory.
+func TestRandomOperationsLoseNothing(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := newShard(1000)
@@ -287,7 +286,7 @@ func TestRandomLifeKeepsTheBooks(t *testing.T) {
 	}
 }
 
-func TestAnswersUnderWayShareTheirBytes(t *testing.T) {
+func TestResponsesInFlightShareTheBound(t *testing.T) {
 	s := newShard(1000)
 	s.add("t", 1000)
 	for range 100 {
@@ -305,7 +304,7 @@ func TestAnswersUnderWayShareTheirBytes(t *testing.T) {
 	shares := asked()
 	require.Len(t, shares, 101)
 	require.EqualValues(t, 16<<20, shares[0], "few may have what they asked for")
-	require.EqualValues(t, answerBytes/100, shares[99], "many share it")
+	require.EqualValues(t, maxBodyBytes/100, shares[99], "many share it")
 	require.Zero(t, shares[100], "one job may have any size")
 	s.settle()
 	s.add("t", 5)

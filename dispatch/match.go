@@ -62,7 +62,7 @@ func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	d.dequeue(w)
 	w.state = busy
 	d.busy++
-	op := w.reserveOp(dueBy, int64(answerBytes/d.busy))
+	op := w.reserveOp(dueBy, int64(maxBodyBytes/d.busy))
 	m.ops = append(m.ops, op)
 	m.waiters = append(m.waiters, w)
 	m.bytes += job.OpSize(op)

@@ -9,7 +9,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A reserve that the state machine refuses would be refused again and again.
+// A reserve that the state machine refuses would be refused at each attempt.
 func TestARefusedReserveEndsItsWait(t *testing.T) {
 	var submitted int
 	d := New(func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) {

@@ -2,14 +2,14 @@ package job
 
 import "tarry/job/jobpb"
 
-// CheckOp checks everything about an operation that needs neither the clock nor the
-// state. It is the one place for such rules: a border calls it before an operation
-// enters the log, with the newest limits, so that a client hears which field is wrong;
-// the state machine calls it before it applies one, with the limits of the cluster
-// version, because an entry may come from a node of another release.
+// CheckOp checks everything about an operation that needs neither the clock nor the state.
+// All such rules are here. APIs call it with the newest limits before an operation enters
+// the log, so that clients learn which field is wrong. The state machine calls it with the
+// limits of the cluster version before it applies an operation, because an entry may come
+// from a node of another release.
 //
-// Fields in errors are those of the HTTP API. What only looks a job or a topic up is
-// not checked: there is none of a bad name. CheckOp takes operations that this release
+// Fields in errors are those of the HTTP API. Names that are only looked up are not
+// checked: no job or topic has an invalid one. CheckOp accepts operations that this release
 // does not know; the schema refuses them.
 func CheckOp(op *jobpb.Op, l *Limits) error {
 	switch k := op.Kind.(type) {
@@ -69,7 +69,7 @@ func checkRef(ref *jobpb.Ref) error {
 	return nil
 }
 
-// How far ahead the due instant is needs a clock: see CheckDue.
+// checkAdd leaves the rule that needs the clock to CheckDue.
 func (l *Limits) checkAdd(op *jobpb.Add) error {
 	if err := l.CheckTopic("topic", op.Topic); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *Limits) checkAdd(op *jobpb.Add) error {
 	return l.CheckJobOptions(op.Options)
 }
 
-// checkAtomicAdd names the list in which an add stands as the client knows it.
+// checkAtomicAdd names the list of an add in errors as the client knows it.
 func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
 	list := "jobs"
 	if op.Finish != nil {
@@ -121,9 +121,9 @@ func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
 		switch {
 		case err != nil:
 		case bodies > l.MaxAtomicAddBytes:
-			err = Errorf(CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of a request that is done as a whole", l.MaxAtomicAddBytes).In("body")
+			err = Errorf(CodeTooLarge, "the bodies have more than %d bytes together, which is the limit of an all-or-nothing request", l.MaxAtomicAddBytes).In("body")
 		case add.IfExists > jobpb.IfExists_IF_EXISTS_KEEP:
-			err = Invalid("if_exists", "must be conflict or keep in a request that is done as a whole")
+			err = Invalid("if_exists", "must be conflict or keep in an all-or-nothing request")
 		case add.Id != "" && ids[add.Id]:
 			err = Invalid("id", "%.40q is given twice", add.Id)
 		}
@@ -135,8 +135,8 @@ func (l *Limits) checkAtomicAdd(op *jobpb.AtomicAdd) error {
 	return nil
 }
 
-// CheckReserve checks what a Reserve may ask for. The state machine refuses any
-// other, so one must not be let in to wait: it would be tried again for ever.
+// CheckReserve checks a Reserve. An invalid one must not wait for jobs: the state machine
+// would refuse it at each attempt.
 func (l *Limits) CheckReserve(op *jobpb.Reserve) error {
 	if n := len(op.Topics); n == 0 || n > l.MaxReserveTopics {
 		return Invalid("topics", "has %d names; it takes 1 to %d", n, l.MaxReserveTopics)
@@ -187,7 +187,7 @@ func (l *Limits) checkBury(op *jobpb.Bury) error {
 	return l.checkReason(op.Reason)
 }
 
-// How far ahead the due instant is needs a clock: see CheckDue.
+// checkUpdate leaves the rule that needs the clock to CheckDue.
 func (l *Limits) checkUpdate(op *jobpb.Update) error {
 	if err := checkRef(op.Ref); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (l *Limits) checkUpdate(op *jobpb.Update) error {
 	if err := l.checkBody(op.Body, op.BodyKind); err != nil {
 		return err
 	}
-	if op.Backoff.SizeVT() != 0 { // else: none from now on
+	if op.Backoff.SizeVT() != 0 { // an empty one removes the job's
 		if err := l.CheckBackoff(op.Backoff); err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (l *Limits) checkToTopic(topic string) error {
 	return l.CheckTopic("to_topic", topic)
 }
 
-// checkTTR checks the TTR of a job; that of a reservation may be 0, for the job's.
+// checkTTR checks the TTR of a job. That of a reservation may be 0, which means the job's.
 func (l *Limits) checkTTR(ms int64) error { return withinSeconds("ttr", ms, 1, l.MaxTTR) }
 
 func (l *Limits) checkBody(body []byte, kind jobpb.BodyKind) error {
@@ -260,8 +260,8 @@ func (l *Limits) checkBody(body []byte, kind jobpb.BodyKind) error {
 	return nil
 }
 
-// CheckDue checks that a due instant, which is named field, is not too far ahead of a
-// clock. CheckOp has checked the rest of it.
+// CheckDue checks that a due instant is not too far ahead of a clock. CheckOp checks the
+// rest.
 func (l *Limits) CheckDue(field string, dueMS, clockMS int64) error {
 	return ahead(field, dueMS, clockMS, l.MaxDelay)
 }

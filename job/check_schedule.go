@@ -7,8 +7,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// These are the rules of the operations on schedules; see CheckOp. What a spec and a
-// zone mean is checked by package schedule.
+// The rules of operations on schedules; see CheckOp. Package schedule checks the content of
+// a spec and a zone.
 
 func (l *Limits) checkPutSchedule(op *jobpb.PutSchedule) error {
 	if err := l.CheckScheduleName("name", op.Name); err != nil {
@@ -26,8 +26,8 @@ func (l *Limits) checkPutSchedule(op *jobpb.PutSchedule) error {
 	return nil
 }
 
-// CheckScheduleName checks the name of a schedule. The ids of its jobs begin with
-// it, and it can stand inside a JSON string as it is.
+// CheckScheduleName checks the name of a schedule. The ids of its jobs begin with it, and
+// inside a JSON string it needs no quoting.
 func (l *Limits) CheckScheduleName(field, name string) error {
 	switch {
 	case len(name) > l.MaxScheduleNameBytes:
@@ -35,12 +35,12 @@ func (l *Limits) CheckScheduleName(field, name string) error {
 	case strings.ContainsAny(name, "\"\\{}"):
 		return Invalid(field, "is %.40q; quotes, backslashes and braces are not allowed", name)
 	case name == "preview":
-		return Invalid(field, "is %q, which is kept for the call of that name", name)
+		return Invalid(field, "is %q, which is reserved for the call of that name", name)
 	}
 	return l.CheckID(field, name)
 }
 
-// checkSchedule checks all of a schedule but what its spec and its zone mean.
+// checkSchedule checks a schedule, except the content of its spec and its zone.
 func (l *Limits) checkSchedule(s *jobpb.Schedule) error {
 	j := s.Job
 	switch {
@@ -71,8 +71,8 @@ func (l *Limits) checkSchedule(s *jobpb.Schedule) error {
 	return l.CheckTimes(s)
 }
 
-// CheckTimes checks the part of a schedule that says when it runs, as far as that
-// needs no cron parser and no table of time zones.
+// CheckTimes checks when a schedule runs, as far as that needs no cron parser and no table
+// of time zones.
 func (l *Limits) CheckTimes(s *jobpb.Schedule) error {
 	switch {
 	case s.Spec == "" || len(s.Spec) > l.MaxSpecBytes:
@@ -87,7 +87,7 @@ func (l *Limits) CheckTimes(s *jobpb.Schedule) error {
 	return nil
 }
 
-// CheckRunKey checks the key of a run out of turn. It becomes a part of an id.
+// CheckRunKey checks the key of a run that is started on request. It becomes part of an id.
 func (l *Limits) CheckRunKey(field, key string) error {
 	if len(key) > l.MaxRunKeyBytes {
 		return Invalid(field, "has %d bytes; the limit is %d", len(key), l.MaxRunKeyBytes)
@@ -96,15 +96,15 @@ func (l *Limits) CheckRunKey(field, key string) error {
 }
 
 const (
-	// MaxInstantMS is the end of the year 9999: no instant of the queue's is behind it.
+	// MaxInstantMS is the end of the year 9999, the last instant of the queue.
 	MaxInstantMS = 253402300799999
 
-	// maxOffsetS is more than any zone is away from UTC, in seconds.
+	// maxOffsetS is more than any zone's offset from UTC, in seconds.
 	maxOffsetS = 24 * 60 * 60
 )
 
-// checkFireSchedule checks that instants grow and that the next is behind them. That
-// none is ahead of the clock is for the state machine to check.
+// checkFireSchedule checks that instants grow and that the next is behind them. The state
+// machine checks that none is ahead of the clock.
 func (l *Limits) checkFireSchedule(op *jobpb.FireSchedule) error {
 	switch {
 	case len(op.Runs) > int(l.MaxScheduleRuns):
@@ -126,7 +126,7 @@ func (l *Limits) checkFireSchedule(op *jobpb.FireSchedule) error {
 		}
 	}
 	if op.Now {
-		return nil // when it is planned is not asked
+		return nil // its run has no planned instant
 	}
 	last := op.ExpectNextMs
 	if op.Missed > 0 {

@@ -11,14 +11,14 @@ import (
 	"tarry/job/jobpb"
 )
 
-// rule is one way in which an operation can be wrong in itself.
+// rule is one way in which an operation can be invalid.
 type rule struct {
 	breaks func(*jobpb.Op)
 	field  string // in the error
 	says   string // a part of its message
 }
 
-// anAdd is the part of an operation that is an add.
+// anAdd returns the add in an operation.
 type anAdd func(*jobpb.Op) *jobpb.Add
 
 func long(n int) string { return strings.Repeat("x", n) }
@@ -28,7 +28,8 @@ const (
 	pastTTR   = int64(MaxTTR/1e6) + 1
 )
 
-// addRules are those of every add; field says how an error names the add's field.
+// addRules returns the rules of every add; field returns the name of an add's field in
+// errors.
 func addRules(of anAdd, field func(string) string) []rule {
 	set := func(f func(*jobpb.Add)) func(*jobpb.Op) { return func(op *jobpb.Op) { f(of(op)) } }
 	rules := []rule{
@@ -59,11 +60,12 @@ func prefixed(rules []rule, field func(string) string) []rule {
 	return rules
 }
 
-// whenRules are those of an add that stands alone: what of it says when, and its id.
+// whenRules returns the rules of an add that is not of a schedule: on its delay, its due
+// instant and its id.
 func whenRules(of anAdd, field func(string) string) []rule {
 	set := func(f func(*jobpb.Add)) func(*jobpb.Op) { return func(op *jobpb.Op) { f(of(op)) } }
 	return prefixed([]rule{
-		{set(func(a *jobpb.Add) { a.Id = "$0-1" }), "id", "kept for ids made by the server"},
+		{set(func(a *jobpb.Add) { a.Id = "$0-1" }), "id", "reserved for ids made by the server"},
 		{set(func(a *jobpb.Add) { a.Id = long(201) }), "id", "has 201 bytes"},
 		{set(func(a *jobpb.Add) { a.DelayMs = -1 }), "delay", "is -0.001 s; it must be between 0 and 1000000000 s"},
 		{set(func(a *jobpb.Add) { a.DelayMs = pastDelay }), "delay", "is 1000000000.001 s"},
@@ -116,7 +118,7 @@ func optionsRules(of func(*jobpb.Op) *jobpb.JobOptions) []rule {
 		headerRules(func(op *jobpb.Op) *[]*jobpb.Header { return &of(op).Headers })...)
 }
 
-// refRules are those of what names a job.
+// refRules returns the rules of a reference to a job.
 func refRules(clear func(*jobpb.Op)) []rule {
 	return []rule{{clear, "id", "is missing; a job is named by its id, its token or both"}}
 }
@@ -153,8 +155,7 @@ func under(prefix string) func(string) string {
 	return func(field string) string { return prefix + field }
 }
 
-// checked is an operation that is good, and every way in which it can be wrong. One
-// without rules says so by having none.
+// checked is a valid operation, and every way in which it can be invalid.
 type checked struct {
 	good  *jobpb.Op
 	rules []rule

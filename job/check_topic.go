@@ -2,7 +2,7 @@ package job
 
 import "tarry/job/jobpb"
 
-// These are the rules of the operations on a whole topic; see CheckOp.
+// The rules of operations on a whole topic; see CheckOp.
 
 func (l *Limits) checkKickTopic(op *jobpb.KickTopic) error {
 	if err := Within("max", int64(op.Max), 1, int64(l.MaxKick)); err != nil {
@@ -29,12 +29,12 @@ func (l *Limits) checkPurge(op *jobpb.Purge) error {
 	return l.checkSweep(op.Sweep)
 }
 
-// MaxSweep bounds the jobs of one sweep so that no product of theirs overflows. It is
-// the same at every version.
+// MaxSweep bounds the jobs of one sweep, so that no product overflows. It is the same at
+// every version.
 const MaxSweep = 1 << 40
 
-// checkSweep checks a sweep but for the instant at which it began, which is not ahead
-// of the clock.
+// checkSweep leaves the rule that needs the clock to the state machine: a sweep must not
+// have begun ahead of it.
 func (l *Limits) checkSweep(s *jobpb.Sweep) error {
 	from := s.GetFrom()
 	switch {
@@ -45,7 +45,7 @@ func (l *Limits) checkSweep(s *jobpb.Sweep) error {
 	case from.GetStartMs() < 0 || from.GetAfter().GetInstant() < 0:
 		return Invalid("from", "is not a place that this sweep gave")
 	case from.GetDone() > MaxSweep:
-		return Invalid("from", "says that the sweep has done %d jobs; the limit is %d", from.GetDone(), uint64(MaxSweep))
+		return Invalid("from", "has done %d jobs; the limit is %d", from.GetDone(), uint64(MaxSweep))
 	}
 	if err := l.CheckFilter(s.Filter); err != nil {
 		return Under("filter", err)
@@ -71,7 +71,7 @@ func (l *Limits) checkMoveJobs(op *jobpb.MoveJobs) error {
 	return Within("max", int64(op.Max), 1, int64(l.MaxKick))
 }
 
-// How far ahead the end of the pause is needs a clock: see CheckPauseEnd.
+// checkPauseTopic leaves the rule that needs the clock to CheckPauseEnd.
 func (l *Limits) checkPauseTopic(op *jobpb.PauseTopic) error {
 	if op.Create {
 		if err := l.CheckTopic("topic", op.Topic); err != nil {

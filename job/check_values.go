@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without
-// control characters and without invisible ones. field is how the client knows the value.
+// CheckTopic checks a topic's name: 1 to MaxNameBytes bytes of UTF-8 without control
+// characters and without invisible ones. Errors name field.
 func (l *Limits) CheckTopic(field, topic string) error { return l.checkName(field, topic) }
 
-// CheckID checks a producer's id: like a topic, and outside the server's names.
+// CheckID checks a producer's id: like a topic's name, and without the server's prefix.
 func (l *Limits) CheckID(field, id string) error {
 	if IsServerID(id) {
-		return Invalid(field, "%.40q starts with %q, which is kept for ids made by the server", id, serverPrefix)
+		return Invalid(field, "%.40q starts with %q, which is reserved for ids made by the server", id, serverPrefix)
 	}
 	return l.checkName(field, id)
 }
@@ -42,9 +42,9 @@ func (l *Limits) checkName(field, s string) error {
 	return nil
 }
 
-// MillisOf returns seconds, as clients give them, in milliseconds, rounded to the
-// nearest. What is above 0 stays so: 0 stands for "never" in some places. What is below
-// 0, no number, or too large stays out of every range.
+// MillisOf converts seconds of a client to milliseconds, rounded to the nearest. A positive
+// value stays positive, because 0 means "never" for some fields. A value that is negative,
+// not a number or too large stays outside every valid range.
 func MillisOf(seconds float64) int64 {
 	switch ms := seconds * 1000; {
 	case !(ms >= math.MinInt64): // NaN too
@@ -65,7 +65,7 @@ func Millis(field string, seconds float64, max time.Duration) (int64, error) {
 	return ms, withinSeconds(field, ms, 0, max)
 }
 
-// TTRMillis is Millis for a time to run that is given, so not 0.
+// TTRMillis is Millis for a time to run, which must not be 0.
 func TTRMillis(field string, seconds float64) (int64, error) {
 	ms := MillisOf(seconds)
 	return ms, withinSeconds(field, ms, 1, MaxTTR)
@@ -87,7 +87,7 @@ func withinSeconds(field string, ms, least int64, most time.Duration) error {
 	return nil
 }
 
-// ahead checks that an instant is at most so far ahead of a clock.
+// ahead checks that an instant is at most that far ahead of a clock.
 func ahead(field string, ms, clockMS int64, most time.Duration) error {
 	if ms > clockMS+most.Milliseconds() {
 		return Invalid(field, "is %s; it must be at most %s s ahead", FormatInstant(ms, 0), plainSeconds(most))
@@ -99,7 +99,7 @@ func inSeconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, '
 
 func plainSeconds(d time.Duration) string { return strconv.FormatInt(int64(d.Seconds()), 10) }
 
-// Instant writes Unix milliseconds for people.
+// Instant formats Unix milliseconds for people.
 func Instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // checkReason checks the reason of a release or bury.
@@ -113,7 +113,7 @@ func (l *Limits) checkReason(reason string) error {
 	return nil
 }
 
-// CheckConsumer checks the name that a consumer gives of itself; it may be empty.
+// CheckConsumer checks the name of a consumer; it may be empty.
 func (l *Limits) CheckConsumer(field, name string) error {
 	if len(name) > l.MaxConsumerBytes {
 		return Invalid(field, "has %d bytes; the limit is %d", len(name), l.MaxConsumerBytes)

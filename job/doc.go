@@ -1,12 +1,11 @@
-// Package job holds what all packages of Tarry share: what a job is, the
-// operations on it, their limits, and the failures a client can see.
+// Package job defines what all packages of Tarry share: jobs, the operations on them,
+// limits, and the errors that clients see.
 //
-// The operations and results themselves are Protocol Buffers messages in
-// job/jobpb, one representation from the HTTP handler to the log, so that an
-// operation is encoded once. This package adds what a schema cannot say: the rules of
-// each operation that need neither clock nor state (CheckOp in check.go), the limits
-// by which they judge at each cluster version (limits.go, limits_version.go), names and
-// fences (names.go), the entry format (entry.go) and typed failures (error.go).
+// Operations and results are Protocol Buffers messages in job/jobpb. They are the same
+// from the HTTP handler to the log, so an operation is encoded once. This package adds the
+// rules of each operation that need neither clock nor state (CheckOp in check.go), the
+// limits at each cluster version (limits.go, limits_version.go), ids and tokens
+// (names.go), the format of log entries (entry.go) and typed errors (error.go).
 //
-// It knows nothing of storage, Raft or HTTP, reads no clock and starts nothing.
+// It does not depend on storage, Raft or HTTP, reads no clock and starts no goroutine.
 package job

@@ -8,9 +8,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// EntryVersion is the first byte of every Raft log entry that Tarry writes. A
-// node that meets a version it does not know must stop: skipping an entry would
-// make its state differ from the others' for ever.
+// EntryVersion is the first byte of every Raft log entry that Tarry writes. A node must
+// stop at an unknown version: if it skipped an entry, its state would differ from then on.
 const EntryVersion = 1
 
 // AppendEntryHeader starts an entry in buf: its version and the leader's clock.
@@ -19,8 +18,8 @@ func AppendEntryHeader(buf []byte, nowMS int64) []byte {
 	return binary.AppendUvarint(buf, uint64(nowMS))
 }
 
-// AppendClockEpoch adds to an entry's header the epoch of the clock that told its
-// time. Without it, it is 0.
+// AppendClockEpoch adds the epoch of the leader's clock to an entry's header. The default
+// is 0.
 func AppendClockEpoch(buf []byte, epoch uint64) []byte {
 	if epoch == 0 {
 		return buf
@@ -42,14 +41,14 @@ func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
 	return buf, nil
 }
 
-// OpSize is how many bytes AppendOp adds at most.
+// OpSize returns how many bytes AppendOp adds at most.
 func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
 
-// CheckOps proves that a run of operations from a peer may enter the log of a cluster
-// with this version, and counts them: every one decodes, is none that the leader alone
-// proposes, and neither it nor anything in it is unknown here or newer than the
-// version. One that is unknown would end the process of each node that reads the
-// entry. Of what is unknown or newer the error wraps a NewerError.
+// CheckOps checks that a run of operations from a peer may enter the log of a cluster with
+// this version, and returns their number: each decodes, is not for the leader alone, and
+// has nothing that is unknown here or newer than the version. An unknown operation would
+// stop every node that reads the entry. The error wraps a NewerError if something is
+// unknown or newer.
 func CheckOps(run []byte, version uint32) (int, error) {
 	r := OpReader{rest: run, version: version}
 	for {
@@ -69,13 +68,13 @@ func CheckOps(run []byte, version uint32) (int, error) {
 	}
 }
 
-// Kinds says what is among the operations of a run.
+// Kinds is what the operations of a run include.
 type Kinds struct {
 	Adds       bool // one that may make jobs
 	LeaderOnly bool // one that no client causes
 }
 
-// CheckVersion is CheckOps for a run that AppendOp made: it only looks for what is
+// CheckVersion is CheckOps for a run that AppendOp made: it only checks that nothing is
 // unknown here or newer than the cluster's version.
 func CheckVersion(run []byte, version uint32) (Kinds, error) {
 	var kinds Kinds
@@ -102,13 +101,13 @@ func CheckVersion(run []byte, version uint32) (Kinds, error) {
 	}
 }
 
-// HasAdd reports whether a run that AppendOp made holds an operation that may make
-// jobs. It does not decode: the first bytes of an operation name its kind.
+// HasAdd reports whether a run that AppendOp made has an operation that may make jobs. It
+// does not decode: an operation begins with its kind.
 func HasAdd(run []byte) bool {
 	for {
 		op, rest, ok := cutOp(run)
 		if !ok {
-			return false // the end, or not a run; whoever takes it in says so
+			return false // the end, or not a run, which its reader refuses
 		}
 		if rowOf(numberOf(op)).adds {
 			return true
@@ -135,6 +134,6 @@ func DecodeEntry(data []byte) (*jobpb.Entry, error) {
 			return e, nil
 		}
 		e.Ops = append(e.Ops, op)
-		r = &OpReader{rest: r.rest, read: r.read, version: r.version} // op keeps the other
+		r = &OpReader{rest: r.rest, read: r.read, version: r.version} // op aliases the other
 	}
 }

@@ -91,8 +91,8 @@ func TestDecodeEntryRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// A run that a peer sent goes into the log as it is. What does not decode there
-// ends the process of every node that reads it, and again at each start.
+// A run that a peer sent goes into the log as it is. An operation that does not decode there
+// would stop every node that reads it, and again at each start.
 func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 	run := sampleRun(t)
 	for name, bad := range map[string][]byte{
@@ -115,8 +115,8 @@ func TestCheckOpsRefusesWhatMayNotEnterTheLog(t *testing.T) {
 	}
 }
 
-// Of several operations in one frame a decoder takes the last: a peer could hide what
-// the leader alone proposes behind another.
+// Of several operations in one frame a decoder uses the last: so a peer could hide one that
+// only the leader may propose.
 func TestOneFrameHoldsOneOperation(t *testing.T) {
 	touch, advance := []byte{6<<3 | 2, 0}, []byte{10<<3 | 2, 0}
 	_, err := CheckOps(frame(touch), MaxVersion)
@@ -159,8 +159,8 @@ func TestNamesRoundTrip(t *testing.T) {
 	}
 }
 
-// A reader decodes into the same messages again and again; nothing of one
-// operation may show in the next.
+// A reader decodes into the same messages again and again; nothing of one operation may
+// remain in the next.
 func TestAnOperationHasNothingOfTheOneBefore(t *testing.T) {
 	full := &jobpb.Add{
 		Id: "a", Topic: "t", Body: []byte("body"), BodyKind: 1, Priority: 2, DelayMs: 3, DueMs: 4, TtrMs: 5, MaxAttempts: 6, IfExists: 2,

@@ -8,53 +8,51 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Code is the snake_case word by which a client tells failures apart.
+// Code is the snake_case word by which a client distinguishes errors.
 type Code string
 
 const (
-	// The request is at fault; repeating it unchanged cannot help.
+	// The request is wrong; repeating it unchanged does not help.
 	CodeInvalid          Code = "invalid_argument"   // a field is malformed or out of range
 	CodeBadJSON          Code = "bad_json"           // the request is not the JSON asked for
 	CodeTooLarge         Code = "too_large"          // a body or request over its limit
 	CodeNotFound         Code = "not_found"          // no such job, member or path
 	CodeIDConflict       Code = "id_conflict"        // the id is taken by a job of other content
-	CodeStaleToken       Code = "stale_token"        // the token's reservation is over
+	CodeStaleToken       Code = "stale_token"        // the token's reservation has ended
 	CodeTokenRequired    Code = "token_required"     // the topic requires the token of the reservation
 	CodeNotReserved      Code = "not_reserved"       // the operation needs a reserved job
 	CodeNotKickable      Code = "not_kickable"       // the job is neither dead nor delayed
-	CodeAlreadyReserved  Code = "already_reserved"   // the job is in the hands of a consumer
+	CodeAlreadyReserved  Code = "already_reserved"   // a consumer has reserved the job
 	CodeAlreadyDead      Code = "already_dead"       // the job is dead; it has no due instant
-	CodeConditionFailed  Code = "condition_failed"   // the job is not as the request's condition says
+	CodeConditionFailed  Code = "condition_failed"   // the job does not meet the request's condition
 	CodeTooManyTopics    Code = "too_many_topics"    // the limit on live topics
 	CodeTooManySchedules Code = "too_many_schedules" // the limit on schedules
 	CodeQuorumWouldFail  Code = "quorum_would_fail"  // a removal that would break the quorum
 	CodeConflict         Code = "conflict"           // the request contradicts the cluster's state
 
-	// The request is fine, the cluster could not take it. Nothing was done.
+	// The request is valid, but the cluster did not accept it. Nothing was done.
 	CodeNotApplied   Code = "not_applied"   // no leader, transfer in progress, node draining
 	CodeTopicFull    Code = "topic_full"    // the topic's limit on waiting jobs
 	CodeTopicLimited Code = "topic_limited" // the topic's limit on reserved jobs, or its rate
 	CodeOverloaded   Code = "overloaded"    // a bound on waiting work is reached
-	CodeDiskLow      Code = "disk_low"      // adds are refused until disks have room again
+	CodeDiskLow      Code = "disk_low"      // adds are refused until disks have free space
 
-	// Nobody can say whether it was done.
+	// It may or may not have been done.
 	CodeUnknown Code = "unknown"
 
-	// A defect of ours.
+	// A defect of Tarry.
 	CodeInternal Code = "internal"
 )
 
-// Error is a failure as a client sees it. Everything that crosses a border of
-// the system is one of these, or is wrapped by one.
+// Error is an error as a client sees it. Every error that leaves the system is one, or is
+// wrapped by one.
 type Error struct {
 	Code    Code
 	Message string // a sentence that names the field and the limit
-	// Field is what in the request is at fault, as its client knows it: a member such
-	// as jobs[3].delay, or a query parameter. It is empty when nothing in it is, or
-	// the request as a whole.
+	// Field is the field of the request that is wrong, as the client knows it: a member
+	// such as jobs[3].delay, or a query parameter. Empty: none, or the whole request.
 	Field string
-	// RetryAfter, when over 0, is how long a client should wait before it
-	// tries again.
+	// RetryAfter is how long a client should wait before it tries again; 0: unknown.
 	RetryAfter time.Duration
 	cause      error
 }
@@ -63,39 +61,39 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Errorf makes an Error. A %w in the format is kept for errors.Is and errors.As.
+// Errorf returns an Error. It wraps the operand of a %w in the format.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// Invalid is the failure of a request with a field that is malformed or out of range.
-// The field is in front of the message.
+// Invalid returns the error of a field that is malformed or out of range. The message
+// begins with the field.
 func Invalid(field, format string, args ...any) *Error {
 	return FieldErrorf(CodeInvalid, field, format, args...)
 }
 
-// FieldErrorf is Errorf with a field at fault, which is in front of the message.
+// FieldErrorf is Errorf with a field, with which the message begins.
 func FieldErrorf(code Code, field, format string, args ...any) *Error {
 	e := Errorf(code, format, args...)
 	e.Message, e.Field = field+" "+e.Message, field
 	return e
 }
 
-// In sets the field that is at fault, for a message that begins otherwise.
+// In sets the field, for a message that does not begin with it.
 func (e *Error) In(field string) *Error {
 	e.Field = field
 	return e
 }
 
-// NotApplied is the failure of a request of which nothing was done.
+// NotApplied returns the error of a request of which nothing was done.
 func NotApplied(format string, args ...any) *Error {
 	e := Errorf(CodeNotApplied, format, args...)
 	e.RetryAfter = time.Second
 	return e
 }
 
-// Unknown is the failure of a request that may or may not have been done.
+// Unknown returns the error of a request that may or may not have been done.
 func Unknown(format string, args ...any) *Error { return Errorf(CodeUnknown, format, args...) }
 
 // InItem returns err as one about an item of a list: jobs[3].delay.
@@ -120,7 +118,7 @@ func Under(object string, err error) error {
 	return &e
 }
 
-// asError gives err the form that a client sees.
+// asError returns err as an Error.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -129,7 +127,7 @@ func asError(err error) *Error {
 	return Errorf(CodeInternal, "%w", err)
 }
 
-// CodeOf returns the code of err, or CodeInternal when it carries none.
+// CodeOf returns the code of err; CodeInternal if it has none.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -138,7 +136,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// ResultError turns a state machine's refusal into an Error; nil when r is OK.
+// ResultError returns the Error of a result; nil if r is OK.
 func ResultError(r *jobpb.Result) error {
 	if r.Code == jobpb.Code_OK {
 		return nil
@@ -164,5 +162,5 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_TOPIC_LIMITED:      CodeTopicLimited,
 }
 
-// CodeOfResult is the word for the code of a refusal; empty for OK.
+// CodeOfResult returns the Code of a result's code; empty for OK.
 func CodeOfResult(c jobpb.Code) Code { return resultCodes[c] }

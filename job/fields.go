@@ -6,9 +6,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A Field is a row of the table of what is shown of a job, beside its body: what the HTTP
-// API writes, the Go client's test and the docs know of it. Where its value comes from is
-// in fsm (View.describe).
+// A Field is a row of the table of a job's fields except the body, which serves the HTTP
+// API, the Go client's test and the docs. The values come from fsm (View.describe).
 type Field struct {
 	Name string // of the HTTP API
 	Type FieldType
@@ -16,14 +15,14 @@ type Field struct {
 
 	// In is the only state in which it is shown; STATE_NONE: it is shown in all.
 	In jobpb.State
-	// Optional: it is left out when it is 0 or empty.
+	// Optional: it is omitted if it is 0 or empty.
 	Optional bool
 
 	number func(*jobpb.Job) int64
 	text   func(*jobpb.Job) string
 }
 
-// FieldType says how a field is written.
+// FieldType is the form of a field.
 type FieldType int
 
 const (
@@ -36,8 +35,8 @@ const (
 	FieldHeaders            // a map of names to values
 )
 
-// Fields are all of them, in the order in which they are shown. A new one is a field of
-// jobpb.Job and a row here, a member of client.Job, and what fsm gives it.
+// Fields are all fields, in the order in which they are shown. A new one is a field of
+// jobpb.Job, a row here, a member of client.Job, and its value in fsm.
 var Fields = []*Field{
 	{Name: "id", Type: FieldText, text: (*jobpb.Job).GetId, Help: "the producer's name of the job, or the server's"},
 	{Name: "seq", Type: FieldNumber, number: asNumber((*jobpb.Job).GetSeq), Help: "the number of the job, in the order of the adds"},
@@ -81,19 +80,19 @@ func StateName(s jobpb.State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// asNumber makes the getter of any number one that gives an int64.
+// asNumber converts a getter to one that returns an int64.
 func asNumber[N uint32 | uint64](get func(*jobpb.Job) N) func(*jobpb.Job) int64 {
 	return func(j *jobpb.Job) int64 { return int64(get(j)) }
 }
 
-// Number is the value of a field that is a number, an instant or a duration.
+// Number returns a number, an instant or a duration.
 func (f *Field) Number(j *jobpb.Job) int64 { return f.number(j) }
 
-// Text is the value of a field that is text.
+// Text returns a text.
 func (f *Field) Text(j *jobpb.Job) string { return f.text(j) }
 
-// Shown reports whether a client is told of it. A backoff or headers that are absent
-// count as shown.
+// Shown reports whether clients see it. An absent backoff and absent headers count as
+// shown.
 func (f *Field) Shown(j *jobpb.Job) bool {
 	switch {
 	case f.In != jobpb.State_STATE_NONE && j.State != f.In:

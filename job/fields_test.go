@@ -12,7 +12,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The table in the docs is made of the rows; -update writes it.
+// The table in the docs is generated; -update writes it.
 func TestTheTableOfFieldsInTheDocs(t *testing.T) {
 	types := map[FieldType]string{FieldInstant: "instant: ", FieldDuration: "seconds: "}
 	var rows strings.Builder
@@ -29,7 +29,7 @@ func TestTheTableOfFieldsInTheDocs(t *testing.T) {
 	tableInDocs(t, "../docs/http-api.md", "| member of a job | what it is | there |\n|---|---|---|\n", rows.String())
 }
 
-// Whatever a jobpb.Job has is shown by a row, or by other means.
+// Every field of a jobpb.Job has a row, or is shown otherwise.
 func TestEveryFieldOfAJobHasARow(t *testing.T) {
 	byOtherMeans := []string{"state", "options", "body", "body_kind", "history", "history_dropped"}
 	fields := (*jobpb.Job)(nil).ProtoReflect().Descriptor().Fields()

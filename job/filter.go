@@ -7,8 +7,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// CheckFilter checks a filter; nil fits every job. The fields in errors are those
-// of the HTTP API.
+// CheckFilter checks a filter; nil selects every job. The fields in errors are those of the
+// HTTP API.
 func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 	if f == nil {
 		return nil
@@ -29,13 +29,13 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 		case r.from < 0 || r.to < 0:
 			return Invalid(r.field+"_from", "or %s_to is before 1970", r.field)
 		case r.to != 0 && r.to <= r.from:
-			return Invalid(r.field+"_to", "is not after %s_from; the range has nothing in it", r.field)
+			return Invalid(r.field+"_to", "is not after %s_from; the range is empty", r.field)
 		}
 	}
 	return l.checkHeaders(f.Headers)
 }
 
-// CheckJobQuery checks what a page of jobs may be asked for.
+// CheckJobQuery checks a query for a page of jobs.
 func CheckJobQuery(q *jobpb.JobQuery) error {
 	byID := !q.ByHeader && q.Filter.GetIdPrefix() != ""
 	if q.Topic != "" || !byID && !q.ByHeader {
@@ -72,13 +72,13 @@ func isMarkOf(q *jobpb.JobQuery, byID bool) bool {
 	case byID:
 		return after.Id != ""
 	}
-	// Finished and deleted jobs stand in one list.
+	// Finished and deleted jobs are in one list.
 	return after.State > jobpb.State_STATE_NONE && after.State <= jobpb.State_STATE_FINISHED &&
 		(q.State == jobpb.State_STATE_NONE || min(q.State, jobpb.State_STATE_FINISHED) == after.State) && after.Place != nil && after.Place.Instant >= 0
 }
 
-// checkFindHeaders checks the headers by which jobs are found. An empty value, which would
-// rather be a variable that was not set, finds nothing.
+// checkFindHeaders checks the headers by which jobs are found. An empty value is refused: it
+// is probably a variable that was not set.
 func checkFindHeaders(headers []*jobpb.Header) error {
 	if len(headers) == 0 {
 		return Invalid("headers", "is missing; jobs of all topics are found by at least one header")

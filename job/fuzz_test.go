@@ -14,8 +14,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// An entry is refused or understood whole, and what was understood survives
-// another round.
+// An entry is refused or decoded whole, and what was decoded encodes and decodes to the
+// same.
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(append(AppendEntryHeader(nil, 5), sampleRun(f)...))
 	f.Add(AppendEntryHeader(nil, math.MinInt64))
@@ -64,14 +64,14 @@ func FuzzCheckOps(f *testing.F) {
 	})
 }
 
-// message is what the generated code gives each message.
+// message has the generated methods of each message.
 type message interface {
 	proto.Message
 	MarshalVT() ([]byte, error)
 	UnmarshalVTUnsafe([]byte) error
 }
 
-// messages are all that travel in encoded form, one of each.
+// messages returns one of each message that is sent or stored.
 var messages = []message{
 	(*jobpb.Entry)(nil), (*jobpb.Op)(nil), (*jobpb.Reserve)(nil), (*jobpb.Result)(nil),
 	(*jobpb.Results)(nil), (*jobpb.Job)(nil), (*jobpb.Topic)(nil), (*jobpb.ScheduleInfo)(nil),
@@ -81,9 +81,9 @@ func fresh(i uint8) message {
 	return reflect.New(reflect.TypeOf(messages[int(i)%len(messages)]).Elem()).Interface().(message)
 }
 
-// What the generated code decodes and encodes again says to the decoder by reflection
-// what it said before. The two may differ in what they refuse: the one by reflection
-// refuses text that is not UTF-8, and passes over a field of the wrong type.
+// What the generated code decodes and encodes again has the same content for the decoder by
+// reflection. The two may differ in what they refuse: the one by reflection refuses text
+// that is not UTF-8, and ignores a field of the wrong type.
 func FuzzMessages(f *testing.F) {
 	for i, m := range []message{
 		&jobpb.Entry{NowMs: -1, Ops: sampleOps()},
@@ -115,7 +115,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// Only what String and ServerID write is read: one name for one thing.
+// Only the forms that String and ServerID write are accepted.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"0-1-1", "4294967295-18446744073709551615-4294967295", "$0-1", "$00-1", "0-+1-1", "order-1", "\x7f", "\xc2\x85"} {
 		f.Add(s)
@@ -141,7 +141,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// Seconds become milliseconds within their bounds, whatever the number.
+// Any number of seconds becomes milliseconds within the bounds, or an error.
 func FuzzMillis(f *testing.F) {
 	for _, s := range []float64{0, math.Copysign(0, -1), 0.0004999, 1e9, 1e9 + 1, 1e300, math.NaN(), math.Inf(1)} {
 		f.Add(s, int64(MaxDelay))

@@ -1,9 +1,8 @@
 package job
 
-// invisible are the characters by which two names can look the same, or a name like
-// another one: those that set the direction of text, that take no space, or that
-// end lines. The list is this one and not Go's, which differs from release to
-// release: what the state machine refuses must not.
+// invisible are the characters that can make two different names look the same: those that
+// set the direction of text, take no space, or end lines. Go's tables change from release
+// to release, so they must not decide what the state machine refuses.
 var invisible = [...]struct{ first, last rune }{
 	{0x00AD, 0x00AD},   // soft hyphen
 	{0x034F, 0x034F},   // combining grapheme joiner
@@ -23,7 +22,6 @@ var invisible = [...]struct{ first, last rune }{
 	{0xE0000, 0xE0FFF}, // tags and selectors
 }
 
-// isInvisible reports whether a name must not have the character.
 func isInvisible(r rune) bool {
 	for _, block := range invisible {
 		if r <= block.last {

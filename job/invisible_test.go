@@ -28,8 +28,8 @@ func TestNamesShowWhatTheyAre(t *testing.T) {
 	}
 }
 
-// Every character that Go's tables call one of direction, of format or ignorable is
-// refused, but for those that are seen, or that belong to a letter or an emoji.
+// Every character of direction or format, or ignorable, by Go's tables, is refused, except
+// those that are visible, or belong to a letter or an emoji.
 func TestTheListOfInvisibleCharactersIsComplete(t *testing.T) {
 	seen := map[rune]bool{0x06DD: true, 0x070F: true, 0x08E2: true, 0x110BD: true, 0x110CD: true}
 	for r := rune(0x0600); r <= 0x0605; r++ {

@@ -2,8 +2,8 @@ package job
 
 import "time"
 
-// Limits on what a client may ask for. Each is checked at the border and named
-// in the error; the state machine relies on them.
+// Limits on requests, checked by CheckOp; errors name the limit. Those in the type Limits
+// belong to the cluster version.
 const (
 	// MaxNameBytes bounds topics and ids; it is beanstalkd's tube-name limit.
 	MaxNameBytes = 200
@@ -11,42 +11,42 @@ const (
 	// DefaultMaxBodyBytes is the default limit on one job's body.
 	DefaultMaxBodyBytes = 1 << 20
 
-	// HardMaxBodyBytes is the most that a setting may allow. One body is one
-	// Raft entry; larger ones would hold up heartbeats behind them.
+	// HardMaxBodyBytes is the largest value of that limit. A body is in one Raft entry,
+	// and a larger one would delay heartbeats.
 	HardMaxBodyBytes = 4 << 20
 
-	// MaxDelay is the longest delay, a little over 31 years: longer than the
-	// ten years promised, short enough that every sum of instants stays exact
-	// in milliseconds and in RFC 3339.
+	// MaxDelay is the longest delay, a little over 31 years: more than the ten years
+	// promised, and short enough that every sum of instants is exact in milliseconds and
+	// in RFC 3339.
 	MaxDelay = 1_000_000_000 * time.Second
 
 	// DefaultTTR and MaxTTR bound one reservation. The smallest is 1 ms.
 	DefaultTTR = 60 * time.Second
 	MaxTTR     = 10 * 365 * 24 * time.Hour
 
-	// UrgentBelow ends the priorities of the jobs that are counted as urgent.
+	// UrgentBelow: jobs with a smaller priority count as urgent.
 	UrgentBelow = 1024
 
-	// DefaultPriority is the first that is not urgent.
+	// DefaultPriority is the smallest that is not urgent.
 	DefaultPriority = UrgentBelow
 
 	// DefaultMaxAttempts is how often a job is handed out before it is dead.
 	DefaultMaxAttempts = 16
 
-	// MaxReserve bounds the jobs of one reserve answer, MaxReserveBytes their
-	// bodies together, MaxReserveTopics the topics it may name.
+	// MaxReserve bounds the jobs of one reserve, MaxReserveBytes their bodies together,
+	// MaxReserveTopics the topics that it names.
 	MaxReserve       = 1000
 	MaxReserveBytes  = 16 << 20
 	MaxReserveTopics = 1000
 
-	// MaxPause is the longest pause of a topic: what beanstalkd's clients can say.
+	// MaxPause is the longest pause of a topic: the longest of beanstalkd's protocol.
 	MaxPause = (1<<32 - 1) * time.Second
 
 	// MaxSpread is the longest window over which a topic's jobs are spread.
 	MaxSpread = 7 * 24 * time.Hour
 
-	// NeverMS is the instant of what does not end by itself, in the place of
-	// Unix milliseconds. It lies behind every other.
+	// NeverMS is the instant, in Unix milliseconds, of what has no end. It is after every
+	// other.
 	NeverMS = 1<<63 - 1
 
 	// MaxWait is the longest long poll.
@@ -55,25 +55,24 @@ const (
 	// MaxBatch bounds the items of one batch request.
 	MaxBatch = 1000
 
-	// MaxAtomicAddBytes bounds the bodies of the jobs that are added all or
-	// nothing: they are one Raft entry.
+	// MaxAtomicAddBytes bounds the bodies of jobs that are added all or nothing: they are
+	// in one Raft entry.
 	MaxAtomicAddBytes = HardMaxBodyBytes
 
-	// MaxKick bounds the jobs that one kick of a topic moves, so that one
-	// entry never holds the state machine for long.
+	// MaxKick bounds the jobs that one kick of a topic moves, so that no entry blocks the
+	// state machine for long.
 	MaxKick = 10_000
 
-	// MaxMigrate bounds the records that one step of a migration writes anew.
+	// MaxMigrate bounds the records that one step of a migration rewrites.
 	MaxMigrate = 10_000
 
-	// MaxList bounds the jobs of one page of a listing, MaxListBytes what it
-	// says of them together, MaxListScan the entries that are looked at to find
-	// them: then the page ends short.
+	// MaxList bounds the jobs of one page of a listing, MaxListBytes the size of the
+	// page, MaxListScan the entries that are examined for it.
 	MaxList      = 1000
 	MaxListBytes = 4 << 20
 	MaxListScan  = 10_000
 
-	// MaxReasonBytes bounds the reason kept with a released or dead job.
+	// MaxReasonBytes bounds the reason of a released or dead job.
 	MaxReasonBytes = 1000
 
 	// MaxIndexHeaders bounds the headers by which the jobs of a topic are found: each is
@@ -90,34 +89,32 @@ const (
 	MaxBackoffDelays = 100
 	MaxBackoffFactor = 100_000
 
-	// MaxRateMilli bounds a topic's rate, in thousandths of a job a second, and
-	// MaxBurst the jobs that it may hand out at once. Beyond a million a second a
-	// limit means nothing.
+	// MaxRateMilli bounds a topic's rate, in thousandths of a job per second, and MaxBurst
+	// the jobs that it may hand out at once. A million per second is no limit in practice.
 	MaxRateMilli = 1_000_000_000
 	MaxBurst     = 1_000_000
 
-	// MaxConsumerBytes bounds the name that a consumer gives of itself.
+	// MaxConsumerBytes bounds the name of a consumer.
 	MaxConsumerBytes = 64
 
-	// MaxRetention is how long a topic can retain finished and deleted jobs.
+	// MaxRetention is the longest retention of finished and deleted jobs.
 	MaxRetention = 365 * 24 * time.Hour
 
 	// MaxRetained bounds the finished and deleted jobs that one topic retains;
-	// past it the one whose retention ends first is forgotten.
+	// beyond it the one whose retention ends first is removed.
 	MaxRetained = 1_000_000
 
-	// MaxHistory bounds the events in a job's history: its add and the latest
-	// others. MaxHistoryText is what each keeps of a reason.
+	// MaxHistory bounds the events in a job's history: its add and the latest others.
+	// MaxHistoryText bounds the reason of each.
 	MaxHistory     = 32
 	MaxHistoryText = 256
 
-	// MaxTopics bounds the live topics of a shard: each costs memory on every
-	// node, also when it is empty, until it is dropped.
+	// MaxTopics bounds the topics of a shard: each costs memory on every node, even if it
+	// is empty, until it is dropped.
 	MaxTopics = 100_000
 
-	// MaxSchedules bounds the schedules, each of which the leader looks after;
-	// the others the parts of one. A schedule of a longer body would make the log
-	// grow by it with every change.
+	// MaxSchedules bounds the schedules, the others the parts of one. A longer body would
+	// be in the log with every change of a schedule.
 	MaxSchedules         = 10_000
 	MaxScheduleNameBytes = 150
 	MaxRunKeyBytes       = 40
@@ -125,13 +122,13 @@ const (
 	MaxSpecBytes         = 200
 	MaxScheduleListBytes = 4 << 20 // a page of them ends past it
 
-	// MaxScheduleRuns bounds the missed runs that are made good at once, and the
-	// runs that one operation starts; PastRuns those that are remembered.
+	// MaxScheduleRuns bounds the missed runs that are started late at once, and the runs
+	// that one operation starts; PastRuns the runs that are kept in the state.
 	MaxScheduleRuns = 1000
 	PastRuns        = 20
 
-	// MaxJitter is the most by which a run's job is put off at random,
-	// MaxMissedAfter and DefaultMissedAfter how late a run may be started.
+	// MaxJitter is the longest random delay of a run's job, MaxMissedAfter and
+	// DefaultMissedAfter how late a run may start.
 	MaxJitter          = 24 * time.Hour
 	MaxMissedAfter     = 24 * time.Hour
 	DefaultMissedAfter = 30 * time.Second

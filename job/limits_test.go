@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a version allows is part of what the version is: two releases that run it must
-// judge alike. A limit that changes here makes nodes of two releases differ as soon as
-// one of them was released; give the new one to the next version instead.
+// Two releases that run a version must have the same limits at it. After a release, a
+// changed limit makes the nodes of two releases differ; add the new limit to the next
+// version instead.
 func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 	require.Equal(t, Limits{
 		MaxNameBytes: 200, MaxReasonBytes: 1000, MaxConsumerBytes: 64,
@@ -33,7 +33,7 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})
 }
 
-// Names are judged by this list too.
+// Names are checked by this list too.
 func TestTheInvisibleCharactersNeverChange(t *testing.T) {
 	require.Equal(t, "22c3d2afcadb15825d986a24247975bab9fd184f926a49b220aa5ae4590c432b", fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, invisible))))
 }

@@ -2,11 +2,10 @@ package job
 
 import "time"
 
-// Limits are those by which the state machine judges operations. They belong to the
-// cluster version and not to the release: two releases that judged the same entry by
-// different limits would come to different states. So the limits of a version never
-// change; a release that wants others gives them to its next version (LimitsAt).
-// limits.go says what each bounds.
+// Limits are those by which the state machine checks operations. They belong to the cluster
+// version and not to the release: two releases that checked the same entry by different
+// limits would reach different states. So the limits of a version never change; new ones
+// go into the next version (LimitsAt). limits.go documents each.
 type Limits struct {
 	MaxNameBytes, MaxReasonBytes, MaxConsumerBytes      int
 	HardMaxBodyBytes, MaxAtomicAddBytes, MaxBatch       int

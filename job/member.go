@@ -6,13 +6,13 @@ import "time"
 type Member struct {
 	ID           string // --node-id
 	Address      string // cluster address, host:port by name
-	HTTPAddress  string // host:port for clients; empty while the node is not heard of
+	HTTPAddress  string // host:port for clients; empty while unknown
 	Role         string // "leader" or "follower"
 	Voter        bool
 	Alive        bool
 	AppliedIndex uint64
 	Lag          uint64 // entries behind the leader's last index
-	Version      string // release of the node's binary; empty while not heard of
+	Version      string // release of the node's binary; empty while unknown
 
 	Runs           Versions // cluster versions that the node runs; zero while it does not answer
 	ClusterVersion uint32   // as the node's state has it; 0 while it does not answer
@@ -26,14 +26,14 @@ type Health struct {
 	Reasons          []string // why it is not healthy, one sentence each
 
 	ClusterVersion uint32
-	Upgrade        string // what a raise of the cluster version waits for; empty: nothing is to be raised
+	Upgrade        string // what a raise of the cluster version waits for; empty: none is due
 }
 
 // Clocks compares the nodes' clocks, as the leader sees them.
 type Clocks struct {
 	MaxOffset time.Duration // how far a clock may be off the majority's for its node to lead
-	// Agreed: a majority of the voters' clocks agrees within MaxOffset, on Majority.
-	// Else Majority is the lower median of those that answered.
+	// Agreed: a majority of the voters' clocks is within MaxOffset of Majority. Otherwise
+	// Majority is the lower median of the clocks that are known.
 	Agreed   bool
 	Majority time.Time
 	// ClusterAhead is how far the clock of the queue is ahead of Majority.
@@ -65,12 +65,11 @@ type NodeDigest struct {
 	Error  string
 }
 
-// Readiness says whether a node can serve clients now.
+// Readiness is whether a node can serve clients now.
 type Readiness struct {
 	Ready   bool
 	Reasons []string // why it cannot, one sentence each
-	// Warnings are what an operator should look after although the node can
-	// serve, one sentence each.
+	// Warnings need an operator's attention although the node can serve, one sentence each.
 	Warnings []string
 	// Leader is the node id of the leader, empty when none is known.
 	Leader string

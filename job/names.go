@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// serverPrefix starts every id that the server made; producers may not use it.
+// serverPrefix begins every id that the server makes; producers must not use it.
 const serverPrefix = "$"
 
-// ServerID is the id of a job that was added without one. It is a function of
-// shard and seq, so no index entry has to be kept for it.
+// ServerID returns the id of a job that was added without one. It depends on shard and seq
+// alone, so it needs no index.
 func ServerID(shard uint32, seq uint64) string {
 	b := make([]byte, 0, 16)
 	b = append(b, serverPrefix...)
@@ -20,7 +20,7 @@ func ServerID(shard uint32, seq uint64) string {
 	return string(b)
 }
 
-// IsServerID reports whether an id belongs to the server's name space.
+// IsServerID reports whether an id has the server's prefix.
 func IsServerID(id string) bool { return strings.HasPrefix(id, serverPrefix) }
 
 // ParseServerID is the inverse of ServerID. It accepts only the exact form that
@@ -45,16 +45,15 @@ func ParseServerID(id string) (shard uint32, seq uint64, ok bool) {
 	return uint32(s), n, true
 }
 
-// Token names one reservation of one job. It fences a consumer that lost its
-// TTR: once the job is handed out again, Generation has moved on. It is a name,
-// not a secret.
+// Token names one reservation of one job. Once the job is reserved again, the token of a
+// consumer whose reservation expired has an old generation. It is a name, not a secret.
 type Token struct {
 	Shard      uint32
 	Seq        uint64
 	Generation uint32 // 1 for the first reservation of a job; never 0 in a valid token
 }
 
-// String gives the form that clients carry, "shard-seq-generation".
+// String returns the form that clients use, "shard-seq-generation".
 func (t Token) String() string {
 	b := make([]byte, 0, 24)
 	b = strconv.AppendUint(b, uint64(t.Shard), 10)
@@ -65,7 +64,7 @@ func (t Token) String() string {
 	return string(b)
 }
 
-// ParseToken reads what String wrote and nothing else.
+// ParseToken is the inverse of String. It accepts only that form.
 func ParseToken(s string) (Token, error) {
 	bad := fmt.Errorf("token %.40q is not of the form shard-seq-generation", s)
 	parts := strings.Split(s, "-")

@@ -2,11 +2,11 @@ package job
 
 import "tarry/job/jobpb"
 
-// Newest returns the newest limits that this release knows. The borders judge by them:
-// what the cluster's version does not allow yet, the state machine refuses.
+// Newest returns the newest limits of this release. APIs check by them; the state machine
+// refuses what the cluster version does not allow yet.
 func Newest() *Limits { return limitsOf[MaxVersion] }
 
-// These are checks of Limits with those.
+// The functions below check by the newest limits.
 
 func CheckTopic(field, topic string) error       { return Newest().CheckTopic(field, topic) }
 func CheckID(field, id string) error             { return Newest().CheckID(field, id) }

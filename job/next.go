@@ -8,10 +8,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// This build stands for the release after this one, so that tests can upgrade to it
-// and go back. It runs one cluster version more, which has an operation more (Stamp),
-// a field more (Update.stamps), longer reasons and another format of the record that
-// keeps what became of a job. The schema of the other build does not know of them.
+// This build stands for the next release, so that tests can upgrade to it and go back. It
+// also runs cluster version 2, which adds an operation (Stamp), a field (Update.stamps),
+// longer reasons and another format of a job's status. They are not in the .proto file.
 const nextRelease = 1
 
 func init() {
@@ -23,7 +22,7 @@ func init() {
 	opSchema.field("update").message.set(jobpb.NextField, schemaField{name: "stamps", since: 2})
 }
 
-// field finds a field that is there.
+// field returns a field, which must exist.
 func (s *schema) field(name string) *schemaField {
 	return &s.fields[slices.IndexFunc(s.fields, func(f schemaField) bool { return f.name == name })]
 }

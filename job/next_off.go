@@ -4,8 +4,8 @@ package job
 
 import "tarry/job/jobpb"
 
-// nextRelease is 1 in a build that stands for the release after this one; see next.go.
+// nextRelease is 1 in a build that stands for the next release; see next.go.
 const nextRelease = 0
 
-// decodeNext takes an operation of the next release.
+// decodeNext decodes an operation of the next release.
 func decodeNext(*jobpb.Op) error { return nil }

@@ -9,20 +9,19 @@ import (
 	"tarry/job/jobpb"
 )
 
-// operation is what the code around an operation must know of it, beside what it does.
+// operation has the properties of an operation that other code depends on.
 type operation struct {
 	// since is the cluster version that brought it; 0: FirstVersion.
 	since uint32
 	// adds: it may make jobs, so it is refused while the disk is low.
 	adds bool
-	// leaderOnly: the leader makes it by itself, and takes it from nobody else; but for
-	// those of which byClient, if there is one, reports that a client caused them.
+	// leaderOnly: only the leader makes it, except those for which byClient, if not nil,
+	// reports that a client caused them.
 	leaderOnly bool
 	byClient   func(*jobpb.Op) bool
 }
 
-// operations has a row for each operation, by the name of its field in jobpb.Op. The
-// numbers and tags that readers of encoded operations compare with are made from it.
+// operations has a row for each operation, by the name of its field in jobpb.Op.
 var operations = map[protoreflect.Name]operation{
 	"add":             {adds: true},
 	"atomic_add":      {adds: true},
@@ -45,7 +44,7 @@ var operations = map[protoreflect.Name]operation{
 	"reserve_job":     {},
 	"put_schedule":    {},
 	"delete_schedule": {},
-	// A run out of turn is a client's.
+	// A client causes a run that starts now.
 	"fire_schedule": {adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() }},
 	"set_cluster":   {leaderOnly: true},
 	"forget_member": {leaderOnly: true},
@@ -62,8 +61,8 @@ var (
 	operationOf = byNumber()
 	addNumber   = uint64(opDescriptor.Fields().ByName("add").Number())
 
-	// The tags of jobpb.Entry, to put an entry together from operations that are
-	// encoded already; each is one byte.
+	// The tags of jobpb.Entry, by which an entry is made of encoded operations; each is
+	// one byte.
 	tagNow   = tagOf(entryFields.ByName("now_ms"), protowire.VarintType)
 	tagOp    = tagOf(entryFields.ByName("ops"), protowire.BytesType)
 	tagEpoch = tagOf(entryFields.ByName("clock_epoch"), protowire.VarintType)
@@ -98,8 +97,8 @@ func numberOf(op []byte) uint64 {
 	return tag >> 3
 }
 
-// rowOf returns the row of an operation. One that is not in the table has the empty
-// row 0: whoever decodes it refuses it.
+// rowOf returns the row of an operation. An unknown one has the empty row 0: its decoder
+// refuses it.
 func rowOf(number uint64) *operation {
 	if number < uint64(len(operationOf)) {
 		return &operationOf[number]
@@ -107,15 +106,15 @@ func rowOf(number uint64) *operation {
 	return &operationOf[0]
 }
 
-// isOne reports whether an encoded jobpb.Op is one operation: decoders take the last of
-// several, and all of this goes by the first.
+// isOne reports whether an encoded jobpb.Op is one operation. Of several, decoders use the
+// last, while this file uses the first.
 func isOne(op []byte) bool {
 	_, n := uvarint(op)
 	size, w := uvarint(op[max(n, 0):])
 	return n > 0 && w > 0 && size == uint64(len(op)-n-w)
 }
 
-// forLeader reports whether no client causes op, of which r is the row.
+// forLeader reports whether only the leader makes op, whose row is r.
 func (r *operation) forLeader(op *jobpb.Op) bool {
 	return r.leaderOnly && (r.byClient == nil || !r.byClient(op))
 }

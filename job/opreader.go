@@ -8,24 +8,24 @@ import (
 	"tarry/job/jobpb"
 )
 
-// OpReader reads a run of operations one by one, each into the same messages: an
-// entry may hold thousands, and nobody needs one of them when the next is read.
+// OpReader reads a run of operations one by one, each into the same messages: an entry may
+// have thousands.
 type OpReader struct {
 	rest    []byte
 	read    int
 	epoch   uint64 // of the entry's clock
-	version uint32 // nothing newer is taken
+	version uint32 // refuses what is newer
 	frame   []byte // op, encoded
 	number  uint64 // of op
 	op      jobpb.Op
-	kind    jobpb.Op_Add // of op when that is an add, the most frequent one
+	kind    jobpb.Op_Add // of op if it is an add, the most frequent one
 	add     jobpb.Add
 }
 
 var errFrame = errors.New("it is cut short or not framed as an operation")
 
-// ReadEntry makes r read the operations of an entry. It gives the leader's clock,
-// in Unix milliseconds.
+// ReadEntry makes r read the operations of an entry. It returns the leader's clock, in Unix
+// milliseconds.
 func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	if len(data) == 0 {
 		return 0, errors.New("log entry is empty")
@@ -50,11 +50,10 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	return int64(now), nil
 }
 
-// ClockEpoch is that of the clock that told the entry's time.
+// ClockEpoch returns the epoch of the entry's clock.
 func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
 
-// Left counts the operations that were not read yet, up to the first one without
-// a frame.
+// Left returns the number of operations that remain, up to the first one without a frame.
 func (r *OpReader) Left() (n int) {
 	for _, rest, ok := cutOp(r.rest); ok; _, rest, ok = cutOp(rest) {
 		n++
@@ -62,10 +61,9 @@ func (r *OpReader) Left() (n int) {
 	return n
 }
 
-// Next gives the next operation, nil after the last. It is the caller's until the
-// next call. Its bodies and strings alias the run, which must not change while
-// they are in use. An operation that is unknown here, or has a field that is, is an
-// error.
+// Next returns the next operation; nil: there are no more. It is valid until the next
+// call. Its bodies and strings alias the run, which must not change while they are in use.
+// An unknown operation or field is an error.
 func (r *OpReader) Next() (*jobpb.Op, error) {
 	r.op.Reset()
 	r.add.Reset()
@@ -81,7 +79,7 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 	}
 	if r.number = numberOf(frame); r.number == addNumber {
 		r.kind.Add = &r.add
-		r.op.Kind = &r.kind // the decoder fills in what it finds
+		r.op.Kind = &r.kind // the decoder fills it
 	}
 	if err := r.op.UnmarshalVTUnsafe(frame); err != nil {
 		return nil, fmt.Errorf("operation %d does not decode: %w", r.read, err)
@@ -99,7 +97,7 @@ func (r *OpReader) Next() (*jobpb.Op, error) {
 	return &r.op, nil
 }
 
-// cutOp takes the first operation off a run.
+// cutOp splits a run after its first operation.
 func cutOp(run []byte) (op, rest []byte, ok bool) {
 	if len(run) == 0 || run[0] != tagOp {
 		return nil, nil, false

@@ -6,13 +6,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-// CheckJobOptions checks what few jobs have. The fields in errors are those of the
-// HTTP API.
-func (l *Limits) CheckJobOptions(e *jobpb.JobOptions) error {
-	if err := l.CheckBackoff(e.GetBackoff()); err != nil {
+// CheckJobOptions checks a job's options. The fields in errors are those of the HTTP API.
+func (l *Limits) CheckJobOptions(o *jobpb.JobOptions) error {
+	if err := l.CheckBackoff(o.GetBackoff()); err != nil {
 		return err
 	}
-	return l.checkHeaders(e.GetHeaders())
+	return l.checkHeaders(o.GetHeaders())
 }
 
 // CheckBackoff checks a backoff; nil is none.

@@ -7,8 +7,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Limits on targets of pushes: how many topics may have one; the sizes of its
-// settings, how long it may take for an answer, and for how many posts at once.
+// Limits on push targets: how many topics may have one, the sizes of its settings, the time
+// to respond, and the posts at once.
 const (
 	MaxPushTargets         = 1000
 	MaxPushURLBytes        = 2000
@@ -21,8 +21,8 @@ const (
 	MaxPushConcurrency     = 100
 )
 
-// checkPush checks a target as far as the state machine is concerned; the border
-// parses the URL and knows what may be reached.
+// checkPush checks a target. Package push parses the URL and checks whether the operator
+// allows it.
 func (l *Limits) checkPush(p *jobpb.PushTarget) error {
 	switch {
 	case p == nil:

@@ -2,7 +2,7 @@ package job
 
 import "tarry/job/jobpb"
 
-// rulebook has every operation with its rules.
+// rulebook returns every operation with its rules.
 func rulebook() []checked {
 	return append(append(jobRules(), topicRules()...), append(scheduleRules(), leaderRules()...)...)
 }
@@ -74,7 +74,7 @@ func reserveAndUpdateRules(ref *jobpb.Ref) []checked {
 		return &u.Headers.List
 	})...)
 	return []checked{
-		// A backoff that says nothing is none from now on.
+		// An empty backoff removes the job's.
 		{&jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: ref, Backoff: &jobpb.Backoff{}}}}, rules},
 		{&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{Topics: []string{""}, Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetReserve().Topics = nil }, "topics", "has 0 names; it takes 1 to 1000"},
@@ -196,8 +196,8 @@ func scheduleRules() []checked {
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "" }, "name", "missing or empty"},
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = long(MaxScheduleNameBytes + 1) }, "name", "has 151 bytes; the limit is 150"},
 			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "a{" }, "name", "braces are not allowed"},
-			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "preview" }, "name", "kept for the call"},
-			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "$s" }, "name", "kept for ids made by the server"},
+			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "preview" }, "name", "reserved for the call"},
+			rule{func(op *jobpb.Op) { op.GetPutSchedule().Name = "$s" }, "name", "reserved for ids made by the server"},
 			rule{put(func(s *jobpb.Schedule) { s.Job = nil }), "job", "is missing"},
 			rule{put(func(s *jobpb.Schedule) { s.Job.Id = "a" }), "job", "has no id"},
 			rule{put(func(s *jobpb.Schedule) { s.Job.DelayMs = 1 }), "job", "has no id, delay"},
@@ -250,7 +250,7 @@ func scheduleRules() []checked {
 	}
 }
 
-// leaderRules are those of the operations that no client makes.
+// leaderRules returns the rules of the operations that no client makes.
 func leaderRules() []checked {
 	return []checked{
 		{&jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}}, []rule{
@@ -267,7 +267,7 @@ func leaderRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "n"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetForgetMember().ServerId = "" }, "server_id", "missing or empty"},
 		}},
-		// What is wrong with these depends on the state.
+		// Whether these are valid depends on the state.
 		{&jobpb.Op{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_ResetClock{ResetClock: &jobpb.ResetClock{}}}, nil},

@@ -8,9 +8,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// RunID is the id of the job of a scheduled run, the same whoever makes it. A run
-// out of turn has its number in it, else that is 0: two of them may be asked for in
-// one millisecond.
+// RunID returns the id of the job of a scheduled run, which depends on the arguments alone.
+// number is that of a run that was started on request, because two of them may have the
+// same instant; else 0.
 func RunID(schedule string, plannedMS int64, number uint64) string {
 	id := schedule + "@" + FormatInstant(plannedMS, 0)
 	if number != 0 {
@@ -19,12 +19,12 @@ func RunID(schedule string, plannedMS int64, number uint64) string {
 	return id
 }
 
-// KeyedRunID is the id of the job of a run out of turn that its caller has given a
-// key. No instant begins so, so no planned run has the same.
+// KeyedRunID returns the id of the job of a run that was started on request with a key. No
+// instant begins like that, so no planned run has the same id.
 func KeyedRunID(schedule, key string) string { return schedule + "@now-" + key }
 
-// FormatInstant writes Unix milliseconds as RFC 3339, in a zone that many seconds
-// from UTC, with a fraction only where there is one.
+// FormatInstant returns Unix milliseconds as RFC 3339, in a zone offset seconds from UTC,
+// with a fraction only if there is one.
 func FormatInstant(ms int64, offset int32) string {
 	t := time.UnixMilli(ms).UTC()
 	if offset != 0 {
@@ -33,10 +33,10 @@ func FormatInstant(ms int64, offset int32) string {
 	return t.Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// RunBody is the body of a scheduled run: the schedule's, with {{planned}} for the
-// planned instant in the schedule's zone, {{planned_ms}} for the same in Unix
-// milliseconds, {{name}} for the schedule's name and {{run}} for the number of the
-// run. All of them can stand inside a JSON string.
+// RunBody returns the body of a scheduled run: the schedule's, with {{planned}} replaced by
+// the planned instant in the schedule's zone, {{planned_ms}} by the same in Unix
+// milliseconds, {{name}} by the schedule's name and {{run}} by the number of the run. None
+// needs quoting inside a JSON string.
 func RunBody(body []byte, schedule string, run *jobpb.ScheduledRun, number uint64) []byte {
 	if !strings.Contains(string(body), "{{") {
 		return body

@@ -8,20 +8,19 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// since says with which cluster version a field or a value of an enum came, by its
-// full name in the schema ("tarry.v1.Touch.ttr_ms"). What is not listed is of
-// FirstVersion. Operations, the fields of Op, say it in their own table (operation.go).
+// since has the cluster version that added a field or a value of an enum, by its full name
+// in the schema ("tarry.v1.Touch.ttr_ms"); FirstVersion if it is not listed. Operations,
+// the fields of Op, have it in operation.go.
 var since = map[protoreflect.FullName]uint32{}
 
-// opSchema is what an operation may hold.
+// opSchema is the schema of an operation.
 var opSchema = schemaOf(opDescriptor)
 
-// schema is a message type as far as it decides what may be in the log. Decoders
-// keep what they do not know and go on: a node of an older release would apply an
-// operation without its newer field, and its state would differ from then on. So
-// every operation is held against the schema before it enters the log and before it
-// is applied, in its encoded form: that costs less than looking through what was
-// decoded.
+// schema is a message type as far as it decides what may be in the log. Decoders ignore
+// unknown fields: a node of an older release would apply an operation without its newer
+// field, and its state would differ from then on. So every operation is checked against
+// the schema before it enters the log and before it is applied. The check reads the encoded
+// form, which is faster than a search in the decoded one.
 type schema struct {
 	name   string
 	fields []schemaField // by number
@@ -34,8 +33,7 @@ type schemaField struct {
 	values  map[uint64]uint32 // of an enum: since when each is known
 }
 
-// schemaOf reads a schema off a descriptor. No operation holds a message of its own
-// type.
+// schemaOf returns the schema of a descriptor. No message contains its own type.
 func schemaOf(d protoreflect.MessageDescriptor) *schema {
 	s := &schema{name: string(d.Name())}
 	for i := range d.Fields().Len() {
@@ -71,8 +69,8 @@ func sinceOf(name protoreflect.FullName) uint32 {
 	return max(v, FirstVersion)
 }
 
-// NewerError is the failure of an operation that holds what the cluster's version
-// does not have.
+// NewerError is the error of an operation that has something newer than the cluster's
+// version.
 type NewerError struct {
 	What    string // a field or value
 	Since   uint32 // the version that has it; 0: this release does not know it
@@ -88,8 +86,8 @@ func (e *NewerError) Error() string {
 
 var errCut = errors.New("it is cut short")
 
-// check proves that an encoded message holds only what a cluster version has. It
-// reports no other fault but a message that is cut short.
+// check checks that an encoded message has only fields and values of a cluster version. The
+// only other fault that it detects is a message that is cut short.
 func (s *schema) check(b []byte, version uint32) error {
 	for len(b) > 0 {
 		tag, n := uvarint(b)
@@ -145,7 +143,7 @@ func (s *schema) check(b []byte, version uint32) error {
 			}
 			b = b[4:]
 		default:
-			return fmt.Errorf("field %d of %s is encoded in a way that nobody writes", number, s.name)
+			return fmt.Errorf("field %d of %s has an unknown wire type", number, s.name)
 		}
 	}
 	return nil
@@ -181,7 +179,7 @@ func (s *schema) newer(f *schemaField, since, version uint32) error {
 	return &NewerError{What: s.name + "." + f.name, Since: since, Version: version}
 }
 
-// uvarint is binary.Uvarint, with the one byte that most take read at once.
+// uvarint is binary.Uvarint, faster for values of one byte.
 func uvarint(b []byte) (uint64, int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1

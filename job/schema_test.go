@@ -17,13 +17,12 @@ import (
 	"tarry/job/jobpb"
 )
 
-// frame puts an encoded operation into a run.
+// frame returns a run with an encoded operation.
 func frame(op []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), op)
 }
 
-// refusedEverywhere proves that an encoded operation neither enters the log nor is
-// applied.
+// refusedEverywhere checks that an encoded operation neither enters the log nor is applied.
 func refusedEverywhere(t *testing.T, op []byte, says string) {
 	t.Helper()
 	_, err := CheckOps(frame(op), MaxVersion)
@@ -33,8 +32,8 @@ func refusedEverywhere(t *testing.T, op []byte, says string) {
 	require.ErrorContains(t, err, says)
 }
 
-// eachMessage calls f for every message that an operation can hold, with the way to it:
-// wrap encodes an operation that holds the encoded message.
+// eachMessage calls f for every message that an operation can have; wrap encodes an
+// operation with the encoded message.
 func eachMessage(d protoreflect.MessageDescriptor, wrap func([]byte) []byte, f func(protoreflect.MessageDescriptor, func([]byte) []byte)) {
 	f(d, wrap)
 	for i := range d.Fields().Len() {
@@ -46,7 +45,7 @@ func eachMessage(d protoreflect.MessageDescriptor, wrap func([]byte) []byte, f f
 	}
 }
 
-// Whatever a newer release adds, wherever, this one does not pass over it.
+// This release does not ignore an addition of a newer one, wherever it is.
 func TestWhatANewerReleaseAddsIsRefused(t *testing.T) {
 	count := 0
 	eachMessage(opDescriptor, func(b []byte) []byte { return b }, func(d protoreflect.MessageDescriptor, wrap func([]byte) []byte) {
@@ -70,7 +69,7 @@ func TestWhatANewerReleaseAddsIsRefused(t *testing.T) {
 	require.Greater(t, count, 50)
 }
 
-// Decoders drop what they do not know: that is what the schema is for.
+// Decoders ignore unknown fields, so the schema must refuse them.
 func TestDecodersPassOverUnknownFields(t *testing.T) {
 	var op jobpb.Op
 	touch := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
@@ -136,9 +135,9 @@ func BenchmarkSchemaOfAnAdd(b *testing.B) {
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Whatever came after FirstVersion must be named in the table, or it is proposed to
-// nodes that do not know it. The list is that of FirstVersion; as long as no release
-// has run it, -update takes in what is new.
+// What was added after FirstVersion must be in the table, or it is proposed to nodes that do
+// not know it. The list is that of FirstVersion; until a release has run it, -update adds
+// what is new.
 func TestWhatIsNotOfTheFirstVersionIsNamedInTheTable(t *testing.T) {
 	const golden = "testdata/version-1.txt"
 	names := map[protoreflect.FullName]bool{}

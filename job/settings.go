@@ -12,29 +12,27 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A Setting is a row of the table of topic settings: what the HTTP API, the command line,
-// the Go client's test, the docs and the checks know of it. What it does to jobs is
-// in fsm.
+// A Setting is a row of the table of topic settings, which serves the HTTP API, the command
+// line, the Go client's test, the docs and the checks. What it does to jobs is in fsm.
 type Setting struct {
 	Name    string // of the HTTP API; the flag has - for _
 	Type    SettingType
 	Help    string // what it does
-	Default string // what holds without it
+	Default string // the default
 
 	// Choices are the names of the values of an enum, by their number.
 	Choices []string
-	// Of is the setting that gives this one its meaning: it is shown with that one and
-	// goes with it.
+	// Of is the setting that this one belongs to: it is shown and removed with that one.
 	Of string
 
-	// bounds are what numbers may be, in the unit of the field: milliseconds, jobs,
-	// thousandths. Without them a number is bounded by its field alone.
+	// bounds returns the range of numbers, in the unit of the field: milliseconds, jobs,
+	// thousandths. nil: that of the field's type.
 	bounds func(l *Limits) (least, most int64)
-	low    string // instead of the bounds, of a number that is too low
+	low    string // the error of a number that is too low; empty: the bounds
 	field  protoreflect.FieldDescriptor
 }
 
-// SettingType says how a setting is written.
+// SettingType is the form of a setting.
 type SettingType int
 
 const (
@@ -106,7 +104,7 @@ func init() {
 	}
 }
 
-// SettingNamed returns the row of a setting that is there.
+// SettingNamed returns the row of a setting; nil: there is none.
 func SettingNamed(name string) *Setting {
 	for _, s := range Settings {
 		if s.Name == name {
@@ -119,7 +117,7 @@ func SettingNamed(name string) *Setting {
 // In reports whether the settings of a topic have this one; nil has none.
 func (s *Setting) In(of *jobpb.TopicSettings) bool { return of.ProtoReflect().Has(s.field) }
 
-// Shown reports whether a client is told of it: it is set, or belongs to one that is.
+// Shown reports whether clients see it: it is set, or belongs to one that is set.
 func (s *Setting) Shown(of *jobpb.TopicSettings) bool {
 	if s.Of != "" {
 		return SettingNamed(s.Of).In(of)
@@ -127,10 +125,10 @@ func (s *Setting) Shown(of *jobpb.TopicSettings) bool {
 	return s.In(of)
 }
 
-// Clear takes the setting away.
+// Clear removes the setting.
 func (s *Setting) Clear(of *jobpb.TopicSettings) { of.ProtoReflect().Clear(s.field) }
 
-// Number is the value of a setting that is a number, in the unit of its field, or a choice.
+// Number returns a number, in the unit of its field, or a choice.
 func (s *Setting) Number(of *jobpb.TopicSettings) int64 {
 	v := of.ProtoReflect().Get(s.field)
 	switch s.field.Kind() {
@@ -142,7 +140,7 @@ func (s *Setting) Number(of *jobpb.TopicSettings) int64 {
 	return int64(min(v.Uint(), math.MaxInt64))
 }
 
-// SetNumber is the reverse of Number. It checks the number against the newest limits.
+// SetNumber sets what Number returns. It checks it against the newest limits.
 func (s *Setting) SetNumber(of *jobpb.TopicSettings, n int64) error {
 	if err := s.checkNumber(Newest(), n); err != nil {
 		return err
@@ -167,12 +165,12 @@ func (s *Setting) SetSwitch(of *jobpb.TopicSettings, on bool) {
 	of.ProtoReflect().Set(s.field, protoreflect.ValueOfBool(on))
 }
 
-// Text is the value of a setting that is text.
+// Text returns the value of a text.
 func (s *Setting) Text(of *jobpb.TopicSettings) string {
 	return of.ProtoReflect().Get(s.field).String()
 }
 
-// SetText is the reverse of Text.
+// SetText sets a text.
 func (s *Setting) SetText(of *jobpb.TopicSettings, text string) {
 	of.ProtoReflect().Set(s.field, protoreflect.ValueOfString(text))
 }
@@ -202,14 +200,14 @@ func (s *Setting) Choice(name string) (int64, error) {
 	return 0, Invalid(s.Name, "is %.40q; it takes %s", name, strings.Join(s.Choices, " and "))
 }
 
-// Millis turns the seconds of a duration, as clients give them, into milliseconds.
+// Millis converts a duration of a client, in seconds, to milliseconds.
 func (s *Setting) Millis(seconds float64) (int64, error) {
 	least, most := s.limits(Newest())
 	ms := MillisOf(seconds)
 	return ms, withinSeconds(s.Name, ms, least, time.Duration(most)*time.Millisecond)
 }
 
-// limits are the bounds of the setting's number.
+// limits returns the range of the setting's number.
 func (s *Setting) limits(l *Limits) (least, most int64) {
 	switch {
 	case s.Type == SettingChoice:

@@ -11,7 +11,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The table in the docs is made of the rows; -update writes it.
+// The table in the docs is generated; -update writes it.
 func TestTheTableOfSettingsInTheDocs(t *testing.T) {
 	const page, head = "../docs/limits.md", "| setting | what it does | without it |\n|---|---|---|\n"
 	var rows strings.Builder
@@ -30,8 +30,8 @@ func TestTheTableOfSettingsInTheDocs(t *testing.T) {
 	tableInDocs(t, page, head, rows.String())
 }
 
-// tableInDocs holds the rows below the head of a table to what the page has; -update
-// writes them.
+// tableInDocs compares the rows below the head of a table with the page; -update writes
+// them.
 func tableInDocs(t *testing.T, page, head, rows string) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func tableInDocs(t *testing.T, page, head, rows string) {
 	require.Equal(t, rows, rest[:end])
 }
 
-// Every field of the settings but the revision, which the state machine sets, has a row.
+// Every field of the settings has a row, except the revision, which the state machine sets.
 func TestEverySettingHasARow(t *testing.T) {
 	names := map[string]bool{"revision": true}
 	for _, s := range Settings {

@@ -2,14 +2,14 @@ package job
 
 import "fmt"
 
-// The cluster version says what a cluster's log and state may hold: operations,
-// fields, limits, formats of records. It stands in the replicated state, and begins
-// with FirstVersion. When all members run a higher one, the leader raises it; it
-// never goes down. What a release may do at a version is fixed with the first
-// release that runs it: two releases at one version do the same.
+// The cluster version determines what a cluster's log and state may have: operations,
+// fields, limits, formats of records. It is in the replicated state and begins with
+// FirstVersion. When all members run a higher one, the leader raises it; it never goes
+// down. A version is fixed by the first release that runs it: at one version all releases
+// do the same.
 //
-// A release runs MinVersion to MaxVersion: it opens data of either, and works beside
-// nodes whose MaxVersion is its MinVersion or more.
+// A release runs MinVersion to MaxVersion: it opens their data, and works in a cluster with
+// nodes whose MaxVersion is at least its MinVersion.
 const (
 	FirstVersion = 1
 
@@ -17,10 +17,10 @@ const (
 	MaxVersion = FirstVersion + nextRelease
 )
 
-// Versions are the cluster versions that a node runs.
+// Versions is the range of cluster versions that a node runs.
 type Versions struct{ Min, Max uint32 }
 
-// ReleaseVersions are those of this release.
+// ReleaseVersions returns the range of this release.
 func ReleaseVersions() Versions { return Versions{MinVersion, MaxVersion} }
 
 // Check returns a VersionError unless version is one of v.
@@ -38,7 +38,7 @@ func (v Versions) String() string {
 	return fmt.Sprintf("%d-%d", v.Min, v.Max)
 }
 
-// VersionError is the failure of a node that cannot run the cluster's version.
+// VersionError is the error of a node that cannot run the cluster's version.
 type VersionError struct {
 	Version uint32 // the cluster's
 	Runs    Versions

@@ -19,8 +19,8 @@ import (
 //
 // An entry is a name (hooks.example.com), all names below one (*.example.com), an
 // address or a block of addresses (10.1.2.0/24), with a port behind a colon or,
-// without one, for the ports 80 and 443. An IPv6 address with a port stands in
-// brackets, as does a block of them ([fd00::/8]:8080).
+// without one, for the ports 80 and 443. An IPv6 address or block with a port is in
+// brackets ([fd00::/8]:8080).
 //
 // The check applies to the address that is dialled. It is allowed when it is in a listed
 // block, or when the target's name is listed and the address is public. So a listed name
@@ -65,7 +65,7 @@ func (a *Allow) add(entry string) error {
 		return err
 	}
 	if prefix, err := netip.ParsePrefix(host); err == nil {
-		if prefix.Addr().Is4In6() { // it would fit no address: they are unmapped first
+		if prefix.Addr().Is4In6() { // it would match none: addresses are unmapped first
 			return fmt.Errorf("it must be written as a block of IPv4 addresses")
 		}
 		a.blocks = append(a.blocks, allowedBlock{prefix.Masked(), ports})
@@ -95,7 +95,7 @@ func splitEntry(entry string) (host string, ports []uint16, err error) {
 		rest := port
 		port, found = strings.CutPrefix(rest, ":")
 		if !found && rest != "" {
-			return "", nil, fmt.Errorf("%q stands behind the bracket", rest)
+			return "", nil, fmt.Errorf("%q follows the bracket", rest)
 		}
 	} else if strings.Count(entry, ":") == 1 {
 		host, port, found = strings.Cut(entry, ":")
@@ -211,12 +211,11 @@ func (a Allow) allows(name string, ip netip.Addr, port uint16) bool {
 	return a.allowsAddress(ip, port) || a.allowsName(name, port) && isPublic(ip)
 }
 
-// publicIPv6 is all of IPv6 that is given out to hosts of the public internet.
+// publicIPv6 is the part of IPv6 that is assigned to hosts of the public internet.
 var publicIPv6 = netip.MustParsePrefix("2000::/3")
 
-// notPublic are the blocks, beyond those that netip knows, that lead to no host
-// of the public internet, or to another one than they seem to. docs/push.md lists
-// them with their sources.
+// notPublic are blocks, besides those that netip knows, that do not lead to a host of the
+// public internet, or embed another address. docs/push.md lists them with their sources.
 var notPublic = func() (list []netip.Prefix) {
 	for _, s := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",

@@ -37,7 +37,7 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"trusted.example", "93.184.216.34:8443", false},
 		{"xtrusted.example", "93.184.216.34:8443", false},
 
-		// A listed name that leads inside, as after DNS rebinding.
+		// A listed name with an internal address, as after DNS rebinding.
 		{"hooks.example.com", "127.0.0.1:443", false},
 		{"hooks.example.com", "127.8.9.1:80", false},
 		{"hooks.example.com", "[::1]:443", false},
@@ -84,8 +84,8 @@ func TestWhatMayBeReached(t *testing.T) {
 	}
 }
 
-// What a cloud says to a machine about itself, its credentials included, is not for
-// targets, though a listed name may resolve to it.
+// Metadata services of clouds, which serve credentials, are not reached, even if a listed
+// name resolves to one.
 func TestTheMetadataOfCloudsIsNotReached(t *testing.T) {
 	a, err := ParseAllow("hooks.example.com,*.example.org:80")
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestTheMetadataOfCloudsIsNotReached(t *testing.T) {
 	require.True(t, listed.allows("168.63.129.16", netip.MustParseAddr("168.63.129.16"), 80), "an operator may list the address itself")
 }
 
-func TestEntriesThatMakeNoSense(t *testing.T) {
+func TestInvalidEntriesAreErrors(t *testing.T) {
 	for _, bad := range []string{"http://a", "a:0", "a:70000", "a:http", "*", "*.", "a*.b", "a..b", "10.0.0.0/40", "[::1", "[::1]x", "a b", "ä.example", "a/b", "::ffff:10.0.0.0/104", "fe80::1%eth0"} {
 		_, err := ParseAllow(bad)
 		require.Error(t, err, bad)
@@ -154,9 +154,8 @@ func TestTargetsAreCheckedWhenTheyAreSet(t *testing.T) {
 	require.ErrorContains(t, Allow{}.Check("https://hooks.example.com"), "--push-allow")
 }
 
-// TestANameThatLeadsInsideIsNotDialled: localhost is listed, and resolves as it
-// does everywhere.
-func TestANameThatLeadsInsideIsNotDialled(t *testing.T) {
+// localhost is listed, and resolves to an internal address.
+func TestANameWithAnInternalAddressIsNotDialled(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -172,7 +171,7 @@ func TestANameThatLeadsInsideIsNotDialled(t *testing.T) {
 	}
 }
 
-func TestPostsGoStraightToTheTarget(t *testing.T) {
+func TestPostsUseNoProxy(t *testing.T) {
 	transport := newClient(Allow{}).Transport.(*http.Transport)
 	require.Nil(t, transport.Proxy, "no proxy of the environment")
 	require.Nil(t, transport.TLSClientConfig, "certificates are verified")

@@ -57,8 +57,8 @@ func (p *Pusher) consume(ctx context.Context, q Queue, topic string, s *jobpb.To
 	return c
 }
 
-// goesBy reports whether the consumer matches settings; nil means none.
-func (c *consumer) goesBy(s *jobpb.TopicSettings) bool {
+// matches reports whether the consumer has these settings; nil means none.
+func (c *consumer) matches(s *jobpb.TopicSettings) bool {
 	return s != nil && proto.Equal(s.Push, c.settings.Push) && (s.Backoff == nil) == (c.settings.Backoff == nil)
 }
 
@@ -104,8 +104,7 @@ func (c *consumer) reserve(ctx context.Context, most int, wait time.Duration) ([
 	}, wait)
 }
 
-// start posts a job that has a place of the topic, and one of the node when placed is
-// set.
+// start posts a job that has a place of the topic, and one of the node if placed.
 func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 	c.work.Go(func() {
 		defer func() { <-c.places }()
@@ -151,8 +150,8 @@ func (c *consumer) end(ref *jobpb.Ref, j *jobpb.Reserved, o outcome) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: r}}
 }
 
-// defaultWait is the wait after an attempt that failed, less up to a tenth, so
-// that jobs that failed together do not come back together.
+// defaultWait returns the wait after a failed attempt, less up to a tenth, so that jobs that
+// failed together do not return together.
 func defaultWait(attempt uint32) time.Duration {
 	d := min(firstWait<<min(attempt-1, 20), longWait)
 	return d - time.Duration(rand.Int64N(int64(d/10)))
@@ -167,7 +166,7 @@ func (c *consumer) write(ctx context.Context, op *jobpb.Op) {
 		switch {
 		case err == nil:
 			if err := job.ResultError(results[0]); err != nil {
-				c.p.log.Debug("a job that was pushed had another end meanwhile", "topic", c.topic, "error", err)
+				c.p.log.Debug("a job ended otherwise while it was pushed", "topic", c.topic, "error", err)
 			}
 			return
 		case ctx.Err() == nil && (job.CodeOf(err) == job.CodeNotApplied || job.CodeOf(err) == job.CodeOverloaded):
@@ -175,7 +174,7 @@ func (c *consumer) write(ctx context.Context, op *jobpb.Op) {
 			continue
 		}
 		if ctx.Err() == nil {
-			c.p.log.Warn("the outcome of a push could not be written; the job comes back when its time to run is over", "topic", c.topic, "error", err)
+			c.p.log.Warn("the outcome of a push could not be written; the job becomes ready again when its reservation expires", "topic", c.topic, "error", err)
 		}
 		return
 	}

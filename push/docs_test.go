@@ -62,7 +62,7 @@ func TestTheReceiverOfTheDocumentation(t *testing.T) {
 	require.False(t, verify(secret, q, body), "it is old")
 }
 
-// TestTheListOfTheDocumentation: the list that it shows means what it says.
+// The list in the documentation allows what the documentation describes.
 func TestTheListOfTheDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../docs/push.md")
 	require.NoError(t, err)

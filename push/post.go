@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// answerBytes bounds what is read of a response; reasonBytes what is kept of it.
-	answerBytes = 4 << 10
-	reasonBytes = 200
+	// responseBytes bounds what is read of a response, reasonBytes what is kept of it.
+	responseBytes = 4 << 10
+	reasonBytes   = 200
 
 	maxRetryAfter = time.Hour
 )
@@ -38,7 +38,6 @@ func newClient(a Allow) *http.Client {
 	}
 }
 
-// outcome is the outcome of a post.
 type outcome struct {
 	label      string        // for metrics
 	reason     string        // why it failed; empty: it succeeded
@@ -54,22 +53,22 @@ func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Res
 	if err != nil {
 		return outcome{label: "error", reason: "push: " + clean(err.Error())}
 	}
-	answer, err := c.Do(q)
+	resp, err := c.Do(q)
 	if err != nil {
 		return failed(ctx, err, timeout)
 	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, answerBytes)) // a part of it is enough
-	o := outcome{retryAfter: retryAfter(answer.Header.Get("Retry-After"), time.Now())}
-	o.reason = "push: " + strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)
-	switch answer.StatusCode / 100 {
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, responseBytes)) // a part is enough
+	o := outcome{retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	o.reason = "push: " + strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
+	switch resp.StatusCode / 100 {
 	case 2:
 		return outcome{label: "taken"}
 	case 3:
 		o.label = "redirect"
 		o.reason += "; redirects are not followed"
 	default:
-		o.label = strconv.Itoa(answer.StatusCode/100) + "xx"
+		o.label = strconv.Itoa(resp.StatusCode/100) + "xx"
 		if s := clean(string(text)); s != "" {
 			o.reason += ": " + s
 		}

@@ -95,7 +95,7 @@ func (p *Pusher) follow(ctx context.Context, q Queue, running map[string]*consum
 		return err
 	}
 	for topic, c := range running {
-		if !c.goesBy(wanted[topic]) {
+		if !c.matches(wanted[topic]) {
 			c.stop()
 			delete(running, topic)
 		}

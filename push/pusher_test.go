@@ -65,7 +65,7 @@ func (r *rig) do(ops ...*jobpb.Op) {
 	}
 }
 
-// target sets the topic's target, which change may alter, and starts the push.
+// target sets the topic's target, changed by change, and starts the push.
 func (r *rig) target(change func(*jobpb.TopicSettings)) {
 	s := &jobpb.TopicSettings{Push: &jobpb.PushTarget{Url: r.server.URL + "/hook?x=1", Secret: secret}}
 	if change != nil {
@@ -82,7 +82,7 @@ func (r *rig) add(a *jobpb.Add) {
 	r.do(&jobpb.Op{Kind: &jobpb.Op_Add{Add: a}})
 }
 
-// becomes waits until a job is in the state and gives it; nil when it is gone.
+// becomes waits until a job is in the state and returns it; nil: it does not exist.
 func (r *rig) becomes(id string, state jobpb.State) (j *jobpb.Job) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
@@ -96,10 +96,10 @@ func (r *rig) becomes(id string, state jobpb.State) (j *jobpb.Job) {
 	return j
 }
 
-// counted is how many posts had the outcome.
+// counted returns how many posts had the outcome.
 func (r *rig) counted(outcome string) float64 { return r.metric("tarry_pushes_total", outcome) }
 
-// metric is what a metric shows; label is "" for one that has none.
+// metric returns the value of a metric; label is "" if it has none.
 func (r *rig) metric(name, label string) float64 {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.pusher)
@@ -153,7 +153,7 @@ func TestAJobIsPostedSignedAndFinished(t *testing.T) {
 	require.EqualValues(t, 2, r.counted("taken"))
 }
 
-// A node that no longer leads posts the jobs of no topic, and says so.
+// A node that no longer leads posts no jobs, as its metric shows.
 func TestTheTopicsArePostedByTheLeaderAlone(t *testing.T) {
 	posts := make(chan struct{}, 1)
 	r := newRig(t, func(http.ResponseWriter, *http.Request) { posts <- struct{}{} })
@@ -165,7 +165,7 @@ func TestTheTopicsArePostedByTheLeaderAlone(t *testing.T) {
 	require.Zero(t, r.metric("tarry_push_topics", ""))
 }
 
-// hang waits until the client has gone.
+// hang blocks until the client disconnects.
 func hang(q *http.Request) {
 	_, _ = io.Copy(io.Discard, q.Body) // else the server does not notice
 	<-q.Context().Done()
@@ -222,7 +222,7 @@ func TestAJobThatIsNeverTakenDies(t *testing.T) {
 	require.EqualValues(t, 3, posts.Load())
 }
 
-func TestATargetThatLeadsInsideGetsNothing(t *testing.T) {
+func TestAnInternalTargetIsNotReached(t *testing.T) {
 	posts := atomic.Int32{}
 	r := newRigAllowing(t, "localhost", func(http.ResponseWriter, *http.Request) { posts.Add(1) })
 	r.add(&jobpb.Add{Id: "a"})
@@ -261,7 +261,7 @@ func TestConcurrencyOfATargetIsBounded(t *testing.T) {
 	require.True(t, r.pusher.posts.TryAcquire(MaxPosts), "every place is free again")
 }
 
-func TestATargetIsChangedAndTakenAway(t *testing.T) {
+func TestATargetIsChangedAndRemoved(t *testing.T) {
 	paths := make(chan string, 10)
 	r := newRig(t, func(_ http.ResponseWriter, q *http.Request) { paths <- q.URL.Path })
 	r.target(nil)
@@ -292,7 +292,7 @@ func TestLosingTheLeadershipEndsPostsAtOnce(t *testing.T) {
 	require.Less(t, j.ReservedUntilMs, time.Now().Add(time.Minute).UnixMilli(), "it comes back before long")
 }
 
-func TestAnOutcomeIsWrittenAgainWhenThereIsNoLeader(t *testing.T) {
+func TestWriteOfAnOutcomeIsRetriedWithoutALeader(t *testing.T) {
 	r := newRig(t, func(http.ResponseWriter, *http.Request) {})
 	c := &consumer{p: r.pusher, q: r.queue, topic: "t"}
 	r.queue.FailNext(job.NotApplied("no leader"), job.NotApplied("no leader"))

@@ -22,9 +22,8 @@ func table(t testing.TB, spec, zone string, change func(*jobpb.Schedule)) *Timet
 	return table
 }
 
-// TestCountIsThatOfAWalk compares the count with one instant after the other, mostly
-// around changes of the clock.
-func TestCountIsThatOfAWalk(t *testing.T) {
+// The count equals that of a walk over the instants, mostly around changes of the clock.
+func TestCountEqualsAWalk(t *testing.T) {
 	var changes []time.Time // of Berlin, New York, Lord Howe (half an hour), Apia (a day), Casablanca
 	for _, at := range []string{
 		"2025-03-30T01:00:00Z", "2025-10-26T01:00:00Z", "2025-03-09T07:00:00Z", "2025-11-02T06:00:00Z",

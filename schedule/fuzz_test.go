@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A spec is refused with a short message, or its instants grow, lie between start
-// and end, and are found again from just before each.
+// A spec is refused with a short message, or its instants grow, are between start and end,
+// and are found again from just before each.
 func FuzzSpecs(f *testing.F) {
 	for _, s := range []string{
 		"* * * * *", "*/7 1-5,9 * 2 MON#1", "0 0 L * *", "0 0 15W * 7", "59 59 23 31 12 *", "@hourly", "@every 90s", "@every 9999999h",

@@ -17,7 +17,7 @@ import (
 
 var seedFlag = flag.Uint64("schedule.seed", 0, "seed of the random tests; 0: a new one each run")
 
-// field is one field of a random expression, as text and as what it means.
+// field is one field of a random expression: its text and its values.
 type field struct {
 	text string
 	has  map[int]bool
@@ -57,7 +57,7 @@ func randomField(rng *rand.Rand, low, high int) field {
 	return f
 }
 
-// expression is a random cron expression.
+// expression returns a random cron expression.
 type expression struct {
 	fields [6]field // second, minute, hour, day of month, month, day of week
 }
@@ -94,7 +94,7 @@ func (e *expression) text() string {
 	return strings.Join(list, " ")
 }
 
-// matches is cron's rule, naively.
+// matches is a naive implementation of cron's rule.
 func (e *expression) matches(c time.Time) bool {
 	has := func(i, v int) bool { return e.fields[i].has[v] }
 	day := has(3, c.Day()) && has(5, int(c.Weekday()))
@@ -105,7 +105,7 @@ func (e *expression) matches(c time.Time) bool {
 	return has(0, c.Second()) && has(1, c.Minute()) && has(2, c.Hour()) && has(4, int(c.Month())) && day
 }
 
-// naive walks over every second of a stretch of time and looks at the clock.
+// naive checks the clock at every second of a period.
 func (e *expression) naive(loc *time.Location, from, to time.Time, most int) []int64 {
 	var found []int64
 	var furthest time.Time // the clock has shown every time up to here
@@ -135,8 +135,8 @@ func (e *expression) naive(loc *time.Location, from, to time.Time, most int) []i
 	return found
 }
 
-// Around the days on which clocks are set, in zones that do it in different ways,
-// the answers are those of a look at every second.
+// Around the days on which clocks are set, in zones that do it in different ways, the
+// instants are those of a check of every second.
 func TestInstantsAreThoseOfANaiveClock(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {

@@ -18,10 +18,10 @@ func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
 		return fire
 	}
 	next := s.State.NextMs
-	late := nowMS - s.Schedule.MissedAfterMs // what was planned before is missed
+	late := nowMS - s.Schedule.MissedAfterMs // runs planned before are missed
 	var runs []int64
 	if next < late {
-		runs, fire.Missed, fire.LastMissedMs = t.madeGood(next, late, s.Schedule)
+		runs, fire.Missed, fire.LastMissedMs = t.splitMissed(next, late, s.Schedule)
 		next = t.Next(late - 1)
 	}
 	for next != 0 && next <= nowMS && len(runs) < maxRuns {
@@ -38,9 +38,9 @@ func Plan(s *jobpb.ScheduleInfo, nowMS int64, maxRuns int) *jobpb.FireSchedule {
 	return fire
 }
 
-// madeGood divides the runs from first to before late into those to start after all,
-// which are the latest, and the others: how many, and the latest of them.
-func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64, missed uint64, lastMissed int64) {
+// splitMissed divides the runs from first to before late into those that start late, which
+// are the latest, and the missed ones: their number, and the latest of them.
+func (t *Timetable) splitMissed(first, late int64, s *jobpb.Schedule) (runs []int64, missed uint64, lastMissed int64) {
 	keep := 0
 	switch s.Missed {
 	case jobpb.Missed_MISSED_ONE:
@@ -57,8 +57,8 @@ func (t *Timetable) madeGood(first, late int64, s *jobpb.Schedule) (runs []int64
 	return latest[len(latest)-kept:], missed, lastMissed
 }
 
-// before lists at least the last n runs before a time. The caller knows that there are as
-// many. It doubles the period that it searches until there are enough.
+// before returns at least the last n runs before a time, which must exist. It doubles the
+// period that it searches until there are enough.
 func (t *Timetable) before(late int64, n int) []int64 {
 	for stretch := int64(60_000); ; stretch *= 2 {
 		var list []int64

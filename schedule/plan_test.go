@@ -8,8 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// planned makes the schedule of every second from 1000 s on whose next run is the
-// one at nextS, and plans it.
+// planned plans the schedule of every second from 1000 s on, whose next run is at nextS.
 func planned(t *testing.T, nextS, nowS int64, maxRuns int, change func(*jobpb.Schedule)) *jobpb.FireSchedule {
 	def := &jobpb.Schedule{Spec: "@every 1s", Zone: "UTC", StartMs: 1_000_000, MissedAfterMs: 3000}
 	if change != nil {
@@ -104,7 +103,7 @@ func TestAScheduleThatEnds(t *testing.T) {
 	require.Zero(t, f.NextMs)
 }
 
-func TestTheFirstInstantIsWorkedOutFromTheLastChange(t *testing.T) {
+func TestTheFirstInstantFollowsTheLastChange(t *testing.T) {
 	s := &jobpb.ScheduleInfo{Name: "s", Schedule: &jobpb.Schedule{Spec: "0 * * * *", Zone: "UTC"}, State: &jobpb.ScheduleState{ChangedMs: 3_600_000, Unplanned: true}}
 	f := Plan(s, 99_000_000, 10)
 	require.Empty(t, f.Runs)
@@ -115,7 +114,7 @@ func TestTheFirstInstantIsWorkedOutFromTheLastChange(t *testing.T) {
 	require.Zero(t, f.NextMs)
 }
 
-func TestRunsTellTheOffsetOfTheirZone(t *testing.T) {
+func TestRunsHaveTheOffsetOfTheirZone(t *testing.T) {
 	s := &jobpb.ScheduleInfo{Schedule: &jobpb.Schedule{Spec: "30 2 * * *", Zone: "Europe/Berlin", MissedAfterMs: 1000}, State: &jobpb.ScheduleState{}}
 	s.State.NextMs = at(t, "2026-03-29T01:00:00Z")
 	f := Plan(s, s.State.NextMs, 10)

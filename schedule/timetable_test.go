@@ -16,7 +16,7 @@ func at(t *testing.T, text string) int64 {
 	return i.UnixMilli()
 }
 
-// runs gives the first n instants after an instant, in the zone's time.
+// runs returns the first n instants after an instant, in the zone's time.
 func runs(t *testing.T, s *jobpb.Schedule, after string, n int) []string {
 	table, err := New(s, at(t, after))
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func runs(t *testing.T, s *jobpb.Schedule, after string, n int) []string {
 	return list
 }
 
-// What docs/schedules.md says of daylight-saving time, word for word.
+// The rules of docs/schedules.md for daylight-saving time.
 func TestClocksThatAreSetForwardAndBack(t *testing.T) {
 	for _, c := range []struct {
 		name, spec, zone, after string

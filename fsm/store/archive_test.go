@@ -77,7 +77,7 @@ func TestAReceivedStateReplacesTheLiveOne(t *testing.T) {
 	require.Equal(t, 20, records)
 	path, err := r.Keep()
 	require.NoError(t, err)
-	require.NoError(t, r.Abort(), "too late, but harmless")
+	require.NoError(t, r.Abort(), "too late")
 	replaced := d.Live()
 	require.NoError(t, d.SetLive(path))
 	require.Equal(t, path, d.Live())
@@ -178,6 +178,6 @@ func FuzzReceiver(f *testing.F) {
 			require.EqualValues(t, r.index.size(), len(data), "all of it and no more")
 		}
 		require.NoError(t, r.Abort())
-		require.ElementsMatch(t, []string{"CURRENT", "gen-000001"}, namesIn(t, d), "nothing is left, nothing was written elsewhere")
+		require.ElementsMatch(t, []string{"CURRENT", "gen-000001"}, namesIn(t, d), "no leftovers, no files elsewhere")
 	})
 }

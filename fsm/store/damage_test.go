@@ -34,8 +34,8 @@ func flipInTables(t *testing.T, fsys vfs.FS, dir string) {
 	require.Positive(t, tables)
 }
 
-// What a compaction finds in the background must be known as damage, so that the
-// node can say what to do about it.
+// Damage that a compaction finds in the background satisfies Damaged, so that the node can
+// log what to do.
 func TestATableFoundDamagedIsReportedAsDamage(t *testing.T) {
 	fsys := vfs.NewMem()
 	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
@@ -65,8 +65,7 @@ func TestATableFoundDamagedIsReportedAsDamage(t *testing.T) {
 	require.Contains(t, fatal[0].Error(), ".sst")
 }
 
-// TestAStoreWithoutItsMarkerIsRefused: Pebble takes it for one that is new, and
-// replays into it the logs that lie there.
+// Pebble takes such a store for a new one and replays the logs into it.
 func TestAStoreWithoutItsMarkerIsRefused(t *testing.T) {
 	o := Options{FS: vfs.NewMem(), OnFatal: func(err error) { t.Error(err) }}
 	db, err := open(o)

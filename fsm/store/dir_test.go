@@ -57,7 +57,7 @@ func TestOpenDir(t *testing.T) {
 	}
 }
 
-// A crash at any moment leaves the old generation or the new one named.
+// After a crash at any moment CURRENT names the old generation or the new one.
 func TestCurrentSurvivesACrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	d, err := OpenDir("node/state", Options{FS: fs})

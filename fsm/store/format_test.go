@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nodes of two releases read these formats, and a release opens the data of the one
-// before. A change needs a new version and a reader of the old one.
+// Nodes of two releases read these formats, and a release opens the data of the previous
+// one. A change needs a new version and a reader of the old one.
 func TestFormatsNeverChange(t *testing.T) {
 	require.EqualValues(t, 3, walIndexVersion)
 	require.EqualValues(t, 2, archiveVersion)

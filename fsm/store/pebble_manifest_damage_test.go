@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pebble takes the manifest to end where it cannot be read, as after a crash. A
-// store that has used the logs of a flush again then lacks what was flushed.
+// Pebble assumes that the manifest ends where it cannot be read, as after a crash. A store
+// that has reused the logs of a flush then lacks what was flushed.
 func TestAStoreWhoseManifestIsDamagedIsRefusedOrWhole(t *testing.T) {
 	const phases, keys = 3, 10 // of 50 KiB: some logs each
 	mem := vfs.NewCrashableMem()

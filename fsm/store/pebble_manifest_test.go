@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Pebble syncs a new manifest, makes a marker that names it, and then syncs the
-// names of both. A file system need not keep names in that order.
+// Pebble syncs a new manifest, makes a marker that names it, and then syncs the names of
+// both. A file system may persist the names in another order.
 func TestManifestsNameIsDurableBeforeItsMarker(t *testing.T) {
 	var steps []string
 	record := errorfs.InjectorFunc(func(op errorfs.Op) error {

@@ -12,7 +12,7 @@ import (
 
 const testDir = "state"
 
-// open opens a store that lies in testDir itself.
+// open opens a store in testDir itself.
 func open(o Options) (*pebble.DB, error) {
 	return (&Dir{path: testDir, options: o.withDefaults()}).Open(testDir)
 }

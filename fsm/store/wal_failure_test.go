@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// failingLogs lets one write to a write-ahead log, or one early sync of it, fail
-// when it is asked to.
+// failingLogs fails one write to a write-ahead log, or one early sync of it, on request.
 type failingLogs struct {
 	vfs.FS
 	next, nextSync *atomic.Bool
@@ -34,7 +33,7 @@ type failingLog struct {
 	next, nextSync *atomic.Bool
 }
 
-var errLogWrite = errors.New("the disk does not take it")
+var errLogWrite = errors.New("injected error")
 
 func (f failingLog) Write(p []byte) (int, error) {
 	if f.next.CompareAndSwap(true, false) {
@@ -43,7 +42,7 @@ func (f failingLog) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// Fd makes it a real file to Pebble, which syncs no other early.
+// Fd makes Pebble sync the file early, as it does only with real files.
 func (f failingLog) Fd() uintptr { return 0 }
 
 func (f failingLog) SyncTo(length int64) (bool, error) {
@@ -53,9 +52,8 @@ func (f failingLog) SyncTo(length int64) (bool, error) {
 	return f.File.SyncTo(length)
 }
 
-// Pebble remembers a failed write of its log until somebody waits for a sync, and
-// drops what comes behind it meanwhile. It syncs each part of a log beforehand, as
-// a part of a write.
+// After a failed write of its log Pebble drops what follows until somebody waits for a
+// sync. It syncs each part of a log early, as a part of a write.
 func TestAFailedWriteOfTheStoresLogEndsTheProcess(t *testing.T) {
 	for name, fail := range map[string]func(failingLogs){
 		"a write":       func(f failingLogs) { f.next.Store(true) },
@@ -68,8 +66,8 @@ func TestAFailedWriteOfTheStoresLogEndsTheProcess(t *testing.T) {
 			db, err := open(Options{FS: fsys, OnFatal: func(err error) { fatal <- err }})
 			require.NoError(t, err)
 			fail(fsys)
-			// Pebble writes its log in the background, and one of the calls alone may not
-			// wake it. After the failure it panics at some later call.
+			// Pebble writes its log in the background, so one call alone may not wake it.
+			// After the failure it panics at some later call.
 			require.Eventually(t, func() bool {
 				if len(fatal) > 0 {
 					return true

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logsIn lists the write-ahead logs in a store's directory.
+// logsIn returns the write-ahead logs in a store's directory.
 func logsIn(t testing.TB, fsys vfs.FS, dir string) []string {
 	names, err := fsys.List(dir)
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func logsIn(t testing.TB, fsys vfs.FS, dir string) []string {
 	return logs
 }
 
-// storeWithLogs leaves a store with several logs of which none is flushed.
+// storeWithLogs makes a store with several logs, none of them flushed.
 func storeWithLogs(t *testing.T) (vfs.FS, Options) {
 	fsys := vfs.NewMem()
 	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
@@ -37,7 +37,7 @@ func storeWithLogs(t *testing.T) (vfs.FS, Options) {
 	return fsys, o
 }
 
-func TestAStoreThatLostOneOfItsLogsIsRefused(t *testing.T) {
+func TestAStoreThatLostALogIsRefused(t *testing.T) {
 	fsys, o := storeWithLogs(t)
 	logs := logsIn(t, fsys, testDir)
 	require.NotEmpty(t, logs)
@@ -72,14 +72,14 @@ func TestADamagedWALIndexIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWALIndexOfAnotherReleaseIsNamedAsThat(t *testing.T) {
+func TestAWALIndexOfAnotherReleaseIsRefused(t *testing.T) {
 	old := []byte{1, 4} // a number alone
 	old = binary.BigEndian.AppendUint32(old, crc32.Checksum(old, crcTable))
 	_, err := decodeWALIndex(old)
 	require.ErrorContains(t, err, "format 1, and this release knows only 3")
 }
 
-// heldTables keeps tables from being made, so that no log is flushed away.
+// heldTables prevents flushes: no table can be made.
 type heldTables struct {
 	vfs.FS
 	held chan struct{} // closed to let them go
@@ -94,8 +94,8 @@ func (f heldTables) Create(name string, c vfs.DiskWriteCategory) (vfs.File, erro
 	return f.FS.Create(name, c)
 }
 
-// unflushedLogs are the files of a store at a moment when several logs hold what
-// no table does, and its options.
+// unflushedLogs returns the files of a store at a moment when several logs have what no
+// table has, and its options.
 func unflushedLogs(t *testing.T) (files func() vfs.FS, o Options) {
 	mem := vfs.NewCrashableMem()
 	require.NoError(t, mem.MkdirAll(testDir, 0o750))
@@ -113,8 +113,7 @@ func unflushedLogs(t *testing.T) (files func() vfs.FS, o Options) {
 	return func() vfs.FS { return left.CrashClone(vfs.CrashCloneCfg{}) }, o
 }
 
-// Pebble replays a log to where it ends between two blocks, and goes on with the
-// next one.
+// Pebble replays a log up to its end between two blocks, and continues with the next one.
 func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 	const block = 32 << 10
 	files, o := unflushedLogs(t)
@@ -141,7 +140,7 @@ func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 	}
 	o.FS = files()
 	db, err := open(o)
-	require.NoError(t, err, "what is whole opens")
+	require.NoError(t, err, "a whole store opens")
 	for i := range 14 {
 		_, done, err := db.Get([]byte{byte(i)})
 		require.NoError(t, err)
@@ -150,8 +149,8 @@ func TestALogCutBetweenTwoBlocksIsRefused(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// At each moment a crash leaves no log in the index that is not there.
-func TestTheWALIndexHoldsAtEachMoment(t *testing.T) {
+// After a crash at any moment every log in the index exists.
+func TestTheWALIndexHoldsAfterACrash(t *testing.T) {
 	fsys := vfs.NewCrashableMem()
 	require.NoError(t, fsys.MkdirAll(testDir, 0o750))
 	o := Options{FS: fsys, MemTableBytes: 256 << 10, OnFatal: func(err error) { t.Error(err) }}

@@ -1,6 +1,6 @@
-// Package addrlimit bounds what the clients of a port hold together, connections or
-// bytes, and what those of one address hold of it: one machine must not shut out all
-// others. golang.org/x/sync/semaphore has no limit for each address. Start at New.
+// Package addrlimit bounds the connections or bytes that all clients of a port hold, and
+// those of each address, so that one machine cannot exclude the others.
+// golang.org/x/sync/semaphore has no limit for each address. Start at New.
 package addrlimit
 
 import (
@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Limit is safe for concurrent use. Its methods do not block: what does not fit is
-// refused at once.
+// Limit is safe for concurrent use. Its methods do not block.
 type Limit struct {
 	total, each int64
 
@@ -23,10 +22,10 @@ func New(total, each int64) *Limit {
 	return &Limit{total: total, each: each, byAddr: make(map[netip.Addr]int64)}
 }
 
-// Total is the limit for all clients together.
+// Total returns the limit for all clients together.
 func (l *Limit) Total() int64 { return l.total }
 
-// Each is the limit for the clients of one address.
+// Each returns the limit for the clients of one address.
 func (l *Limit) Each() int64 { return l.each }
 
 // Held returns how much all clients hold.
@@ -52,13 +51,13 @@ func (l *Limit) Of(hostPort string) Share {
 	}
 	addr := ap.Addr().Unmap().WithZone("")
 	if addr.Is6() {
-		prefix, _ := addr.Prefix(64) // of IPv6 there is always one
+		prefix, _ := addr.Prefix(64) // never fails for IPv6
 		addr = prefix.Addr()
 	}
 	return Share{l, addr}
 }
 
-// TryAcquire takes n, or nothing and reports false.
+// TryAcquire acquires n and reports true, or acquires nothing and reports false.
 func (s Share) TryAcquire(n int64) bool {
 	l := s.of
 	l.mu.Lock()
@@ -76,7 +75,7 @@ func (s Share) TryAcquire(n int64) bool {
 
 // Release gives back n of what was acquired.
 func (s Share) Release(n int64) {
-	if n == 0 { // of a zero Share, too
+	if n == 0 { // also for a zero Share
 		return
 	}
 	l := s.of

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOneAddressLeavesRoomForOthers(t *testing.T) {
+func TestOneAddressCannotExcludeOthers(t *testing.T) {
 	l := New(100, 50)
 	greedy, other := l.Of("192.0.2.1:1"), l.Of("192.0.2.2:1")
 	require.True(t, greedy.TryAcquire(50))

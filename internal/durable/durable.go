@@ -1,6 +1,6 @@
-// Package durable makes files and directories that survive a loss of power: it syncs
-// their content and their names. It works on Pebble's vfs, so that tests can give it a
-// disk in memory, and it knows nothing of the project. Start at Replace.
+// Package durable makes files and directories that survive a power failure: it syncs their
+// content and their names. It uses Pebble's vfs, so that tests can use a disk in memory.
+// Start at Replace.
 package durable
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Replace gives a file the content data in one step: after a crash the file has its old
-// content or the new one. What it writes first, path with ".tmp" at its end, may remain.
+// Replace replaces a file's content in one step: after a crash the file has its old content
+// or the new one. A temporary file, path with ".tmp" at its end, may remain.
 func Replace(fsys vfs.FS, path string, data []byte) error {
 	tmp := path + ".tmp"
 	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
@@ -30,8 +30,8 @@ func Replace(fsys vfs.FS, path string, data []byte) error {
 	return SyncDir(fsys, fsys.PathDir(path))
 }
 
-// MkdirAll makes a directory and the missing ones above it, for their owner alone.
-// Without a synced name a directory would vanish with all that is synced below it.
+// MkdirAll makes a directory and its missing parents, for their owner alone. It syncs their
+// names, without which a power failure would remove them and all below.
 func MkdirAll(fsys vfs.FS, path string) error {
 	if _, err := fsys.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

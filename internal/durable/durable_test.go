@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// content returns what a file holds after a loss of power.
+// content returns a file's content after a power failure.
 func content(t *testing.T, disk *vfs.MemFS, path string) string {
 	t.Helper()
 	disk = disk.CrashClone(vfs.CrashCloneCfg{})
@@ -22,7 +22,7 @@ func content(t *testing.T, disk *vfs.MemFS, path string) string {
 	return string(data)
 }
 
-func TestWhatIsWrittenSurvivesALossOfPower(t *testing.T) {
+func TestFilesSurviveAPowerFailure(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	require.NoError(t, MkdirAll(disk, "a/b/c"))
 	require.NoError(t, MkdirAll(disk, "a/b/c"), "it is there already")

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// Ports are taken below Linux's ephemeral range, so that no outgoing connection
-// sits on a node's port while the node is down.
+// Ports are below Linux's ephemeral range, so that no outgoing connection uses a node's port
+// while the node is down.
 //
-// Programs that run side by side share them by blocks: whoever listens on the first
-// port of a block owns the rest of it, until its process ends.
+// Processes share them by blocks: the process that listens on the first port of a block
+// owns the block until it ends.
 const (
 	firstPort = 20000
 	blocks    = 120
@@ -23,13 +23,12 @@ const (
 var ports = struct {
 	sync.Mutex
 	owned []net.Listener // on the first port of each block of this process
-	rest  []int          // of the latest block: not given out yet
+	rest  []int          // of the latest block: not returned yet
 	next  int            // the block to try next
 }{next: os.Getpid() % blocks}
 
-// Take returns a port of 127.0.0.1 that nobody listens on, by TCP or UDP, that this
-// process has not given out before, and that no other process gives out while this
-// one lives.
+// Take returns a port of 127.0.0.1 that nobody listens on, by TCP or UDP. This process has
+// not returned it before, and no other process returns it while this one runs.
 func Take() (int, error) {
 	ports.Lock()
 	defer ports.Unlock()

@@ -19,7 +19,7 @@ func TestTakenPortsDifferAndPortsInUseAreSkipped(t *testing.T) {
 	require.NotEqual(t, a, b)
 }
 
-func TestNobodyElseGetsTheBlockOfAPort(t *testing.T) {
+func TestNoOtherProcessGetsTheBlock(t *testing.T) {
 	port, err := Take()
 	require.NoError(t, err)
 	first := port - (port-firstPort)%blockSize

@@ -1,8 +1,7 @@
 package hook
 
-// The points of the write path, in the order in which an entry passes them. Each
-// "before" is passed when nothing of the step is done, each "after" when all of it
-// is, but before anybody was told.
+// The points of the write path, in the order in which an entry passes them. Each "before"
+// comes before the step begins, each "after" when it is done, but before any reply.
 const (
 	BeforeLogStore   = "before-log-store" // append to the Raft log, with its sync
 	AfterLogStore    = "after-log-store"
@@ -18,7 +17,7 @@ const (
 	AfterSwap        = "after-swap"
 )
 
-// Points lists all of them.
+// Points returns all of them.
 func Points() []string {
 	return []string{
 		BeforeLogStore, AfterLogStore, BeforeApply, AfterApply, BeforeFlush, AfterFlush,
@@ -34,14 +33,14 @@ const (
 	ForgetDelete = "forget-delete"  // some deletes and finishes are acknowledged and not done
 	SkipFsync    = "skip-fsync"     // the Raft log is not synced
 
-	HalfBatch       = "half-batch"       // some calls that are done as a whole add half of their jobs
+	HalfBatch       = "half-batch"       // some all-or-nothing calls add half of their jobs
 	ForgetPostpone  = "forget-postpone"  // some adds that postpone a job leave its due instant
-	IgnoreCondition = "ignore-condition" // changes do not look at their condition
+	IgnoreCondition = "ignore-condition" // changes ignore their condition
 	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
-	StaleRead       = "stale-read"       // reads that are to see the latest are answered by the node that is asked, from what it has
+	StaleRead       = "stale-read"       // consistent reads return the local state of the node
 )
 
-// Mutants lists all of them.
+// Mutants returns all of them.
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,

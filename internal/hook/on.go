@@ -16,11 +16,11 @@ import (
 // environment begins the names of the variables; see the package comment.
 const environment = "TARRY_HOOK_"
 
-// clockEvery is how long an offset that was read stays in use.
+// clockEvery is how long an offset is used before it is read again.
 const clockEvery = 20 * time.Millisecond
 
-// active is what the environment asked for. It is read once, when the process
-// starts: a node is restarted to get another hook.
+// active is the configuration, read once when the process starts: another hook needs a
+// restart.
 var active = mustRead(os.Getenv)
 
 type hooks struct {
@@ -30,8 +30,8 @@ type hooks struct {
 	clock    offset
 }
 
-// mustRead panics on an environment that is not understood: a harness that
-// misspells a point must not take the quiet that follows for a survived fault.
+// mustRead panics on an invalid environment: a harness that misspells a point must not
+// conclude that the node survived the fault.
 func mustRead(getenv func(string) string) *hooks {
 	h, err := read(getenv)
 	if err != nil {
@@ -71,7 +71,7 @@ type killer struct {
 	left int // passes until then
 }
 
-// due counts a pass and says whether it is the last.
+// due counts a pass and reports whether it is the last.
 func (k *killer) due(name string) bool {
 	if name != k.name {
 		return false
@@ -82,8 +82,7 @@ func (k *killer) due(name string) bool {
 	return k.left == 0
 }
 
-// Point ends the process with SIGKILL when the environment asks for that here,
-// and then does not return.
+// Point kills the process with SIGKILL if the environment asks for that here.
 func Point(name string) {
 	if active.kill.due(name) {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
@@ -91,7 +90,7 @@ func Point(name string) {
 	}
 }
 
-// offset is a clock's offset that somebody keeps in a file.
+// offset is a clock's offset that is in a file.
 type offset struct {
 	file string
 	mu   sync.Mutex
@@ -99,8 +98,8 @@ type offset struct {
 	now  time.Duration
 }
 
-// get returns the offset; when the file cannot be read, as while it is being
-// replaced, the one before.
+// get returns the offset, or the previous one if the file cannot be read, as while it is
+// replaced.
 func (o *offset) get(now time.Time) time.Duration {
 	if o.file == "" {
 		return 0
@@ -121,12 +120,12 @@ func (o *offset) get(now time.Time) time.Duration {
 	return o.now
 }
 
-// Clock is what to add to the wall clock.
+// Clock returns the offset to add to the wall clock.
 func Clock() time.Duration { return active.clock.get(time.Now()) }
 
-// Mutant says whether this process is the mutant of that name.
+// Mutant reports whether this process is the mutant of that name.
 func Mutant(name string) bool { return active.mutant == name }
 
-// Trailing is how many entries of the log stay behind a snapshot, and after how
-// many the next is taken; 0 leaves both to the server.
+// Trailing returns how many entries of the log are kept behind a snapshot, and after how
+// many the next is taken; 0: the server's defaults.
 func Trailing() uint64 { return active.trailing }

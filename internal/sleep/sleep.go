@@ -1,5 +1,4 @@
-// Package sleep waits for a while or until something happens, whichever comes first.
-// Start at For.
+// Package sleep waits for a duration or an event, whichever comes first. Start at For.
 package sleep
 
 import (

@@ -1,5 +1,5 @@
-// Package smalldisk gives a test a file system of its own that it can fill. It
-// needs root; without, the test is skipped, with the reason why that is a loss.
+// Package smalldisk mounts a small file system for a test to fill. It needs root; without,
+// it skips the test.
 package smalldisk
 
 import (
@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is a small file system, which goes with its test.
+// Disk is a small file system, which is unmounted when its test ends.
 type Disk struct {
 	Dir string // where it is mounted
 
 	t *testing.T
 }
 
-// New mounts one of the given size.
+// New mounts a Disk.
 func New(t *testing.T, megabytes int) *Disk {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func New(t *testing.T, megabytes int) *Disk {
 
 func (d *Disk) filler() string { return filepath.Join(d.Dir, "filler") }
 
-// Fill takes up all space but so many bytes.
+// Fill fills the disk, except for leave bytes.
 func (d *Disk) Fill(leave int64) {
 	d.t.Helper()
 	d.Free()

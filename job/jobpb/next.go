@@ -1,7 +1,7 @@
 //go:build chaos && next
 
-// Package jobpb has the messages of operations and results; what is generated from
-// the schema, and what a build that stands for the next release has more.
+// Package jobpb has the messages of operations and results, generated from the schema, and
+// the additions of a build that stands for the next release.
 package jobpb
 
 import (
@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// NextField is the number, in Op and in Update, of what the next release has more.
+// NextField is the number, in Op and in Update, of the field that the next release adds.
 const NextField = 100
 
-// Op_Stamp is the operation that the next release has more: it stamps a job. Its
-// message has the shape of a Finish.
+// Op_Stamp is the operation that the next release adds: it stamps a job. Its message is like
+// a Finish.
 type Op_Stamp struct{ Stamp *Finish }
 
 func (*Op_Stamp) isOp_Kind() {}
@@ -33,7 +33,7 @@ func (k *Op_Stamp) MarshalToSizedBufferVT(b []byte) (int, error) {
 	return len(out), nil
 }
 
-// DecodeNext finds the operation in what the generated decoder did not know.
+// DecodeNext decodes the operation from the unknown fields.
 func DecodeNext(op *Op) error {
 	if len(op.unknownFields) == 0 {
 		return nil
@@ -51,12 +51,12 @@ func DecodeNext(op *Op) error {
 	return k.Stamp.UnmarshalVTUnsafe(inner)
 }
 
-// SetStamps gives an update the field that the next release has more: so many stamps.
+// SetStamps sets the field of an update that the next release adds.
 func (m *Update) SetStamps(stamps uint32) {
 	m.unknownFields = protowire.AppendVarint(protowire.AppendTag(nil, NextField, protowire.VarintType), uint64(stamps))
 }
 
-// Stamps reads that field; 0 without it.
+// Stamps returns that field; 0 without it.
 func (m *Update) Stamps() uint32 {
 	number, wire, n := protowire.ConsumeTag(m.unknownFields)
 	if n < 0 || number != NextField || wire != protowire.VarintType {
