@@ -111,7 +111,9 @@ func (c *clientCommand) terminal() (*terminal, error) {
 	notes := printer{c.cmd.ErrOrStderr()}
 	retries := new(atomic.Bool)
 	cl, err := client.New(nodes, client.WithPatience(c.patience.d), client.WithRetrying(func(err error, left time.Duration) {
-		retries.Store(true)
+		if retries.Swap(true) {
+			return
+		}
 		notes.line("%s: %s; trying again for up to %s", c.path(), explain(err), left.Round(time.Second))
 	}))
 	if err != nil {

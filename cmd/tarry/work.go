@@ -54,6 +54,7 @@ type worker struct {
 	unlimited bool
 	left      atomic.Int64 // jobs to take still, unless unlimited
 	running   atomic.Int64
+	told      atomic.Bool // that no node can serve
 }
 
 func workCommand() *cobra.Command {
@@ -155,25 +156,31 @@ func (w *worker) loop(taking, programs context.Context) error {
 // next waits for a job; nil: the worker stops. It goes on while no node can serve, and
 // fails when one refuses the call.
 func (w *worker) next(ctx context.Context) (*client.Reserved, error) {
-	for told := false; ; {
+	for {
 		jobs, err := w.t.client.Reserve(ctx, w.reserve)
 		switch code := exitCode(err); {
 		case len(jobs) > 0:
+			w.serving()
 			return &jobs[0], nil
 		case ctx.Err() != nil:
 			return nil, nil
 		case err == nil:
-			told = false
+			w.serving()
 		case code != exitUnreachable && code != exitUnknown && client.CodeOf(err) != client.CodeOverloaded:
 			return nil, err
 		default:
-			if !told {
+			if !w.told.Swap(true) {
 				w.t.notes.line("no job can be reserved: %s; going on", explain(err))
 			}
-			told = true
 			sleep.For(ctx, workPause)
 		}
 	}
+}
+
+// serving is called when a node has answered: the next failure is worth a note again.
+func (w *worker) serving() {
+	w.told.Store(false)
+	w.t.retries.Store(false)
 }
 
 // work runs the program for one job and reports what became of it.

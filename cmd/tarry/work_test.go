@@ -23,10 +23,10 @@ func TestTheExitCodeOfAProgramDecides(t *testing.T) {
 	for _, c := range []struct{ attempts, lines, shown, notes string }{
 		{"1", "cat >/dev/null; exit 0", "", ""},
 		{"2", "exit 75", `(?m)^state +delayed$[^$]*^due +in 10s$`, ""},
-		{"1", "echo first >&2; echo 'no route' >&2; echo >&2; exit 3", `(?m)^state +dead$[^$]*^reason .*\n[^$]*^last error +no route$`, "a: attempt 1 failed: no route"},
-		{"1", "printf 'no newline' >&2; exit 1", `last error +no newline`, "no newline"},
-		{"1", "exit 4", `last error +exit status 4`, "exit status 4"},
-		{"1", "kill -9 $$", `last error +signal: killed`, "signal: killed"},
+		{"1", "echo first >&2; echo 'no route' >&2; echo >&2; exit 3", `(?m)^state +dead$[^$]*^reason +no route$`, "a: attempt 1 failed: no route"},
+		{"1", "printf 'no newline' >&2; exit 1", `reason +no newline`, "no newline"},
+		{"1", "exit 4", `reason +exit status 4`, "exit status 4"},
+		{"1", "kill -9 $$", `reason +signal: killed`, "signal: killed"},
 	} {
 		s := newShell(t)
 		s.ok("add", "-t", "mail", "-i", "a", "--max-attempts", c.attempts, "x")
