@@ -14,7 +14,7 @@ import (
 
 // Address are the faults of an address that comes to mean another node.
 func Address() []Fault {
-	return []Fault{{Name: "inherited-address", Weight: 2, Needs: Namespaces, Run: inheritedAddress}}
+	return []Fault{{Name: "inherited-address", Weight: 2, Needs: Namespaces, Run: onAll(inheritedAddress)}}
 }
 
 // sides says who is apart when the heir of a dead node's address would make a
@@ -30,11 +30,7 @@ func sides[T any](nodes []T) (few, rest []T) {
 // that one with as many others as make a majority only if it counts twice. Nothing
 // may be acknowledged there; and when they die, with what they had not synced, and
 // the dead node and the others go on, nothing may be missing.
-func inheritedAddress(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func inheritedAddress(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	if len(nodes) < 3 || len(nodes)%2 == 0 {
 		return ErrNoVictim // an even number would be without a majority afterwards
 	}

@@ -96,6 +96,42 @@ func (e *Env) oneOf(nodes []*localcluster.Node) (*localcluster.Node, error) {
 	return nil, ErrNoVictim
 }
 
+// choice takes the node that a fault works on.
+type choice func(*Env, context.Context) (*localcluster.Node, error)
+
+// onOne is the fault that run makes of the node of a choice.
+func onOne(choose choice, run func(context.Context, *Env, *localcluster.Node) error) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		n, err := choose(e, ctx)
+		if err != nil {
+			return err
+		}
+		return run(ctx, e, n)
+	}
+}
+
+// alone is a choice that also takes all other nodes, so that nothing else breaks.
+func alone(choose choice) choice {
+	return func(e *Env, ctx context.Context) (*localcluster.Node, error) {
+		n, err := choose(e, ctx)
+		if err == nil {
+			_, err = e.All()
+		}
+		return n, err
+	}
+}
+
+// onAll is the fault that run makes of all nodes.
+func onAll(run func(context.Context, *Env, []*localcluster.Node) error) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		nodes, err := e.All()
+		if err != nil {
+			return err
+		}
+		return run(ctx, e, nodes)
+	}
+}
+
 // currentLeader waits for a leader. A cluster of which a fault beside this one
 // has the leader may have none for a while.
 func (e *Env) currentLeader(ctx context.Context) (*localcluster.Node, error) {

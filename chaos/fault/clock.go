@@ -205,11 +205,7 @@ const clockEvery = 50 * time.Millisecond
 // clock sets one node's clock off, by one second to one hour or drifting, and
 // right again. A node whose clock was never touched is started anew for it.
 func clock(choose choice, off course) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
+	return onOne(choose, func(ctx context.Context, e *Env, n *localcluster.Node) error {
 		file := clockFile(n)
 		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 			if err := e.giveClock(ctx, n, file); err != nil {
@@ -226,7 +222,7 @@ func clock(choose choice, off course) func(context.Context, *Env) error {
 			}
 		}
 		return errors.Join(setClock(file, 0), e.Return(ctx, n))
-	}
+	})
 }
 
 func clockFile(n *localcluster.Node) string { return filepath.Join(filepath.Dir(n.LogPath()), "clock") }

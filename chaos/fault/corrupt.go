@@ -51,7 +51,7 @@ func Corrupt() []Fault {
 		list = append(list, Fault{Name: "corrupt-" + p.name, Weight: 1, Run: corrupt(p, disk.Damages())})
 	}
 	return append(list,
-		Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: corruptRunning},
+		Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: onOne((*Env).expendable, corruptRunning)},
 		// By itself the store would not notice that one of its logs is gone.
 		Fault{Name: "lose-store-log", Weight: 1, Run: corrupt(part{"store-log", "shard-0/fsm/gen-*/*.log"}, onlyGone())},
 	)
@@ -94,11 +94,7 @@ func (e *Env) oneFile(dir string, p part) (string, error) {
 
 // corrupt damages a file of a node that is not running.
 func corrupt(p part, damages []disk.Damage) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, err := e.expendable(ctx)
-		if err != nil {
-			return err
-		}
+	return onOne((*Env).expendable, func(ctx context.Context, e *Env, n *localcluster.Node) error {
 		path, err := e.oneFile(e.files(n), p)
 		if err != nil {
 			return err
@@ -123,7 +119,7 @@ func corrupt(p part, damages []disk.Damage) func(context.Context, *Env) error {
 			return err
 		}
 		return e.comeBack(ctx, n, what)
-	}
+	})
 }
 
 // damage draws a damage and applies it. It returns "part, damage", or "" when
@@ -256,11 +252,7 @@ func lastLines(text string) string {
 // corruptRunning flips bits of a file that a running node uses, behind its back.
 // It may never notice, when it does not read that place again: the next start
 // does. So it is killed and started after a while.
-func corruptRunning(ctx context.Context, e *Env) error {
-	n, err := e.expendable(ctx)
-	if err != nil {
-		return err
-	}
+func corruptRunning(ctx context.Context, e *Env, n *localcluster.Node) error {
 	list := parts()
 	p := list[e.Rand.IntN(len(list))]
 	path, err := e.oneFile(e.files(n), p)

@@ -30,16 +30,16 @@ func Disk() []Fault {
 		{Name: "sync-error-for-ever", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: failStop((*Env).Node, lasting)},
 		{Name: "write-error", Needs: FaultyDisk, Weight: 2, Overlaps: true, Run: failStop((*Env).Node, write)},
 		{Name: "torn-write", Needs: FaultyDisk, Weight: 2, Overlaps: true, Run: failStop((*Env).Node, torn)},
-		{Name: "slow-disk-leader", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: slowDisk((*Env).Leader)},
-		{Name: "slow-disk-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: slowDisk((*Env).Follower)},
-		{Name: "hung-disk-leader", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: hungDisk((*Env).Leader)},
-		{Name: "hung-disk-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: hungDisk((*Env).Follower)},
-		{Name: "disk-full", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: fullDisk},
-		{Name: "disks-low", Needs: FaultyDisk, Weight: 1, Run: lowDisks},
-		{Name: "power-loss-leader", Needs: FaultyDisk, Weight: 2, Overlaps: true, Run: powerLossOf((*Env).Leader)},
-		{Name: "power-loss-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: powerLossOf((*Env).Follower)},
-		{Name: "power-loss-all", Needs: FaultyDisk, Weight: 2, Run: powerLossOfAll},
-		{Name: "power-loss-beside-pause", Needs: FaultyDisk, Weight: 1, Run: powerLossBesidePause},
+		{Name: "slow-disk-leader", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onDisk((*Env).Leader, slowDisk)},
+		{Name: "slow-disk-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onDisk((*Env).Follower, slowDisk)},
+		{Name: "hung-disk-leader", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onDisk((*Env).Leader, hungDisk)},
+		{Name: "hung-disk-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onDisk((*Env).Follower, hungDisk)},
+		{Name: "disk-full", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onDisk((*Env).Node, fullDisk)},
+		{Name: "disks-low", Needs: FaultyDisk, Weight: 1, Run: onAll(lowDisks)},
+		{Name: "power-loss-leader", Needs: FaultyDisk, Weight: 2, Overlaps: true, Run: onOne((*Env).Leader, powerLossOf)},
+		{Name: "power-loss-follower", Needs: FaultyDisk, Weight: 1, Overlaps: true, Run: onOne((*Env).Follower, powerLossOf)},
+		{Name: "power-loss-all", Needs: FaultyDisk, Weight: 2, Run: onAll(powerLossOfAll)},
+		{Name: "power-loss-beside-pause", Needs: FaultyDisk, Weight: 1, Run: onAll(powerLossBesidePause)},
 	}
 }
 
@@ -48,14 +48,17 @@ func Disk() []Fault {
 // not touch it at all.
 const striking = 10 * time.Second
 
-// victim takes a node and finds its disk.
-func (e *Env) victim(ctx context.Context, choose choice) (*localcluster.Node, *disk.Disk, error) {
-	n, err := choose(e, ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := e.diskOf(n)
-	return n, d, err
+// onDisk is the fault that run makes of the node of a choice and its disk, which is well
+// again afterwards.
+func onDisk(choose choice, run func(context.Context, *Env, *localcluster.Node, *disk.Disk) error) func(context.Context, *Env) error {
+	return onOne(choose, func(ctx context.Context, e *Env, n *localcluster.Node) error {
+		d, err := e.diskOf(n)
+		if err != nil {
+			return err
+		}
+		defer d.Heal()
+		return run(ctx, e, n, d)
+	})
 }
 
 func (e *Env) diskOf(n *localcluster.Node) (*disk.Disk, error) {
@@ -89,12 +92,7 @@ func (e *Env) mustExit(ctx context.Context, n *localcluster.Node, why string) er
 // long as the disk fails; then it starts as if nothing had been. What a failed
 // sync should have saved may be gone by then.
 func failStop(choose choice, f disk.Faults) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, d, err := e.victim(ctx, choose)
-		if err != nil {
-			return err
-		}
-		defer d.Heal()
+	return onDisk(choose, func(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 		e.Log.Info("the disk fails", "node", n.ID, "faults", fmt.Sprintf("%+v", f))
 		before := d.Counts()
 		d.Inject(f)
@@ -120,66 +118,52 @@ func failStop(choose choice, f disk.Faults) func(context.Context, *Env) error {
 			}
 		}
 		return e.Return(ctx, n)
-	}
+	})
 }
 
 // slowDisk delays every sync. That is no reason to end: the longest delay, times
 // the few syncs of one write, is shorter than the watchdog's patience.
-func slowDisk(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, d, err := e.victim(ctx, choose)
-		if err != nil {
-			return err
-		}
-		defer d.Heal()
-		delay := e.Between(50*time.Millisecond, 300*time.Millisecond)
-		if e.Rand.IntN(3) == 0 {
-			delay = e.Between(300*time.Millisecond, 2*time.Second)
-		}
-		e.Log.Info("the disk is slow", "node", n.ID, "delay", delay.Round(time.Millisecond))
-		d.Inject(disk.Faults{SyncDelay: delay})
-		sleep.For(ctx, e.Hold())
-		d.Heal()
-		if !n.Running() {
-			e.Violate("fault", "node %s ended on a disk that took %v a sync", n.ID, delay)
-		}
-		return e.Return(ctx, n)
+func slowDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
+	delay := e.Between(50*time.Millisecond, 300*time.Millisecond)
+	if e.Rand.IntN(3) == 0 {
+		delay = e.Between(300*time.Millisecond, 2*time.Second)
 	}
+	e.Log.Info("the disk is slow", "node", n.ID, "delay", delay.Round(time.Millisecond))
+	d.Inject(disk.Faults{SyncDelay: delay})
+	sleep.For(ctx, e.Hold())
+	d.Heal()
+	if !n.Running() {
+		e.Violate("fault", "node %s ended on a disk that took %v a sync", n.ID, delay)
+	}
+	return e.Return(ctx, n)
 }
 
 // hungDisk lets no sync come back. The node's watchdog must end it: a leader on a
 // disk that hangs still sends heartbeats, so nobody else would lead. The kernel
 // keeps the process as long as its call hangs; it must be gone when that ends.
-func hungDisk(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, d, err := e.victim(ctx, choose)
-		if err != nil {
-			return err
-		}
-		defer d.Heal()
-		e.Log.Info("the disk hangs", "node", n.ID)
-		before := d.Counts()
-		d.Inject(disk.Faults{HangSyncs: true})
-		if !until(ctx, striking, func() bool { return d.Counts().Delayed > before.Delayed }) {
-			e.Count("disk faults that met no call", 1)
-			d.Heal()
-			return e.Return(ctx, n)
-		}
-		// The patience ends neither early with the run nor before the watchdog's.
-		patience, cancel := Healing(ctx)
-		defer cancel()
-		if !until(patience, healing, func() bool { return !answers(patience, n) }) {
-			e.Violate("fault", "node %s still answers on a disk that hangs", n.ID)
-		}
-		if !until(patience, healing, func() bool { return e.othersLead(patience, n) }) {
-			e.Violate("I6", "nobody leads in place of node %s, whose disk hangs", n.ID)
-		}
+func hungDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
+	e.Log.Info("the disk hangs", "node", n.ID)
+	before := d.Counts()
+	d.Inject(disk.Faults{HangSyncs: true})
+	if !until(ctx, striking, func() bool { return d.Counts().Delayed > before.Delayed }) {
+		e.Count("disk faults that met no call", 1)
 		d.Heal()
-		if err := e.mustExit(ctx, n, "its disk hung for longer than the watchdog waits"); err != nil {
-			return err
-		}
 		return e.Return(ctx, n)
 	}
+	// The patience ends neither early with the run nor before the watchdog's.
+	patience, cancel := Healing(ctx)
+	defer cancel()
+	if !until(patience, healing, func() bool { return !answers(patience, n) }) {
+		e.Violate("fault", "node %s still answers on a disk that hangs", n.ID)
+	}
+	if !until(patience, healing, func() bool { return e.othersLead(patience, n) }) {
+		e.Violate("I6", "nobody leads in place of node %s, whose disk hangs", n.ID)
+	}
+	d.Heal()
+	if err := e.mustExit(ctx, n, "its disk hung for longer than the watchdog waits"); err != nil {
+		return err
+	}
+	return e.Return(ctx, n)
 }
 
 // answers reports whether the process still serves.
@@ -212,12 +196,7 @@ const almostFull = 32 << 10
 // fullDisk fills the disk of one node to the brim at once, faster than any
 // low-water mark is looked at. A write that finds no room ends the process, and
 // it may not come back before there is room.
-func fullDisk(ctx context.Context, e *Env) error {
-	n, d, err := e.victim(ctx, (*Env).Node)
-	if err != nil {
-		return err
-	}
-	defer d.Heal()
+func fullDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 	e.Log.Info("the disk is full", "node", n.ID)
 	before := d.Counts()
 	d.SetFree(almostFull)
@@ -242,11 +221,7 @@ const lowSpace = 256 << 20
 // lowDisks leaves a majority of the disks with little room. Adds must be refused
 // with disk_low, and be taken again when there is room, without a restart.
 // That finish and delete go on is seen by the load: the drain at the end.
-func lowDisks(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func lowDisks(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	low := nodes[:len(nodes)/2+1]
 	e.Log.Info("disks are low", "nodes", Names(low))
 	for _, n := range low {
@@ -345,33 +320,19 @@ func (e *Env) losePower(n *localcluster.Node, d *disk.Disk) error {
 	return nil
 }
 
-func powerLossOf(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
-		return e.cutPower(ctx, []*localcluster.Node{n})
-	}
+func powerLossOf(ctx context.Context, e *Env, n *localcluster.Node) error {
+	return e.cutPower(ctx, []*localcluster.Node{n})
 }
 
 // powerLossOfAll is a whole rack that goes dark.
-func powerLossOfAll(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func powerLossOfAll(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.cutPower(ctx, nodes)
 }
 
 // powerLossBesidePause loses the power of one node while all others stand still,
 // so that what it wrote last is nowhere else, and what they have heard of it is
 // older than what they wake up to.
-func powerLossBesidePause(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func powerLossBesidePause(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	victim, others := nodes[0], nodes[1:]
 	var errs []error
 	for _, n := range others {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/bench/localcluster"
 	"tarry/internal/sleep"
 )
 
@@ -19,8 +20,8 @@ const (
 // or its clock is wrong.
 func Hooks() []Fault {
 	faults := append([]Fault{
-		{Name: "kill-at-point-leader", Weight: 4, Overlaps: true, Run: killAtPoint((*Env).Leader)},
-		{Name: "kill-at-point-follower", Weight: 2, Overlaps: true, Run: killAtPoint((*Env).Follower)},
+		{Name: "kill-at-point-leader", Weight: 4, Overlaps: true, Run: onOne((*Env).Leader, killAtPoint)},
+		{Name: "kill-at-point-follower", Weight: 2, Overlaps: true, Run: onOne((*Env).Follower, killAtPoint)},
 	}, clocks()...)
 	for i := range faults {
 		faults[i].Needs |= HookBinary
@@ -50,38 +51,32 @@ var points = []point{
 // killAtPoint starts a node anew so that it dies at a point, waits for that, and
 // starts it again. A point that the node does not come to in time, as most do not
 // come to send or receive a state, is counted.
-func killAtPoint(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		n, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
-		p := points[e.Rand.IntN(len(points))]
-		at := p.name + ":" + strconv.Itoa(1+e.Rand.IntN(p.passes))
+func killAtPoint(ctx context.Context, e *Env, n *localcluster.Node) error {
+	p := points[e.Rand.IntN(len(points))]
+	at := p.name + ":" + strconv.Itoa(1+e.Rand.IntN(p.passes))
+	if err := n.Kill(); err != nil {
+		return err
+	}
+	n.Setenv(killVariable, at)
+	err := n.Start()
+	n.Setenv(killVariable, "") // of the next starts
+	if err != nil {
+		return err
+	}
+	waited, cancel := context.WithTimeout(ctx, p.within)
+	_, notYet := n.Wait(waited)
+	cancel()
+	e.Log.Info("killed at a point", "node", n.ID, "point", at, "reached", notYet == nil)
+	figure := "killed at a point"
+	if notYet != nil {
+		figure = "points not reached"
 		if err := n.Kill(); err != nil {
 			return err
 		}
-		n.Setenv(killVariable, at)
-		err = n.Start()
-		n.Setenv(killVariable, "") // of the next starts
-		if err != nil {
-			return err
-		}
-		waited, cancel := context.WithTimeout(ctx, p.within)
-		_, notYet := n.Wait(waited)
-		cancel()
-		e.Log.Info("killed at a point", "node", n.ID, "point", at, "reached", notYet == nil)
-		figure := "killed at a point"
-		if notYet != nil {
-			figure = "points not reached"
-			if err := n.Kill(); err != nil {
-				return err
-			}
-		}
-		if e.Count != nil {
-			e.Count(figure, 1)
-		}
-		sleep.For(ctx, e.downtime())
-		return e.Return(ctx, n)
 	}
+	if e.Count != nil {
+		e.Count(figure, 1)
+	}
+	sleep.For(ctx, e.downtime())
+	return e.Return(ctx, n)
 }

@@ -22,9 +22,9 @@ func Load() []Fault {
 	return []Fault{
 		{Name: "overload", Weight: 1, Run: overload(smallFlood)},
 		{Name: "overload-huge", Weight: 1, Run: overload(hugeFlood)},
-		{Name: "idle-waiters", Weight: 0, Run: idleWaiters},
-		{Name: "vanishing-consumers", Weight: 1, Run: vanishing},
-		{Name: "cpu-starvation", Weight: 2, Needs: Cgroup, Run: starve},
+		{Name: "idle-waiters", Weight: 0, Run: onAll(idleWaiters)},
+		{Name: "vanishing-consumers", Weight: 1, Run: onAll(vanishing)},
+		{Name: "cpu-starvation", Weight: 2, Needs: Cgroup, Run: onAll(starve)},
 	}
 }
 
@@ -69,16 +69,12 @@ func (o *outcomes) add(what string) {
 // overload sends far more than the cluster can take, to all nodes. They must
 // refuse what they cannot hold, say when to come again, and go on leading.
 func overload(f flood) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		nodes, err := e.All()
-		if err != nil {
-			return err
-		}
+	return onAll(func(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		term := e.term(ctx)
 		memory := e.watchMemory(nodes)
 		o := &outcomes{counts: map[string]int{}}
 		flooding, cancel := context.WithTimeout(ctx, overloadTime)
-		err = f.run(flooding, e, nodes, o)
+		err := f.run(flooding, e, nodes, o)
 		cancel()
 		peak := memory()
 		e.Log.Info("flooded", "answers", fmt.Sprint(o.counts), "peak_rss_mib", peak>>20)
@@ -96,7 +92,7 @@ func overload(f flood) func(context.Context, *Env) error {
 			e.Count("terms begun under overload", int(after-term))
 		}
 		return err
-	}
+	})
 }
 
 // watchMemory looks at the nodes' memory until its result is called, which
@@ -208,11 +204,7 @@ func (o *outcomes) ask(client *http.Client, url string, body []byte) {
 }
 
 // starve gives the leader, or all nodes, a tenth of a core each.
-func starve(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func starve(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	victims := nodes
 	if e.Rand.IntN(2) == 0 {
 		leader, err := e.Leader(ctx)

@@ -18,21 +18,18 @@ import (
 // each the cluster has the members it had before.
 func Membership() []Fault {
 	return []Fault{
-		{Name: "transfer-storm", Weight: 8, Run: transferStorm},
-		{Name: "join-leave", Weight: 1, Run: joinAndLeave},
-		{Name: "replace-node", Weight: 1, Run: replace},
-		{Name: "wipe-node", Weight: 1, Run: wipeOne},
-		{Name: "old-copy", Weight: 1, Run: oldCopy},
-		{Name: "far-behind", Weight: 1, Needs: HookBinary, Run: farBehind},
+		{Name: "transfer-storm", Weight: 8, Run: onAll(transferStorm)},
+		{Name: "join-leave", Weight: 1, Run: onAll(joinAndLeave)},
+		{Name: "replace-node", Weight: 1, Run: onOne(alone((*Env).Node), replace)},
+		{Name: "wipe-node", Weight: 1, Run: onOne(alone((*Env).Node), wipeOne)},
+		{Name: "old-copy", Weight: 1, Run: onOne(alone((*Env).Node), oldCopy)},
+		{Name: "far-behind", Weight: 1, Needs: HookBinary, Run: onOne(alone((*Env).Follower), farBehind)},
 	}
 }
 
 // transferStorm hands leadership on again and again, faster than an operator
 // would. A transfer that is refused, because one is under way, is fine.
-func transferStorm(ctx context.Context, e *Env) error {
-	if _, err := e.All(); err != nil {
-		return err
-	}
+func transferStorm(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	end, done := time.Now().Add(e.Between(2*time.Second, 6*time.Second)), 0
 	for time.Now().Before(end) && ctx.Err() == nil {
 		leader, err := e.currentLeader(ctx)
@@ -139,10 +136,7 @@ func (e *Env) dismiss(ctx context.Context, extra *localcluster.Node) error {
 }
 
 // joinAndLeave lets a node join, stay a while, and leave by itself.
-func joinAndLeave(ctx context.Context, e *Env) error {
-	if _, err := e.All(); err != nil {
-		return err
-	}
+func joinAndLeave(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	extra, err := e.joinExtra(ctx)
 	if err != nil {
 		return err
@@ -160,14 +154,7 @@ func joinAndLeave(ctx context.Context, e *Env) error {
 
 // replace puts another node in the place of a member, and then the member, empty,
 // in its old place again.
-func replace(ctx context.Context, e *Env) error {
-	victim, err := e.Node(ctx)
-	if err == nil {
-		_, err = e.All()
-	}
-	if err != nil {
-		return err
-	}
+func replace(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	extra, err := e.joinExtra(ctx)
 	if err != nil {
 		return err
@@ -183,20 +170,13 @@ func replace(ctx context.Context, e *Env) error {
 
 // wipeOne takes a node's data away: it lost its disk and its votes, and must come
 // back as a new member.
-func wipeOne(ctx context.Context, e *Env) error {
-	victim, err := e.Node(ctx)
-	if err == nil {
-		_, err = e.All()
-	}
-	if err != nil {
-		return err
-	}
+func wipeOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	e.Log.Info("kill -9 and wipe", "node", victim.ID)
 	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
 		return err
 	}
 	sleep.For(ctx, e.downtime())
-	err = e.Return(ctx, victim)
+	err := e.Return(ctx, victim)
 	e.awaitVoter(ctx, victim)
 	return err
 }
@@ -208,14 +188,7 @@ const wayBack = "rejoin"
 // restores a backup does. The node has forgotten votes and entries that it had
 // acknowledged; it must refuse to serve and say how it comes back, which is what
 // the harness then does.
-func oldCopy(ctx context.Context, e *Env) error {
-	victim, err := e.Node(ctx)
-	if err == nil {
-		_, err = e.All()
-	}
-	if err != nil {
-		return err
-	}
+func oldCopy(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	old := filepath.Join(e.Dir, "copy")
 	if err := errors.Join(victim.Kill(), os.CopyFS(old, os.DirFS(victim.DataDir()))); err != nil {
 		return err
@@ -293,14 +266,7 @@ const (
 
 // farBehind keeps a follower away until the others have dropped the entries that
 // it misses, so that it needs the whole state.
-func farBehind(ctx context.Context, e *Env) error {
-	victim, err := e.Follower(ctx)
-	if err == nil {
-		_, err = e.All()
-	}
-	if err != nil {
-		return err
-	}
+func farBehind(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	if err := victim.Kill(); err != nil {
 		return err
 	}

@@ -23,18 +23,18 @@ func Network() []Fault {
 		{Name: "leader-cannot-send", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, mute)},
 		{Name: "leader-cannot-receive", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, deaf)},
 		{Name: "raft-only-partition", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, clusterPort)},
-		{Name: "flapping-leader", Weight: 2, Overlaps: true, Run: flapping},
+		{Name: "flapping-leader", Weight: 2, Overlaps: true, Run: onOne((*Env).Leader, flapping)},
 		{Name: "partition-halves", Weight: 2, Run: everywhere(halves)},
 		{Name: "partition-bridge", Weight: 2, Run: everywhere(bridge)},
 		{Name: "partition-ring", Needs: FiveNodes, Weight: 4, Run: everywhere(ring)},
-		{Name: "gossip-only-partition", Weight: 1, Run: gossipOnly},
+		{Name: "gossip-only-partition", Weight: 1, Run: onAll(gossipOnly)},
 		{Name: "loss", Weight: 2, Run: everywhere(loss)},
 		{Name: "delay", Weight: 2, Run: everywhere(delay)},
 		{Name: "duplication", Weight: 1, Run: everywhere(duplication)},
 		{Name: "reordering", Weight: 1, Run: everywhere(reordering)},
 		{Name: "narrow-lines", Weight: 1, Run: everywhere(narrow)},
-		{Name: "new-addresses", Weight: 1, Run: newAddresses},
-		{Name: "new-addresses-restart", Weight: 1, Run: newAddressesRestart},
+		{Name: "new-addresses", Weight: 1, Run: onAll(newAddresses)},
+		{Name: "new-addresses-restart", Weight: 1, Run: onAll(newAddressesRestart)},
 	}
 	for i := range faults {
 		faults[i].Needs |= Namespaces
@@ -102,14 +102,10 @@ func clusterPort(e *Env, victim string, others []string) []network.Rule {
 
 // partition breaks lines of one node for a while.
 func partition(choose choice, which cut) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		victim, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
+	return onOne(choose, func(ctx context.Context, e *Env, victim *localcluster.Node) error {
 		rules := which(e, victim.ID, e.without(victim))
 		return errors.Join(e.broken(ctx, e.Hold(), rules), e.Return(ctx, victim))
-	}
+	})
 }
 
 func (e *Env) without(victim *localcluster.Node) []string {
@@ -134,11 +130,7 @@ func (e *Env) broken(ctx context.Context, hold time.Duration, rules []network.Ru
 
 // flapping cuts the leader off again and again, too short for the others to be
 // sure and too long to go unnoticed.
-func flapping(ctx context.Context, e *Env) error {
-	victim, err := e.Leader(ctx)
-	if err != nil {
-		return err
-	}
+func flapping(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	rules := aside(e, victim.ID, e.without(victim))
 	e.Log.Info("lines flap", "node", victim.ID)
 	var errs []error
@@ -160,18 +152,14 @@ func flapping(ctx context.Context, e *Env) error {
 // everywhere harms lines of the whole cluster for a while and counts how many
 // terms that costs.
 func everywhere(rules func(*Env, []string) []network.Rule) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		nodes, err := e.All()
-		if err != nil {
-			return err
-		}
+	return onAll(func(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		ids := e.ids()
 		e.Rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		before := e.term(ctx)
-		err = errors.Join(e.broken(ctx, e.Hold(), rules(e, ids)), e.Return(ctx, nodes...))
+		err := errors.Join(e.broken(ctx, e.Hold(), rules(e, ids)), e.Return(ctx, nodes...))
 		e.countTerms(ctx, before)
 		return err
-	}
+	})
 }
 
 // term is the highest Raft term of a running node; 0 when none tells.
@@ -253,11 +241,7 @@ const gossipTime = 15 * time.Second
 
 // gossipOnly cuts gossip between all nodes while Raft goes on. Nobody may lose
 // its place for that.
-func gossipOnly(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func gossipOnly(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	before, err := e.voters(ctx)
 	if err != nil {
 		return err
@@ -297,11 +281,7 @@ func (e *Env) voters(ctx context.Context) ([]string, error) {
 }
 
 // newAddresses moves all nodes at once under running processes.
-func newAddresses(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func newAddresses(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	if err := e.move(ctx); err != nil {
 		return err
 	}
@@ -310,11 +290,7 @@ func newAddresses(ctx context.Context, e *Env) error {
 
 // newAddressesRestart is what a platform for containers does when it moves all
 // of them: every process ends and starts again elsewhere.
-func newAddressesRestart(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func newAddressesRestart(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	var errs []error
 	for _, n := range nodes {
 		errs = append(errs, n.Kill())

@@ -12,38 +12,26 @@ import (
 // Process are the faults of processes: they die, stand still, or are asked to go.
 func Process() []Fault {
 	return []Fault{
-		{Name: "kill-leader", Weight: 20, Overlaps: true, Run: killOne((*Env).Leader)},
-		{Name: "kill-leaders", Weight: 10, Run: killLeaders},
-		{Name: "kill-follower", Weight: 2, Overlaps: true, Run: killOne((*Env).Follower)},
-		{Name: "kill-majority", Weight: 1, Run: killMajority},
-		{Name: "kill-all", Weight: 1, Run: killAll},
-		{Name: "pause-leader", Weight: 6, Overlaps: true, Run: pauseOne((*Env).Leader)},
-		{Name: "pause-follower", Weight: 1, Overlaps: true, Run: pauseOne((*Env).Follower)},
-		{Name: "terminate-leader", Weight: 8, Run: terminateLeader},
-		{Name: "rolling-restart", Weight: 1, Run: rollingRestart},
+		{Name: "kill-leader", Weight: 20, Overlaps: true, Run: onOne((*Env).Leader, killOne)},
+		{Name: "kill-leaders", Weight: 10, Run: onAll(killLeaders)},
+		{Name: "kill-follower", Weight: 2, Overlaps: true, Run: onOne((*Env).Follower, killOne)},
+		{Name: "kill-majority", Weight: 1, Run: onAll(killMajority)},
+		{Name: "kill-all", Weight: 1, Run: onAll(killAll)},
+		{Name: "pause-leader", Weight: 6, Overlaps: true, Run: onOne((*Env).Leader, pauseOne)},
+		{Name: "pause-follower", Weight: 1, Overlaps: true, Run: onOne((*Env).Follower, pauseOne)},
+		{Name: "terminate-leader", Weight: 8, Run: onOne((*Env).Leader, terminateLeader)},
+		{Name: "rolling-restart", Weight: 1, Run: onAll(rollingRestart)},
 	}
 }
 
-// choice takes the node that a fault works on.
-type choice func(*Env, context.Context) (*localcluster.Node, error)
-
 // killOne is kill -9 and, after a while, a restart.
-func killOne(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		victim, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
-		return e.kill(ctx, []*localcluster.Node{victim})
-	}
+func killOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
+	return e.kill(ctx, []*localcluster.Node{victim})
 }
 
 // killLeaders kills whoever leads, again and again, as a request does that a server
 // cannot stand. The dead node is back before the next one dies.
-func killLeaders(ctx context.Context, e *Env) error {
-	if _, err := e.All(); err != nil {
-		return err
-	}
+func killLeaders(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	for left := 4 + e.Rand.IntN(5); left > 0 && ctx.Err() == nil; left-- {
 		leader, err := e.currentLeader(ctx)
 		if err != nil {
@@ -63,20 +51,12 @@ func killLeaders(ctx context.Context, e *Env) error {
 
 // killMajority takes the quorum away: what is not acknowledged then may be lost,
 // what was may not.
-func killMajority(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func killMajority(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.kill(ctx, nodes[:len(nodes)/2+1])
 }
 
 // killAll kills every process at once; they start again in another order.
-func killAll(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func killAll(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.kill(ctx, nodes)
 }
 
@@ -97,40 +77,26 @@ func (e *Env) kill(ctx context.Context, victims []*localcluster.Node) error {
 
 // pauseOne is SIGSTOP, far shorter than an election to far longer, and SIGCONT:
 // the process then finds itself in a cluster that went on without it.
-func pauseOne(choose choice) func(context.Context, *Env) error {
-	return func(ctx context.Context, e *Env) error {
-		victim, err := choose(e, ctx)
-		if err != nil {
-			return err
-		}
-		pause := e.Between(200*time.Millisecond, 2*time.Second)
-		if e.Rand.IntN(4) == 0 {
-			pause = e.Between(2*time.Second, 10*time.Second)
-		}
-		e.Log.Info("SIGSTOP", "node", victim.ID, "for", pause.Round(time.Millisecond))
-		if err := victim.Pause(); err != nil {
-			return err
-		}
-		sleep.For(ctx, pause)
-		return errors.Join(victim.Resume(), e.Return(ctx, victim))
+func pauseOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
+	pause := e.Between(200*time.Millisecond, 2*time.Second)
+	if e.Rand.IntN(4) == 0 {
+		pause = e.Between(2*time.Second, 10*time.Second)
 	}
+	e.Log.Info("SIGSTOP", "node", victim.ID, "for", pause.Round(time.Millisecond))
+	if err := victim.Pause(); err != nil {
+		return err
+	}
+	sleep.For(ctx, pause)
+	return errors.Join(victim.Resume(), e.Return(ctx, victim))
 }
 
 // terminateLeader is SIGTERM: the leader hands over and exits 0.
-func terminateLeader(ctx context.Context, e *Env) error {
-	victim, err := e.Leader(ctx)
-	if err != nil {
-		return err
-	}
+func terminateLeader(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return e.restart(ctx, victim)
 }
 
 // rollingRestart is an upgrade: one node after the other.
-func rollingRestart(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func rollingRestart(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	for _, n := range nodes {
 		if err := e.restart(ctx, n); err != nil || ctx.Err() != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 // Upgrade are the faults of releases that differ.
 func Upgrade() []Fault {
-	return []Fault{{Name: "upgrade-and-back", Needs: NextRelease | HookBinary, Weight: 3, Run: upgradeAndBack}}
+	return []Fault{{Name: "upgrade-and-back", Needs: NextRelease | HookBinary, Weight: 3, Run: onAll(upgradeAndBack)}}
 }
 
 // holdVersion keeps the cluster version from being raised, so that there is a way back.
@@ -19,11 +19,7 @@ const holdVersion = "TARRY_HOLD_VERSION"
 
 // upgradeAndBack restarts nodes with the next release, some or all, one after the
 // other, lets the releases work side by side, and takes all of them back.
-func upgradeAndBack(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	upgraded := nodes[:1+e.Rand.IntN(len(nodes))]
 	before := make(map[*localcluster.Node]string)
 	for _, n := range upgraded {

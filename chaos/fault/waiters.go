@@ -34,11 +34,7 @@ const (
 
 // idleWaiters parks consumers on one node, half by HTTP and half by beanstalkd,
 // takes the leader away and then wants jobs delivered to those who wait.
-func idleWaiters(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func idleWaiters(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	leader, err := e.Leader(ctx)
 	if err != nil {
 		return err
@@ -224,11 +220,7 @@ const (
 
 // vanishing lets consumers reserve and hang up at once, again and again. Every
 // job still comes to one that stays.
-func vanishing(ctx context.Context, e *Env) error {
-	nodes, err := e.All()
-	if err != nil {
-		return err
-	}
+func vanishing(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	topic := fmt.Sprintf("vanish-%d", e.Rand.Uint64())
 	e.Log.Info("consumers reserve and vanish")
 	for end := time.Now().Add(e.Hold()); time.Now().Before(end) && ctx.Err() == nil; {
