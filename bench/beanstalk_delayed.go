@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"tarry/internal/sleep"
 )
 
 // dueDigits is the length of the due instant that the body of a delayed job
@@ -17,37 +15,15 @@ const dueDigits = 19
 // Lateness counts from the moment the put was sent, plus the delay, so the way of
 // the put is part of it, on every server alike.
 func runTubeDelayed(ctx context.Context, c Config) (*Result, error) {
-	pace := &pacer{begin: time.Now(), gap: time.Duration(float64(time.Second) / c.Rate)}
-	res, err := measure(ctx, c, 2*c.Connections, func(ctx context.Context, w *worker) {
-		if w.number < c.Connections {
-			consumeTubes(ctx, w, pace.begin)
-		} else {
-			produceTube(ctx, w, pace)
+	return runPaced(ctx, c, consumeTubes, func(w *worker) func() error {
+		t := ownTube(w)
+		var head, put []byte
+		return func() error {
+			head = strconv.AppendInt(head[:0], time.Now().Add(c.Delay).UnixNano(), 10)
+			put = appendPut(put[:0], int(c.Delay/time.Second), c.Size, head)
+			return t.call(put, 1, inserted)
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	// A turn of a consumer is mostly waiting, so its length says nothing.
-	res.Latency = Summary{}
-	return res, nil
-}
-
-func produceTube(ctx context.Context, w *worker, pace *pacer) {
-	defer w.close()
-	c := &w.run.config
-	t := ownTube(w)
-	var head, put []byte
-	for pace.wait(ctx) {
-		head = strconv.AppendInt(head[:0], time.Now().Add(c.Delay).UnixNano(), 10)
-		put = appendPut(put[:0], int(c.Delay/time.Second), c.Size, head)
-		err := t.call(put, 1, inserted)
-		if err != nil && w.run.phase.Load() == measuring {
-			w.failures++
-			w.last = fmt.Errorf("put: %w", err)
-			sleep.For(ctx, failurePause)
-		}
-	}
 }
 
 // consumeTubes deletes what it reserves. Jobs of an earlier run, which the same

@@ -15,12 +15,26 @@ import (
 // turn of a consumer is one reserve with its finish; lateness is the time from a
 // job's due instant to the moment its consumer has it.
 func runDelayed(ctx context.Context, c Config) (*Result, error) {
+	return runPaced(ctx, c, consume, func(w *worker) func() error {
+		jobs := newJobText(c, w.number)
+		var request []byte
+		return func() error {
+			request = jobs.append(request[:0], c.Delay.Seconds())
+			_, err := w.call("POST", "/v1/jobs", request, callLimit)
+			return err
+		}
+	})
+}
+
+// runPaced lets half of the workers consume and half of them produce a job at each
+// instant of the pace, by what add returns.
+func runPaced(ctx context.Context, c Config, consume func(context.Context, *worker, time.Time), add func(*worker) func() error) (*Result, error) {
 	pace := &pacer{begin: time.Now(), gap: time.Duration(float64(time.Second) / c.Rate)}
 	res, err := measure(ctx, c, 2*c.Connections, func(ctx context.Context, w *worker) {
 		if w.number < c.Connections {
-			consume(ctx, c, w)
+			consume(ctx, w, pace.begin)
 		} else {
-			produce(ctx, c, w, pace)
+			produce(ctx, w, pace, add(w))
 		}
 	})
 	if err != nil {
@@ -44,14 +58,10 @@ func (p *pacer) wait(ctx context.Context) bool {
 	return sleep.For(ctx, time.Until(at))
 }
 
-func produce(ctx context.Context, c Config, w *worker, pace *pacer) {
+func produce(ctx context.Context, w *worker, pace *pacer, add func() error) {
 	defer w.close()
-	jobs := newJobText(c, w.number)
-	var request []byte
 	for pace.wait(ctx) {
-		request = jobs.append(request[:0], c.Delay.Seconds())
-		_, err := w.call("POST", "/v1/jobs", request, callLimit)
-		if err != nil && w.run.phase.Load() == measuring {
+		if err := add(); err != nil && w.run.phase.Load() == measuring {
 			w.failures++
 			w.last = fmt.Errorf("add: %w", err)
 			sleep.For(ctx, failurePause)
@@ -63,9 +73,9 @@ func produce(ctx context.Context, c Config, w *worker, pace *pacer) {
 // the rate may bring, not the whole queue.
 const maxPerReserve = 10
 
-func consume(ctx context.Context, c Config, w *worker) {
+func consume(ctx context.Context, w *worker, _ time.Time) {
 	var topics []string
-	for i := range c.Topics {
+	for i := range w.run.config.Topics {
 		topics = append(topics, topic(i))
 	}
 	reserve := fmt.Appendf(nil, `{"topics":["%s"],"max":%d,"wait":10}`, strings.Join(topics, `","`), maxPerReserve)
