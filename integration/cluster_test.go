@@ -82,9 +82,8 @@ func TestSingleNodeKeepsJobsOverKill(t *testing.T) {
 		post(t, n.HTTP, "/v1/jobs", object{"topic": "t", "id": fmt.Sprint(i), "body": i})
 	}
 	held := reserveOne(t, n.HTTP, "t", 5)
-	require.NoError(t, n.Kill())
-	require.NoError(t, n.Start())
-	c.waitReady(n)
+	c.kill(n)
+	c.start(n)
 	finish(t, n.HTTP, held) // a reservation outlives the process that gave it
 	seen := map[string]bool{held["id"].(string): true}
 	for len(seen) < jobs {

@@ -11,53 +11,51 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/chaos/history"
 )
 
 // maxGap is I6 for one failed node of three: writes resume within seconds. The
 // machine may be slow and busy, so this is a bound on a defect, not on speed.
 const maxGap = 15 * time.Second
 
-func TestNothingIsLostWhileLeadersAreKilled(t *testing.T) {
-	t.Parallel()
+// underLoad lets breaks do what it does to three nodes under load. What clients saw must
+// be right then, and the nodes' states equal.
+func underLoad(t *testing.T, maxGap time.Duration, breaks func(c *cluster, l *load)) *history.Report {
 	c := startCluster(t, 3)
 	l := startLoad(t, c.addrs())
-	failovers := 0
-	for end := time.Now().Add(faultTime(t)); time.Now().Before(end); {
-		l.wait(3*time.Second + rand.N(2*time.Second))
-		victim := c.leader()
-		require.NoError(t, victim.Kill())
-		require.NotEqual(t, victim, c.leader(), "another node leads")
-		failovers++
-		require.NoError(t, victim.Start())
-		c.waitReady(victim)
-	}
-	c.waitReady(c.Nodes()...)
+	breaks(c, l)
 	r := l.judge(maxGap)
-	t.Logf("operations %d, failovers %d, unknown outcomes %d, redeliveries %d, worst write gap %v",
-		r.Ops, failovers, r.Unknowns(), r.Redeliveries, r.WorstWriteGap)
-	require.NotZero(t, failovers)
-	require.NotZero(t, r.Redeliveries, "consumers that overrun their time to run must see redeliveries")
+	t.Logf("operations %d, unknown outcomes %d, redeliveries %d, worst write gap %v", r.Ops, r.Unknowns(), r.Redeliveries, r.WorstWriteGap)
 	c.requireEqualDigests(c.leader(), 3)
+	return r
+}
+
+func TestNothingIsLostWhileLeadersAreKilled(t *testing.T) {
+	t.Parallel()
+	r := underLoad(t, maxGap, func(c *cluster, l *load) {
+		failovers := 0
+		for end := time.Now().Add(faultTime(t)); time.Now().Before(end); failovers++ {
+			l.wait(3*time.Second + rand.N(2*time.Second))
+			c.killLeader()
+		}
+		t.Logf("failovers %d", failovers)
+		require.NotZero(t, failovers)
+	})
+	require.NotZero(t, r.Redeliveries, "consumers that overrun their time to run must see redeliveries")
 }
 
 func TestNothingIsLostWhenAllNodesAreKilledAtOnce(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
-	l := startLoad(t, c.addrs())
-	for range 2 {
-		l.wait(3 * time.Second)
-		for _, n := range c.Nodes() {
-			require.NoError(t, n.Kill())
+	underLoad(t, 2*maxGap, func(c *cluster, l *load) {
+		for range 2 {
+			l.wait(3 * time.Second)
+			nodes := c.Nodes()
+			c.kill(nodes...)
+			rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+			c.start(nodes...)
 		}
-		nodes := c.Nodes()
-		rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-		for _, n := range nodes {
-			require.NoError(t, n.Start())
-		}
-		c.waitReady(nodes...)
-	}
-	l.judge(2 * maxGap)
-	c.requireEqualDigests(c.leader(), 3)
+	})
 }
 
 // resumeGap bounds the stretch without writes while a leader stands still for
@@ -71,90 +69,76 @@ const (
 
 func TestPausedLeaderKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
-	l := startLoad(t, c.addrs())
-	// Shorter than an election takes, about as long, and far longer.
-	for _, pause := range []time.Duration{200 * time.Millisecond, 2 * time.Second, longPause} {
-		l.wait(2 * time.Second)
-		victim := c.leader()
-		require.NoError(t, victim.Pause())
-		l.wait(pause)
-		require.NoError(t, victim.Resume())
-		c.waitReady(victim)
-	}
-	l.judge(resumeGap)
-	c.requireEqualDigests(c.leader(), 3)
+	underLoad(t, resumeGap, func(c *cluster, l *load) {
+		// Shorter than an election takes, about as long, and far longer.
+		for _, pause := range []time.Duration{200 * time.Millisecond, 2 * time.Second, longPause} {
+			l.wait(2 * time.Second)
+			victim := c.leader()
+			require.NoError(t, victim.Pause())
+			l.wait(pause)
+			require.NoError(t, victim.Resume())
+			c.waitReady(victim)
+		}
+	})
 }
 
 func TestTerminatedLeaderHandsOver(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
-	l := startLoad(t, c.addrs())
-	for range 2 {
-		l.wait(2 * time.Second)
-		old := c.leader()
-		require.NoError(t, old.Terminate(t.Context()))
-		heir := c.leader()
-		require.NotEqual(t, old, heir)
-		members, err := c.Members(t.Context(), heir)
-		require.NoError(t, err)
-		require.Len(t, members, 3, "a node that stops stays a member")
-		require.NoError(t, old.Start())
-		c.waitReady(old)
-	}
-	r := l.judge(maxGap)
-	t.Logf("worst write gap over two hand-overs: %v", r.WorstWriteGap)
-	c.requireEqualDigests(c.leader(), 3)
+	underLoad(t, maxGap, func(c *cluster, l *load) {
+		for range 2 {
+			l.wait(2 * time.Second)
+			old := c.leader()
+			require.NoError(t, old.Terminate(t.Context()))
+			heir := c.leader()
+			require.NotEqual(t, old, heir)
+			members, err := c.Members(t.Context(), heir)
+			require.NoError(t, err)
+			require.Len(t, members, 3, "a node that stops stays a member")
+			c.start(old)
+		}
+	})
 }
 
 func TestFourthNodeJoinsAndTheLeaderIsRemovedUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
-	l := startLoad(t, c.addrs())
-	l.wait(2 * time.Second)
+	underLoad(t, maxGap, func(c *cluster, l *load) {
+		l.wait(2 * time.Second)
+		fourth, err := c.Add("n4")
+		require.NoError(t, err)
+		c.start(fourth)
+		c.waitVoters(fourth, "n1", "n2", "n3", "n4")
 
-	fourth, err := c.Add("n4")
-	require.NoError(t, err)
-	require.NoError(t, fourth.Start())
-	c.waitReady(fourth)
-	c.waitVoters(fourth, "n1", "n2", "n3", "n4")
-
-	old := c.leader()
-	c.tarry("cluster", "remove", old.ID, "--yes")
-	var left []string
-	for _, n := range c.Nodes() {
-		if n != old {
-			left = append(left, n.ID)
+		old := c.leader()
+		c.tarry("cluster", "remove", old.ID, "--yes")
+		var left []string
+		for _, n := range c.Nodes() {
+			if n != old {
+				left = append(left, n.ID)
+			}
 		}
-	}
-	c.waitVoters(fourth, left...)
-	require.NoError(t, old.Kill())
-	l.wait(2 * time.Second)
-	l.judge(maxGap)
-	c.requireEqualDigests(c.leader(), 3)
+		c.waitVoters(fourth, left...)
+		c.kill(old)
+		l.wait(2 * time.Second)
+	})
 }
 
 func TestWipedNodeComesBackByItself(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
-	l := startLoad(t, c.addrs())
-	l.wait(2 * time.Second)
-	victim := c.follower()
-	require.NoError(t, victim.Kill())
-	require.NoError(t, victim.Wipe())
-	require.NoError(t, victim.Start())
-	c.waitReady(victim)
-	c.waitVoters(victim, "n1", "n2", "n3")
-	l.wait(2 * time.Second)
-	l.judge(maxGap)
-	c.requireEqualDigests(c.leader(), 3)
+	underLoad(t, maxGap, func(c *cluster, l *load) {
+		l.wait(2 * time.Second)
+		victim := c.follower()
+		c.kill(victim)
+		require.NoError(t, victim.Wipe())
+		c.start(victim)
+		c.waitVoters(victim, "n1", "n2", "n3")
+		l.wait(2 * time.Second)
+	})
 }
 
 func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
-	dead := c.follower()
-	require.NoError(t, dead.Kill())
+	c.kill(c.follower())
 	leader := c.leader()
 	c.until(func() error { // until the cluster has noticed
 		out, err := exec.CommandContext(t.Context(), binary, "cluster", "remove", leader.ID, "--yes", "--addr", leader.HTTP).CombinedOutput()
@@ -180,24 +164,16 @@ func TestNothingIsLostWithRaftBoltdb(t *testing.T) {
 			for i, n := range c.Nodes() {
 				n.Setenv("TARRY_LOG_STORE", kinds[i])
 			}
-			require.NoError(t, c.Start())
-			c.waitReady(c.Nodes()...)
+			c.start(c.Nodes()...)
 			l := startLoad(t, c.addrs())
 			l.wait(2 * time.Second)
-			victim := c.leader()
-			require.NoError(t, victim.Kill())
-			require.NotEqual(t, victim, c.leader(), "another node leads")
-			require.NoError(t, victim.Start())
-			c.waitReady(victim)
+			c.killLeader()
 			l.wait(time.Second)
-			for _, n := range c.Nodes() {
-				require.NoError(t, n.Kill())
-			}
+			c.kill(c.Nodes()...)
 			for _, n := range c.Nodes() {
 				n.Setenv("TARRY_LOG_STORE", "") // what was chosen stays
-				require.NoError(t, n.Start())
 			}
-			c.waitReady(c.Nodes()...)
+			c.start(c.Nodes()...)
 			l.judge(2 * maxGap)
 			c.requireEqualDigests(c.leader(), 3)
 			for i, n := range c.Nodes() {

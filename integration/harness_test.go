@@ -84,8 +84,7 @@ func newCluster(t *testing.T, nodes int, args ...string) *cluster {
 // startCluster starts a cluster and waits until every node is ready.
 func startCluster(t *testing.T, nodes int, args ...string) *cluster {
 	c := newCluster(t, nodes, args...)
-	require.NoError(t, c.Start())
-	c.waitReady(c.Nodes()...)
+	c.start(c.Nodes()...)
 	return c
 }
 
@@ -128,6 +127,31 @@ func (c *cluster) waitReady(nodes ...*localcluster.Node) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	require.NoError(c.t, c.WaitReady(ctx, nodes...))
+}
+
+func (c *cluster) kill(nodes ...*localcluster.Node) {
+	c.t.Helper()
+	for _, n := range nodes {
+		require.NoError(c.t, n.Kill())
+	}
+}
+
+// start starts nodes, in this order, and waits until all are ready.
+func (c *cluster) start(nodes ...*localcluster.Node) {
+	c.t.Helper()
+	for _, n := range nodes {
+		require.NoError(c.t, n.Start())
+	}
+	c.waitReady(nodes...)
+}
+
+// killLeader kills the leader and starts it again.
+func (c *cluster) killLeader() {
+	c.t.Helper()
+	victim := c.leader()
+	c.kill(victim)
+	require.NotEqual(c.t, victim, c.leader(), "another node leads")
+	c.start(victim)
 }
 
 func (c *cluster) leader() *localcluster.Node {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"tarry/bench/localcluster"
 	"tarry/client"
 )
 
@@ -98,23 +97,9 @@ func (c *cluster) drained(producer *client.Client, topic string) {
 	})
 }
 
-// killLeader kills the leader and starts it again.
-func (c *cluster) killLeader() *localcluster.Node {
-	victim := c.leader()
-	require.NoError(c.t, victim.Kill())
-	require.NotEqual(c.t, victim, c.leader(), "another node leads")
-	require.NoError(c.t, victim.Start())
-	c.waitReady(victim)
-	return victim
-}
-
-func TestARateHoldsWhileTheLeaderIsKilled(t *testing.T) {
-	t.Parallel()
-	const jobs, rate, burst = 600, 50, 5
-	c := startCluster(t, 3)
-	c.tarry("topic", "set", "t", "--rate", fmt.Sprint(rate), "--burst", fmt.Sprint(burst))
-	producer := c.fill("t", jobs)
-	crowd := c.newCrowd(9, "t", func() {})
+// killLeaderHalfway kills the leader when the crowd has had half of the jobs of topic t,
+// and waits until it has had all.
+func (c *cluster) killLeaderHalfway(producer *client.Client, crowd *limitedCrowd, jobs int) {
 	c.until(func() error {
 		if n := crowd.count(); n < jobs/2 {
 			return fmt.Errorf("%d of %d jobs", n, jobs)
@@ -124,6 +109,16 @@ func TestARateHoldsWhileTheLeaderIsKilled(t *testing.T) {
 	c.killLeader()
 	c.drained(producer, "t")
 	crowd.halt()
+}
+
+func TestARateHoldsWhileTheLeaderIsKilled(t *testing.T) {
+	t.Parallel()
+	const jobs, rate, burst = 600, 50, 5
+	c := startCluster(t, 3)
+	c.tarry("topic", "set", "t", "--rate", fmt.Sprint(rate), "--burst", fmt.Sprint(burst))
+	producer := c.fill("t", jobs)
+	crowd := c.newCrowd(9, "t", func() {})
+	c.killLeaderHalfway(producer, crowd, jobs)
 
 	at := make([]int64, len(crowd.got)) // by the state machine's clock
 	for i, j := range crowd.got {
@@ -152,15 +147,7 @@ func TestNoMoreThanTheLimitAreHeldWhileTheLeaderIsKilled(t *testing.T) {
 		for m := most.Load(); err == nil && topic.Reserved > m && !most.CompareAndSwap(m, topic.Reserved); m = most.Load() {
 		}
 	})
-	c.until(func() error {
-		if n := crowd.count(); n < jobs/2 {
-			return fmt.Errorf("%d of %d jobs", n, jobs)
-		}
-		return nil
-	})
-	c.killLeader()
-	c.drained(producer, "t")
-	crowd.halt()
+	c.killLeaderHalfway(producer, crowd, jobs)
 	require.LessOrEqual(t, most.Load(), uint64(limit))
 	t.Logf("%d jobs were handed out, at most %d reserved at once", len(crowd.got), most.Load())
 	c.requireEqualDigests(c.leader(), 3)

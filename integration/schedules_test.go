@@ -82,8 +82,7 @@ func TestEverySecondHasExactlyOneJobWhileLeadersAreKilled(t *testing.T) {
 		require.NoError(t, victim.Kill())
 		require.NotEqual(t, victim, c.leader())
 		untilStarted(t, c, cl, "tick", s.Counts.Started+6)
-		require.NoError(t, victim.Start())
-		c.waitReady(victim)
+		c.start(victim)
 	}
 	planned, info := takeRuns(t, cl, "tick")
 	first, last := span(planned)
@@ -114,9 +113,7 @@ func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
 			}
 		})
 	}
-	for _, n := range c.Nodes() {
-		require.NoError(t, n.Kill())
-	}
+	c.kill(c.Nodes()...)
 	down := time.Now()
 	c.until(func() error {
 		if time.Since(down) < 6*time.Second {
@@ -124,10 +121,7 @@ func TestRunsThatAreMissedWhileAllNodesAreDown(t *testing.T) {
 		}
 		return nil
 	})
-	for _, n := range c.Nodes() {
-		require.NoError(t, n.Start())
-	}
-	c.waitReady(c.Nodes()...)
+	c.start(c.Nodes()...)
 	for policy, kept := range policies {
 		t.Run(policy, func(t *testing.T) {
 			missed := untilMissed(t, c, cl, policy, 2)
