@@ -50,11 +50,24 @@ func connect(t *testing.T, addrs ...string) *client.Client {
 	return c
 }
 
+func mustAdd(t *testing.T, c *client.Client, a client.Add) client.Added {
+	t.Helper()
+	added, err := c.Add(t.Context(), a)
+	require.NoError(t, err)
+	return added
+}
+
+func mustReserve(t *testing.T, c *client.Client, topics ...string) []client.Reserved {
+	t.Helper()
+	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: topics})
+	require.NoError(t, err)
+	return jobs
+}
+
 func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	added, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), Delay: time.Hour})
-	require.NoError(t, err)
+	added := mustAdd(t, c, client.Add{ID: "a", Topic: "t", Body: client.Text("x"), Delay: time.Hour})
 	u := client.Update{Delay: new(time.Duration), Body: new(client.JSON([]byte(`{"n":1}`))), Condition: client.Condition{IfRevision: added.Revision}}
 	changed, err := c.Update(ctx, "a", u)
 	require.NoError(t, err)
@@ -65,8 +78,7 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 	j, err := c.Get(ctx, "a")
 	require.NoError(t, err)
 	require.Equal(t, []any{`{"n":1}`, changed.Revision}, []any{string(j.Value), j.Revision})
-	again, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
-	require.NoError(t, err)
+	again := mustAdd(t, c, client.Add{ID: "a", Topic: "t", Body: client.Text("y"), IfExists: client.Replace, Condition: client.Condition{IfRevision: j.Revision}})
 	require.True(t, again.Replaced)
 	require.NoError(t, c.DeleteIf(ctx, client.Ref{ID: "a"}, client.Condition{IfState: []string{"ready"}}))
 }
@@ -74,13 +86,11 @@ func TestAnUpdateGoesThroughOnceWithItsCondition(t *testing.T) {
 func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	ctx := t.Context()
-	_, err := c.Add(ctx, client.Add{
+	mustAdd(t, c, client.Add{
 		ID: "a", Topic: "t", Body: client.Text("x"), Headers: map[string]string{"tenant": "7"},
 		Backoff: &client.Backoff{Base: client.Duration{Duration: time.Minute}, Jitter: 0.5},
 	})
-	require.NoError(t, err)
-	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	jobs := mustReserve(t, c, "t")
 	require.Equal(t, map[string]string{"tenant": "7"}, jobs[0].Headers)
 	released, err := c.Release(ctx, jobs[0].Ref(), client.Release{Reason: "no route"})
 	require.NoError(t, err)
@@ -92,8 +102,7 @@ func TestAReleasedJobWaitsAsItsBackoffSays(t *testing.T) {
 
 	_, err = c.Kick(ctx, "a")
 	require.NoError(t, err)
-	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	jobs = mustReserve(t, c, "t")
 	released, err = c.Release(ctx, jobs[0].Ref(), client.Release{AtOnce: true})
 	require.NoError(t, err)
 	require.Equal(t, "ready", released.State)
@@ -109,8 +118,7 @@ func TestAFinishAndItsAddsAreOneStep(t *testing.T) {
 	_, err = c.Get(ctx, "c")
 	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "all or nothing")
 
-	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	jobs := mustReserve(t, c, "t")
 	next := []client.Add{{ID: "a", Topic: "t", Body: client.Text("again"), Delay: time.Hour}}
 	added, err := c.FinishThen(ctx, jobs[0].Ref(), next)
 	require.NoError(t, err)
@@ -124,17 +132,15 @@ func TestAJobsLife(t *testing.T) {
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	ctx := t.Context()
 
-	added, err := c.Add(ctx, client.Add{
+	added := mustAdd(t, c, client.Add{
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
 	})
-	require.NoError(t, err)
 	require.Equal(t, "ready", added.State)
-	again, err := c.Add(ctx, client.Add{
+	again := mustAdd(t, c, client.Add{
 		ID: "a/../b %2F ü", Topic: "mail", Body: client.Text("hello"), TTR: 1500 * time.Millisecond,
 		Priority: new(uint32(0)), MaxAttempts: new(uint32(3)),
 	})
-	require.NoError(t, err)
 	require.True(t, again.Existing)
 
 	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail", "other"}, Max: 5, TTR: time.Hour})
@@ -157,8 +163,7 @@ func TestAJobsLife(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ready", kicked.State)
 
-	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}})
-	require.NoError(t, err)
+	jobs = mustReserve(t, c, "mail")
 	buried, err := c.Bury(ctx, jobs[0].Ref(), client.Bury{Reason: "bad"})
 	require.NoError(t, err)
 	require.Equal(t, "dead", buried.State)
@@ -173,8 +178,7 @@ func TestAJobsLife(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, uint64(1), topic.Ready)
 
-	jobs, err = c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}})
-	require.NoError(t, err)
+	jobs = mustReserve(t, c, "mail")
 	require.NoError(t, c.Finish(ctx, jobs[0].Ref()))
 	require.Equal(t, client.CodeNotFound, client.CodeOf(c.Finish(ctx, jobs[0].Ref())))
 	_, err = c.Get(ctx, added.ID)
@@ -192,10 +196,8 @@ func TestBodiesComeBackAsTheyWere(t *testing.T) {
 		"quoted value": client.JSON([]byte(`"a string"`)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := c.Add(t.Context(), client.Add{Topic: name, Body: b})
-			require.NoError(t, err)
-			jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{name}})
-			require.NoError(t, err)
+			mustAdd(t, c, client.Add{Topic: name, Body: b})
+			jobs := mustReserve(t, c, name)
 			require.Len(t, jobs, 1)
 			require.Equal(t, string(b.Bytes()), string(jobs[0].Bytes()))
 			require.Equal(t, b.IsJSON(), jobs[0].IsJSON())
@@ -219,8 +221,7 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 	require.Regexp(t, `^jobs\[1\]\.`, failed.Field)
 	require.Equal(t, []any{"three", "delayed"}, []any{results[2].ID, results[2].State})
 
-	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	jobs := mustReserve(t, c, "t")
 	errs, err := c.FinishBatch(t.Context(), []client.Ref{{Token: jobs[0].Token}, {ID: "three"}})
 	require.NoError(t, err)
 	require.NoError(t, errs[0])
@@ -231,8 +232,7 @@ func TestBatchesAnswerEachItem(t *testing.T) {
 func TestTopicsComeInPages(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, topic := range []string{"a", "b", "c&d"} {
-		_, err := c.Add(t.Context(), client.Add{Topic: topic, Body: client.Text("")})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{Topic: topic, Body: client.Text("")})
 	}
 	page, next, err := c.Topics(t.Context(), "", 2)
 	require.NoError(t, err)
@@ -241,8 +241,7 @@ func TestTopicsComeInPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "c&d", page[0].Name)
 	require.Empty(t, next)
-	_, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{"a"}})
-	require.NoError(t, err)
+	mustReserve(t, c, "a")
 	sum, err := c.Stats(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, client.Stats{Topics: 3, Ready: 2, Reserved: 1}, sum)
@@ -253,8 +252,7 @@ func TestCallsGoToTheNodeThatAnswers(t *testing.T) {
 	dead, live := deadAddr(t), node(t, q, &apitest.Operator{})
 	for range 4 { // New starts at a random node
 		c := connect(t, dead, live)
-		_, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
 	}
 	require.Len(t, q.Ops(), 4)
 }
@@ -307,14 +305,12 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			}))
 			defer s.Close()
 			cl := connect(t, s.Listener.Addr().String())
-			_, err := cl.Add(t.Context(), client.Add{ID: "held", Topic: "held", Body: client.Text("x")})
-			require.NoError(t, err)
-			_, err = cl.Reserve(t.Context(), client.Reserve{Topics: []string{"held"}})
-			require.NoError(t, err)
+			mustAdd(t, cl, client.Add{ID: "held", Topic: "held", Body: client.Text("x")})
+			mustReserve(t, cl, "held")
 			calls.Store(0)
 
 			q.FailNext(c.fail...)
-			err = c.call(cl)
+			err := c.call(cl)
 			require.Equal(t, c.code, client.CodeOf(err), "%v", err)
 			require.EqualValues(t, c.calls, calls.Load())
 			var e *client.Error
@@ -342,19 +338,15 @@ func TestLostAnswers(t *testing.T) {
 	c := connect(t, s.Listener.Addr().String())
 
 	lose.Store(true)
-	added, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
-	require.NoError(t, err)
+	added := mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
 	require.True(t, added.Existing, "the second attempt finds the job of the first")
 
-	jobs, err := c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	jobs := mustReserve(t, c, "t")
 	lose.Store(true)
 	require.NoError(t, c.Finish(t.Context(), jobs[0].Ref()))
 
-	_, err = c.Add(t.Context(), client.Add{ID: "second", Topic: "t", Body: client.Text("x")})
-	require.NoError(t, err)
-	jobs, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{"t"}})
-	require.NoError(t, err)
+	mustAdd(t, c, client.Add{ID: "second", Topic: "t", Body: client.Text("x")})
+	jobs = mustReserve(t, c, "t")
 	lose.Store(true)
 	errs, err := c.FinishBatch(t.Context(), []client.Ref{jobs[0].Ref()})
 	require.NoError(t, err)
@@ -390,8 +382,7 @@ func TestReserveWaits(t *testing.T) {
 		got <- answer{jobs, err}
 	}()
 	require.Eventually(t, func() bool { return q.Waiting() == 1 }, 5*time.Second, time.Millisecond)
-	_, err := c.Add(t.Context(), client.Add{Topic: "t", Body: client.Text("x")})
-	require.NoError(t, err)
+	mustAdd(t, c, client.Add{Topic: "t", Body: client.Text("x")})
 	a := <-got
 	require.NoError(t, a.err)
 	require.Len(t, a.jobs, 1)

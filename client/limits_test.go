@@ -17,8 +17,7 @@ func TestLimitsOfATopic(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, limits, set.Settings)
 	for range 3 {
-		_, err = c.Add(ctx, client.Add{Topic: "mail", Body: client.Text("x")})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{Topic: "mail", Body: client.Text("x")})
 	}
 	jobs, err := c.Reserve(ctx, client.Reserve{Topics: []string{"mail"}, Max: 3})
 	require.NoError(t, err)

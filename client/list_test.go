@@ -15,11 +15,9 @@ import (
 func bury(t *testing.T, c *client.Client, topic string, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		_, err := c.Add(t.Context(), client.Add{ID: id, Topic: topic, Body: client.Text(id), Headers: map[string]string{"first": id[:1]}})
-		require.NoError(t, err)
-		_, err = c.Reserve(t.Context(), client.Reserve{Topics: []string{topic}})
-		require.NoError(t, err)
-		_, err = c.Bury(t.Context(), client.Ref{ID: id}, client.Bury{Reason: "no " + id})
+		mustAdd(t, c, client.Add{ID: id, Topic: topic, Body: client.Text(id), Headers: map[string]string{"first": id[:1]}})
+		mustReserve(t, c, topic)
+		_, err := c.Bury(t.Context(), client.Ref{ID: id}, client.Bury{Reason: "no " + id})
 		require.NoError(t, err)
 	}
 }
@@ -36,8 +34,7 @@ func ids(t *testing.T, c *client.Client, q client.List) (list []string) {
 func TestJobsAreListedOverPages(t *testing.T) {
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	bury(t, c, "t/1", "a1", "b1", "a2", "a3")
-	_, err := c.Add(t.Context(), client.Add{ID: "d", Topic: "t/1", Body: client.Text("x"), Delay: time.Hour})
-	require.NoError(t, err)
+	mustAdd(t, c, client.Add{ID: "d", Topic: "t/1", Body: client.Text("x"), Delay: time.Hour})
 	soon := time.Now().Add(time.Minute)
 	for _, c2 := range []struct {
 		q    client.List

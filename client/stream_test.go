@@ -24,8 +24,7 @@ func TestAStreamGivesEveryJobAndEndsWithTheLoop(t *testing.T) {
 	c := connect(t, node(t, q, &apitest.Operator{}))
 	want := []string{"a", "b", "c", "d", "e"}
 	for _, id := range want {
-		_, err := c.Add(t.Context(), client.Add{ID: id, Topic: "t", Body: client.Text("body of " + id), Headers: map[string]string{"n": id}})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text("body of " + id), Headers: map[string]string{"n": id}})
 	}
 	var got []string
 	for j, err := range c.Stream(t.Context(), client.Stream{Topics: []string{"t"}, Credit: 2, TTR: time.Hour}) {
@@ -69,8 +68,7 @@ func TestAStreamGoesOnWithAnotherNode(t *testing.T) {
 	ends := endings(t)
 	c := connect(t, stopping.Listener.Addr().String(), deadAddr(t), ends, node(t, q, &apitest.Operator{}))
 	add := func(id string) {
-		_, err := c.Add(t.Context(), client.Add{ID: id, Topic: "t", Body: client.Text("")})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{ID: id, Topic: "t", Body: client.Text("")})
 	}
 	add("a")
 	var got []string
@@ -179,8 +177,7 @@ func TestTheLoopOfTheDocumentation(t *testing.T) {
 
 	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
 	for _, id := range []string{"a", "b"} {
-		_, err := c.Add(t.Context(), client.Add{ID: id, Topic: "mail", Body: client.Text(id)})
-		require.NoError(t, err)
+		mustAdd(t, c, client.Add{ID: id, Topic: "mail", Body: client.Text(id)})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var sent []string
