@@ -47,7 +47,7 @@ func TestAllSettingsOfATopic(t *testing.T) {
 	s := &jobpb.TopicSettings{
 		Revision: 3, TtrMs: new(int64(1500)), MaxAttempts: new(uint32(0)), Backoff: &jobpb.Backoff{DelaysMs: []int64{1000, 2500}},
 		MaxPending: new(uint64(0)), MaxReserved: new(uint64(5)), RateMilli: 2_500_000, Burst: 6, ExpireMs: 7000, Expiry: jobpb.Expiry_EXPIRY_DROP,
-		RetainMs: 8000, SpreadMs: 9250, LateFinish: jobpb.LateFinish_LATE_FINISH_REFUSE, RequireToken: true,
+		RetainMs: 8000, RetainMax: 9, SpreadMs: 9250, LateFinish: jobpb.LateFinish_LATE_FINISH_REFUSE, RequireToken: true,
 		Push:         &jobpb.PushTarget{Url: "https://a.example/x", Secret: "0123456789abcdef", TimeoutMs: 4000, Concurrency: 5},
 		IndexHeaders: []string{"order", "customer"},
 		Description:  "mail to customers",
@@ -60,7 +60,7 @@ func TestAllSettingsOfATopic(t *testing.T) {
 		return string(w.b)
 	}
 	require.Equal(t, `{"revision":3,"settings":{"ttr":1.5,"max_attempts":0,"backoff":{"delays":[1,2.5]},"max_pending":0,"max_reserved":5,"rate":2500,"burst":6,`+
-		`"expire":7,"expiry":"drop","spread":9.25,"retain":8,"late_finish":"refuse","require_token":true,"index_headers":["order","customer"],`+
+		`"expire":7,"expiry":"drop","spread":9.25,"retain":8,"retain_max":9,"late_finish":"refuse","require_token":true,"index_headers":["order","customer"],`+
 		`"push":{"url":"https://a.example/x","has_secret":true,"timeout":4,"concurrency":5},"description":"mail to customers"}}`, write())
 	s = &jobpb.TopicSettings{Expiry: jobpb.Expiry_EXPIRY_DEAD}
 	require.Equal(t, `{"revision":0,"settings":{}}`, write())

@@ -37,6 +37,8 @@ type Settings struct {
 	Spread Duration `json:"spread,omitzero"`
 	// Retain is how long finished and deleted jobs stay known, up to 365 days.
 	Retain Duration `json:"retain,omitzero"`
+	// RetainMax is how many of them stay known at most, 1 to 1,000,000; 0 is not set.
+	RetainMax uint64 `json:"retain_max,omitzero"`
 	// LateFinish is what becomes of a finish whose reservation has expired:
 	// "accept" (as "" means) lets it count when the job was neither handed out,
 	// updated nor postponed since, "refuse" fails it with CodeStaleToken.

@@ -44,8 +44,9 @@ func (m *model) end(j *modelJob, as jobpb.State) {
 	retained := m.sorted(func(o *modelJob) bool { return o.Topic == j.Topic && o.ended() }, func(a, b *modelJob) int {
 		return cmp.Or(cmp.Compare(a.RetainedUntilMs, b.RetainedUntilMs), cmp.Compare(a.Seq, b.Seq))
 	})
-	if len(retained) > m.maxRetained {
-		m.remove(retained[0])
+	most := cmp.Or(int(m.settings[j.Topic].GetRetainMax()), m.maxRetained)
+	for _, first := range retained[:min(2, max(0, len(retained)-most))] {
+		m.remove(first)
 	}
 }
 

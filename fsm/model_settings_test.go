@@ -88,7 +88,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 // badSettings reports whether settings that the random test makes are invalid.
 func badSettings(s *jobpb.TopicSettings) bool {
 	return s.TtrMs != nil && *s.TtrMs < 1 || s.SpreadMs < 0 || s.SpreadMs > 7*24*3600*1000 || s.ExpireMs < 0 || s.Expiry > 1 ||
-		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || badPush(s.Push) || s.LateFinish > 1
+		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || s.RetainMax > 2 || badPush(s.Push) || s.LateFinish > 1
 }
 
 func (m *model) useDefaults(a, job *jobpb.Add) {
@@ -154,6 +154,7 @@ func (s *simulation) settingsOp() *jobpb.Op {
 			op.Settings.SpreadMs = s.pick(-1, 1, 300, 300, 5000, 7*24*3600*1000+1)
 		case 5:
 			op.Settings.RetainMs = s.pick(-1, 0, 1, 700, 3000, 3000, 10_000, 31_536_000_000, 31_536_000_001)
+			op.Settings.RetainMax = uint64(s.pick(0, 0, 1, 1, 2, 3))
 		case 3:
 			op.Settings.Backoff = &jobpb.Backoff{DelaysMs: []int64{40, 0}[:s.rng.IntN(3)]}
 		}

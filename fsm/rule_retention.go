@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"cmp"
+
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -30,10 +32,16 @@ func (x *tx) endJob(t *topic, rec *record, from listKind, as jobpb.Event_Kind, r
 		s.setEnded(how, x.clock(), until-until%retentionStepMS)
 		x.recordEvent(t, rec, as, listEnded, s.attempts, reason)
 	})
-	if err != nil || t.counts[listEnded] <= x.limits().MaxRetained {
-		return err
+	// Two for each job that ends, so that a topic above a lowered maximum comes down to it.
+	for n := 0; n < 2 && err == nil && t.counts[listEnded] > x.maxRetained(t); n++ {
+		err = x.dropFirstRetained(t)
 	}
-	return x.dropFirstRetained(t)
+	return err
+}
+
+// maxRetained returns how many jobs a topic retains at most.
+func (x *tx) maxRetained(t *topic) uint64 {
+	return cmp.Or(t.settings.GetRetainMax(), x.limits().MaxRetained)
 }
 
 // dropFirstRetained drops the job of a topic whose retention ends first.

@@ -84,6 +84,10 @@ var Settings = []*Setting{
 		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxRetention.Milliseconds() },
 	},
 	{
+		Name: "retain_max", Type: SettingCount, Help: "maximum number of retained jobs; beyond it those are removed whose retention ends first", Default: "1,000,000",
+		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxRetained) }, low: "must be at least 1 (take `retain` away to keep none)",
+	},
+	{
 		Name: "late_finish", Type: SettingChoice, Choices: []string{"accept", "refuse"}, Default: "`accept`",
 		Help: "what happens to a finish after the reservation has expired, if nobody else has had the job since",
 	},

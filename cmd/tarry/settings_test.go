@@ -31,6 +31,10 @@ func TestSettingsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^late-finish +refuse\nrequire-token +yes$`, shown)
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "late-finish", "require-token"))
 
+	shown = s.ok("topic", "set", "tokens", "--retain", "1d", "--retain-max", "1000")
+	require.Regexp(t, `(?m)^retain +24h0m0s\nretain-max +1000$`, shown)
+	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "retain", "retain-max"))
+
 	shown = s.ok("topic", "set", "tokens", "--index-headers", "order,customer")
 	require.Regexp(t, `(?m)^index-headers +order,customer$`, shown)
 	require.Equal(t, "tokens has no settings\n", s.ok("topic", "unset", "tokens", "index-headers"))

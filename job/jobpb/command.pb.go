@@ -1668,6 +1668,7 @@ type TopicSettings struct {
 	RequireToken  bool        `protobuf:"varint,16,opt,name=require_token,json=requireToken,proto3" json:"require_token,omitempty"`                    // finish, release, touch and bury without a token are refused
 	Description   string      `protobuf:"bytes,17,opt,name=description,proto3" json:"description,omitempty"`                                           // for people
 	IndexHeaders  []string    `protobuf:"bytes,18,rep,name=index_headers,json=indexHeaders,proto3" json:"index_headers,omitempty"`                     // by which jobs are found; each once
+	RetainMax     uint64      `protobuf:"varint,19,opt,name=retain_max,json=retainMax,proto3" json:"retain_max,omitempty"`                             // most retained jobs; 0: as many as a topic may
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1819,6 +1820,13 @@ func (x *TopicSettings) GetIndexHeaders() []string {
 		return x.IndexHeaders
 	}
 	return nil
+}
+
+func (x *TopicSettings) GetRetainMax() uint64 {
+	if x != nil {
+		return x.RetainMax
+	}
+	return 0
 }
 
 // PushTarget is an HTTP server that is posted each job.
@@ -5731,7 +5739,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\abase_ms\x18\x02 \x01(\x03R\x06baseMs\x12'\n" +
 	"\x0ffactor_permille\x18\x03 \x01(\rR\x0efactorPermille\x12\x15\n" +
 	"\x06max_ms\x18\x04 \x01(\x03R\x05maxMs\x12%\n" +
-	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\xaa\x05\n" +
+	"\x0ejitter_percent\x18\x05 \x01(\rR\rjitterPercent\"\xc9\x05\n" +
 	"\rTopicSettings\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x1a\n" +
 	"\x06ttr_ms\x18\x02 \x01(\x03H\x00R\x05ttrMs\x88\x01\x01\x12&\n" +
@@ -5753,7 +5761,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"lateFinish\x12#\n" +
 	"\rrequire_token\x18\x10 \x01(\bR\frequireToken\x12 \n" +
 	"\vdescription\x18\x11 \x01(\tR\vdescription\x12#\n" +
-	"\rindex_headers\x18\x12 \x03(\tR\findexHeadersB\t\n" +
+	"\rindex_headers\x18\x12 \x03(\tR\findexHeaders\x12\x1d\n" +
+	"\n" +
+	"retain_max\x18\x13 \x01(\x04R\tretainMaxB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +

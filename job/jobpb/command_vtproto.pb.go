@@ -1265,6 +1265,13 @@ func (m *TopicSettings) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.RetainMax != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.RetainMax))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
+	}
 	if len(m.IndexHeaders) > 0 {
 		for iNdEx := len(m.IndexHeaders) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.IndexHeaders[iNdEx])
@@ -5354,6 +5361,9 @@ func (m *TopicSettings) SizeVT() (n int) {
 			l = len(s)
 			n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 		}
+	}
+	if m.RetainMax != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.RetainMax))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9650,6 +9660,25 @@ func (m *TopicSettings) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.IndexHeaders = append(m.IndexHeaders, stringValue)
 			iNdEx = postIndex
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RetainMax", wireType)
+			}
+			m.RetainMax = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.RetainMax |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
