@@ -24,11 +24,13 @@ func checkItems(field string, n int) error {
 	return nil
 }
 
+type addBatchRequest struct {
+	batch[addRequest]
+	Atomic opt[bool] `json:"atomic"`
+}
+
 func (s *server) addBatch(x *call) error {
-	var q struct {
-		batch[addRequest]
-		Atomic opt[bool] `json:"atomic"`
-	}
+	var q addBatchRequest
 	if err := x.decode(maxBatchRequest, &q); err != nil {
 		return err
 	}

@@ -57,10 +57,12 @@ func (s *server) health(x *call) error {
 	return nil
 }
 
+type transferRequest struct {
+	ID opt[string] `json:"id"`
+}
+
 func (s *server) transferLeadership(x *call) error {
-	var q struct {
-		ID opt[string] `json:"id"`
-	}
+	var q transferRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}
@@ -101,10 +103,12 @@ func (s *server) removeMember(x *call) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
 }
 
+type joinRequest struct {
+	Addresses list[string, addressLimit] `json:"addresses"`
+}
+
 func (s *server) join(x *call) error {
-	var q struct {
-		Addresses list[string, addressLimit] `json:"addresses"`
-	}
+	var q joinRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func runExamples(t *testing.T, path string) int {
 	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
 		count++
 		m := example.FindStringSubmatch(block)
-		answer := answerOf(h, curl(t, m[1]))
+		answer := answerOf(t, h, curl(t, m[1]))
 		was, is := instants.ReplaceAllString(m[2], "T"), instants.ReplaceAllString(answer, "T")
 		if was == is || matchesElided(was, is) {
 			return block
@@ -110,9 +110,8 @@ func TestWhatAnExampleLeavesOut(t *testing.T) {
 	require.False(t, matchesElided(`{"a":1}`, `{"a":1}`), "it leaves nothing out")
 }
 
-func answerOf(h http.Handler, r *http.Request) string {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
+func answerOf(t *testing.T, h http.Handler, r *http.Request) string {
+	w := held(t, h, r)
 	return strconv.Itoa(w.Code) + " " + http.StatusText(w.Code) + "\n" + w.Body.String()
 }
 

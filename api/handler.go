@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -84,6 +85,7 @@ func (o *Options) setDefaults() {
 type server struct {
 	Options
 	reads    job.Reads
+	openapi  func() []byte // made once, when it is asked for
 	buffered *addrlimit.Limit
 	decoding *semaphore.Weighted
 	streams  streamRoom
@@ -94,7 +96,7 @@ type server struct {
 // addresses at once.
 func New(o Options) http.Handler {
 	o.setDefaults()
-	s := &server{Options: o, reads: job.Reads{Reader: o.Queue}, buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
+	s := &server{Options: o, reads: job.Reads{Reader: o.Queue}, openapi: sync.OnceValue(OpenAPI), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
 
 	// Ids may hold any character, so paths are matched as they were sent: an

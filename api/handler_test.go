@@ -42,9 +42,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 }
 
 func (r *rig) do(method, path, body string) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	r.handler.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
-	return w
+	return held(r.t, r.handler, httptest.NewRequest(method, path, strings.NewReader(body)))
 }
 
 func (r *rig) post(path, body string) *httptest.ResponseRecorder {

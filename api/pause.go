@@ -7,16 +7,18 @@ import (
 	"tarry/job/jobpb"
 )
 
+type pauseRequest struct {
+	For   opt[float64] `json:"for"`
+	Until instant      `json:"until"`
+}
+
 // pauseTopic handles POST /v1/topics/{topic}/pause.
 func (s *server) pauseTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
 	}
-	var q struct {
-		For   opt[float64] `json:"for"`
-		Until instant      `json:"until"`
-	}
+	var q pauseRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}

@@ -121,6 +121,7 @@ func (s *server) routes() []route {
 		{path: "/v1/cluster/join", methods: managing(post(s.join))},
 		{path: "/v1/cluster/leave", methods: managing(do(s.leave))},
 
+		{path: "/v1/openapi.json", methods: get(s.openAPI)},
 		{path: "/livez", methods: get(s.livez)},
 		{path: "/readyz", methods: get(s.readyz)},
 	}...)

@@ -22,13 +22,15 @@ func (s *server) previewSchedule(x *call) error {
 	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), count.v)
 }
 
+type previewRequest struct {
+	timesRequest
+	After instant    `json:"after"`
+	Count opt[int64] `json:"count"`
+}
+
 // previewSpec shows the runs of a schedule that is not kept.
 func (s *server) previewSpec(x *call) error {
-	var q struct {
-		timesRequest
-		After instant    `json:"after"`
-		Count opt[int64] `json:"count"`
-	}
+	var q previewRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}

@@ -276,11 +276,13 @@ func (s *server) schedules(x *call) error {
 	return nil
 }
 
+type runRequest struct {
+	Key opt[string] `json:"key"`
+}
+
 // runSchedule handles POST /v1/schedules/{name}/run.
 func (s *server) runSchedule(x *call) error {
-	var q struct {
-		Key opt[string] `json:"key"`
-	}
+	var q runRequest
 	if err := x.decodeOptional(maxSmallRequest, &q); err != nil {
 		return err
 	}

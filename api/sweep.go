@@ -90,17 +90,19 @@ func (s *server) sweep(x *call, word string, most uint64, step func(left uint64,
 	return nil
 }
 
+type kickTopicRequest struct {
+	sweepRequest
+	Rate    opt[float64] `json:"rate"`
+	ToTopic opt[string]  `json:"to_topic"`
+}
+
 // kickTopic handles POST /v1/topics/{topic}/kick.
 func (s *server) kickTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
 	}
-	var q struct {
-		sweepRequest
-		Rate    opt[float64] `json:"rate"`
-		ToTopic opt[string]  `json:"to_topic"`
-	}
+	var q kickTopicRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
@@ -127,16 +129,18 @@ func (s *server) kickTopic(x *call) error {
 	})
 }
 
+type purgeRequest struct {
+	sweepRequest
+	State opt[string] `json:"state"`
+}
+
 // purge handles POST /v1/topics/{topic}/purge.
 func (s *server) purge(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
 	}
-	var q struct {
-		sweepRequest
-		State opt[string] `json:"state"`
-	}
+	var q purgeRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
@@ -156,16 +160,18 @@ func (s *server) purge(x *call) error {
 	})
 }
 
+type moveTopicRequest struct {
+	To     opt[string]               `json:"to"`
+	States list[string, statesLimit] `json:"states"`
+}
+
 // moveTopic handles POST /v1/topics/{topic}/move.
 func (s *server) moveTopic(x *call) error {
 	topic, err := x.pathTopic()
 	if err != nil {
 		return err
 	}
-	var q struct {
-		To     opt[string]               `json:"to"`
-		States list[string, statesLimit] `json:"states"`
-	}
+	var q moveTopicRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package fsm
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -277,4 +276,4 @@ func (x *explainer) text() string {
 
 func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }
 
-func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func utc(ms int64) string { return job.FormatInstant(ms, 0) }

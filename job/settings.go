@@ -224,6 +224,21 @@ func (s *Setting) limits(l *Limits) (least, most int64) {
 	return 0, math.MaxInt64
 }
 
+// Range returns what the setting may be, and the unit of that, in the terms of clients; no
+// unit: it is not a number.
+func (s *Setting) Range() (least, most float64, unit string) {
+	low, high := s.limits(Newest())
+	switch s.Type {
+	case SettingDuration:
+		return float64(low) / 1000, float64(high) / 1000, "seconds"
+	case SettingRate:
+		return float64(low) / 1000, float64(high) / 1000, "jobs a second"
+	case SettingCount:
+		return float64(low), float64(high), "a number of jobs or attempts"
+	}
+	return 0, 0, ""
+}
+
 func (s *Setting) checkNumber(l *Limits, n int64) error {
 	least, most := s.limits(l)
 	if n >= least && n <= most {

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+const openAPIPath = "../docs/openapi.yaml"
+
+func TestEveryRouteIsDescribed(t *testing.T) {
+	var described, served []string
+	for call := range calls {
+		described = append(described, call)
+	}
+	for _, rt := range (&server{}).routes() {
+		for method := range rt.methods {
+			path := strings.ReplaceAll(rt.path, "{id:batch}", "batch")
+			if path == "/v1/jobs/batch" && method != http.MethodPost {
+				continue // a job with the id "batch"
+			}
+			served = append(served, method+" "+path)
+		}
+	}
+	slices.Sort(described)
+	slices.Sort(served)
+	require.Equal(t, served, described)
+}
+
+// docs/openapi.yaml is what the server gives; -update writes it.
+func TestTheOpenAPIPageIsUpToDate(t *testing.T) {
+	var description any
+	require.NoError(t, yaml.Unmarshal(OpenAPI(), &description))
+	var b bytes.Buffer
+	b.WriteString("# What GET /v1/openapi.json gives. Made from the tables of package api: go test ./api -run OpenAPI -update\n")
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	require.NoError(t, e.Encode(description))
+	if *update {
+		require.NoError(t, os.WriteFile(openAPIPath, b.Bytes(), 0o644))
+	}
+	page, err := os.ReadFile(openAPIPath)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(page), "go test ./api -run OpenAPI -update")
+}
+
+func TestTheDescriptionIsServed(t *testing.T) {
+	w := newRig(t).do(http.MethodGet, "/v1/openapi.json", "")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	doc, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+	require.NoError(t, err)
+	require.NoError(t, doc.Validate(t.Context()))
+	require.Equal(t, "3.1.0", doc.OpenAPI)
+}
+
+// described finds the description of a request. Its replies may have no fields but those
+// that are described.
+var described = sync.OnceValue(func() routers.Router {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI())
+	if err != nil {
+		panic(err)
+	}
+	for name, s := range doc.Components.Schemas {
+		if name != "Description" && s.Value.Type.Is("object") && s.Value.AdditionalProperties.Schema == nil {
+			s.Value.AdditionalProperties.Has = new(false)
+		}
+	}
+	doc.Servers = nil
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	return router
+})
+
+// held serves a request with h and checks it, if it was granted, and the reply against the
+// description.
+func held(t testing.TB, h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	again := httptest.NewRequestWithContext(context.Background(), r.Method, r.URL.RequestURI(), bytes.NewReader(body))
+	holds(t, again, body, w)
+	return w
+}
+
+// nullIn finds null members, which count as not given: the description does not repeat that
+// for each. Nor does it tell what else the lenient POST / takes.
+var nullIn = regexp.MustCompile(`:\s*null`)
+
+func holds(t testing.TB, r *http.Request, body []byte, w *httptest.ResponseRecorder) {
+	t.Helper()
+	route, params, err := described().FindRoute(r)
+	if err != nil || !strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
+		return // there is no such call, or it gives a stream
+	}
+	r.Header.Set("Content-Type", "application/json")
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: &openapi3filter.Options{}}
+	granted := bytes.HasPrefix(w.Body.Bytes(), []byte(`{"success":true`)) && !nullIn.Match(body) && r.URL.Path != "/"
+	if granted {
+		err := openapi3filter.ValidateRequest(t.Context(), in)
+		require.NoError(t, err, "%s %s %s", r.Method, r.URL, body)
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: w.Code, Header: w.Header(), Options: &openapi3filter.Options{IncludeResponseStatus: true}}
+	out.SetBodyBytes(w.Body.Bytes())
+	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), out), "%s %s %s: %d %s", r.Method, r.URL, body, w.Code, w.Body)
+}
