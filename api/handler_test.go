@@ -208,6 +208,7 @@ func TestOperatorsFailures(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	draining := false
 	r := newRig(t, func(o *Options) { o.Draining = func() bool { return draining } })
+	r.operator.Leader = "host1:7300"
 	w := r.do("GET", "/readyz", "")
 	require.Equal(t, 200, w.Code)
 	require.Equal(t, "n1", decoded(t, w)["leader"])

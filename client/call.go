@@ -19,6 +19,9 @@ import (
 	"tarry/internal/sleep"
 )
 
+// headerLeader is where each reply names the leader's HTTP address.
+const headerLeader = "Tarry-Leader"
+
 // maxAnswer bounds an answer: a full reserve with its bodies in the widest form.
 const maxAnswer = 256 << 20
 
@@ -34,6 +37,9 @@ type request struct {
 	// repeat says that sending it twice does no harm, so that an unknown outcome
 	// may be answered by another attempt.
 	repeat bool
+	// here says that the call is meant for the nodes that the client was given, and
+	// not for any node of their cluster.
+	here bool
 }
 
 // call sends a request until it gets a response, and decodes the response into out. It
@@ -46,47 +52,23 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 			return false, encodeError(err)
 		}
 	}
-	n := uint32(len(c.nodes))
-	first := c.current.Load()
-	end := time.Now().Add(c.patience + q.wait)
-	var answered *Error // the last failure that a node has told of
-	// What a node has answered says more than that another was not heard.
-	telling := func(failure *Error) *Error {
-		if failure.Status == 0 && answered != nil && (failure.notDone() || q.repeat) {
-			return answered
-		}
-		return failure
+	t := &try{client: c, request: q, body: body, out: out, end: time.Now().Add(c.patience + q.wait)}
+	if q.path != membersPath && !q.here {
+		c.meet(ctx)
 	}
-	told := false
-	for attempt := uint32(0); ; attempt++ {
-		node := (first + attempt) % n
-		limit := c.timeout + q.wait + q.work
-		if attempt > 0 && q.wait > 0 { // the node would wait anew
-			limit = min(limit, max(time.Until(end), time.Second))
+	for round := uint32(0); ; round++ {
+		for _, node := range c.round(q) {
+			if over, err := t.at(ctx, node); over {
+				return t.earlier, err
+			}
 		}
-		failure := c.attempt(ctx, c.nodes[node], limit, q, body, out)
-		if failure != nil && failure.Code == CodeUnknown && q.method == http.MethodGet {
-			failure.Code, failure.Unknown = CodeNotApplied, false // a read does nothing
+		last := t.last
+		if ctx.Err() != nil || !time.Now().Before(t.end) {
+			return t.earlier, t.giveUp()
 		}
-		if failure == nil {
-			c.current.Store(node)
-			return earlier, nil
-		}
-		if failure.Status != 0 {
-			answered = failure
-		}
-		again := failure.notDone() || (failure.Unknown && q.repeat)
-		roundOver := attempt%n == n-1
-		if !again || ctx.Err() != nil || (roundOver && !time.Now().Before(end)) {
-			return earlier, c.giveUp(telling(failure), earlier, attempt+1)
-		}
-		earlier = earlier || failure.Unknown && q.method != http.MethodGet
-		if left := time.Until(end); !told && left > 0 && (answered != nil || roundOver) {
-			told = true
-			c.retrying(c.giveUp(telling(failure), earlier, attempt+1), left)
-		}
-		if roundOver && !sleep.For(ctx, min(max(failure.RetryAfter, backoff(attempt/n)), time.Until(end))) {
-			return earlier, c.giveUp(telling(failure), earlier, attempt+1)
+		t.tell()
+		if !sleep.For(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
+			return t.earlier, t.giveUp()
 		}
 	}
 }
@@ -113,21 +95,114 @@ func (c *Client) end(ctx context.Context, method, path string, in any) error {
 	return err
 }
 
+// round lists the nodes for one round of attempts.
+func (c *Client) round(q request) []string {
+	if q.here {
+		return c.nodes.given
+	}
+	return c.nodes.order()
+}
+
+// try is a call while it is made.
+type try struct {
+	client  *Client
+	request request
+	body    []byte
+	out     any
+	end     time.Time // no new round begins after it
+	// answered is the last failure that a node has told of, last the last one.
+	answered, last *Error
+	attempts       int
+	earlier        bool // an attempt before the last one may have been done
+	told           bool // WithRetrying's function was called
+}
+
+// at makes one attempt. over says that the call has ended, with err.
+func (t *try) at(ctx context.Context, node string) (over bool, err error) {
+	q, c := t.request, t.client
+	t.earlier = t.earlier || t.last != nil && t.last.Unknown && q.method != http.MethodGet
+	t.attempts++
+	limit := c.timeout + q.wait + q.work
+	if t.attempts > 1 && q.wait > 0 { // the node would wait anew
+		limit = min(limit, max(time.Until(t.end), time.Second))
+	}
+	failure := c.attempt(ctx, node, limit, q, t.body, t.out)
+	if failure == nil {
+		return true, nil
+	}
+	if failure.Code == CodeUnknown && q.method == http.MethodGet {
+		failure.Code, failure.Unknown = CodeNotApplied, false // a read does nothing
+	}
+	t.last = failure
+	if failure.Status != 0 {
+		t.answered = failure
+	} else if ctx.Err() == nil {
+		c.nodes.failed(node, !failure.unsent)
+	}
+	if again := failure.notDone() || failure.Unknown && q.repeat; !again || ctx.Err() != nil {
+		return true, t.giveUp()
+	}
+	if t.answered != nil {
+		t.tell()
+	}
+	return false, nil
+}
+
+// tell calls WithRetrying's function, once.
+func (t *try) tell() {
+	left := time.Until(t.end)
+	if t.told || left <= 0 {
+		return
+	}
+	t.told = true
+	t.client.retrying(t.giveUp(), left)
+}
+
 // giveUp is the error of a call whose last attempt failed: it must not promise
 // that nothing was done when an earlier attempt may have been.
-func (c *Client) giveUp(last *Error, earlier bool, attempts uint32) error {
+func (t *try) giveUp() error {
+	last := t.last
+	// What a node has answered says more than that another was not heard.
+	if last.Status == 0 && t.answered != nil && (last.notDone() || t.request.repeat) {
+		t.earlier = t.earlier || last.Unknown && t.request.method != http.MethodGet
+		last = t.answered
+	}
+	return t.client.giveUp(last, t.earlier, t.attempts)
+}
+
+func (c *Client) giveUp(last *Error, earlier bool, attempts int) error {
 	if earlier && last.notDone() {
 		last = errorf(CodeUnknown, "an earlier attempt may have been done; the last one failed: %w", last)
 	}
-	if last.Status == 0 && int(attempts) >= len(c.nodes) && last.notDone() {
+	if last.Status == 0 && attempts >= len(c.nodes.given) && last.notDone() {
 		return errorf(last.Code, "no node answered at %s: %w", c.addresses(), last.cause)
 	}
 	return last
 }
 
+// meet asks a cluster once who its members are, before the second call: a client that
+// makes one call needs no other nodes. A failure costs little and is tried again later.
+func (c *Client) meet(ctx context.Context) {
+	if !c.nodes.wantsMembers() {
+		return
+	}
+	var out struct {
+		Members []Member `json:"members"`
+	}
+	q := request{method: http.MethodGet, path: membersPath}
+	if c.attempt(ctx, c.nodes.order()[0], min(c.timeout, membersTime), q, nil, &out) == nil {
+		c.nodes.meet(out.Members)
+	}
+}
+
+const (
+	membersPath = "/v1/cluster/members"
+	membersTime = 2 * time.Second
+)
+
 func (c *Client) addresses() string {
-	names := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
+	names := make([]string, len(c.nodes.given))
+	for i, n := range c.nodes.given {
 		_, names[i], _ = strings.Cut(n, "://")
 	}
 	return strings.Join(names, ", ")
@@ -167,6 +242,7 @@ func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, 
 		return connectionError(node, err)
 	}
 	defer answer.Body.Close()
+	c.nodes.replied(node, answer.Header.Get(headerLeader))
 	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return connectionError(node, err)
@@ -184,7 +260,9 @@ func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, 
 func connectionError(node string, err error) *Error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return errorf(CodeNotApplied, "%s cannot be reached: %w", node, cause(err))
+		e := errorf(CodeNotApplied, "%s cannot be reached: %w", node, cause(err))
+		e.unsent = true
+		return e
 	}
 	return errorf(CodeUnknown, "the connection to %s was lost before it answered: %w", node, cause(err))
 }

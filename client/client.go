@@ -2,20 +2,16 @@ package client
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
 // Client talks to a cluster. It may be used by many goroutines at once.
 type Client struct {
-	http  *http.Client
-	nodes []string // base URLs
-	// current is the node that answered last; calls start there.
-	current  atomic.Uint32
+	http     *http.Client
+	nodes    *nodes
 	timeout  time.Duration
 	patience time.Duration
 	retrying func(err error, left time.Duration)
@@ -45,27 +41,29 @@ func WithRetrying(f func(err error, left time.Duration)) Option {
 }
 
 // New makes a client of the nodes at addrs: host:port, or a URL with http or
-// https. It does not connect. Calls start at a random node and stay with one
-// that answers.
+// https. It does not connect. The first call starts at a random node; later ones start
+// at the leader, which replies name. Before its second call the client asks the cluster
+// for its members, so one address is enough while that node is up.
 func New(addrs []string, options ...Option) (*Client, error) {
 	c := &Client{timeout: 10 * time.Second, patience: 30 * time.Second, retrying: func(error, time.Duration) {}}
+	var given []string
 	for _, a := range addrs {
 		url, err := baseURL(a)
 		if err != nil {
 			return nil, err
 		}
-		c.nodes = append(c.nodes, url)
+		given = append(given, url)
 	}
-	if len(c.nodes) == 0 {
+	if len(given) == 0 {
 		return nil, fmt.Errorf("no address of a node is given")
 	}
+	c.nodes = newNodes(given)
 	for _, o := range options {
 		o(c)
 	}
 	if c.http == nil {
 		c.http = &http.Client{Transport: newTransport()}
 	}
-	c.current.Store(rand.Uint32N(uint32(len(c.nodes))))
 	return c, nil
 }
 

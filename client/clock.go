@@ -36,5 +36,5 @@ func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
 // ResetClock sets the queue's clock back to that of the majority of the nodes. It is
 // refused unless the queue's is ahead by more than the largest offset.
 func (c *Client) ResetClock(ctx context.Context) error {
-	return c.operate(ctx, http.MethodPost, "/v1/cluster/clock/reset", nil)
+	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/clock/reset"})
 }

@@ -15,7 +15,10 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	var out struct {
 		Members []Member `json:"members"`
 	}
-	_, err := c.call(ctx, request{method: http.MethodGet, path: "/v1/cluster/members", repeat: true}, &out)
+	_, err := c.call(ctx, request{method: http.MethodGet, path: membersPath, repeat: true}, &out)
+	if err == nil {
+		c.nodes.meet(out.Members)
+	}
 	return out.Members, err
 }
 
@@ -47,7 +50,7 @@ func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool,
 // RemoveMember removes a node from the cluster for good. It is refused when the
 // quorum would not hold.
 func (c *Client) RemoveMember(ctx context.Context, id string) error {
-	return c.operate(ctx, http.MethodDelete, "/v1/cluster/members/"+segment(id), nil)
+	return c.operate(ctx, request{method: http.MethodDelete, path: membersPath + "/" + segment(id)})
 }
 
 // Join makes the node that is asked join the cluster whose nodes gossip at
@@ -56,16 +59,17 @@ func (c *Client) Join(ctx context.Context, addrs []string) error {
 	in := struct {
 		Addresses []string `json:"addresses"`
 	}{addrs}
-	return c.operate(ctx, http.MethodPost, "/v1/cluster/join", in)
+	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/join", in: in, here: true})
 }
 
 // Leave makes the node that is asked leave its cluster and stop. Use a client of
 // that one node.
 func (c *Client) Leave(ctx context.Context) error {
-	return c.operate(ctx, http.MethodPost, "/v1/cluster/leave", nil)
+	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/leave", here: true})
 }
 
-func (c *Client) operate(ctx context.Context, method, path string, in any) error {
-	_, err := ask[struct{}](ctx, c, request{method: method, path: path, in: in, work: OperatorTime})
+func (c *Client) operate(ctx context.Context, q request) error {
+	q.work = OperatorTime
+	_, err := ask[struct{}](ctx, c, q)
 	return err
 }

@@ -22,7 +22,8 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait before another attempt.
 	RetryAfter time.Duration
 
-	cause error
+	cause  error
+	unsent bool // no connection was made
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -96,30 +96,37 @@ type streamReader struct {
 // run connects until the caller leaves, ctx ends or there is no more hope.
 func (r *streamReader) run(ctx context.Context) error {
 	c := r.client
-	n := uint32(len(c.nodes))
 	end := time.Now().Add(c.patience)
-	told := false
-	for node, failed := c.current.Load(), uint32(0); ; node++ {
-		failure := r.connect(ctx, c.nodes[node%n])
-		if r.opened {
-			r.opened, failed, told, end = false, 0, false, time.Now().Add(c.patience)
-		} else {
-			failed++
-		}
-		roundOver := failed > 0 && failed%n == 0
-		switch {
-		case r.left || ctx.Err() != nil:
-			return nil
-		case failure != nil && !failure.notDone() && !failure.Unknown:
-			return failure
-		case failure != nil && roundOver && !time.Now().Before(end):
-			return c.giveUp(failure, false, failed)
-		case failed == 0 || roundOver: // also a node that takes streams and ends them
+	told, attempts := false, 0 // attempts since a connection was accepted
+	for round := uint32(0); ; round++ {
+		nodes := c.nodes.order()
+		for i, node := range nodes {
+			failure := r.connect(ctx, node)
+			if failure != nil && failure.Status == 0 && ctx.Err() == nil {
+				c.nodes.failed(node, !failure.unsent)
+			}
+			attempts++
+			if r.opened {
+				r.opened, told, attempts, round, end = false, false, 0, 0, time.Now().Add(c.patience)
+			}
+			roundOver := i == len(nodes)-1
+			switch {
+			case r.left || ctx.Err() != nil:
+				return nil
+			case failure != nil && !failure.notDone() && !failure.Unknown:
+				return failure
+			case failure != nil && roundOver && attempts > 0 && !time.Now().Before(end):
+				return c.giveUp(failure, false, attempts)
+			}
+			if attempts > 0 && !roundOver {
+				continue
+			}
 			if left := time.Until(end); failure != nil && !told && left > 0 {
 				told = true
-				c.retrying(c.giveUp(failure, false, max(failed, 1)), left)
+				c.retrying(c.giveUp(failure, false, max(attempts, 1)), left)
 			}
-			sleep.For(ctx, backoff(failed/n))
+			sleep.For(ctx, backoff(round)) // also after a node that takes streams and ends them
+			break
 		}
 	}
 }
@@ -144,6 +151,7 @@ func (r *streamReader) connect(ctx context.Context, node string) *Error {
 		return connectionError(node, err)
 	}
 	defer answer.Body.Close()
+	r.client.nodes.replied(node, answer.Header.Get(headerLeader))
 	if answer.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 		if err != nil {

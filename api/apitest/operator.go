@@ -17,6 +17,8 @@ type Operator struct {
 	Err error
 	// NotReady, when set, is why the node cannot serve.
 	NotReady []string
+	// Leader is the leader's HTTP address that replies name; "": none.
+	Leader string
 }
 
 // Calls lists the changes that were asked for, as "verb argument".
@@ -95,7 +97,7 @@ func (o *Operator) LeaderAddress() string {
 	if len(o.NotReady) > 0 {
 		return ""
 	}
-	return "host1:7300"
+	return o.Leader
 }
 
 // Readiness implements api.Operator.
