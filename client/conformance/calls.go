@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"tarry/client"
+)
+
+// verbs are the calls that a case can make.
+var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, error){
+	"open":         verb(open),
+	"stream_open":  verb(streamOpen),
+	"stream_next":  verb(streamNext),
+	"stream_close": verb(streamClose),
+
+	"add": verb(func(ctx context.Context, d *driver, a addArgs) (any, error) { return d.client.Add(ctx, a.add()) }),
+	"add_batch": verb(func(ctx context.Context, d *driver, a jobsArgs[addArgs]) (any, error) {
+		results, err := d.client.AddBatch(ctx, adds(a.Jobs))
+		list := make([]any, len(results))
+		for i, r := range results {
+			list[i] = r.Added
+			if r.Err != nil {
+				list[i] = failure(r.Err)
+			}
+		}
+		return object{"results": list}, err
+	}),
+	"add_all": verb(func(ctx context.Context, d *driver, a jobsArgs[addArgs]) (any, error) {
+		return inMember("results")(d.client.AddAll(ctx, adds(a.Jobs)))
+	}),
+	"get":     verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Get(ctx, a.ID) }),
+	"history": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.History(ctx, a.ID) }),
+	"update":  verb(update),
+	"delete": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		client.Condition
+	}) (any, error) {
+		return object{}, d.client.DeleteIf(ctx, a.ref(), a.Condition)
+	}),
+	"reserve": verb(reserve),
+	"finish": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
+		return object{}, d.client.Finish(ctx, a.ref())
+	}),
+	"finish_batch": verb(func(ctx context.Context, d *driver, a jobsArgs[refArgs]) (any, error) {
+		var refs []client.Ref
+		for _, j := range a.Jobs {
+			refs = append(refs, j.ref())
+		}
+		errs, err := d.client.FinishBatch(ctx, refs)
+		list := make([]any, len(errs))
+		for i, e := range errs {
+			list[i] = object{}
+			if e != nil {
+				list[i] = failure(e)
+			}
+		}
+		return object{"results": list}, err
+	}),
+	"finish_then": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		Then []addArgs `json:"then"`
+	}) (any, error) {
+		return inMember("results")(d.client.FinishThen(ctx, a.ref(), adds(a.Then)))
+	}),
+	"touch": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		TTR client.Duration `json:"ttr"`
+	}) (any, error) {
+		return d.client.Touch(ctx, a.ref(), a.TTR.Duration)
+	}),
+	"release": verb(release),
+	"bury": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		Priority *uint32 `json:"priority"`
+		Reason   string  `json:"reason"`
+	}) (any, error) {
+		return d.client.Bury(ctx, a.ref(), client.Bury{Priority: a.Priority, Reason: a.Reason})
+	}),
+	"kick": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		ToTopic string `json:"to_topic"`
+	}) (any, error) {
+		if a.ToTopic != "" {
+			return d.client.KickTo(ctx, a.ID, a.ToTopic)
+		}
+		return d.client.Kick(ctx, a.ID)
+	}),
+	"move": verb(func(ctx context.Context, d *driver, a struct {
+		refArgs
+		To string `json:"to"`
+	}) (any, error) {
+		return d.client.Move(ctx, a.ref(), a.To)
+	}),
+	"list":       verb(list),
+	"kick_topic": verb(kickTopic),
+	"purge": verb(func(ctx context.Context, d *driver, a struct {
+		sweepArgs
+		State string `json:"state"`
+	}) (any, error) {
+		return swept("deleted")(d.client.Purge(ctx, a.Topic, a.State, a.sweep()))
+	}),
+	"move_topic": verb(func(ctx context.Context, d *driver, a struct {
+		Topic  string   `json:"topic"`
+		To     string   `json:"to"`
+		States []string `json:"states"`
+	}) (any, error) {
+		return swept("moved")(d.client.MoveTopic(ctx, a.Topic, a.To, a.States...))
+	}),
+	"topic": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Topic(ctx, a.Topic) }),
+	"topics": verb(func(ctx context.Context, d *driver, a struct {
+		After string `json:"after"`
+		Max   int    `json:"max"`
+	}) (any, error) {
+		topics, next, err := d.client.Topics(ctx, a.After, a.Max)
+		return object{"topics": topics, "next": next}, err
+	}),
+	"stats": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Stats(ctx) }),
+	"pause": verb(func(ctx context.Context, d *driver, a struct {
+		topicArgs
+		For client.Duration `json:"for"`
+	}) (any, error) {
+		return d.client.Pause(ctx, a.Topic, a.For.Duration)
+	}),
+	"resume":   verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Resume(ctx, a.Topic) }),
+	"settings": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Settings(ctx, a.Topic) }),
+	"set_settings": verb(func(ctx context.Context, d *driver, a struct {
+		topicArgs
+		Settings client.Settings `json:"settings"`
+	}) (any, error) {
+		return d.client.SetSettings(ctx, a.Topic, a.Settings, 0)
+	}),
+
+	"put_schedule": verb(func(ctx context.Context, d *driver, a struct {
+		nameArgs
+		Schedule client.Schedule `json:"schedule"`
+	}) (any, error) {
+		return d.client.PutSchedule(ctx, a.Name, a.Schedule, 0)
+	}),
+	"schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) { return d.client.Schedule(ctx, a.Name) }),
+	"delete_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
+		return object{}, d.client.DeleteSchedule(ctx, a.Name, 0)
+	}),
+	"pause_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
+		return object{}, d.client.PauseSchedule(ctx, a.Name)
+	}),
+	"resume_schedule": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
+		return object{}, d.client.ResumeSchedule(ctx, a.Name)
+	}),
+	"run_schedule": verb(func(ctx context.Context, d *driver, a struct {
+		nameArgs
+		Key string `json:"key"`
+	}) (any, error) {
+		return d.client.RunSchedule(ctx, a.Name, a.Key)
+	}),
+	"schedule_runs": verb(func(ctx context.Context, d *driver, a nameArgs) (any, error) {
+		return inMember("runs")(d.client.ScheduleRuns(ctx, a.Name))
+	}),
+	"preview_schedule": verb(func(ctx context.Context, d *driver, a struct {
+		nameArgs
+		Count int `json:"count"`
+	}) (any, error) {
+		return inMember("runs")(d.client.PreviewSchedule(ctx, a.Name, a.Count))
+	}),
+	"members": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
+		return inMember("members")(d.client.Members(ctx))
+	}),
+}
+
+// inMember puts a list into an object.
+func inMember(name string) func(list any, err error) (any, error) {
+	return func(list any, err error) (any, error) { return object{name: list}, err }
+}
+
+func swept(name string) func(s client.Swept, err error) (any, error) {
+	return func(s client.Swept, err error) (any, error) { return object{name: s.Count, "more": s.More}, err }
+}
+
+type jobsArgs[T any] struct {
+	Jobs []T `json:"jobs"`
+}
+
+type refArgs struct {
+	ID    string `json:"id"`
+	Token string `json:"token"`
+}
+
+func (a refArgs) ref() client.Ref { return client.Ref{ID: a.ID, Token: a.Token} }
+
+type topicArgs struct {
+	Topic string `json:"topic"`
+}
+
+type nameArgs struct {
+	Name string `json:"name"`
+}
+
+type addArgs struct {
+	Topic       string            `json:"topic"`
+	ID          string            `json:"id"`
+	Delay       client.Duration   `json:"delay"`
+	DueAt       time.Time         `json:"due_at"`
+	TTR         client.Duration   `json:"ttr"`
+	Priority    *uint32           `json:"priority"`
+	MaxAttempts *uint32           `json:"max_attempts"`
+	Backoff     json.RawMessage   `json:"backoff"`
+	Headers     map[string]string `json:"headers"`
+	IfExists    client.IfExists   `json:"if_exists"`
+	client.Body
+}
+
+func (a addArgs) add() client.Add {
+	return client.Add{
+		ID: a.ID, Topic: a.Topic, Body: a.Body, Delay: a.Delay.Duration, DueAt: a.DueAt, TTR: a.TTR.Duration,
+		Priority: a.Priority, MaxAttempts: a.MaxAttempts, Backoff: backoff(a.Backoff), Headers: a.Headers, IfExists: a.IfExists,
+	}
+}
+
+// backoff reads either form of a backoff: a list of delays, or an object.
+func backoff(text json.RawMessage) *client.Backoff {
+	if len(text) == 0 {
+		return nil
+	}
+	b := &client.Backoff{}
+	if json.Unmarshal(text, &b.Delays) != nil {
+		_ = json.Unmarshal(text, b) // a wrong one is refused by the server
+	}
+	return b
+}
+
+func adds(list []addArgs) []client.Add {
+	made := make([]client.Add, len(list))
+	for i, a := range list {
+		made[i] = a.add()
+	}
+	return made
+}
+
+func update(ctx context.Context, d *driver, a struct {
+	ID          string            `json:"id"`
+	Delay       *client.Duration  `json:"delay"`
+	DueAt       time.Time         `json:"due_at"`
+	TTR         client.Duration   `json:"ttr"`
+	Priority    *uint32           `json:"priority"`
+	MaxAttempts *uint32           `json:"max_attempts"`
+	Backoff     json.RawMessage   `json:"backoff"`
+	Headers     map[string]string `json:"headers"`
+	client.Body
+	client.Condition
+}) (any, error) {
+	u := client.Update{
+		DueAt: a.DueAt, TTR: a.TTR.Duration, Priority: a.Priority, MaxAttempts: a.MaxAttempts,
+		Backoff: backoff(a.Backoff), Headers: a.Headers, Condition: a.Condition,
+	}
+	if a.Delay != nil {
+		u.Delay = &a.Delay.Duration
+	}
+	if a.Value != nil || a.Base64 != "" {
+		u.Body = &a.Body
+	}
+	return d.client.Update(ctx, a.ID, u)
+}
+
+func reserve(ctx context.Context, d *driver, a struct {
+	Topics   []string        `json:"topics"`
+	Max      int             `json:"max"`
+	Wait     client.Duration `json:"wait"`
+	TTR      client.Duration `json:"ttr"`
+	Consumer string          `json:"consumer"`
+}) (any, error) {
+	jobs, err := d.client.Reserve(ctx, client.Reserve{Topics: a.Topics, Max: a.Max, Wait: a.Wait.Duration, TTR: a.TTR.Duration, Consumer: a.Consumer})
+	return object{"jobs": append([]client.Reserved{}, jobs...)}, err
+}
+
+func release(ctx context.Context, d *driver, a struct {
+	refArgs
+	Delay    *client.Duration `json:"delay"`
+	Priority *uint32          `json:"priority"`
+	Reason   string           `json:"reason"`
+}) (any, error) {
+	r := client.Release{Priority: a.Priority, Reason: a.Reason}
+	if a.Delay != nil {
+		r.Delay, r.AtOnce = a.Delay.Duration, a.Delay.Duration == 0
+	}
+	return d.client.Release(ctx, a.ref(), r)
+}
+
+func list(ctx context.Context, d *driver, a struct {
+	topicArgs
+	client.Filter
+	State string          `json:"state"`
+	Body  json.RawMessage `json:"body"`
+	Max   int             `json:"max"`
+}) (any, error) {
+	jobs := []*client.Job{}
+	q := client.List{Topic: a.Topic, State: a.State, Filter: a.Filter, Bodies: string(a.Body) == "true", Page: a.Max}
+	for j, err := range d.client.Jobs(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return object{"jobs": jobs}, nil
+}
+
+type sweepArgs struct {
+	topicArgs
+	Max    int           `json:"max"`
+	Filter client.Filter `json:"filter"`
+}
+
+func (a sweepArgs) sweep() client.Sweep { return client.Sweep{Max: a.Max, Filter: a.Filter} }
+
+func kickTopic(ctx context.Context, d *driver, a struct {
+	sweepArgs
+	Rate    float64 `json:"rate"`
+	ToTopic string  `json:"to_topic"`
+}) (any, error) {
+	return swept("kicked")(d.client.KickMany(ctx, a.Topic, client.KickMany{Sweep: a.sweep(), Rate: a.Rate, ToTopic: a.ToTopic}))
+}

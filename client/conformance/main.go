@@ -1,0 +1,238 @@
+// Command conformance is the driver of the Go client for the cases that every client must
+// pass: clients/conformance/README.md says what it reads and writes.
+//
+// Start at main. calls.go has a function for each verb, worker.go the worker.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tarry/client"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == "worker" {
+		if err := runWorker(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// maxLine bounds a step.
+const maxLine = 64 << 20
+
+// run answers one line after the other.
+func run() error {
+	d := &driver{}
+	defer d.close()
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		var step struct {
+			Verb string          `json:"verb"`
+			Args json.RawMessage `json:"args"`
+		}
+		if err := json.Unmarshal(in.Bytes(), &step); err != nil {
+			return fmt.Errorf("a line is no step: %w", err)
+		}
+		result, err := d.step(step.Verb, step.Args)
+		if err := say(reply(result, err)); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+// say writes a line.
+func say(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(append(line, '\n'))
+	return err
+}
+
+type object = map[string]any
+
+func reply(result any, err error) any {
+	if err == nil {
+		return object{"ok": result}
+	}
+	return object{"error": failure(err)}
+}
+
+// failure is an error as the harness reads it.
+func failure(err error) object {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return object{"code": "driver", "message": err.Error()}
+	}
+	outcome := "not_applied"
+	if e.Unknown {
+		outcome = "unknown"
+	}
+	f := object{"code": e.Code, "outcome": outcome, "message": e.Message}
+	if e.Field != "" {
+		f["field"] = e.Field
+	}
+	return f
+}
+
+// driver holds the client of the case.
+type driver struct {
+	client *client.Client
+	stream *streamReader // nil: none is open
+}
+
+func (d *driver) close() {
+	d.closeStream()
+	if d.client != nil {
+		d.client.Close()
+	}
+}
+
+var errUnknownVerb = &client.Error{Code: "unknown_verb"}
+
+func (d *driver) step(verb string, args json.RawMessage) (any, error) {
+	f, ok := verbs[verb]
+	if !ok {
+		return nil, errUnknownVerb
+	}
+	var common struct {
+		Deadline client.Duration `json:"deadline"`
+	}
+	if err := json.Unmarshal(args, &common); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	if common.Deadline.Duration > 0 && verb != "stream_next" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, common.Deadline.Duration)
+		defer cancel()
+	}
+	return f(ctx, d, args)
+}
+
+// verb makes a function of a verb from one that takes its arguments in a struct.
+func verb[A any](f func(ctx context.Context, d *driver, a A) (any, error)) func(context.Context, *driver, json.RawMessage) (any, error) {
+	return func(ctx context.Context, d *driver, args json.RawMessage) (any, error) {
+		var a A
+		if err := json.Unmarshal(args, &a); err != nil {
+			return nil, err
+		}
+		return f(ctx, d, a)
+	}
+}
+
+type openArgs struct {
+	Addresses []string         `json:"addresses"`
+	Timeout   *client.Duration `json:"timeout"`
+	Patience  *client.Duration `json:"patience"`
+}
+
+func open(_ context.Context, d *driver, a openArgs) (any, error) {
+	d.close()
+	var options []client.Option
+	if a.Timeout != nil {
+		options = append(options, client.WithTimeout(a.Timeout.Duration))
+	}
+	if a.Patience != nil {
+		options = append(options, client.WithPatience(a.Patience.Duration))
+	}
+	var err error
+	d.client, err = client.New(a.Addresses, options...)
+	return object{}, err
+}
+
+// streamReader reads a stream on a goroutine of its own, which ends with cancel.
+type streamReader struct {
+	cancel context.CancelFunc
+	jobs   chan streamed // closed at the end
+}
+
+type streamed struct {
+	job client.Reserved
+	err error
+}
+
+type streamArgs struct {
+	Topics    []string        `json:"topics"`
+	Credit    int             `json:"credit"`
+	Max       int             `json:"max"`
+	TTR       client.Duration `json:"ttr"`
+	Heartbeat client.Duration `json:"heartbeat"`
+	OnClose   string          `json:"on_close"`
+	Consumer  string          `json:"consumer"`
+}
+
+func streamOpen(_ context.Context, d *driver, a streamArgs) (any, error) {
+	d.closeStream()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &streamReader{cancel: cancel, jobs: make(chan streamed)}
+	want := client.Stream{
+		Topics: a.Topics, Credit: a.Credit, Max: a.Max, TTR: a.TTR.Duration, Heartbeat: a.Heartbeat.Duration,
+		Consumer: a.Consumer, ReleaseOnClose: a.OnClose == "release",
+	}
+	go func() {
+		defer close(r.jobs)
+		for j, err := range d.client.Stream(ctx, want) {
+			select {
+			case r.jobs <- streamed{j, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	d.stream = r
+	return object{}, nil
+}
+
+func streamNext(_ context.Context, d *driver, a struct {
+	Deadline client.Duration `json:"deadline"`
+}) (any, error) {
+	if d.stream == nil {
+		return nil, errors.New("no stream is open")
+	}
+	var late <-chan time.Time // never
+	if a.Deadline.Duration > 0 {
+		late = time.After(a.Deadline.Duration)
+	}
+	select {
+	case s, more := <-d.stream.jobs:
+		if !more {
+			return object{"end": true}, nil
+		}
+		return object{"job": s.job}, s.err
+	case <-late:
+		return object{"timeout": true}, nil
+	}
+}
+
+func streamClose(_ context.Context, d *driver, _ struct{}) (any, error) {
+	d.closeStream()
+	return object{}, nil
+}
+
+func (d *driver) closeStream() {
+	if d.stream == nil {
+		return
+	}
+	d.stream.cancel()
+	for range d.stream.jobs { // until the reader has ended
+		continue
+	}
+	d.stream = nil
+}

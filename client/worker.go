@@ -1,0 +1,223 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"tarry/internal/sleep"
+)
+
+// Worker runs a function for each job of some topics. Set the fields before Run and do
+// not change them afterwards.
+type Worker struct {
+	Client *Client
+	Topics []string
+	// Do works on a job. When it returns nil the job is finished; else the job is
+	// released with the error as its reason, or buried if the error is Permanent. Its ctx
+	// ends when the reservation is lost, and when Grace is over.
+	Do func(ctx context.Context, j *Reserved) error
+	// Concurrency is how many jobs are worked on at once; 0 means 1.
+	Concurrency int
+	// TTR is how long reservations last; 0: each job's own. While Do runs, the worker
+	// prolongs the reservation, so a short TTR is enough: it is how long a job waits after
+	// its worker died.
+	TTR time.Duration
+	// Consumer names the worker, in up to 64 bytes.
+	Consumer string
+	// Backoff is how long a failed job waits; nil: as the job or its topic says. Jitter
+	// does not apply.
+	Backoff *Backoff
+	// Grace is how long functions may go on after Run was told to stop; 0 means 30 s.
+	Grace time.Duration
+	// OnError is told what went wrong between the worker and the cluster; the worker goes on.
+	// It may be called by several goroutines at once. nil: nobody.
+	OnError func(error)
+}
+
+const (
+	workerWait   = 30 * time.Second // one wait for jobs
+	workerPause  = time.Second      // after a wait that failed
+	defaultGrace = 30 * time.Second
+	// touchesPerTTR leaves time for a touch that meets a change of leader.
+	touchesPerTTR = 3
+)
+
+// ErrLost is the cause for which a function's ctx ends when its reservation has
+// expired, so that another consumer may have the job.
+var ErrLost = errors.New("the job's reservation is lost")
+
+// Permanent marks an error of Worker.Do that another attempt would meet again: the job
+// is buried.
+func Permanent(err error) error { return &permanentError{err} }
+
+type permanentError struct{ err error }
+
+func (p *permanentError) Error() string { return p.err.Error() }
+func (p *permanentError) Unwrap() error { return p.err }
+
+// Run works until ctx ends; signal.NotifyContext makes one that ends with SIGTERM. Then it
+// takes no more jobs, waits for the functions that run, for up to Grace, and finishes
+// or releases their jobs. It returns an error only if the worker cannot begin.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.Client == nil || w.Do == nil || len(w.Topics) == 0 {
+		return errors.New("a worker needs a client, topics and a function")
+	}
+	// Functions outlive ctx by the grace.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		sleep.For(work, w.grace())
+		stop()
+	})()
+
+	slots := make(chan struct{}, max(w.Concurrency, 1))
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		free := takeSlots(ctx, slots)
+		if free == 0 {
+			return nil
+		}
+		jobs, err := w.Client.Reserve(ctx, Reserve{Topics: w.Topics, Max: free, Wait: workerWait, TTR: w.TTR, Consumer: w.Consumer})
+		for range free - len(jobs) {
+			<-slots
+		}
+		for i := range jobs {
+			running.Go(func() {
+				defer func() { <-slots }()
+				w.work(work, &jobs[i])
+			})
+		}
+		if err != nil && ctx.Err() == nil {
+			w.failed("reserve", err)
+			sleep.For(ctx, workerPause)
+		}
+	}
+}
+
+func (w *Worker) grace() time.Duration {
+	if w.Grace == 0 {
+		return defaultGrace
+	}
+	return w.Grace
+}
+
+// takeSlots waits for a free slot and takes all that are free; 0: ctx has ended.
+func takeSlots(ctx context.Context, slots chan struct{}) int {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for taken := 1; ; taken++ {
+		select {
+		case slots <- struct{}{}:
+			continue
+		default:
+		}
+		if ctx.Err() != nil {
+			return 0
+		}
+		return taken
+	}
+}
+
+// work runs the function for one job and does to the job what its result says.
+func (w *Worker) work(ctx context.Context, j *Reserved) {
+	held, lose := context.WithCancelCause(ctx)
+	var beats sync.WaitGroup
+	beats.Go(func() { w.heartbeat(held, lose, j) })
+	failure := w.call(held, j)
+	lost := context.Cause(held) == ErrLost
+	lose(nil)
+	beats.Wait()
+
+	// What is left to say must be said also when the grace is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.TTR.Duration+w.Client.patience)
+	defer cancel()
+	var permanent *permanentError
+	switch {
+	case lost:
+		w.failed("work on", fmt.Errorf("job %q: %w", j.ID, ErrLost))
+	case failure == nil:
+		if err := w.Client.Finish(ctx, j.Ref()); err != nil {
+			w.failed("finish", err)
+		}
+	case errors.As(failure, &permanent):
+		if _, err := w.Client.Bury(ctx, j.Ref(), Bury{Reason: reason(failure)}); err != nil {
+			w.failed("bury", err)
+		}
+	default:
+		r := Release{Reason: reason(failure)}
+		if w.Backoff != nil {
+			r.Delay = w.Backoff.after(j.Attempts)
+			r.AtOnce = r.Delay == 0
+		}
+		if _, err := w.Client.Release(ctx, j.Ref(), r); err != nil {
+			w.failed("release", err)
+		}
+	}
+}
+
+// call runs the function; a panic is a failure of this job alone.
+func (w *Worker) call(ctx context.Context, j *Reserved) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return w.Do(ctx, j)
+}
+
+// heartbeat prolongs a reservation until ctx ends, or the reservation is lost.
+func (w *Worker) heartbeat(ctx context.Context, lose context.CancelCauseFunc, j *Reserved) {
+	for sleep.For(ctx, j.TTR.Duration/touchesPerTTR) {
+		_, err := w.Client.Touch(ctx, j.Ref(), j.TTR.Duration)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case CodeOf(err) == CodeStaleToken, CodeOf(err) == CodeNotFound, CodeOf(err) == CodeNotReserved:
+			lose(ErrLost)
+		default:
+			w.failed("touch", err)
+		}
+	}
+}
+
+func (w *Worker) failed(what string, err error) {
+	if w.OnError != nil {
+		w.OnError(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
+// maxReason is what the server keeps of a reason, in bytes.
+const maxReason = 1000
+
+func reason(err error) string {
+	text := err.Error()
+	if len(text) > maxReason {
+		text = text[:maxReason]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// after is how long a job waits after so many attempts.
+func (b *Backoff) after(attempts uint32) time.Duration {
+	n := int(max(attempts, 1)) - 1
+	if len(b.Delays) > 0 {
+		return b.Delays[min(n, len(b.Delays)-1)].Duration
+	}
+	factor, limit := b.Factor, b.Max.Duration
+	if factor == 0 {
+		factor = 2
+	}
+	if limit == 0 {
+		limit = time.Hour
+	}
+	wait := min(float64(b.Base.Duration)*math.Pow(factor, float64(n)), float64(limit))
+	return time.Duration(wait).Round(time.Millisecond)
+}

@@ -1,0 +1,148 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/apitest"
+	"tarry/client"
+)
+
+// startWorker runs a worker of topic t until the test ends, or the function is called,
+// which waits for its end.
+func startWorker(t *testing.T, c *client.Client, w client.Worker) (stop func()) {
+	w.Client, w.Topics = c, []string{"t"}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	stop = func() {
+		cancel()
+		require.NoError(t, <-done)
+		done <- nil
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func eventually(t *testing.T, ok func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, ok, 30*time.Second, 5*time.Millisecond, what)
+}
+
+func TestAWorkerFinishesReleasesAndBuries(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	for _, id := range []string{"fine", "later", "never", "panics"} {
+		_, err := c.Add(ctx, client.Add{ID: id, Topic: "t", Body: client.Text(id)})
+		require.NoError(t, err)
+	}
+	startWorker(t, c, client.Worker{
+		Concurrency: 2,
+		Backoff:     &client.Backoff{Base: client.Duration{Duration: time.Hour}},
+		Do: func(_ context.Context, j *client.Reserved) error {
+			switch string(j.Bytes()) {
+			case "later":
+				return errors.New("no route " + strings.Repeat("x", 2000))
+			case "never":
+				return client.Permanent(errors.New("no such number"))
+			case "panics":
+				panic("at once")
+			}
+			return nil
+		},
+	})
+	state := func(id, state, reason string) {
+		eventually(t, func() bool {
+			j, err := c.Get(ctx, id)
+			return err == nil && j.State == state && strings.HasPrefix(j.Reason, reason)
+		}, id)
+	}
+	eventually(t, func() bool {
+		_, err := c.Get(ctx, "fine")
+		return client.CodeOf(err) == client.CodeNotFound
+	}, "fine is finished")
+	state("later", "delayed", "no route")
+	state("never", "dead", "no such number")
+	state("panics", "delayed", "panic: at once")
+}
+
+func TestAWorkerThatStopsLetsItsFunctionsEnd(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	begun, end := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int32
+	stop := startWorker(t, c, client.Worker{Do: func(context.Context, *client.Reserved) error {
+		calls.Add(1)
+		close(begun)
+		<-end
+		return nil
+	}})
+	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	<-begun
+	_, err = c.Add(ctx, client.Add{ID: "b", Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	select {
+	case <-stopped:
+		require.Fail(t, "the worker left its function alone")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(end)
+	<-stopped
+	_, err = c.Get(ctx, "a")
+	require.Equal(t, client.CodeNotFound, client.CodeOf(err), "the job of the function that ran is finished")
+	b, err := c.Get(ctx, "b")
+	require.NoError(t, err)
+	require.Equal(t, "ready", b.State)
+	require.EqualValues(t, 1, calls.Load())
+}
+
+func TestAWorkerTellsItsFunctionThatTheGraceIsOver(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	begun := make(chan struct{})
+	stop := startWorker(t, c, client.Worker{Grace: time.Millisecond, Do: func(ctx context.Context, _ *client.Reserved) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	_, err := c.Add(t.Context(), client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	<-begun
+	stop()
+	j, err := c.Get(t.Context(), "a")
+	require.NoError(t, err)
+	require.Equal(t, []any{"ready", "context canceled"}, []any{j.State, j.Reason})
+}
+
+func TestAWorkerDropsAJobThatItHasLost(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	var lost atomic.Bool
+	failed := make(chan error, 10)
+	startWorker(t, c, client.Worker{
+		TTR:     300 * time.Millisecond,
+		OnError: func(err error) { failed <- err },
+		Do: func(ctx context.Context, j *client.Reserved) error {
+			require.NoError(t, c.Delete(ctx, client.Ref{ID: j.ID}))
+			<-ctx.Done()
+			lost.Store(context.Cause(ctx) == client.ErrLost)
+			return nil
+		},
+	})
+	_, err := c.Add(ctx, client.Add{ID: "a", Topic: "t", Body: client.Text("x")})
+	require.NoError(t, err)
+	require.ErrorIs(t, <-failed, client.ErrLost)
+	require.True(t, lost.Load())
+}
+
+func TestAWorkerNeedsAFunction(t *testing.T) {
+	require.Error(t, (&client.Worker{}).Run(t.Context()))
+}
