@@ -18,11 +18,11 @@ replace github.com/hashicorp/go-metrics v0.7.0 => github.com/hashicorp/go-metric
 require (
 	github.com/beanstalkd/go-beanstalk v0.2.0
 	github.com/stretchr/testify v1.12.1
+	go.yaml.in/yaml/v3 v3.0.6
 )
 
 require (
 	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
-	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )

@@ -1,0 +1,273 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/bench/localcluster"
+)
+
+// caseRun is one case while it runs.
+type caseRun struct {
+	t       *testing.T
+	cluster *cluster
+	front   *front
+	command []string
+	driver  *driver
+	worker  *driver
+	events  []object // of the worker, not waited for yet
+	vars    object
+}
+
+// newCaseRun starts a driver for the i-th case.
+func newCaseRun(t *testing.T, c *cluster, f *front, command []string, i int) *caseRun {
+	c = &cluster{c.Cluster, t}
+	name := fmt.Sprintf("case%d", i)
+	leader := c.leader()
+	follower := c.follower()
+	f.heal()
+	return &caseRun{t: t, cluster: c, front: f, command: command, driver: startDriver(t, command), vars: object{
+		"topic": name + "-topic", "run": name,
+		"leader": f.door(leader).addr, "follower": f.door(follower).addr,
+	}}
+}
+
+// open makes the first client of the case. A case changes the addresses or the times.
+func (r *caseRun) open(options object) {
+	r.t.Helper()
+	r.step(caseStep{verb: "open", args: options})
+}
+
+// end closes the driver's input, which must end it.
+func (r *caseRun) end() {
+	r.t.Helper()
+	require.NoError(r.t, r.driver.input.Close())
+	code, left := r.driver.exit()
+	require.Empty(r.t, left, "the driver has said more than was asked")
+	require.Zero(r.t, code, "the driver's exit code")
+}
+
+// step runs one step as often as it says, and checks what came of it.
+func (r *caseRun) step(s caseStep) {
+	r.t.Helper()
+	for n := range max(s.Times, 1) {
+		r.vars["n"] = float64(n + 1)
+		if s.Background {
+			r.driver.send(s.verb, r.args(s))
+			return
+		}
+		end := time.Now().Add(time.Duration(s.Within * float64(time.Second)))
+		err := r.attempt(s, s.KillLeaderAt == n+1)
+		for ; err != nil && time.Now().Before(end); err = r.attempt(s, false) {
+			r.wait(100 * time.Millisecond)
+		}
+		require.NoError(r.t, err, "%s %v", s.verb, r.args(s))
+	}
+}
+
+func (r *caseRun) args(s caseStep) any {
+	filled, err := fill(s.args, r.vars)
+	require.NoError(r.t, err, "%s", s.verb)
+	return filled
+}
+
+// attempt runs a step once and compares its result.
+func (r *caseRun) attempt(s caseStep, killLeader bool) error {
+	result, failure, err := r.do(s, killLeader)
+	if err != nil {
+		return err
+	}
+	if s.Fail != nil {
+		if failure == nil {
+			return fmt.Errorf("it succeeded with %v, but must fail with %v", result, s.Fail)
+		}
+		want, err := fill(s.Fail, r.vars)
+		if err != nil {
+			return err
+		}
+		return match(want, failure, "error")
+	}
+	if failure != nil {
+		return fmt.Errorf("it failed: %v", failure)
+	}
+	want, err := fill(s.Want, r.vars)
+	if err != nil {
+		return err
+	}
+	if want != nil {
+		if err := match(want, result, "result"); err != nil {
+			return fmt.Errorf("%w\nin %v", err, result)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Save)) {
+		if r.vars[name], err = at(result, s.Save[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do makes a step: the harness's own, or the driver's.
+func (r *caseRun) do(s caseStep, killLeader bool) (result any, failure object, err error) {
+	args := r.args(s)
+	if own, ok := ownVerbs[s.verb]; ok {
+		result, err := own(r, args)
+		return result, nil, err
+	}
+	switch s.verb {
+	case "await":
+		return r.receive()
+	case "open":
+		args = r.openArgs(args)
+	}
+	r.driver.send(s.verb, args)
+	if killLeader {
+		if err := r.front.door(r.cluster.leader()).kill(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r.receive()
+}
+
+// receive gives the driver's next result. A driver that gives none ends the case: what it
+// says later would be taken for something else.
+func (r *caseRun) receive() (any, object, error) {
+	r.t.Helper()
+	result, failure, err := r.driver.receive()
+	require.NoError(r.t, err)
+	return result, failure, nil
+}
+
+func (r *caseRun) openArgs(args any) object {
+	made := object{"addresses": r.front.addrs()}
+	given, _ := args.(object)
+	maps.Copy(made, given)
+	return made
+}
+
+func (r *caseRun) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.t.Context().Done():
+	}
+}
+
+// ownVerbs are the steps that a driver never sees.
+var ownVerbs map[string]func(*caseRun, any) (any, error)
+
+func init() {
+	ownVerbs = map[string]func(*caseRun, any) (any, error){
+		"sleep": func(r *caseRun, args any) (any, error) {
+			r.wait(time.Duration(args.(float64) * float64(time.Second)))
+			return object{}, nil
+		},
+		"http":          (*caseRun).http,
+		"kill_leader":   func(r *caseRun, _ any) (any, error) { return object{}, r.front.door(r.cluster.leader()).kill() },
+		"kill_follower": (*caseRun).killFollower,
+		"drop_replies":  func(r *caseRun, args any) (any, error) { return r.fault(args, true) },
+		"refuse":        func(r *caseRun, args any) (any, error) { return r.fault(args, false) },
+		"heal": func(r *caseRun, _ any) (any, error) {
+			r.front.heal()
+			return object{}, nil
+		},
+		"requests": func(r *caseRun, args any) (any, error) {
+			a := args.(object)
+			return r.front.requests(a["method"].(string), a["path"].(string)), nil
+		},
+		"worker_start": (*caseRun).workerStart,
+		"worker_event": (*caseRun).workerEvent,
+		"worker_stop": func(r *caseRun, _ any) (any, error) {
+			return object{}, r.worker.cmd.Process.Signal(syscall.SIGTERM)
+		},
+		"worker_exit": (*caseRun).workerExit,
+	}
+}
+
+func (r *caseRun) http(args any) (any, error) {
+	a := args.(object)
+	var n *localcluster.Node
+	switch a["node"] {
+	case "follower":
+		n = r.cluster.follower()
+	case nil, "leader":
+		n = r.cluster.leader()
+	default:
+		return nil, fmt.Errorf("there is no node %v", a["node"])
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	return direct(ctx, a["method"].(string), n.HTTP, a["path"].(string), a["body"])
+}
+
+func (r *caseRun) killFollower(any) (any, error) {
+	d, err := r.front.doorAt(r.vars["follower"].(string))
+	if err != nil {
+		return nil, err
+	}
+	return object{}, d.kill()
+}
+
+func (r *caseRun) fault(args any, drop bool) (any, error) {
+	f := &frontFault{drop: drop}
+	asJSON(r.t, args, f)
+	r.front.addFault(f)
+	return object{}, nil
+}
+
+func (r *caseRun) workerStart(args any) (any, error) {
+	line, err := json.Marshal(r.openArgs(args))
+	if err != nil {
+		return nil, err
+	}
+	r.worker, r.events = startDriver(r.t, r.command, "worker", string(line)), nil
+	return r.workerEvent(object{"event": "ready"})
+}
+
+// workerEvent waits for an event with the members of want; those before it are kept.
+func (r *caseRun) workerEvent(args any) (any, error) {
+	for i := 0; ; i++ {
+		if i == len(r.events) {
+			line, err := r.worker.line()
+			require.NoError(r.t, err, "waiting for the worker's event %v after %v", args, r.events)
+			var e object
+			if err := json.Unmarshal(line, &e); err != nil {
+				return nil, fmt.Errorf("the worker's line is no event: %.500s", line)
+			}
+			r.events = append(r.events, e)
+		}
+		if e := r.events[i]; match(args, e, "event") == nil {
+			r.events = slices.Delete(r.events, i, i+1)
+			return e, nil
+		}
+	}
+}
+
+func (r *caseRun) workerExit(any) (any, error) {
+	code, left := r.worker.exit()
+	events := []any{}
+	for _, e := range r.events {
+		events = append(events, e)
+	}
+	var wrong []string
+	for _, line := range left {
+		var e object
+		if err := json.Unmarshal(line, &e); err != nil {
+			wrong = append(wrong, string(line))
+		}
+		events = append(events, e)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.New("the worker's lines are no events: " + strings.Join(wrong, "; "))
+	}
+	return object{"code": float64(code), "events": events}, nil
+}

@@ -1,0 +1,69 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// language is a client and its driver; clients/conformance/README.md says what a
+// driver does.
+type language struct {
+	name     string
+	packages string   // of Debian, for who lacks the interpreter
+	present  []string // fails without the interpreter
+	driver   []string // the command, from this directory; nil: Go's, which is built
+}
+
+var languages = []language{
+	{"Go", "golang", []string{"go", "version"}, nil},
+}
+
+// TestClientConformance holds the client of each language to the same cases, against
+// three real nodes.
+func TestClientConformance(t *testing.T) {
+	cases := loadCases(t, filepath.Join("..", "clients", "conformance", "cases.yaml"))
+	for _, l := range languages {
+		t.Run(l.name, func(t *testing.T) {
+			if out, err := exec.Command(l.present[0], l.present[1:]...).CombinedOutput(); err != nil {
+				if os.Getenv("CI") == "true" {
+					t.Fatalf("this machine has no %s (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
+				}
+				t.Skipf("SKIPPED: the client for %s is NOT TESTED: this machine has no interpreter (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
+			}
+			runConformance(t, l.command(t), cases)
+		})
+	}
+}
+
+// command is what starts the driver.
+func (l *language) command(t *testing.T) []string {
+	if l.driver != nil {
+		return l.driver
+	}
+	driver := filepath.Join(t.TempDir(), "driver")
+	out, err := exec.Command("go", "build", "-o", driver, "tarry/client/conformance").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return []string{driver}
+}
+
+// runConformance runs the cases one after the other on one cluster, which is whole at the
+// start of each.
+func runConformance(t *testing.T, driver []string, cases []conformanceCase) {
+	c := startCluster(t, 3)
+	f := newFront(t, c)
+	for i, one := range cases {
+		t.Run(one.name, func(t *testing.T) {
+			r := newCaseRun(t, c, f, driver, i)
+			r.open(one.open)
+			for _, s := range one.steps {
+				r.step(s)
+			}
+			r.end()
+		})
+		f.restore(t)
+	}
+}
