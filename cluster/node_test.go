@@ -178,24 +178,6 @@ func reserveOne(t testing.TB, n *Node, wait time.Duration, topics ...string) []*
 	return jobs
 }
 
-func TestJobAddedThroughOneNodeIsReservedThroughAnother(t *testing.T) {
-	t.Parallel()
-	c := newTestCluster(t, 3)
-	l := c.leader()
-	via, other := c.nodes[(l+1)%3], c.nodes[(l+2)%3]
-	do(t, via, add("a", "t", 300*time.Millisecond))
-	require.Empty(t, reserveOne(t, other, 0, "t"), "not before it is due")
-	jobs := reserveOne(t, other, 10*time.Second, "t")
-	require.Len(t, jobs, 1)
-	require.Equal(t, "body of a", string(jobs[0].Body))
-	j, err := via.shard.Job(context.Background(), "a", false)
-	require.NoError(t, err)
-	require.Equal(t, jobpb.State_STATE_RESERVED, j.State)
-	do(t, other, finish(jobs[0]))
-	_, err = via.shard.Job(context.Background(), "a", false)
-	require.Equal(t, job.CodeNotFound, job.CodeOf(err))
-}
-
 func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
@@ -240,28 +222,6 @@ func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
 	}
 }
 
-func TestWritesGoOnAfterTheLeaderStopsAndDigestsAgree(t *testing.T) {
-	t.Parallel()
-	c := newTestCluster(t, 3)
-	l := c.leader()
-	for i := range 100 {
-		do(t, c.nodes[i%3], add(fmt.Sprint("a", i), "t", time.Hour))
-	}
-	c.stop(l)
-	live := c.follower()
-	for i := range 100 {
-		do(t, live, add(fmt.Sprint("b", i), "t", time.Hour))
-	}
-	c.start(l)
-	top, err := live.shard.Topic(context.Background(), "t", false)
-	require.NoError(t, err)
-	require.EqualValues(t, 200, top.Delayed)
-	v, err := live.Verify(context.Background())
-	require.NoError(t, err)
-	require.Len(t, v.Digests, 3)
-	require.True(t, v.Equal, "%+v", v)
-}
-
 func TestWithoutAMajorityNothingIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
@@ -274,18 +234,6 @@ func TestWithoutAMajorityNothingIsAcknowledged(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "once the leader has stepped down the outcome is known: %v", err)
 	_, err = c.nodes[l].shard.Job(context.Background(), "a", false)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "no linearizable read without a majority")
-}
-
-func TestSingleNodeKeepsItsJobsOverARestart(t *testing.T) {
-	t.Parallel()
-	c := newTestCluster(t, 1)
-	c.leader()
-	do(t, c.nodes[0], add("a", "t", 0), add("b", "t", 200*time.Millisecond))
-	c.stop(0)
-	n := c.start(0)
-	c.leader()
-	require.Len(t, reserveOne(t, n, 10*time.Second, "t"), 1)
-	require.Len(t, reserveOne(t, n, 10*time.Second, "t"), 1)
 }
 
 func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {

@@ -107,22 +107,6 @@ func (c *tubeClient) ask(lines ...string) string {
 	return c.reply()
 }
 
-func TestBeanstalkdNodeRefusesPutsWhileItDrains(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 1)
-	node := c.Nodes()[0]
-	client := dialTubes(t, node)
-	require.Equal(t, "INSERTED 1", client.ask("put 0 0 9 1", "x"))
-	require.NoError(t, syscall.Kill(node.PID(), syscall.SIGUSR1))
-	c.until(func() error {
-		if got := client.ask("put 0 0 9 1", "y"); got != "DRAINING" {
-			return fmt.Errorf("the put was answered %q", got)
-		}
-		return nil
-	})
-	require.Equal(t, "EXPECTED_CRLF", client.ask("put 0 0 9 1", "yz"))
-}
-
 // TestBeanstalkdWaitSurvivesTheLeader: a reserve through a follower goes on while
 // the leader dies, and the job comes back when its client closes.
 func TestBeanstalkdWaitSurvivesTheLeader(t *testing.T) {

@@ -39,40 +39,6 @@ func TestJobAddedOnOneNodeIsReservedOnAnother(t *testing.T) {
 	c.requireEqualDigests(followers[0], 3)
 }
 
-func TestCommandProtocolOverTwoNodes(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 3)
-	nodes := c.Nodes()
-	added := post(t, nodes[0].HTTP, "/", object{"command": "add", "topic": "t", "id": "7", "delay": 0, "TTR": 30, "body": "hello"})
-	require.Equal(t, true, added["success"])
-	popped := post(t, nodes[1].HTTP, "/", object{"command": "pop", "topic": "t", "timeout": 20})
-	require.Equal(t, "7", popped["id"])
-	require.Equal(t, "hello", popped["value"])
-	finished := post(t, nodes[2].HTTP, "/", object{"command": "finish", "id": "7"})
-	require.Equal(t, true, finished["success"])
-}
-
-func TestBootstrapInEveryStartOrder(t *testing.T) {
-	t.Parallel()
-	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			c := newCluster(t, 3)
-			nodes := c.Nodes()
-			for _, i := range order {
-				require.NoError(t, nodes[i].Start())
-				// The next one starts only when this one serves HTTP, so the
-				// order is real.
-				c.until(func() error { return c.Get(t.Context(), nodes[i], "/livez", nil) })
-			}
-			c.waitReady(nodes...)
-			for _, n := range nodes {
-				c.waitVoters(n, "n1", "n2", "n3")
-			}
-			c.requireEqualDigests(nodes[0], 3)
-		})
-	}
-}
-
 func TestSingleNodeKeepsJobsOverKill(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 1)

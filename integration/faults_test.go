@@ -1,12 +1,9 @@
 package integration
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -133,24 +130,6 @@ func TestWipedNodeComesBackByItself(t *testing.T) {
 		c.waitVoters(victim, "n1", "n2", "n3")
 		l.wait(2 * time.Second)
 	})
-}
-
-func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
-	t.Parallel()
-	c := startCluster(t, 3)
-	c.kill(c.follower())
-	leader := c.leader()
-	c.until(func() error { // until the cluster has noticed
-		out, err := exec.CommandContext(t.Context(), binary, "cluster", "remove", leader.ID, "--yes", "--addr", leader.HTTP).CombinedOutput()
-		require.Error(t, err, "%s", out)
-		if !strings.Contains(string(out), "alive") {
-			return fmt.Errorf("the refusal shows no arithmetic yet: %s", out)
-		}
-		return nil
-	})
-	members, err := c.Members(t.Context(), leader)
-	require.NoError(t, err)
-	require.Len(t, members, 3)
 }
 
 // A cluster whose nodes keep their logs in different ways is killed like any other.

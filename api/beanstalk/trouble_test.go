@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,41 +293,4 @@ func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.DeadlineExceeded)
 	<-served
-}
-
-// TestIdleConnectionsAreSmall holds 10,000 connections, waiting ones among them,
-// to the memory that they are promised to need, 500 MB a node.
-func TestIdleConnectionsAreSmall(t *testing.T) {
-	if testing.Short() {
-		t.Skip("opens many connections")
-	}
-	const n = 2000 // a fifth, for the sake of file descriptors
-	q := &scripted{}
-	addr := serve(t, q.options(t))
-	before := memory()
-	for i := range n {
-		c, err := net.Dial("tcp", addr)
-		require.NoError(t, err)
-		defer c.Close()
-		_, err = io.WriteString(c, strings.Repeat("put 0 0 1 1\r\nx\r\n", 4)+"watch a\r\n")
-		require.NoError(t, err)
-		r := bufio.NewReaderSize(c, 16)
-		for range 5 {
-			_, err = r.ReadSlice('\n')
-			require.True(t, err == nil || err == bufio.ErrBufferFull)
-		}
-		if i%2 == 0 {
-			_, err = io.WriteString(c, "reserve\r\n")
-			require.NoError(t, err)
-		}
-	}
-	const each = 500 << 20 / 10_000
-	require.Less(t, (memory()-before)/n, uint64(each))
-}
-
-func memory() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }
