@@ -119,7 +119,7 @@ var replies = map[string]string{
 	"ChangeResult":  "success:bool id? seq?:int state? revision?:int due_at?:time reserved_until?:time code? error? field? outcome?",
 	"ChangeResults": "success:bool results:[]ChangeResult",
 	"Finished":      "success:bool id? seq?:int state? revision?:int due_at?:time reserved_until?:time results?:[]AddResult",
-	"JobPage":       "success:bool jobs:[]Job next?",
+	"JobPage":       "success:bool jobs:[]Job next? incomplete?:bool",
 	"Backoff":       "delays?:[]seconds base?:seconds factor?:num max?:seconds jitter?:num",
 	"History":       "success:bool id seq:int topic state events:[]Event dropped:int",
 	"Event":         "at:time event state attempt?:int due_at?:time consumer? reason?",
