@@ -19,7 +19,7 @@ func (m *model) startEntry(now int64, epoch uint64) {
 	if epoch == m.reset.epoch {
 		m.clock = max(m.clock, now)
 	}
-	m.reset.justNow = false
+	m.reset.justNow, m.walk.justNow = false, false
 }
 
 func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {

@@ -28,6 +28,7 @@ func (m *model) setTopic(op *jobpb.SetTopic, r *jobpb.Result) {
 	case op.IfRevision != nil && *op.IfRevision != old.GetRevision():
 		r.Code = jobpb.Code_CONDITION_FAILED
 	case empty:
+		m.reindex(op.Topic, old, nil)
 		delete(m.settings, op.Topic)
 		m.applySettings(op.Topic)
 	case old == nil && len(m.settings) >= m.maxTopics:
@@ -38,6 +39,7 @@ func (m *model) setTopic(op *jobpb.SetTopic, r *jobpb.Result) {
 		r.Details = &jobpb.Details{Settings: old}
 	default:
 		made.Revision++
+		m.reindex(op.Topic, old, made)
 		m.settings[op.Topic] = made
 		m.applySettings(op.Topic)
 		r.Details = &jobpb.Details{Settings: made}
@@ -88,7 +90,7 @@ func (m *model) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) {
 // badSettings reports whether settings that the random test makes are invalid.
 func badSettings(s *jobpb.TopicSettings) bool {
 	return s.TtrMs != nil && *s.TtrMs < 1 || s.SpreadMs < 0 || s.SpreadMs > 7*24*3600*1000 || s.ExpireMs < 0 || s.Expiry > 1 ||
-		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || s.RetainMax > 2 || badPush(s.Push) || s.LateFinish > 1
+		badOptions(&jobpb.JobOptions{Backoff: s.Backoff}) || badLimits(s) || s.RetainMs < 0 || s.RetainMs > 31_536_000_000 || s.RetainMax > 2 || badPush(s.Push) || badIndex(s.IndexHeaders) || s.LateFinish > 1
 }
 
 func (m *model) useDefaults(a, job *jobpb.Add) {
@@ -160,6 +162,9 @@ func (s *simulation) settingsOp() *jobpb.Op {
 		}
 	}
 	s.limitSettings(op.Settings)
+	if s.rng.IntN(2) == 0 {
+		op.Settings.IndexHeaders = s.indexHeaders()
+	}
 	switch s.rng.IntN(10) {
 	case 0:
 		op.Topic = ""

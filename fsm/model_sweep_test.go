@@ -174,7 +174,8 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	}
-	if len(here) == all && !slices.ContainsFunc(m.all(), func(j *modelJob) bool { return j.Topic == op.To }) {
+	if len(here) == all && !slices.ContainsFunc(m.all(), func(j *modelJob) bool { return j.Topic == op.To }) &&
+		slices.Equal(headerSet(m.settings[op.Topic]), headerSet(m.settings[op.To])) {
 		m.swapJobs(op.Topic, op.To, here)
 		r.Count = uint32(all)
 		return

@@ -30,6 +30,7 @@ type model struct {
 	settings    map[string]*jobpb.TopicSettings
 	schedules   map[string]*jobpb.ScheduleInfo
 	reset       modelReset
+	walk        modelWalk
 	planned     bool // the add under way is a scheduled run's
 }
 
@@ -127,7 +128,7 @@ const maxDelay = int64(1_000_000_000_000)
 
 // badAdd reports whether an add is invalid at any clock and in any state.
 func badAdd(a *jobpb.Add) bool {
-	return badOptions(a.Options) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
+	return badOptions(a.Options) || badFilter(a.Condition.GetFilter()) || a.TtrMs < 1 || a.TtrMs > 10*365*24*3600*1000 || a.Topic == "" || len(a.Topic) > 200 ||
 		strings.HasPrefix(a.Id, "$") || a.DueMs < 0 || (a.DueMs == 0 && (a.DelayMs < 0 || a.DelayMs > maxDelay))
 }
 
@@ -261,6 +262,10 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 		ref = k.Finish.Ref
 	case *jobpb.Op_Delete:
 		ref = k.Delete.Ref
+		if badFilter(k.Delete.Condition.GetFilter()) {
+			r.Code = jobpb.Code_INVALID
+			return
+		}
 	case *jobpb.Op_ReserveJob:
 		ref = k.ReserveJob.Ref
 		if k.ReserveJob.TtrMs < 0 || k.ReserveJob.TtrMs > 10*365*24*3600*1000 {
@@ -279,6 +284,10 @@ func (m *model) change(op *jobpb.Op, r *jobpb.Result) {
 		ref = k.Bury.Ref
 	case *jobpb.Op_Kick:
 		ref = k.Kick.Ref
+		if badFilter(k.Kick.Condition.GetFilter()) {
+			r.Code = jobpb.Code_INVALID
+			return
+		}
 	}
 	if ref.Id == "" && ref.Seq == 0 {
 		r.Code = jobpb.Code_INVALID
@@ -367,6 +376,9 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 	case *jobpb.Op_Kick:
 		to := k.Kick.ToTopic
 		switch {
+		case !meets(k.Kick.Condition, j):
+			r.Code = jobpb.Code_CONDITION_FAILED
+			return
 		case j.State != jobpb.State_STATE_DEAD && j.State != jobpb.State_STATE_DELAYED:
 			r.Code = jobpb.Code_NOT_KICKABLE
 			return
@@ -513,7 +525,7 @@ func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 // nextDue is Machine.NextDue.
 func (m *model) nextDue() int64 {
 	var first int64
-	if m.reset.ahead != 0 {
+	if m.reset.ahead != 0 || m.walk.limit != 0 {
 		return 1
 	}
 	for _, t := range m.topics {
@@ -539,6 +551,7 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		return
 	}
 	m.setBack(int(op.Max))
+	m.walkOn(int(op.Max))
 	isDue := func(t *modelTopic) bool {
 		at := m.nextInstant(t)
 		return at != 0 && at <= m.clock
@@ -574,7 +587,7 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		}
 		due = still
 	}
-	r.More = m.reset.ahead != 0
+	r.More = m.reset.ahead != 0 || m.walk.limit != 0
 	for _, t := range m.topics {
 		r.More = r.More || isDue(t)
 	}

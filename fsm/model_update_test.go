@@ -65,14 +65,15 @@ func (m *model) setDue(j *modelJob, due, delay int64) {
 }
 
 func meets(c *jobpb.Condition, j *modelJob) bool {
-	return c == nil || (c.Revision == 0 || c.Revision == j.Revision) && (len(c.States) == 0 || slices.Contains(c.States, j.State))
+	return c == nil || (c.Revision == 0 || c.Revision == j.Revision) && (len(c.States) == 0 || slices.Contains(c.States, j.State)) &&
+		(c.Topic == "" || c.Topic == j.Topic) && wants(c.Filter, j)
 }
 
 func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	due, delay := op.GetDueMs(), op.GetDelayMs()
 	bad := op.DueMs != nil && (op.DelayMs != nil || due < 1 || due > m.clock+1_000_000_000_000) ||
 		delay < 0 || delay > 1_000_000_000_000 || op.TtrMs != nil && *op.TtrMs < 1 || op.Ref.Id == "" && op.Ref.Seq == 0 ||
-		badChange(op)
+		badChange(op) || badFilter(op.Condition.GetFilter())
 	if bad {
 		r.Code = jobpb.Code_INVALID
 		return

@@ -216,7 +216,7 @@ func (s *simulation) op() *jobpb.Op {
 	case n < 80:
 		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason})
 	case n < 82:
-		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: s.ref(), ToTopic: s.anyTopic()}}}
+		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: s.ref(), ToTopic: s.anyTopic(), Condition: s.condition()}}}
 	case n < 85:
 		return s.manyOp()
 	case n < 86:
@@ -251,6 +251,12 @@ func (s *simulation) condition() *jobpb.Condition {
 	case 1:
 		return &jobpb.Condition{States: []jobpb.State{jobpb.State(1 + s.rng.IntN(6)), jobpb.State(1 + s.rng.IntN(6))}}
 	}
+	switch s.rng.IntN(8) {
+	case 0:
+		return &jobpb.Condition{Topic: s.topic(), Filter: s.filter()}
+	case 1:
+		return &jobpb.Condition{Filter: s.filter()}
+	}
 	return nil
 }
 
@@ -280,8 +286,8 @@ func (s *simulation) updateOp() *jobpb.Op {
 			u.Backoff.FactorPermille = 1000 // and no base: refused, also with a list
 		}
 	}
-	if s.rng.IntN(4) == 0 {
-		u.Headers = &jobpb.Headers{List: []*jobpb.Header{{Name: "a", Value: "2"}, {Name: "c"}, {Name: "c"}}[:s.rng.IntN(4)]}
+	if s.rng.IntN(2) == 0 {
+		u.Headers = &jobpb.Headers{List: []*jobpb.Header{{Name: "a", Value: "2"}, {Name: "c", Value: "1"}, {Name: "c"}}[:s.rng.IntN(4)]}
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
 }
@@ -293,7 +299,9 @@ func (s *simulation) addOp() *jobpb.Op {
 		Body: []byte(strings.Repeat("b", s.rng.IntN(20))), BodyKind: jobpb.BodyKind(s.rng.IntN(2)),
 		TopicTtr: s.rng.IntN(3) == 0, TopicAttempts: s.rng.IntN(3) == 0,
 	}
-	switch s.rng.IntN(6) {
+	switch s.rng.IntN(8) {
+	case 2, 3:
+		a.Options = &jobpb.JobOptions{Headers: s.jobHeaders()}
 	case 0:
 		a.Options = &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{5, 0, 300}[:s.rng.IntN(4)]}}
 	case 1:
@@ -507,6 +515,7 @@ func (s *simulation) compare(r *rig) {
 		s.comparePeeks(v, want)
 	}
 	s.compareListings(v)
+	s.compareFound(v)
 }
 
 // compareTotals compares the totals with the sums over the model's topics.
