@@ -4,12 +4,12 @@
 // 	protoc        v3.21.12
 // source: job/jobpb/command.proto
 
-// The operations that travel from an API to the log, and their results.
+// Operations, as they are sent from an API to the log, and their results.
 //
-// Compatibility: these messages are stored in the Raft log and cross between
-// nodes of different releases. Field numbers are never reused. A new operation,
-// field or value of an enum below Op needs a new cluster version and a line in the
-// table of job/schema.go; a node that meets one it does not know stops.
+// Compatibility: these messages are stored in the Raft log and sent between nodes of
+// different releases. Field numbers are never reused. A new operation, field or enum value
+// below Op needs a new cluster version and a line in the table of job/operation.go or
+// job/schema.go; a node stops at an unknown one.
 
 package jobpb
 
@@ -77,13 +77,12 @@ func (BodyKind) EnumDescriptor() ([]byte, []int) {
 type State int32
 
 const (
-	State_STATE_NONE     State = 0 // gone, or not yet there
+	State_STATE_NONE     State = 0 // the job does not exist
 	State_STATE_DELAYED  State = 1
 	State_STATE_READY    State = 2
 	State_STATE_RESERVED State = 3
 	State_STATE_DEAD     State = 4
-	// Done, and retained: readers see the job and an add of its id finds it; no
-	// other operation does.
+	// Done and retained: only readers and an add with its id find the job.
 	State_STATE_FINISHED State = 5
 	State_STATE_DELETED  State = 6
 )
@@ -137,14 +136,14 @@ func (State) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{1}
 }
 
-// IfExists says what an add does when its id is taken.
+// IfExists is what an add does if its id is taken.
 type IfExists int32
 
 const (
-	IfExists_IF_EXISTS_CONFLICT IfExists = 0 // answer "existing" to the same job, refuse another
-	IfExists_IF_EXISTS_KEEP     IfExists = 1 // answer "existing", whatever the job is
-	IfExists_IF_EXISTS_REPLACE  IfExists = 2 // put the new job in its place, unless it is reserved
-	IfExists_IF_EXISTS_POSTPONE IfExists = 3 // give a delayed or ready job the new due instant and leave the rest
+	IfExists_IF_EXISTS_CONFLICT IfExists = 0 // succeed with "existing" if the job is the same, else refuse
+	IfExists_IF_EXISTS_KEEP     IfExists = 1 // succeed with "existing", whatever the job is
+	IfExists_IF_EXISTS_REPLACE  IfExists = 2 // replace the job, unless it is reserved
+	IfExists_IF_EXISTS_POSTPONE IfExists = 3 // give a delayed or ready job the new due instant, and change nothing else
 )
 
 // Enum value maps for IfExists.
@@ -190,7 +189,7 @@ func (IfExists) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{2}
 }
 
-// Expiry is what becomes of a job that nobody took in time.
+// Expiry is what happens to a job that is not reserved in time.
 type Expiry int32
 
 const (
@@ -237,11 +236,11 @@ func (Expiry) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{3}
 }
 
-// LateFinish says what becomes of a finish whose reservation has expired.
+// LateFinish is what happens to a finish whose reservation has expired.
 type LateFinish int32
 
 const (
-	LateFinish_LATE_FINISH_ACCEPT LateFinish = 0 // it counts, unless the job was handed out, updated or postponed since
+	LateFinish_LATE_FINISH_ACCEPT LateFinish = 0 // accepted, unless the job was reserved, updated or postponed since
 	LateFinish_LATE_FINISH_REFUSE LateFinish = 1
 )
 
@@ -289,16 +288,16 @@ type Code int32
 const (
 	Code_OK                 Code = 0
 	Code_NOT_FOUND          Code = 1  // no such job
-	Code_ID_CONFLICT        Code = 2  // the id is taken by a job of other content
-	Code_STALE_TOKEN        Code = 3  // the token's reservation is over
+	Code_ID_CONFLICT        Code = 2  // the id is taken by a different job
+	Code_STALE_TOKEN        Code = 3  // the token's reservation has ended
 	Code_NOT_RESERVED       Code = 4  // the operation needs a reserved job
 	Code_NOT_KICKABLE       Code = 5  // the job is neither dead nor delayed
 	Code_INVALID            Code = 6  // an argument the state machine cannot accept
 	Code_TOO_MANY_TOPICS    Code = 7  // the limit on live topics is reached
 	Code_CLUSTER_MISMATCH   Code = 8  // the cluster already has another id
-	Code_ALREADY_RESERVED   Code = 9  // the job is in the hands of a consumer
+	Code_ALREADY_RESERVED   Code = 9  // a consumer has reserved the job
 	Code_ALREADY_DEAD       Code = 10 // the job is dead; only a kick gives it a due instant
-	Code_CONDITION_FAILED   Code = 11 // the job is not as the condition says
+	Code_CONDITION_FAILED   Code = 11 // the job does not meet the condition
 	Code_TOPIC_FULL         Code = 13 // the topic has as many waiting jobs as its settings allow
 	Code_TOO_MANY_SCHEDULES Code = 14 // the limit on schedules is reached
 	Code_TOPIC_LIMITED      Code = 19 // the topic's limit on reserved jobs, or its rate, is reached
@@ -372,8 +371,7 @@ func (Code) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{5}
 }
 
-// Overlap says what becomes of a run while the job of the last run is neither
-// gone nor dead.
+// Overlap is what happens to a run while the job of the last run is not done or dead.
 type Overlap int32
 
 const (
@@ -420,13 +418,13 @@ func (Overlap) EnumDescriptor() ([]byte, []int) {
 	return file_job_jobpb_command_proto_rawDescGZIP(), []int{6}
 }
 
-// Missed says what becomes of runs that nobody could start in time.
+// Missed is what happens to runs that could not be started in time.
 type Missed int32
 
 const (
 	Missed_MISSED_SKIP Missed = 0 // nothing
-	Missed_MISSED_ONE  Missed = 1 // the latest of them is made good
-	Missed_MISSED_ALL  Missed = 2 // the latest missed_max of them are
+	Missed_MISSED_ONE  Missed = 1 // the latest of them starts late
+	Missed_MISSED_ALL  Missed = 2 // the latest missed_max of them start late
 )
 
 // Enum value maps for Missed.
@@ -475,8 +473,8 @@ type RunOutcome int32
 const (
 	RunOutcome_RUN_STARTED RunOutcome = 0
 	RunOutcome_RUN_SKIPPED RunOutcome = 1 // the job of the last run was not done
-	RunOutcome_RUN_MISSED  RunOutcome = 2 // nobody could start it in time
-	RunOutcome_RUN_REFUSED RunOutcome = 3 // no job could be made; the code says why
+	RunOutcome_RUN_MISSED  RunOutcome = 2 // it could not be started in time
+	RunOutcome_RUN_REFUSED RunOutcome = 3 // its add was refused
 )
 
 // Enum value maps for RunOutcome.
@@ -607,8 +605,8 @@ type Entry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	NowMs int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // leader clock, Unix milliseconds; the FSM clock is the max of all seen
 	Ops   []*Op                  `protobuf:"bytes,2,rep,name=ops,proto3" json:"ops,omitempty"`
-	// By which clock now_ms was told: how often it was set back by then. In another
-	// epoch now_ms does not count.
+	// The epoch of the clock of now_ms: how often it was set back. In another epoch now_ms
+	// is ignored.
 	ClockEpoch    uint64 `protobuf:"varint,3,opt,name=clock_epoch,json=clockEpoch,proto3" json:"clock_epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1132,9 +1130,8 @@ func (*Op_ResetClock) isOp_Kind() {}
 func (*Op_Migrate) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
-// A generation other than 0 is the fence of one reservation: the operation
-// applies only while that very reservation is live; a finish may also come after
-// it has expired: see LateFinish.
+// A generation other than 0 names a reservation: the operation applies only while that
+// reservation is live. A finish may also come after it has expired: see LateFinish.
 type Ref struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1195,8 +1192,7 @@ func (x *Ref) GetGeneration() uint32 {
 	return 0
 }
 
-// Condition narrows an operation to a job that is still as its caller saw it;
-// otherwise the operation is refused and changes nothing.
+// Condition makes an operation fail unless the job is as its caller expects.
 type Condition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Revision      uint32                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                        // 0: any
@@ -1265,11 +1261,11 @@ func (x *Condition) GetTopic() string {
 	return ""
 }
 
-// Add creates a job. The border that took the request fills in what it leaves
-// out, and says where the settings of the topic, if there are any, come first.
+// Add creates a job. The API that received the request fills in defaults, and marks those
+// that the topic's settings override.
 type Add struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: the state machine names the job after its seq
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // empty: the id is made of the seq
 	Topic         string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	Body          []byte                 `protobuf:"bytes,3,opt,name=body,proto3" json:"body,omitempty"`
 	BodyKind      BodyKind               `protobuf:"varint,4,opt,name=body_kind,json=bodyKind,proto3,enum=tarry.v1.BodyKind" json:"body_kind,omitempty"`
@@ -1279,10 +1275,10 @@ type Add struct {
 	TtrMs         int64                  `protobuf:"varint,8,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`
 	MaxAttempts   uint32                 `protobuf:"varint,9,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0: without limit
 	IfExists      IfExists               `protobuf:"varint,10,opt,name=if_exists,json=ifExists,proto3,enum=tarry.v1.IfExists" json:"if_exists,omitempty"`
-	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // of the job that is to be replaced or postponed; ignored when there is none
+	Condition     *Condition             `protobuf:"bytes,11,opt,name=condition,proto3" json:"condition,omitempty"` // on the job to replace or postpone; ignored if there is none
 	Options       *JobOptions            `protobuf:"bytes,12,opt,name=options,proto3" json:"options,omitempty"`
-	TopicTtr      bool                   `protobuf:"varint,13,opt,name=topic_ttr,json=topicTtr,proto3" json:"topic_ttr,omitempty"`                // the topic's ttr_ms comes before the one here
-	TopicAttempts bool                   `protobuf:"varint,14,opt,name=topic_attempts,json=topicAttempts,proto3" json:"topic_attempts,omitempty"` // the topic's max_attempts comes before the one here
+	TopicTtr      bool                   `protobuf:"varint,13,opt,name=topic_ttr,json=topicTtr,proto3" json:"topic_ttr,omitempty"`                // the topic's ttr_ms, if any, overrides the one here
+	TopicAttempts bool                   `protobuf:"varint,14,opt,name=topic_attempts,json=topicAttempts,proto3" json:"topic_attempts,omitempty"` // the topic's max_attempts, if any, overrides the one here
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1415,7 +1411,7 @@ func (x *Add) GetTopicAttempts() bool {
 	return false
 }
 
-// JobOptions is what few jobs have.
+// JobOptions are options that few jobs have.
 type JobOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Backoff       *Backoff               `protobuf:"bytes,1,opt,name=backoff,proto3" json:"backoff,omitempty"`
@@ -1520,7 +1516,7 @@ func (x *Header) GetValue() string {
 	return ""
 }
 
-// Headers are the whole set of a job: an update replaces them together.
+// Headers are all headers of a job: an update replaces them together.
 type Headers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	List          []*Header              `protobuf:"bytes,1,rep,name=list,proto3" json:"list,omitempty"`
@@ -1565,11 +1561,10 @@ func (x *Headers) GetList() []*Header {
 	return nil
 }
 
-// Backoff says how long a job waits after an attempt that failed: one that was
-// released without a delay, or overran its TTR. Either delays_ms is a list, of
-// which attempt n takes the nth and later ones the last; or the first wait is
-// base_ms and each is factor_permille/1000 of the one before, up to max_ms. Up to
-// jitter_percent of a wait is taken off at random.
+// Backoff is how long a job waits after a failed attempt: one that was released without a
+// delay, or exceeded its TTR. Either delays_ms is a list: attempt n uses the nth entry, and
+// later ones the last. Or the first wait is base_ms and each is factor_permille/1000 of the
+// previous one, up to max_ms. Up to jitter_percent of a wait is subtracted at random.
 type Backoff struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	DelaysMs       []int64                `protobuf:"varint,1,rep,packed,name=delays_ms,json=delaysMs,proto3" json:"delays_ms,omitempty"`
@@ -1646,8 +1641,7 @@ func (x *Backoff) GetJitterPercent() uint32 {
 	return 0
 }
 
-// TopicSettings is how the jobs of a topic are treated. What is absent or 0 is
-// treated as if there were no settings.
+// TopicSettings are the settings of a topic. Absent or 0 is the default.
 type TopicSettings struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Revision    uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                                // grows with each change; the state machine sets it
@@ -1659,12 +1653,12 @@ type TopicSettings struct {
 	RateMilli   uint64                 `protobuf:"varint,7,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"`             // jobs handed out in 1000 s, on average
 	Burst       uint32                 `protobuf:"varint,8,opt,name=burst,proto3" json:"burst,omitempty"`                                      // of them at once after a quiet time; 0: one second's
 	ExpireMs    int64                  `protobuf:"varint,9,opt,name=expire_ms,json=expireMs,proto3" json:"expire_ms,omitempty"`                // how long a job may be ready after its due instant
-	Expiry      Expiry                 `protobuf:"varint,10,opt,name=expiry,proto3,enum=tarry.v1.Expiry" json:"expiry,omitempty"`              // what becomes of it then
-	RetainMs    int64                  `protobuf:"varint,11,opt,name=retain_ms,json=retainMs,proto3" json:"retain_ms,omitempty"`               // how long gone jobs are remembered
-	SpreadMs    int64                  `protobuf:"varint,12,opt,name=spread_ms,json=spreadMs,proto3" json:"spread_ms,omitempty"`               // jobs are due up to so much later than asked
+	Expiry      Expiry                 `protobuf:"varint,10,opt,name=expiry,proto3,enum=tarry.v1.Expiry" json:"expiry,omitempty"`              // what happens to it then
+	RetainMs    int64                  `protobuf:"varint,11,opt,name=retain_ms,json=retainMs,proto3" json:"retain_ms,omitempty"`               // how long finished and deleted jobs are retained
+	SpreadMs    int64                  `protobuf:"varint,12,opt,name=spread_ms,json=spreadMs,proto3" json:"spread_ms,omitempty"`               // jobs are due up to that much later than requested
 	// 13: a topic for dead jobs
 	Push          *PushTarget `protobuf:"bytes,14,opt,name=push,proto3" json:"push,omitempty"`                                                         // where the leader posts the jobs to; absent: nowhere
-	LateFinish    LateFinish  `protobuf:"varint,15,opt,name=late_finish,json=lateFinish,proto3,enum=tarry.v1.LateFinish" json:"late_finish,omitempty"` // whether a job is finished by the token of a reservation that expired
+	LateFinish    LateFinish  `protobuf:"varint,15,opt,name=late_finish,json=lateFinish,proto3,enum=tarry.v1.LateFinish" json:"late_finish,omitempty"` // whether the token of an expired reservation finishes a job
 	RequireToken  bool        `protobuf:"varint,16,opt,name=require_token,json=requireToken,proto3" json:"require_token,omitempty"`                    // finish, release, touch and bury without a token are refused
 	Description   string      `protobuf:"bytes,17,opt,name=description,proto3" json:"description,omitempty"`                                           // for people
 	IndexHeaders  []string    `protobuf:"bytes,18,rep,name=index_headers,json=indexHeaders,proto3" json:"index_headers,omitempty"`                     // by which jobs are found; each once
@@ -1829,12 +1823,12 @@ func (x *TopicSettings) GetRetainMax() uint64 {
 	return 0
 }
 
-// PushTarget is an HTTP server that is posted each job.
+// PushTarget is an HTTP server to which each job is posted.
 type PushTarget struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
-	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; it is never shown
-	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the answer; 0: the default
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; never shown
+	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the response; 0: the default
 	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // posts at once; 0: the default
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1898,13 +1892,13 @@ func (x *PushTarget) GetConcurrency() uint32 {
 	return 0
 }
 
-// SetTopic replaces the settings of a topic as a whole, whether it has jobs or
-// not. Settings that say nothing are none. The result has the settings.
+// SetTopic replaces all settings of a topic, whether it has jobs or not. Empty settings are
+// removed. The result has the settings.
 type SetTopic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Settings      *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                              // its revision is ignored
-	IfRevision    *uint64                `protobuf:"varint,3,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // refused unless the settings have it; 0: there are none
+	IfRevision    *uint64                `protobuf:"varint,3,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // refused unless the settings have it; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1960,9 +1954,8 @@ func (x *SetTopic) GetIfRevision() uint64 {
 	return 0
 }
 
-// Update changes what it names of a delayed, ready or dead job; a dead one has
-// no due instant to change. A reserved job belongs to its consumer and is left
-// alone.
+// Update changes the given fields of a delayed, ready or dead job; a dead one has no due
+// instant. A reserved job cannot be updated.
 type Update struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -1974,8 +1967,8 @@ type Update struct {
 	MaxAttempts   *uint32                `protobuf:"varint,7,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3,oneof" json:"body,omitempty"`
 	BodyKind      BodyKind               `protobuf:"varint,9,opt,name=body_kind,json=bodyKind,proto3,enum=tarry.v1.BodyKind" json:"body_kind,omitempty"`
-	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"` // one that says nothing: none from now on
-	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"` // an empty set: none from now on
+	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"` // empty: remove
+	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"` // empty: remove
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2087,17 +2080,17 @@ func (x *Update) GetHeaders() *Headers {
 	return nil
 }
 
-// JobQuery asks for a page of jobs: with an id prefix in its filter those whose
-// own id starts so, by id, of one topic or of all; else those of a topic, list by
-// list in the order of the states, each in its own order.
+// JobQuery asks for a page of jobs. With an id prefix in its filter: those with that prefix,
+// by id, of one topic or of all. Else those of a topic, list by list in the order of the
+// states, each in the list's order.
 type JobQuery struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	State  State                  `protobuf:"varint,2,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // STATE_NONE: any
 	Filter *Filter                `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	Max    uint32                 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
-	Body   bool                   `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`  // with the bodies
-	After  *JobMark               `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"` // next of the page before; absent: the first page
+	Body   bool                   `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`  // with bodies
+	After  *JobMark               `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"` // next of the previous page; absent: the first page
 	// Find the jobs by the headers of the filter, of one topic or of all: those of the
 	// topics that index one of these headers, in the order of their adds. The first of
 	// the headers comes first, and then the jobs of topics that index only a later one.
@@ -2322,14 +2315,14 @@ func (x *JobPage) GetIncomplete() bool {
 	return false
 }
 
-// Reserve takes up to max ready jobs, best first over all topics.
+// Reserve reserves up to max ready jobs, in the order of the ready list over all topics.
 type Reserve struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topics        []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	TtrMs         int64                  `protobuf:"varint,3,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`          // 0: each job's own
-	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // stop before the bodies exceed this, but give at least one; 0: no limit
-	Consumer      string                 `protobuf:"bytes,5,opt,name=consumer,proto3" json:"consumer,omitempty"`                  // who asks, for the history of the jobs; may be empty
+	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of the bodies, except that one job is always returned; 0: no limit
+	Consumer      string                 `protobuf:"bytes,5,opt,name=consumer,proto3" json:"consumer,omitempty"`                  // the consumer's name, for the history of the jobs; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2399,14 +2392,13 @@ func (x *Reserve) GetConsumer() string {
 	return ""
 }
 
-// ReserveJob reserves one job, whatever its topic, and also while that topic is
-// paused: a ready, a delayed or a dead one. A dead job counts its attempts from
-// the start again. The job is in the result's jobs.
+// ReserveJob reserves one ready, delayed or dead job of any topic, even of a paused one. It
+// resets the attempts of a dead job. The job is in the result's jobs.
 type ReserveJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	TtrMs         int64                  `protobuf:"varint,2,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"` // 0: the job's own
-	Consumer      string                 `protobuf:"bytes,3,opt,name=consumer,proto3" json:"consumer,omitempty"`         // who asks, for the history of the job; may be empty
+	Consumer      string                 `protobuf:"bytes,3,opt,name=consumer,proto3" json:"consumer,omitempty"`         // the consumer's name, for the history of the job; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2509,7 +2501,7 @@ func (x *Finish) GetRef() *Ref {
 type Delete struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ref           *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	SpareReserved bool                   `protobuf:"varint,2,opt,name=spare_reserved,json=spareReserved,proto3" json:"spare_reserved,omitempty"` // refuse when the job is reserved, unless ref names that reservation
+	SpareReserved bool                   `protobuf:"varint,2,opt,name=spare_reserved,json=spareReserved,proto3" json:"spare_reserved,omitempty"` // refused if the job is reserved, unless ref names that reservation
 	Condition     *Condition             `protobuf:"bytes,3,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2566,7 +2558,7 @@ func (x *Delete) GetCondition() *Condition {
 	return nil
 }
 
-// Release gives a reserved job back.
+// Release ends a reservation without finishing the job.
 type Release struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Ref         *Ref                   `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -2574,16 +2566,16 @@ type Release struct {
 	SetPriority bool                   `protobuf:"varint,3,opt,name=set_priority,json=setPriority,proto3" json:"set_priority,omitempty"`
 	Priority    uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
 	Reason      string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	Undelivered bool                   `protobuf:"varint,6,opt,name=undelivered,proto3" json:"undelivered,omitempty"` // the consumer never saw the job: the attempt is taken back
-	// The consumer's connection ended: the job becomes ready with its due instant
-	// and priority as they are, or dead when its attempts are used up. That is
-	// counted nowhere. delay_ms, priority and reason are ignored.
+	Undelivered bool                   `protobuf:"varint,6,opt,name=undelivered,proto3" json:"undelivered,omitempty"` // the consumer never saw the job: the attempt does not count
+	// The consumer's connection ended: the job becomes ready with its due instant and
+	// priority, or dead if its attempts are used up. It does not count as a release. delay_ms,
+	// priority and reason are ignored.
 	Returned bool `protobuf:"varint,7,opt,name=returned,proto3" json:"returned,omitempty"`
-	// Wait as the job's backoff says; without one, as with delay_ms 0.
+	// Wait by the backoff of the job or its topic; without one, as with delay_ms 0.
 	Backoff bool   `protobuf:"varint,8,opt,name=backoff,proto3" json:"backoff,omitempty"`
-	Entropy uint64 `protobuf:"fixed64,9,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of the backoff is made of
-	// With undelivered: when the job was handed out. It pays for what its topic's
-	// rate gets back; 0: nothing.
+	Entropy uint64 `protobuf:"fixed64,9,opt,name=entropy,proto3" json:"entropy,omitempty"` // random, for the jitter of the backoff
+	// With undelivered: when the job was handed out, for the refund to its topic's rate; 0:
+	// no refund.
 	ReservedMs    int64 `protobuf:"varint,12,opt,name=reserved_ms,json=reservedMs,proto3" json:"reserved_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2689,9 +2681,8 @@ func (x *Release) GetReservedMs() int64 {
 	return 0
 }
 
-// AtomicAdd ends a reserved job, if it names one, and adds jobs: all of it or
-// nothing. The adds may only conflict or keep, and name an id once; one may take
-// the id of the job that is finished.
+// AtomicAdd finishes a job, if it names one, and adds jobs, all or nothing. Its adds
+// conflict or keep, and have different ids; one may have the id of the finished job.
 type AtomicAdd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Finish        *Finish                `protobuf:"bytes,1,opt,name=finish,proto3" json:"finish,omitempty"`
@@ -2925,19 +2916,18 @@ func (x *Kick) GetCondition() *Condition {
 	return nil
 }
 
-// KickTopic makes up to max dead jobs of a topic ready, oldest dead first. With
-// a sweep it passes over the jobs that do not fit, and over those that died after
-// the sweep began.
+// KickTopic makes up to max dead jobs of a topic ready, the longest dead first. A sweep
+// skips jobs that its filter does not select, and those that died after it began.
 type KickTopic struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Topic     string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Max       uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	OrDelayed bool                   `protobuf:"varint,3,opt,name=or_delayed,json=orDelayed,proto3" json:"or_delayed,omitempty"` // when the topic has no dead job: delayed ones, earliest due first; not with a sweep
+	OrDelayed bool                   `protobuf:"varint,3,opt,name=or_delayed,json=orDelayed,proto3" json:"or_delayed,omitempty"` // if the topic has no dead job: delayed ones, earliest due first; not with a sweep
 	Sweep     *Sweep                 `protobuf:"bytes,4,opt,name=sweep,proto3" json:"sweep,omitempty"`
-	// Jobs in a thousand seconds: the jobs of the whole sweep become due one after
-	// the other, from its beginning on. 0: all at once. Only with a sweep.
+	// Jobs per thousand seconds: the jobs of the whole sweep become due one after the other,
+	// from its beginning on. 0: all at once. Only with a sweep.
 	RateMilli     uint32 `protobuf:"varint,5,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"`
-	ToTopic       string `protobuf:"bytes,6,opt,name=to_topic,json=toTopic,proto3" json:"to_topic,omitempty"` // where they are then; empty: where they were. Only with a sweep
+	ToTopic       string `protobuf:"bytes,6,opt,name=to_topic,json=toTopic,proto3" json:"to_topic,omitempty"` // where they move; empty: they stay. Only with a sweep
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3014,12 +3004,11 @@ func (x *KickTopic) GetToTopic() string {
 	return ""
 }
 
-// Sweep walks over one list of a topic, in the order of the list, a piece with
-// each command.
+// Sweep walks over one list of a topic, in its order, a part with each command.
 type Sweep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Filter        *Filter                `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	Scan          uint32                 `protobuf:"varint,2,opt,name=scan,proto3" json:"scan,omitempty"` // jobs to look at, at most, in this command
+	Scan          uint32                 `protobuf:"varint,2,opt,name=scan,proto3" json:"scan,omitempty"` // bounds the jobs that this command examines
 	From          *Progress              `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`  // next of the last result; absent: begin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3079,9 +3068,9 @@ func (x *Sweep) GetFrom() *Progress {
 // Progress is how far a sweep has come.
 type Progress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	After         *Place                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                     // the last place that was looked at
-	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`                    // the jobs that are dead from this rank on are not part of the sweep
-	StartMs       int64                  `protobuf:"varint,3,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"` // clock at the beginning
+	After         *Place                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                     // the last place that was examined
+	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`                    // dead jobs from this rank on are not part of the sweep
+	StartMs       int64                  `protobuf:"varint,3,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"` // the clock at the beginning
 	Done          uint64                 `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`                      // jobs changed so far
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3145,7 +3134,7 @@ func (x *Progress) GetDone() uint64 {
 	return 0
 }
 
-// Place is where a job stands in a list: what that is ordered by.
+// Place is a job's place in a list, which is ordered by these fields.
 type Place struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Priority      uint32                 `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
@@ -3206,15 +3195,15 @@ func (x *Place) GetSeq() uint64 {
 	return 0
 }
 
-// Filter says which jobs are meant: those that fit all that it names. Ranges of
-// instants, in Unix milliseconds, do not include their end; 0 is open.
+// Filter selects the jobs that match all its fields. Ranges of instants, in Unix
+// milliseconds, do not include their end; 0 is open.
 type Filter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IdPrefix      string                 `protobuf:"bytes,1,opt,name=id_prefix,json=idPrefix,proto3" json:"id_prefix,omitempty"` // of the producer's id
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`                     // a part of the reason or of the last error
 	DueFromMs     int64                  `protobuf:"varint,3,opt,name=due_from_ms,json=dueFromMs,proto3" json:"due_from_ms,omitempty"`
 	DueToMs       int64                  `protobuf:"varint,4,opt,name=due_to_ms,json=dueToMs,proto3" json:"due_to_ms,omitempty"`
-	DiedFromMs    int64                  `protobuf:"varint,5,opt,name=died_from_ms,json=diedFromMs,proto3" json:"died_from_ms,omitempty"` // a range here fits only dead jobs
+	DiedFromMs    int64                  `protobuf:"varint,5,opt,name=died_from_ms,json=diedFromMs,proto3" json:"died_from_ms,omitempty"` // this range selects only dead jobs
 	DiedToMs      int64                  `protobuf:"varint,6,opt,name=died_to_ms,json=diedToMs,proto3" json:"died_to_ms,omitempty"`
 	Headers       []*Header              `protobuf:"bytes,7,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
 	unknownFields protoimpl.UnknownFields
@@ -3369,15 +3358,14 @@ func (x *Purge) GetSweep() *Sweep {
 	return nil
 }
 
-// MoveJobs puts jobs into another topic, each in the state in which it is. A
-// reserved one stays with its consumer.
+// MoveJobs moves jobs to another topic. They keep their states, and reserved ones their
+// reservations.
 type MoveJobs struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Topic  string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`                               // where they are; ignored with ref
-	To     string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`                                     // made if it is not there
+	To     string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`                                     // made if needed
 	States []State                `protobuf:"varint,3,rep,packed,name=states,proto3,enum=tarry.v1.State" json:"states,omitempty"` // which jobs; empty: all
-	// How many at most. All the jobs of a topic that move to one without jobs do
-	// so at once, however many they are.
+	// Bounds the jobs, except that all jobs of a topic move at once to a topic without jobs.
 	Max           uint32 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
 	Ref           *Ref   `protobuf:"bytes,5,opt,name=ref,proto3" json:"ref,omitempty"` // one job instead of a topic's
 	unknownFields protoimpl.UnknownFields
@@ -3449,15 +3437,15 @@ func (x *MoveJobs) GetRef() *Ref {
 	return nil
 }
 
-// PauseTopic hides a topic's ready jobs from Reserve: for a while, until an
-// instant, or until it is resumed; ReserveJob still finds them. It replaces a
-// running pause; with none of the three it ends it. A paused topic is kept, also
-// without jobs. The result's due_ms is the end of the pause, 0 when there is none.
+// PauseTopic makes Reserve skip a topic: for a duration, until an instant, or until it is
+// resumed. ReserveJob ignores pauses. It replaces a running pause, and with none of the
+// three it ends it. A paused topic is not dropped. The result's due_ms is the end of the
+// pause; 0: none.
 type PauseTopic struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	PauseMs       int64                  `protobuf:"varint,2,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
-	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"`                  // make the topic if it is not there; without: not_found
+	Create        bool                   `protobuf:"varint,3,opt,name=create,proto3" json:"create,omitempty"`                  // make the topic if needed; else that is not_found
 	UntilMs       int64                  `protobuf:"varint,4,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // absolute, Unix milliseconds; not together with pause_ms
 	Endless       bool                   `protobuf:"varint,5,opt,name=endless,proto3" json:"endless,omitempty"`                // not together with the others; the end is job.NeverMS
 	unknownFields protoimpl.UnknownFields
@@ -3529,12 +3517,12 @@ func (x *PauseTopic) GetEndless() bool {
 	return false
 }
 
-// Advance moves up to max jobs whose instant has come: delayed ones become
-// ready, overrun reservations end.
+// Advance processes up to max jobs whose instant has come: delayed ones become ready,
+// reservations expire.
 type Advance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Max           uint32                 `protobuf:"varint,1,opt,name=max,proto3" json:"max,omitempty"`
-	Entropy       uint64                 `protobuf:"fixed64,2,opt,name=entropy,proto3" json:"entropy,omitempty"` // random; what the jitter of backoffs is made of
+	Entropy       uint64                 `protobuf:"fixed64,2,opt,name=entropy,proto3" json:"entropy,omitempty"` // random, for the jitter of backoffs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3628,7 +3616,7 @@ func (x *Mark) GetName() string {
 	return ""
 }
 
-// SetCluster names the cluster once; later ones are refused.
+// SetCluster sets the cluster's id once; another id is refused.
 type SetCluster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -3673,9 +3661,8 @@ func (x *SetCluster) GetClusterId() string {
 	return ""
 }
 
-// RaiseVersion raises the cluster version by one, when all members run it and the
-// records have the format of the present one. One that is not above that changes
-// nothing.
+// RaiseVersion raises the cluster version by one, once all members run it and all records
+// have the format of the present one. A version that is not above changes nothing.
 type RaiseVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	To            uint32                 `protobuf:"varint,1,opt,name=to,proto3" json:"to,omitempty"`
@@ -3720,8 +3707,8 @@ func (x *RaiseVersion) GetTo() uint32 {
 	return 0
 }
 
-// ResetClock sets the FSM clock back to an instant, for a cluster whose clock has run
-// away; the jobs are gone through by the Advances that follow.
+// ResetClock sets the FSM clock back to an instant, for a cluster whose clock is far ahead.
+// The Advances that follow change the jobs.
 type ResetClock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ToMs          int64                  `protobuf:"varint,1,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
@@ -3774,8 +3761,8 @@ func (x *ResetClock) GetEpoch() uint64 {
 	return 0
 }
 
-// Migrate writes up to max records of the version before anew, in the format of the
-// cluster version. When there is none it changes nothing.
+// Migrate rewrites up to max records of the previous version in the format of the cluster
+// version.
 type Migrate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Max           uint32                 `protobuf:"varint,1,opt,name=max,proto3" json:"max,omitempty"`
@@ -3865,25 +3852,25 @@ func (x *ForgetMember) GetServerId() string {
 	return ""
 }
 
-// Result answers one Op, in the order of the entry. There is one for each job
-// added: small fields stand together, and what few operations answer stands apart.
+// Result is the result of one Op. Small fields are together, and rare ones in Details, to
+// keep it small.
 type Result struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Code            Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"`
 	State           State                  `protobuf:"varint,5,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the operation
-	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`              // of the job after the operation; 0 when it is gone
+	Revision        uint32                 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`              // of the job after the operation; 0: it does not exist
 	Count           uint32                 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`                     // kick_topic: kicked; purge: deleted; advance, move_jobs: moved
 	More            bool                   `protobuf:"varint,10,opt,name=more,proto3" json:"more,omitempty"`                      // advance: jobs that are due remain; move_jobs: jobs to move remain
-	Existing        bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"`               // add: the same job was there already
-	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`              // add: another job gave way
-	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`            // add: the job that was there has a new due instant
-	Message         string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`                  // when code is not OK: a sentence that names the field and the limit
+	Existing        bool                   `protobuf:"varint,7,opt,name=existing,proto3" json:"existing,omitempty"`               // add: the job existed
+	Replaced        bool                   `protobuf:"varint,13,opt,name=replaced,proto3" json:"replaced,omitempty"`              // add: it replaced another job
+	Postponed       bool                   `protobuf:"varint,14,opt,name=postponed,proto3" json:"postponed,omitempty"`            // add: it changed the due instant of the existing job
+	Message         string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`                  // if code is not OK: a sentence that names the field and the limit
 	Seq             uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
 	Id              string                 `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
 	DueMs           int64                  `protobuf:"varint,6,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
 	ReservedUntilMs int64                  `protobuf:"varint,11,opt,name=reserved_until_ms,json=reservedUntilMs,proto3" json:"reserved_until_ms,omitempty"` // touch
 	Jobs            []*Reserved            `protobuf:"bytes,8,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Details         *Details               `protobuf:"bytes,21,opt,name=details,proto3" json:"details,omitempty"` // absent: the operation has none
+	Details         *Details               `protobuf:"bytes,21,opt,name=details,proto3" json:"details,omitempty"` // absent: none
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4023,13 +4010,13 @@ func (x *Result) GetDetails() *Details {
 	return nil
 }
 
-// Details are what few operations answer, each with one of them.
+// Details are results of few operations, each of which sets one field.
 type Details struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Parts            []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                // atomic_add: one for each add
-	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: as they are now; absent: none
+	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: the settings after the operation; absent: none
 	ScheduleRevision uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule, delete_schedule: of the schedule after the operation
-	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to go on; absent: the end was reached
+	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to continue; absent: it has ended
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -4092,7 +4079,7 @@ func (x *Details) GetNext() *Progress {
 	return nil
 }
 
-// Results answers the operations of one request, in their order.
+// Results are the results of the operations of one request, in their order.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Results       []*Result              `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
@@ -4269,7 +4256,7 @@ func (x *Reserved) GetOptions() *JobOptions {
 	return nil
 }
 
-// Job is everything known of one job; what GET /v1/jobs/{id} shows.
+// Job is a job as GET /v1/jobs/{id} shows it.
 type Job struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Id              string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -4292,17 +4279,17 @@ type Job struct {
 	Buries          uint32                 `protobuf:"varint,18,opt,name=buries,proto3" json:"buries,omitempty"`
 	Kicks           uint32                 `protobuf:"varint,19,opt,name=kicks,proto3" json:"kicks,omitempty"`
 	DelayMs         int64                  `protobuf:"varint,20,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"` // of the last add, update or release
-	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // grows with every change of the job but falling due; starts with 1
+	Revision        uint32                 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`              // begins with 1 and grows with every change, except falling due
 	Options         *JobOptions            `protobuf:"bytes,22,opt,name=options,proto3" json:"options,omitempty"`
 	LastError       string                 `protobuf:"bytes,23,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`                      // the last reason that a consumer gave
-	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`                              // when it became dead; 0 unless it is
-	ExpiresMs       int64                  `protobuf:"varint,25,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                     // when it expires if it is still waiting then; 0: never
+	DiedMs          int64                  `protobuf:"varint,24,opt,name=died_ms,json=diedMs,proto3" json:"died_ms,omitempty"`                              // when it became dead; 0 unless it is dead
+	ExpiresMs       int64                  `protobuf:"varint,25,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"`                     // when it expires if it still waits; 0: never
 	EndedMs         int64                  `protobuf:"varint,30,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`                           // when it was finished or deleted; 0 unless it was
-	RetainedUntilMs int64                  `protobuf:"varint,31,opt,name=retained_until_ms,json=retainedUntilMs,proto3" json:"retained_until_ms,omitempty"` // from when on it may be forgotten; 0 unless it was
-	History         []*Event               `protobuf:"bytes,32,rep,name=history,proto3" json:"history,omitempty"`                                           // its add first, then the latest events, in order
-	HistoryDropped  uint32                 `protobuf:"varint,33,opt,name=history_dropped,json=historyDropped,proto3" json:"history_dropped,omitempty"`      // events between the add and the others that were forgotten
-	ModifiedMs      int64                  `protobuf:"varint,34,opt,name=modified_ms,json=modifiedMs,proto3" json:"modified_ms,omitempty"`                  // of the last change, which falling due is not; at first as created_ms
-	ReservedBy      string                 `protobuf:"bytes,35,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`                   // the consumer that the reserve named; empty unless it is reserved
+	RetainedUntilMs int64                  `protobuf:"varint,31,opt,name=retained_until_ms,json=retainedUntilMs,proto3" json:"retained_until_ms,omitempty"` // the end of its retention; 0 unless it is retained
+	History         []*Event               `protobuf:"bytes,32,rep,name=history,proto3" json:"history,omitempty"`                                           // its add, then the latest events, in order
+	HistoryDropped  uint32                 `protobuf:"varint,33,opt,name=history_dropped,json=historyDropped,proto3" json:"history_dropped,omitempty"`      // events after the add that were dropped
+	ModifiedMs      int64                  `protobuf:"varint,34,opt,name=modified_ms,json=modifiedMs,proto3" json:"modified_ms,omitempty"`                  // of the last change, except falling due; at first created_ms
+	ReservedBy      string                 `protobuf:"bytes,35,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`                   // the consumer that reserved it; empty unless it is reserved
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4554,15 +4541,15 @@ func (x *Job) GetReservedBy() string {
 	return ""
 }
 
-// Event is one thing that happened to a job.
+// Event is an event in a job's history.
 type Event struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          Event_Kind             `protobuf:"varint,1,opt,name=kind,proto3,enum=tarry.v1.Event_Kind" json:"kind,omitempty"`
 	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
 	State         State                  `protobuf:"varint,3,opt,name=state,proto3,enum=tarry.v1.State" json:"state,omitempty"` // of the job after the event
 	Attempt       uint32                 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`                 // of the job at the event
-	DueMs         int64                  `protobuf:"varint,5,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`        // of a job that waits after the event; otherwise 0
-	Consumer      string                 `protobuf:"bytes,6,opt,name=consumer,proto3" json:"consumer,omitempty"`                // who reserved it, if it said
+	DueMs         int64                  `protobuf:"varint,5,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`        // of a job that waits after the event; else 0
+	Consumer      string                 `protobuf:"bytes,6,opt,name=consumer,proto3" json:"consumer,omitempty"`                // of a reserve; may be empty
 	Reason        string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4647,7 +4634,7 @@ func (x *Event) GetReason() string {
 	return ""
 }
 
-// Topic is a topic's counts, as state and as totals since the topic appeared.
+// Topic has a topic's counts: present ones, and totals since the topic was made.
 type Topic struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Name             string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -4662,12 +4649,12 @@ type Topic struct {
 	Timeouts         uint64                 `protobuf:"varint,10,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
 	Died             uint64                 `protobuf:"varint,11,opt,name=died,proto3" json:"died,omitempty"`
 	Urgent           uint64                 `protobuf:"varint,12,opt,name=urgent,proto3" json:"urgent,omitempty"`                                               // ready jobs with a priority below 1024
-	PausedUntilMs    int64                  `protobuf:"varint,13,opt,name=paused_until_ms,json=pausedUntilMs,proto3" json:"paused_until_ms,omitempty"`          // 0: not paused; job.NeverMS: without an end
+	PausedUntilMs    int64                  `protobuf:"varint,13,opt,name=paused_until_ms,json=pausedUntilMs,proto3" json:"paused_until_ms,omitempty"`          // 0: not paused; job.NeverMS: without end
 	PauseMs          int64                  `protobuf:"varint,14,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`                              // length of the running pause; 0: not paused
-	Pauses           uint64                 `protobuf:"varint,15,opt,name=pauses,proto3" json:"pauses,omitempty"`                                               // PauseTopic operations since the topic appeared
+	Pauses           uint64                 `protobuf:"varint,15,opt,name=pauses,proto3" json:"pauses,omitempty"`                                               // PauseTopic operations since the topic was made
 	Settings         *TopicSettings         `protobuf:"bytes,16,opt,name=settings,proto3" json:"settings,omitempty"`                                            // absent: none
-	Expired          uint64                 `protobuf:"varint,17,opt,name=expired,proto3" json:"expired,omitempty"`                                             // jobs that nobody took in time, dropped or dead
-	ThrottledUntilMs int64                  `protobuf:"varint,25,opt,name=throttled_until_ms,json=throttledUntilMs,proto3" json:"throttled_until_ms,omitempty"` // when the rate allows the next job; 0: it allowed one when last looked at
+	Expired          uint64                 `protobuf:"varint,17,opt,name=expired,proto3" json:"expired,omitempty"`                                             // jobs that were not reserved in time, dropped or dead
+	ThrottledUntilMs int64                  `protobuf:"varint,25,opt,name=throttled_until_ms,json=throttledUntilMs,proto3" json:"throttled_until_ms,omitempty"` // when the rate allows the next job; 0: it did when the topic last changed
 	Retained         uint64                 `protobuf:"varint,30,opt,name=retained,proto3" json:"retained,omitempty"`                                           // finished and deleted jobs that are retained
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -4921,19 +4908,19 @@ func (x *Totals) GetRetained() uint64 {
 	return 0
 }
 
-// Schedule is a recurring job as its owner describes it. The state machine reads
-// neither spec nor zone: the leader works out the instants.
+// Schedule is the definition of a recurring job. The state machine does not interpret spec
+// and zone: the leader computes the instants.
 type Schedule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          string                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`                          // a cron expression, or "@every 90s"
 	Zone          string                 `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`                          // IANA name of the time zone
 	StartMs       int64                  `protobuf:"varint,3,opt,name=start_ms,json=startMs,proto3" json:"start_ms,omitempty"`    // no run is planned before; 0: from now on
 	EndMs         int64                  `protobuf:"varint,4,opt,name=end_ms,json=endMs,proto3" json:"end_ms,omitempty"`          // no run is planned after; 0: without end
-	JitterMs      int64                  `protobuf:"varint,5,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"` // each job is due up to that much after its planned instant
+	JitterMs      int64                  `protobuf:"varint,5,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"` // each job is due up to this much after its planned instant
 	Overlap       Overlap                `protobuf:"varint,6,opt,name=overlap,proto3,enum=tarry.v1.Overlap" json:"overlap,omitempty"`
 	Missed        Missed                 `protobuf:"varint,7,opt,name=missed,proto3,enum=tarry.v1.Missed" json:"missed,omitempty"`
-	MissedMax     uint32                 `protobuf:"varint,8,opt,name=missed_max,json=missedMax,proto3" json:"missed_max,omitempty"`               // with MISSED_ALL: how many at most, the latest
-	MissedAfterMs int64                  `protobuf:"varint,9,opt,name=missed_after_ms,json=missedAfterMs,proto3" json:"missed_after_ms,omitempty"` // a run that cannot be started for so long is missed
+	MissedMax     uint32                 `protobuf:"varint,8,opt,name=missed_max,json=missedMax,proto3" json:"missed_max,omitempty"`               // with MISSED_ALL: the maximum number, of the latest
+	MissedAfterMs int64                  `protobuf:"varint,9,opt,name=missed_after_ms,json=missedAfterMs,proto3" json:"missed_after_ms,omitempty"` // a run that cannot be started for this long is missed
 	Job           *Add                   `protobuf:"bytes,10,opt,name=job,proto3" json:"job,omitempty"`                                            // of a run; without id, delay, due instant, if_exists and condition
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5039,13 +5026,13 @@ func (x *Schedule) GetJob() *Add {
 	return nil
 }
 
-// PutSchedule makes or replaces a schedule, or (without schedule) only pauses or
-// resumes it. Putting what is there already changes nothing.
+// PutSchedule makes or replaces a schedule, or (without schedule) only pauses or resumes it.
+// Without a difference it changes nothing.
 type PutSchedule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Schedule      *Schedule              `protobuf:"bytes,2,opt,name=schedule,proto3" json:"schedule,omitempty"`
-	Paused        *bool                  `protobuf:"varint,3,opt,name=paused,proto3,oneof" json:"paused,omitempty"`                     // absent: as it is; a new one is not paused
+	Paused        *bool                  `protobuf:"varint,3,opt,name=paused,proto3,oneof" json:"paused,omitempty"`                     // absent: unchanged; a new one is not paused
 	IfRevision    uint64                 `protobuf:"varint,4,opt,name=if_revision,json=ifRevision,proto3" json:"if_revision,omitempty"` // 0: any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5162,22 +5149,22 @@ func (x *DeleteSchedule) GetIfRevision() uint64 {
 	return 0
 }
 
-// FireSchedule starts the runs that the leader found to be due, and says which
-// instant comes next. It is refused unless the schedule is still as the leader
-// saw it, so each run is started once, whoever leads and however often it asks.
+// FireSchedule starts the runs that the leader found due, and sets the next instant. It is
+// refused if the schedule has changed since the leader read it, so each run starts once,
+// whichever node leads and however often it proposes the run.
 type FireSchedule struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                               // what the leader saw
-	ExpectNextMs  int64                  `protobuf:"varint,3,opt,name=expect_next_ms,json=expectNextMs,proto3" json:"expect_next_ms,omitempty"` // what the leader saw; 0: the first instant was not worked out yet
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                               // as the leader read it
+	ExpectNextMs  int64                  `protobuf:"varint,3,opt,name=expect_next_ms,json=expectNextMs,proto3" json:"expect_next_ms,omitempty"` // as the leader read it; 0: the first instant was not computed yet
 	Runs          []*ScheduledRun        `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`                                        // oldest first
-	Missed        uint64                 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                                   // instants passed over, or a lower bound of them
+	Missed        uint64                 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`                                   // number of missed instants
 	LastMissedMs  int64                  `protobuf:"varint,6,opt,name=last_missed_ms,json=lastMissedMs,proto3" json:"last_missed_ms,omitempty"` // the latest of them
-	NextMs        int64                  `protobuf:"varint,7,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // the next planned instant; 0: there is none
-	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                         // one run out of turn, planned for this moment; of it only offset_s counts
-	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`                                  // why the leader cannot work out the instants: pause the schedule
-	Entropy       uint64                 `protobuf:"fixed64,10,opt,name=entropy,proto3" json:"entropy,omitempty"`                               // random; what the jitter is made of
-	Key           string                 `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`                                         // with now: the caller's, which makes a repeated request one run; empty: none
+	NextMs        int64                  `protobuf:"varint,7,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`                     // the next planned instant; 0: none
+	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                                         // one run on request, planned for now; only its offset_s is used
+	Trouble       string                 `protobuf:"bytes,9,opt,name=trouble,proto3" json:"trouble,omitempty"`                                  // why the leader cannot compute the instants: pause the schedule
+	Entropy       uint64                 `protobuf:"fixed64,10,opt,name=entropy,proto3" json:"entropy,omitempty"`                               // random, for the jitter
+	Key           string                 `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`                                         // with now: given by the caller; repeated requests start one run; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5342,21 +5329,21 @@ func (x *ScheduledRun) GetOffsetS() int32 {
 	return 0
 }
 
-// ScheduleState is what became of a schedule.
+// ScheduleState is the part of a schedule that changes with its runs.
 type ScheduleState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"` // another with every change but a run, and no other schedule's
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"` // unique among schedules; new with every change except a run
 	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
 	Trouble       string                 `protobuf:"bytes,3,opt,name=trouble,proto3" json:"trouble,omitempty"` // why the leader paused it; empty: it did not
 	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
-	ChangedMs     int64                  `protobuf:"varint,5,opt,name=changed_ms,json=changedMs,proto3" json:"changed_ms,omitempty"` // the instants are worked out from here on
-	AnchorMs      int64                  `protobuf:"varint,6,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`    // what @every counts from
-	Unplanned     bool                   `protobuf:"varint,7,opt,name=unplanned,proto3" json:"unplanned,omitempty"`                  // the leader has yet to work out next_ms
+	ChangedMs     int64                  `protobuf:"varint,5,opt,name=changed_ms,json=changedMs,proto3" json:"changed_ms,omitempty"` // instants are computed from here on
+	AnchorMs      int64                  `protobuf:"varint,6,opt,name=anchor_ms,json=anchorMs,proto3" json:"anchor_ms,omitempty"`    // @every counts from here
+	Unplanned     bool                   `protobuf:"varint,7,opt,name=unplanned,proto3" json:"unplanned,omitempty"`                  // the leader has yet to compute next_ms
 	NextMs        int64                  `protobuf:"varint,8,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`          // 0: none
-	Runs          uint64                 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`                            // started so far, out of turn too
+	Runs          uint64                 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`                            // started so far, those on request included
 	Skipped       uint64                 `protobuf:"varint,10,opt,name=skipped,proto3" json:"skipped,omitempty"`                     // not started because the last job was not done
 	Missed        uint64                 `protobuf:"varint,11,opt,name=missed,proto3" json:"missed,omitempty"`
-	Refused       uint64                 `protobuf:"varint,12,opt,name=refused,proto3" json:"refused,omitempty"`                // no job could be made
+	Refused       uint64                 `protobuf:"varint,12,opt,name=refused,proto3" json:"refused,omitempty"`                // their adds were refused
 	LastSeq       uint64                 `protobuf:"varint,13,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"` // the job of the last run; 0: none
 	Past          []*PastRun             `protobuf:"bytes,14,rep,name=past,proto3" json:"past,omitempty"`                       // the latest, oldest first
 	unknownFields protoimpl.UnknownFields
@@ -5499,8 +5486,8 @@ type PastRun struct {
 	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"`                      // of the job
 	Id            string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`                         // of the job
 	Code          Code                   `protobuf:"varint,6,opt,name=code,proto3,enum=tarry.v1.Code" json:"code,omitempty"` // with RUN_REFUSED: why
-	Count         uint64                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`                  // with RUN_MISSED: so many instants, of which planned_ms is the latest
-	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                      // out of turn
+	Count         uint64                 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`                  // with RUN_MISSED: the number of instants, the latest of which is planned_ms
+	Now           bool                   `protobuf:"varint,8,opt,name=now,proto3" json:"now,omitempty"`                      // on request
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5591,7 +5578,7 @@ func (x *PastRun) GetNow() bool {
 	return false
 }
 
-// ScheduleInfo is everything known of one schedule; what GET shows.
+// ScheduleInfo is a schedule as GET /v1/schedules/{name} shows it.
 type ScheduleInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
