@@ -41,8 +41,7 @@ func (w *testCluster) forger(as *node) *raft.NetworkTransport {
 // The test sends one message with the largest term under a member's id.
 func TestAForgedTermDoesNotStopACluster(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	w.startTrio()
+	w, _ := startTrio(t)
 	leader := w.leader()
 	before := leader.raft.CurrentTerm()
 	forger := w.forger(leader)

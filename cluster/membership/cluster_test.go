@@ -42,6 +42,12 @@ func (w *testCluster) trio() []*node {
 	return nodes
 }
 
+// startTrio starts three nodes and waits until they vote.
+func startTrio(t *testing.T) (*testCluster, []*node) {
+	w := newTestCluster(t)
+	return w, w.startTrio()
+}
+
 func (w *testCluster) startTrio() []*node {
 	nodes := w.trio()
 	for _, n := range nodes {
@@ -49,6 +55,18 @@ func (w *testCluster) startTrio() []*node {
 	}
 	w.voters("n1", "n2", "n3")
 	return nodes
+}
+
+// votesAtItsAddress reports whether the leader's configuration has n as a voter, at its
+// present address.
+func (w *testCluster) votesAtItsAddress(n *node) bool {
+	return slices.Contains(w.leader().configuration().Servers, raft.Server{ID: raft.ServerID(n.serverID()), Address: raft.ServerAddress(n.clusterAddr), Suffrage: raft.Voter})
+}
+
+// reports reports whether n's health gives a reason with this text.
+func (n *node) reports(text string) bool {
+	h, err := n.Health(context.Background())
+	return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), text)
 }
 
 // oneClusterID waits until all nodes know the same cluster id.
@@ -121,8 +139,7 @@ func TestJoinerComesInAsNonVoterAndIsPromoted(t *testing.T) {
 
 func TestRestartKeepsTheMember(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	id := w.oneClusterID(nodes...)
 	for _, n := range nodes {
 		n.stop()
@@ -136,8 +153,7 @@ func TestRestartKeepsTheMember(t *testing.T) {
 
 func TestALeaveMessageRemovesNoMember(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	follower := other(nodes, w.leader())
 	follower.stop() // sends a leave message to gossip
 	eventually(t, "the leader sees it dead and keeps it", func() bool {
@@ -152,10 +168,7 @@ func TestALeaveMessageRemovesNoMember(t *testing.T) {
 		}
 		return false
 	})
-	eventually(t, "health names it", func() bool {
-		h, err := w.leader().Health(context.Background())
-		return err == nil && !h.Healthy && slices.Contains(h.Reasons, follower.id+" is not alive: gossip has no sign of it")
-	})
+	eventually(t, "health names it", func() bool { return w.leader().reports(follower.id + " is not alive: gossip has no sign of it") })
 	follower.start()
 	w.voters("n1", "n2", "n3")
 }
@@ -173,8 +186,7 @@ func TestWipedNodeRejoinsAsANewMember(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*node){"after a farewell": (*node).stop, "after a crash": (*node).kill} {
 		t.Run(name, func(t *testing.T) {
-			w := newTestCluster(t)
-			nodes := w.startTrio()
+			w, nodes := startTrio(t)
 			id := w.oneClusterID(nodes...)
 			wiped := other(nodes, w.leader())
 			old := wiped.serverID()
@@ -214,8 +226,7 @@ func TestWipedNodeRejoinsWhileGossipReportsItsEarlierRunAsAlive(t *testing.T) {
 
 func TestFreshNodeAcceptsNoRaftTrafficBeforeItIsInvited(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	leader := w.leader()
 	wiped := other(nodes, leader)
 	wiped.kill()
@@ -317,8 +328,7 @@ func TestRunTimeJoin(t *testing.T) {
 // nothing changes.
 func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	w.oneClusterID(nodes...)
 	leader := w.leader()
 	victim := other(nodes, leader)
@@ -334,14 +344,9 @@ func TestAForgedAddressInGossipChangesNothing(t *testing.T) {
 	_, err = forger.Join(context.Background(), []string{leader.gossipAddr()})
 	require.NoError(t, err)
 	eventually(t, "the leader has received it, and reports why it ignores it", func() bool {
-		h, err := w.leader().Health(context.Background())
-		return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), "gossip says that it moved from "+victim.clusterAddr)
+		return w.leader().reports("gossip says that it moved from " + victim.clusterAddr)
 	})
-	for _, s := range w.leader().configuration().Servers {
-		if string(s.ID) == victim.serverID() {
-			require.Equal(t, victim.clusterAddr, string(s.Address))
-		}
-	}
+	require.True(t, w.votesAtItsAddress(victim))
 	require.NoError(t, w.leader().propose("cluster x"), "a majority answers")
 }
 
@@ -371,21 +376,13 @@ func TestAJoinCannotScanPorts(t *testing.T) {
 
 func TestMemberWithANewAddressKeepsItsVote(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	moved := other(nodes, w.leader())
 	moved.stop()
 	moved.clusterAddr = fmt.Sprintf("localhost:%d", freePort(t))
 	moved.gossipBind = fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	moved.start()
-	eventually(t, "the configuration has the new address", func() bool {
-		for _, s := range w.leader().configuration().Servers {
-			if string(s.ID) == moved.serverID() {
-				return string(s.Address) == moved.clusterAddr && s.Suffrage == raft.Voter
-			}
-		}
-		return false
-	})
+	eventually(t, "the configuration has the new address", func() bool { return w.votesAtItsAddress(moved) })
 	w.voters("n1", "n2", "n3")
 }
 
@@ -400,8 +397,7 @@ func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newTestCluster(t)
-			nodes := w.startTrio()
+			w, nodes := startTrio(t)
 			leader := w.leader()
 			moved := moves(leader, slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n == leader }))
 			for _, n := range moved {
@@ -417,16 +413,9 @@ func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
 			for _, n := range moved {
 				n.start()
 			}
-			eventually(t, "the configuration has the new addresses", func() bool {
-				for _, s := range w.leader().configuration().Servers {
-					for _, n := range nodes {
-						if string(s.ID) == n.serverID() && (string(s.Address) != n.clusterAddr || s.Suffrage != raft.Voter) {
-							return false
-						}
-					}
-				}
-				return true
-			})
+			for _, n := range nodes {
+				eventually(t, "the configuration has the new addresses", func() bool { return w.votesAtItsAddress(n) })
+			}
 			eventually(t, "healthy", func() bool {
 				h, err := w.leader().Health(context.Background())
 				return err == nil && h.Healthy
@@ -438,8 +427,7 @@ func TestMembersThatExchangeAddressesKeepTheirVotes(t *testing.T) {
 // The dead member keeps its place in the configuration, and its vote.
 func TestAMemberMayTakeTheAddressOfADeadOne(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	dead := other(nodes, w.leader())
 	dead.stop()
 	joiner := w.node("n4", 0, w.leader().gossipAddr())
@@ -461,8 +449,7 @@ func TestAMemberMayTakeTheAddressOfADeadOne(t *testing.T) {
 
 func TestMembersFindEachOtherAgainAfterGossipRemovedThem(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	// A new pool has no other members, like each side after a long partition.
 	for _, n := range nodes {
 		n.poolMu.Lock()
@@ -485,10 +472,7 @@ func TestTwoMachinesWithOneNodeIDDoNotReplaceEachOther(t *testing.T) {
 	twin := w.node("n2", 0, n1.gossipAddr())
 	twin.incarnation = 2
 	twin.start()
-	eventually(t, "health names the twin", func() bool {
-		h, err := n1.Health(context.Background())
-		return err == nil && slices.ContainsFunc(h.Reasons, func(s string) bool { return strings.Contains(s, "another node with the id n2 is still alive") })
-	})
+	eventually(t, "health names the twin", func() bool { return n1.reports("another node with the id n2 is still alive") })
 	for n, duplicates := range map[*node]int{n1: 0, n2: 1, twin: 1} {
 		eventually(t, n.serverID()+" tells of its duplicates", func() bool {
 			return len(n.log.with(duplicateID)) == duplicates

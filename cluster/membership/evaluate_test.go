@@ -12,8 +12,7 @@ import (
 
 func TestALeaderWithASlowDiskTransfersLeadershipOnlyOnce(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	w.startTrio()
+	w, _ := startTrio(t)
 	slow := w.leader()
 	slow.diskHealth.Store(&diskpolicy.Health{LogWrite: 3 * time.Second})
 	eventually(t, "another node leads", func() bool { return !slow.leads() && w.leader() != slow })
@@ -41,8 +40,7 @@ func TestALeaderWithASlowDiskTransfersLeadershipOnlyOnce(t *testing.T) {
 
 func TestALeaderWithALowDiskTransfersLeadershipAndAddsContinue(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	w.startTrio()
+	w, _ := startTrio(t)
 	low := w.leader()
 	low.diskHealth.Store(&diskpolicy.Health{Low: true})
 	low.Evaluate()

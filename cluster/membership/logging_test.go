@@ -46,8 +46,7 @@ const duplicateID = "another node has this node's id"
 
 func TestTheLogNamesMembersThatStopAndReturn(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	leader := w.leader()
 	member := other(nodes, leader)
 	logged := func(level, what string) {

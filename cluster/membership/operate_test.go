@@ -2,7 +2,6 @@ package membership
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +11,7 @@ import (
 
 func TestRemovedNodeStaysOut(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	ctx := context.Background()
 	leader := w.leader()
 	gone := other(nodes, leader)
@@ -37,8 +35,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 
 func TestRemoveTheLeader(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	old := w.leader()
 	require.NoError(t, old.Remove(context.Background(), old.id))
 	next := w.leader()
@@ -49,8 +46,7 @@ func TestRemoveTheLeader(t *testing.T) {
 }
 
 func TestLeave(t *testing.T) {
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	ctx := context.Background()
 	leader := w.leader()
 	gone := other(nodes, leader)
@@ -73,8 +69,7 @@ func TestLeave(t *testing.T) {
 
 func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	ctx := context.Background()
 	leader := w.leader()
 	dead := other(nodes, leader)
@@ -99,8 +94,7 @@ func TestRemovalThatWouldBreakTheQuorumIsRefused(t *testing.T) {
 }
 
 func TestTransferLeadership(t *testing.T) {
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	ctx := context.Background()
 	target := other(nodes, w.leader())
 	require.NoError(t, target.Transfer(ctx, target.id), "a follower forwards the call")
@@ -114,8 +108,7 @@ func TestTransferLeadership(t *testing.T) {
 
 func TestWithoutALeaderANodeReturnsWhatItKnows(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	_, nodes := startTrio(t)
 	for _, n := range nodes[1:] {
 		n.kill()
 	}
@@ -136,8 +129,7 @@ func TestWithoutALeaderANodeReturnsWhatItKnows(t *testing.T) {
 // health reports that, and joins still work: they may solve it.
 func TestAHalfDoneRemovalDoesNotBlockJoins(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	leader := w.leader()
 	gone := other(nodes, leader)
 	var away *node
@@ -153,16 +145,14 @@ func TestAHalfDoneRemovalDoesNotBlockJoins(t *testing.T) {
 	eventually(t, "the joiner is taken in", func() bool { return w.leader().Configured(joiner.serverID()) })
 	if w.leader().Configured(gone.serverID()) {
 		eventually(t, "health names the cause, or it is over", func() bool {
-			h, err := w.leader().Health(context.Background())
-			return err == nil && strings.Contains(strings.Join(h.Reasons, "; "), "the removal of "+gone.id) || !w.leader().Configured(gone.serverID())
+			return w.leader().reports("the removal of "+gone.id) || !w.leader().Configured(gone.serverID())
 		})
 	}
 }
 
 func TestInterruptedRemovalIsCompleted(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	gone := other(nodes, w.leader())
 	// A leader has forgotten the server and not removed it.
 	require.NoError(t, w.leader().propose("forget "+gone.serverID()))

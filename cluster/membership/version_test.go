@@ -51,8 +51,7 @@ func (w *testCluster) versions(nodes ...*node) (all []uint32) {
 
 func TestTheVersionFollowsTheLastMemberThatIsUpgraded(t *testing.T) {
 	t.Parallel()
-	w := newTestCluster(t)
-	nodes := w.startTrio()
+	w, nodes := startTrio(t)
 	w.oneClusterID(nodes...)
 	for _, n := range nodes[:2] {
 		n.upgrade(2)
