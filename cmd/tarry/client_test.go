@@ -173,9 +173,9 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	for line, says := range map[string]string{
 		"":                                  "Usage:\n  tarry [command]",
 		"fly":                               `no command "fly"`,
-		"add":                               "takes BODY; 0 given",
+		"add":                               "takes either BODY or --file",
 		"add x":                             "--topic is missing",
-		"add --topic t a b":                 "takes BODY; 2 given",
+		"add --topic t a b":                 "takes [BODY]; 2 given",
 		"add --topic t --delay soon x":      `invalid value "soon" for flag --delay: "soon" is not a duration`,
 		"add --topic t --delay -1 x":        "out of range",
 		"add --topic t --priority -1 x":     "whole number",

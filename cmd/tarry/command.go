@@ -100,7 +100,7 @@ func (c *clientCommand) checkArgs(given []string) error {
 	switch {
 	case len(given) < c.least || len(given) > c.most:
 		return usagef("takes %s; %d given", takes, len(given))
-	case slices.Contains(given, "") && !strings.HasSuffix(c.args, "BODY"):
+	case slices.Contains(given, "") && !strings.Contains(c.args, "BODY"):
 		return usagef("takes %s; one of them is empty", takes)
 	}
 	return nil

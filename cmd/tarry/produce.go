@@ -13,9 +13,16 @@ import (
 	"tarry/job"
 )
 
+const addText = `Adds a job. BODY is its body as text; - reads it from standard input.
+
+With --file it adds many: each line is a JSON object with the members of POST /v1/jobs
+(docs/http-api.md), such as {"topic":"mail","id":"m1","delay":30,"body":"hello"}. --topic and
+--if-exists are for lines without their own. It can be interrupted: FILE.progress says how far
+it is, and the same command goes on there. Jobs without an id get one, so that none is added
+twice. A line that is refused ends it: correct the line, and run the same command again.`
+
 func addCommand() *cobra.Command {
-	c := newCommand("add", "add a job", "BODY", "Adds a job. BODY is its body as text; - reads it from standard input.",
-		"tarry add --topic mail --delay 30s 'hello'", 1, 1)
+	c := newCommand("add", "add a job, or those of a file", "[BODY]", addText, "tarry add --topic mail --delay 30s 'hello'", 0, 1)
 	var a addFlags
 	var delay duration
 	var due instant
@@ -24,7 +31,18 @@ func addCommand() *cobra.Command {
 	c.flags.VarP(&delay, "delay", "d", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
+	var file string
+	c.flags.StringVarP(&file, "file", "f", "", "`file` with a job on each line, instead of BODY; - is standard input")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		switch {
+		case (file == "") == (len(args) == 0):
+			return usagef("takes either BODY or --file")
+		case file != "":
+			if name := c.given("id", "delay", "due-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header"); name != "" {
+				return usagef("--%s is for one job; with --file each line has its own", name)
+			}
+			return t.importFile(ctx, file, jobLine{Topic: a.Topic, IfExists: a.IfExists})
+		}
 		if delay.d != 0 && !due.t.IsZero() {
 			return usagef("--delay and --due-at are both given; give one")
 		}

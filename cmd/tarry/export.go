@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+)
+
+const exportText = `Writes the jobs of a topic, or of all topics, as lines of JSON that tarry add --file takes.
+A line has what was added: topic, id, due_at, ttr, priority, max_attempts, backoff, headers
+and body. Attempts, histories and reservations are not exported, nor are ids that a node
+made. Jobs that change their state meanwhile may be missed or written twice: pause the topics
+for an exact copy.
+
+With --out it can be interrupted: run the same command again, and it goes on.`
+
+// exportProgress is how far an export is.
+type exportProgress struct {
+	Query  string `json:"query"` // what was asked for; another question starts anew
+	Topic  string `json:"topic"`
+	State  string `json:"state"`
+	Cursor string `json:"cursor"`
+	Size   int64  `json:"size"` // of the file, up to which it holds
+	Jobs   int    `json:"jobs"`
+}
+
+// exporter writes jobs, a page after the other.
+type exporter struct {
+	t      *terminal
+	file   string // "": standard output
+	filter client.Filter
+	states []string
+	total  uint64 // about as many jobs; 0: not known
+	out    *os.File
+	buffer *bufio.Writer
+	done   exportProgress
+	meter  *meter
+}
+
+func exportCommand() *cobra.Command {
+	c := newCommand("export", "write jobs as lines of JSON", "[TOPIC]", exportText, "tarry export mail --out jobs.ndjson", 0, 1)
+	var f filterFlags
+	f.register(c)
+	var out, states string
+	c.flags.StringVarP(&out, "out", "o", "", "`file` to write; default: standard output")
+	c.flags.StringVar(&states, "states", "delayed,ready,reserved", "only jobs in these `states`, separated by commas; dead ones would be ready again when they are added")
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		e := &exporter{t: t, file: out, filter: f.filter(), states: strings.Split(states, ",")}
+		query, err := json.Marshal([]any{args, e.states, e.filter}, json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		e.done.Query = string(query)
+		return e.run(ctx, strings.Join(args, ""))
+	})
+}
+
+// run exports one topic; "" is all of them.
+func (e *exporter) run(ctx context.Context, topic string) error {
+	if err := e.open(); err != nil {
+		return err
+	}
+	e.countAll(ctx, topic)
+	e.meter = e.t.meter(e.done.Jobs)
+	err := e.topics(ctx, topic)
+	e.meter.end()
+	if e.file == "" {
+		return err
+	}
+	err = errors.Join(err, e.out.Close())
+	if err == nil {
+		err = os.Remove(progressFile(e.file))
+	} else if e.done.Jobs > 0 {
+		e.t.notes.line("%d jobs are written; run the same command again to go on", e.done.Jobs)
+	}
+	if err != nil {
+		return err
+	}
+	if e.t.json {
+		return e.t.out.line(`{"exported":%d}`, e.done.Jobs)
+	}
+	return e.t.out.line("%s written to %s", jobsOf(e.done.Jobs, ""), e.file)
+}
+
+// open opens the file at the place up to which it holds.
+func (e *exporter) open() error {
+	if e.file == "" {
+		e.buffer = bufio.NewWriter(rawWriter{e.t.out})
+		return nil
+	}
+	query := e.done.Query
+	found, err := loadProgress(progressFile(e.file), &e.done)
+	if err != nil {
+		return err
+	}
+	if !found {
+		e.out, err = os.OpenFile(e.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s exists; remove it, or give another --out", e.file)
+		}
+		e.buffer = bufio.NewWriter(e.out)
+		return errors.Join(err, saveProgress(progressFile(e.file), e.done))
+	}
+	if e.done.Query != query {
+		return fmt.Errorf("%s is of an export with other flags; remove it and %s to start anew", progressFile(e.file), e.file)
+	}
+	if e.out, err = os.OpenFile(e.file, os.O_WRONLY, 0o600); err != nil {
+		return err
+	}
+	e.t.notes.line("going on behind %s, as %s says", jobsOf(e.done.Jobs, ""), progressFile(e.file))
+	_, err = e.out.Seek(e.done.Size, io.SeekStart)
+	e.buffer = bufio.NewWriter(e.out)
+	return errors.Join(err, e.out.Truncate(e.done.Size))
+}
+
+// countAll finds out about how many jobs there are, for the meter alone.
+func (e *exporter) countAll(ctx context.Context, topic string) {
+	if !reflect.ValueOf(e.filter).IsZero() {
+		return
+	}
+	by := map[string]uint64{}
+	if topic == "" {
+		s, _ := e.t.client.Stats(ctx)
+		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
+	} else {
+		s, _ := e.t.client.Topic(ctx, topic)
+		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
+	}
+	for _, state := range e.states {
+		e.total += by[state]
+	}
+}
+
+// topics exports one topic or all of them, from the one that was under way.
+func (e *exporter) topics(ctx context.Context, topic string) error {
+	if topic != "" {
+		return e.topic(ctx, topic)
+	}
+	after := e.done.Topic
+	if after != "" {
+		if err := e.topic(ctx, after); err != nil {
+			return err
+		}
+	}
+	for {
+		page, next, err := e.t.client.Topics(ctx, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			if err := e.topic(ctx, p.Name); err != nil {
+				return err
+			}
+		}
+		if after = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// topic exports the states of a topic, from the page that comes next.
+func (e *exporter) topic(ctx context.Context, name string) error {
+	first, cursor := 0, ""
+	switch {
+	case e.done.Topic == name && e.done.State == allStates:
+		return nil
+	case e.done.Topic == name:
+		first, cursor = max(slices.Index(e.states, e.done.State), 0), e.done.Cursor
+	}
+	for _, state := range e.states[first:] {
+		for {
+			page, next, err := e.t.client.JobsPage(ctx, client.List{Topic: name, State: state, Filter: e.filter, Bodies: true, Page: importJobs}, cursor)
+			if err != nil {
+				return err
+			}
+			e.done.Topic, e.done.State, e.done.Cursor = name, state, next
+			if next == "" { // a resumed export begins with the next state
+				e.done.State = e.after(state)
+			}
+			if err := e.write(page); err != nil {
+				return err
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// after is the state that comes behind one.
+func (e *exporter) after(state string) string {
+	if i := slices.Index(e.states, state); i+1 < len(e.states) {
+		return e.states[i+1]
+	}
+	return allStates
+}
+
+// allStates is the state of an export that has had all states of its topic.
+const allStates = "all"
+
+// write appends a page to the file and notes how far it is.
+func (e *exporter) write(page []client.Job) error {
+	for i := range page {
+		line, err := json.Marshal(lineOf(&page[i]), json.Deterministic(true))
+		if err != nil {
+			return err
+		}
+		n, err := e.buffer.Write(append(line, '\n'))
+		if err != nil {
+			return err
+		}
+		e.done.Size += int64(n)
+	}
+	e.done.Jobs += len(page)
+	share := -1.0
+	if e.total > 0 {
+		share = float64(e.done.Jobs) / float64(e.total)
+	}
+	e.meter.show(e.t.now(), e.done.Jobs, share)
+	if err := e.buffer.Flush(); err != nil || e.file == "" {
+		return err
+	}
+	return errors.Join(e.out.Sync(), saveProgress(progressFile(e.file), e.done))
+}
+
+// lineOf is a job as it was added.
+func lineOf(j *client.Job) jobLine {
+	line := jobLine{
+		Topic: j.Topic, ID: j.ID, DueAt: j.DueAt, TTR: j.TTR, Priority: &j.Priority, MaxAttempts: &j.MaxAttempts,
+		Headers: j.Headers, Body: j.Body,
+	}
+	if strings.HasPrefix(j.ID, "$") { // a node gave it
+		line.ID = ""
+	}
+	if j.Backoff != nil {
+		line.Backoff = &lineBackoff{*j.Backoff}
+	}
+	return line
+}
+
+// rawWriter writes to standard output what programs read.
+type rawWriter struct{ out printer }
+
+func (w rawWriter) Write(p []byte) (int, error) { return len(p), w.out.raw(p) }
