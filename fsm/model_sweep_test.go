@@ -61,7 +61,7 @@ func badFilter(f *jobpb.Filter) bool {
 }
 
 // sweep calls act for the jobs of a list that one command covers.
-func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(j *modelJob, start int64, k uint64)) {
+func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*modelJob) bool, act func(j *modelJob, start int64, k uint64)) {
 	t := m.topics[topic]
 	if t == nil {
 		return
@@ -80,7 +80,7 @@ func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sw
 			return
 		}
 		at.After = j.place()
-		if wants(op.Filter, j) {
+		if wants(op.Filter, j) && (also == nil || also(j)) {
 			act(j, at.StartMs, at.Done)
 			at.Done++
 			r.Count++
@@ -101,7 +101,7 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
 	}
-	m.sweep(op.Topic, jobpb.State_STATE_DEAD, op.Max, op.Sweep, r, func(j *modelJob, start int64, k uint64) {
+	m.sweep(op.Topic, jobpb.State_STATE_DEAD, op.Max, op.Sweep, r, nil, func(j *modelJob, start int64, k uint64) {
 		m.revive(j, cmp.Or(op.ToTopic, op.Topic))
 		m.moveTo(j, op.ToTopic)
 		if op.RateMilli > 0 {
@@ -146,7 +146,7 @@ func (m *model) purge(op *jobpb.Purge, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
-	m.sweep(op.Topic, op.State, op.Max, op.Sweep, r, func(j *modelJob, _ int64, _ uint64) {
+	m.sweep(op.Topic, op.State, op.Max, op.Sweep, r, nil, func(j *modelJob, _ int64, _ uint64) {
 		m.topics[op.Topic].Deleted++
 		m.end(j, jobpb.State_STATE_DELETED)
 	})

@@ -61,11 +61,30 @@ func newModel(maxTopics int) *model {
 	}
 }
 
+// modelOp is an operation with a file of its own: what it does to the model, and one of it
+// at random.
+type modelOp struct {
+	apply func(m *model, op *jobpb.Op, r *jobpb.Result)
+	some  func(s *simulation) *jobpb.Op
+}
+
+// modelOps are those operations, by the name of their field in jobpb.Op.
+var modelOps = map[string]modelOp{}
+
+func kindName(op *jobpb.Op) string {
+	m := op.ProtoReflect()
+	return string(m.WhichOneof(m.Descriptor().Oneofs().ByName("kind")).Name())
+}
+
 // apply applies one operation; the result has no message.
 func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	r := &jobpb.Result{}
 	before, revisions := m.look(), m.revisions()
 	defer func() { m.notice(before); m.dateChanges(revisions) }()
+	if own, found := modelOps[kindName(op)]; found {
+		own.apply(m, op, r)
+		return r
+	}
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		m.add(k.Add, r)
@@ -348,17 +367,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), k.ReserveJob.Consumer))
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Release:
-		j.Revision++
-		if k.Release.Undelivered {
-			m.undelivered(j, k.Release.ReservedMs)
-		}
-		attempt := j.Attempts
-		if k.Release.Returned {
-			m.returnJob(k.Release, t, j)
-		} else {
-			m.release(k.Release, t, j)
-		}
-		m.noteRelease(j, k.Release, attempt)
+		m.giveBack(k.Release, t, j)
 	case *jobpb.Op_Touch:
 		j.Revision++
 		j.ReservedUntilMs = m.clock + cmp.Or(k.Touch.TtrMs, j.TtrMs)
@@ -395,6 +404,20 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 		m.noteKick(j, from)
 	}
 	r.State, r.DueMs, r.Revision = j.State, j.DueMs, j.Revision
+}
+
+func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
+	j.Revision++
+	if op.Undelivered {
+		m.undelivered(j, op.ReservedMs)
+	}
+	attempt := j.Attempts
+	if op.Returned {
+		m.returnJob(op, t, j)
+	} else {
+		m.release(op, t, j)
+	}
+	m.noteRelease(j, op, attempt)
 }
 
 func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {

@@ -1,43 +1,68 @@
 package fsm
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
+// opsOfScripts returns the valid operations of the scripts: of each kind, the first with
+// each set of fields.
+func opsOfScripts(t testing.TB) (ops []*jobpb.Op) {
+	scripts, err := filepath.Glob("testdata/scripts/*.txt")
+	require.NoError(t, err)
+	s := &script{rig: newRig(t, Options{})}
+	seen, kinds := map[string]bool{}, map[string]bool{}
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		input := true // not what the lines print
+		for line := range strings.Lines(string(text)) {
+			switch {
+			case strings.HasPrefix(line, "----"):
+				input = false
+			case strings.TrimSpace(line) == "":
+				input = true
+			}
+			name, args, err := datadriven.ParseLine(line)
+			if !input || err != nil || !isOp(name) {
+				continue
+			}
+			shape := name
+			for _, a := range args {
+				shape += " " + a.Key
+			}
+			if op := s.op(command{name: name, args: args}); !seen[shape] && job.CheckOp(op, job.Newest()) == nil {
+				seen[shape], kinds[kindName(op)] = true, true
+				ops = append(ops, op)
+			}
+		}
+	}
+	require.Greater(t, len(kinds), 20, "kinds of operations in the scripts")
+	return ops
+}
+
+func isOp(name string) bool {
+	if other := opNames[name]; other != "" {
+		name = other
+	}
+	return (&jobpb.Op{}).ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name)) != nil
+}
+
 // An operation that job.CheckOp accepts is valid to an empty state machine whose clock is
 // not behind. So all rules that need neither state nor clock are in CheckOp. What it
 // refuses changes nothing.
 func FuzzCheckedOperationsAreValid(f *testing.F) {
-	ref := &jobpb.Ref{Id: "a"}
-	for _, op := range []*jobpb.Op{
-		opAdd(&jobpb.Add{Id: "a", Topic: "t", TtrMs: 1, DueMs: 5, Options: &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{1}}, Headers: []*jobpb.Header{{Name: "n"}}}}),
-		opAtomicAdd(&jobpb.AtomicAdd{Adds: []*jobpb.Add{{Topic: "t", TtrMs: 1}, {Id: "b", Topic: "t", TtrMs: 1, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}}}),
-		opReserve(1, "t"),
-		{Kind: &jobpb.Op_ReserveJob{ReserveJob: &jobpb.ReserveJob{Ref: ref, Consumer: "c"}}},
-		{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}},
-		opRelease(&jobpb.Release{Ref: ref, DelayMs: 1, Reason: "r"}),
-		{Kind: &jobpb.Op_Touch{Touch: &jobpb.Touch{Ref: ref, TtrMs: 1}}},
-		opBury(&jobpb.Bury{Ref: ref}),
-		{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: ref, DueMs: new(int64(1)), MaxAttempts: new(uint32(1)), Backoff: &jobpb.Backoff{}}}},
-		{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: "u"}}},
-		{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "t", Max: 1, ToTopic: "u", Sweep: &jobpb.Sweep{Scan: 1, From: &jobpb.Progress{Done: 1}, Filter: &jobpb.Filter{Reason: "r"}}}}},
-		{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Topic: "t", Max: 1, State: jobpb.State_STATE_DEAD, Sweep: &jobpb.Sweep{Scan: 1}}}},
-		{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: "t", To: "u", Max: 1, States: []jobpb.State{1}}}},
-		{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Create: true, UntilMs: 9}}},
-		{Kind: &jobpb.Op_SetTopic{SetTopic: &jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{TtrMs: new(int64(5)), RateMilli: 5, Burst: 1}}}},
-		opPut("s", everySchedule("x")),
-		{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "s", Now: true, Key: "k", Runs: []*jobpb.ScheduledRun{{}}}}},
-		{Kind: &jobpb.Op_FireSchedule{FireSchedule: &jobpb.FireSchedule{Name: "s", NextMs: 5}}},
-		opAdvance(1), opSetCluster("c"), opForget("n"),
-		{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: 1}}},
-	} {
-		require.NoError(f, job.CheckOp(op, job.Newest()), op)
+	for _, op := range opsOfScripts(f) {
 		b, err := op.MarshalVT()
 		require.NoError(f, err)
 		f.Add(b)

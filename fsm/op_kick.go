@@ -102,7 +102,7 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 			return x.refuseTopic(op.ToTopic, r)
 		}
 	}
-	return x.sweep(t, listDead, op.Max, op.Sweep, r, func(rec *record, startMS int64, k uint64) error {
+	return x.sweep(t, listDead, op.Max, op.Sweep, r, nil, func(rec *record, startMS int64, k uint64) error {
 		if target == nil {
 			target = x.newTopic(op.ToTopic)
 		}

@@ -15,7 +15,7 @@ func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
 		return nil
 	}
 	list := listOfState(op.State)
-	return x.sweep(t, list, op.Max, op.Sweep, r, func(rec *record, _ int64, _ uint64) error {
+	return x.sweep(t, list, op.Max, op.Sweep, r, nil, func(rec *record, _ int64, _ uint64) error {
 		t.deleted++
 		return x.endJob(t, rec, list, jobpb.Event_DELETED, "")
 	})

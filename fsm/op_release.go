@@ -13,10 +13,19 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	if rec == nil || err != nil {
 		return err
 	}
+	to, err := x.giveBack(t, rec, op)
+	r.State, r.DueMs, r.Revision = rec.state(to), rec.status.dueMS, rec.status.revision
+	return err
+}
+
+// giveBack ends the reservation of a job, as op says, and returns the list that it is in
+// then.
+func (x *tx) giveBack(t *topic, rec *record, op *jobpb.Release) (to listKind, err error) {
 	if op.Undelivered {
 		t.refundToken(x.clock(), op.ReservedMs)
 	}
-	to, delay := listReady, op.DelayMs
+	to = listReady
+	delay := op.DelayMs
 	switch {
 	case !op.Undelivered && rec.exhausted():
 		to = listDead
@@ -24,7 +33,7 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 		to = listDelayed
 	case op.Backoff && !op.Returned && !op.Undelivered:
 		if delay, err = x.backoff(t, rec, op.Entropy); err != nil {
-			return err
+			return to, err
 		}
 		if delay > 0 {
 			to = listDelayed
@@ -47,8 +56,7 @@ func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 		}
 		x.recordEvent(t, rec, jobpb.Event_RELEASED, to, attempt, releaseReason(op))
 	})
-	r.State, r.DueMs, r.Revision = rec.state(to), rec.status.dueMS, rec.status.revision
-	return err
+	return to, err
 }
 
 // releaseReason returns the reason for the job's history.

@@ -6,12 +6,12 @@ import (
 )
 
 // sweep walks over a part of one list and calls act for up to most of the jobs that the
-// filter selects; k counts them over all the commands of a sweep. The result has the
+// filter selects, and also, if it is given; k counts them over all the commands of a sweep. The result has the
 // number of jobs and where the next command continues. act may change the list.
 //
 // Jobs that died after the sweep began are not part of it. So a sweep over dead jobs ends
 // even if the jobs that it kicks die again.
-func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, act func(rec *record, startMS int64, k uint64) error) error {
+func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record) bool, act func(rec *record, startMS int64, k uint64) error) error {
 	at := progressOf(op.From)
 	if op.From == nil {
 		at.limit, at.startMS = t.rank, x.clock()
@@ -38,7 +38,7 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 		if err != nil {
 			return err
 		}
-		if !ok {
+		if !ok || also != nil && !also(rec) {
 			continue
 		}
 		if err := act(rec, at.startMS, at.done); err != nil {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,6 +166,9 @@ func (s *simulation) ref() *jobpb.Ref {
 func (s *simulation) op() *jobpb.Op {
 	if s.rng.IntN(12) == 0 {
 		return s.scheduleOp()
+	}
+	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(30) < len(names) {
+		return modelOps[names[s.rng.IntN(len(names))]].some(s)
 	}
 	reason := strings.Repeat("r", s.rng.IntN(3))
 	switch n := s.rng.IntN(100); {

@@ -58,6 +58,9 @@ func CheckOp(op *jobpb.Op, l *Limits) error {
 	case *jobpb.Op_ForgetMember:
 		return l.CheckRefID("server_id", k.ForgetMember.ServerId)
 	}
+	if check := operations[kindOf(op)].check; check != nil {
+		return check(l, op)
+	}
 	return nil
 }
 

@@ -19,6 +19,9 @@ type operation struct {
 	// reports that a client caused them.
 	leaderOnly bool
 	byClient   func(*jobpb.Op) bool
+	// check holds the rules that need neither the clock nor the state; those of the
+	// operations that are made most often are in CheckOp.
+	check func(*Limits, *jobpb.Op) error
 }
 
 // operations has a row for each operation, by the name of its field in jobpb.Op.
@@ -120,8 +123,13 @@ func (r *operation) forLeader(op *jobpb.Op) bool {
 }
 
 // Adds reports whether an operation may make jobs.
-func Adds(op *jobpb.Op) bool {
+func Adds(op *jobpb.Op) bool { return operations[kindOf(op)].adds }
+
+// kindOf is the name of an operation's field in jobpb.Op; empty: it has none.
+func kindOf(op *jobpb.Op) protoreflect.Name {
 	m := op.ProtoReflect()
-	f := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind"))
-	return f != nil && operations[f.Name()].adds
+	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind")); f != nil {
+		return f.Name()
+	}
+	return ""
 }
