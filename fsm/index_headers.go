@@ -7,20 +7,19 @@ import (
 )
 
 // The header index. The settings of a topic may name headers (index_headers). Each of its
-// jobs, in whatever state, retained ones included, then has an entry for each of these
-// headers that it has with a value: the name, the value, the seq. So the jobs of one value
-// are found over all topics, in the order of their adds. Entries have no topic: moving a
-// job between topics that index the same headers changes none.
+// jobs, retained ones included, then has an entry (name, value, seq) for each of these
+// headers for which it has a value. So the jobs of one value are found in all topics, in
+// the order of their adds. Entries have no topic, so a move between topics that index the
+// same headers changes none.
 //
 // When the setting of a topic with jobs changes, a walk (op_index_headers.go) adds and
-// removes the entries of the jobs that are there, a bounded number with each Advance.
+// removes the entries of existing jobs, a bounded number with each Advance.
 //
-// Invariant: a job has an entry for a header that it has with a value if and only if its
-// topic indexes the header. While a walk is under way nothing is known of the entries of
-// jobs that it has not come to, for the headers that it is about (headerWalk.unsure).
+// Invariant: a job with a value for a header has the entry if and only if its topic indexes
+// the header. During a walk this does not hold for the jobs that it has yet to process and
+// the headers that it changes (headerWalk.unsure).
 //
-// Entries are removed by SingleDelete where that is known to be right, and by Delete where
-// the walk leaves it open whether there is an entry.
+// Entries are removed by SingleDelete if they are known to exist, else by Delete.
 
 // indexes reports whether the settings of a topic, which may be nil, name a header.
 func indexes(s *jobpb.TopicSettings, name string) bool {
@@ -43,8 +42,8 @@ func (x *tx) indexNew(t *topic, seq uint64, headers []*jobpb.Header) {
 	}
 }
 
-// reindex changes the entries of a job for the headers that it has: was are the settings
-// by which it was indexed, is those by which it will be; nil is not at all.
+// reindex changes the entries of a job from the settings was to the settings is; nil: not
+// indexed.
 func (x *tx) reindex(rec *record, was, is *jobpb.TopicSettings) error {
 	if rec.spec.options == "" || len(was.GetIndexHeaders())+len(is.GetIndexHeaders()) == 0 && !x.m.meta.walk.ahead(rec.seq) {
 		return nil
@@ -59,8 +58,8 @@ func (x *tx) reindex(rec *record, was, is *jobpb.TopicSettings) error {
 	return nil
 }
 
-// setEntry makes the entry of one header of a job be there, or not. was is how it is,
-// unless that is unsure.
+// setEntry adds (is) or removes the entry of one header of a job. was reports whether the
+// entry exists, unless that is unsure.
 func (x *tx) setEntry(seq uint64, h *jobpb.Header, was, is bool) {
 	unsure := x.m.meta.walk.unsure(seq, h.Name)
 	if h.Value == "" || was == is && !unsure {

@@ -11,11 +11,11 @@ import (
 	"tarry/job/jobpb"
 )
 
-// modelWalk goes through the jobs of before a change of index_headers. limit 0: none.
+// modelWalk is a walk over the jobs from before a change of index_headers. limit 0: none.
 type modelWalk struct {
 	limit, next uint64          // seqs
 	names       map[string]bool // the headers that changed; true: some topic began to index it
-	justNow     bool            // by the entry under way
+	justNow     bool            // by the running entry
 }
 
 func (m *model) indexes(topic, name string) bool {
@@ -50,7 +50,7 @@ func (m *model) reindex(topic string, old, made *jobpb.TopicSettings) {
 	m.walk = modelWalk{limit: m.lastSeq + 1, next: 1, names: names, justNow: true}
 }
 
-// walkOn goes through the next jobs.
+// walkOn processes the next jobs of the walk.
 func (m *model) walkOn(most int) {
 	w := &m.walk
 	if w.limit == 0 || w.justNow {
@@ -87,7 +87,7 @@ func (s *simulation) jobHeaders() []*jobpb.Header {
 }
 
 // compareFound compares the pages that are found by header with the model's jobs. While a
-// walk is under way, jobs that it has not come to may be missing, and the page says so.
+// walk is under way, jobs that it has yet to process may be missing, as the page reports.
 func (s *simulation) compareFound(v *View) {
 	for _, headers := range [][]*jobpb.Header{
 		{{Name: "a", Value: "1"}}, {{Name: "a", Value: "2"}}, {{Name: "a", Value: longValue}}, {{Name: "c", Value: "1"}}, {{Name: "d", Value: longValue}},

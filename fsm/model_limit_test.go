@@ -16,7 +16,7 @@ type modelLimit struct {
 	since       int64
 	first       int64 // millionths of a job that there were then
 	gains       []modelGain
-	changed     int64 // the topic's last change: what is due is judged as of then
+	changed     int64 // the topic's last change, as of which tokens count
 }
 
 type modelGain struct{ at, millionths int64 }

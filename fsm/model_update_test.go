@@ -118,7 +118,7 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 		j.first.Body, j.first.BodyKind = op.Body, op.BodyKind // what an add is compared with
 	}
 	if j.State == jobpb.State_STATE_READY {
-		m.makeReady(j) // it finds its place anew
+		m.makeReady(j) // it gets a new place
 	}
 	m.setOptions(op, j)
 	j.Revision++

@@ -10,17 +10,16 @@ import (
 	"tarry/job/jobpb"
 )
 
-// headerWalk goes through the jobs that were there when the index_headers of topics with
-// jobs changed, in the order of their seqs, and adds and removes entries of the header
-// index. Another change lets it begin again, so there is one at a time. Its zero value:
-// none.
+// headerWalk is the walk over the existing jobs after the index_headers of topics with jobs
+// changed. In the order of seqs it adds and removes entries of the header index. Another
+// change restarts it, so there is one at a time. Its zero value: none.
 type headerWalk struct {
-	limit uint64 // jobs from here on were added since
-	next  uint64 // those before are done
+	limit uint64 // jobs from this seq on were added since
+	next  uint64 // jobs before this seq are done
 	names []walkedHeader
 }
 
-// walkedHeader is a header that was named by settings, or no longer is.
+// walkedHeader is a header that some settings began or ceased to name.
 type walkedHeader struct {
 	name string
 	// added: some topic has begun to index it, so a search for it may miss jobs.
@@ -29,10 +28,10 @@ type walkedHeader struct {
 
 func (w *headerWalk) underWay() bool { return w.limit != 0 }
 
-// ahead reports whether the walk will come to a job.
+// ahead reports whether the walk has yet to process a job.
 func (w *headerWalk) ahead(seq uint64) bool { return seq >= w.next && seq < w.limit }
 
-// unsure reports whether nothing is known of a job's entry for a header.
+// unsure reports whether it is unknown if a job has its entry for a header.
 func (w *headerWalk) unsure(seq uint64, name string) bool {
 	return w.ahead(seq) && slices.ContainsFunc(w.names, func(h walkedHeader) bool { return h.name == name })
 }
@@ -42,7 +41,7 @@ func (w *headerWalk) misses(name string) bool {
 	return slices.Contains(w.names, walkedHeader{name, true})
 }
 
-// note adds a header to those that the walk is about.
+// note adds a header to those of the walk.
 func (w *headerWalk) note(name string, added bool) {
 	for i := range w.names {
 		if h := &w.names[i]; h.name == name {
@@ -87,8 +86,8 @@ func decodeHeaderWalk(b []byte) (w headerWalk, err error) {
 	return w, nil
 }
 
-// indexSettings counts the headers that settings name instead of others, and begins a
-// walk if the topic, which may be nil, has jobs.
+// indexSettings updates the counts of headers for changed settings, and begins a walk if the
+// topic, which may be nil, has jobs.
 func (x *tx) indexSettings(t *topic, old, made *jobpb.TopicSettings) {
 	if sameIndex(old, made) {
 		return
@@ -138,7 +137,7 @@ func (x *tx) saveHeaderWalk() {
 	must(x.batch.Set(keyHeaderWalk, x.value, nil))
 }
 
-// walkHeaders goes through some of the jobs, most at most.
+// walkHeaders processes the next jobs of the walk, at most most of them.
 func (x *tx) walkHeaders(most uint32) error {
 	w := &x.m.meta.walk
 	if !w.underWay() || x.walkBegan {
@@ -160,10 +159,10 @@ func (x *tx) walkHeaders(most uint32) error {
 	return err
 }
 
-// eachJob calls act for up to most of the jobs from one seq up to, not including, another,
-// and reports whether no job is left. It ends early at large jobs (sweepBytes). What it
-// counts are jobs that are there still: how many of the store's are not depends on how
-// the log was cut into batches. All of the jobs must have come to the store.
+// eachJob calls act for up to most of the jobs in [from, limit) and reports whether no job is
+// left. It ends early at large jobs (sweepBytes). Deleted jobs that the store still has do
+// not count toward most: their number depends on how the log was divided into batches. The
+// store must have all of the jobs.
 func (x *tx) eachJob(from, limit uint64, most uint32, act func(*record) error) (done bool, err error) {
 	it, err := x.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendSeqKey(nil, spaceSpec, from), UpperBound: appendSeqKey(nil, spaceSpec, limit),

@@ -6,8 +6,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// release gives a reserved job back: ready, delayed, or dead when its attempts
-// are used up.
+// release makes a reserved job ready, delayed, or dead if its attempts are used up.
 func (x *tx) release(op *jobpb.Release, r *jobpb.Result) error {
 	rec, t, err := x.findReserved(op.Ref, r)
 	if rec == nil || err != nil {

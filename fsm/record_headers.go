@@ -17,8 +17,8 @@ const (
 )
 
 const (
-	// headerValueMax bounds a value in a key. A longer one is there as its hash. Who finds
-	// a job by an entry compares the value with that of the job.
+	// headerValueMax bounds a value in a key, in bytes; of a longer one the key has a hash.
+	// So a search must compare the value with that of the job.
 	headerValueMax  = 64
 	headerValueHash = headerValueMax + 1 // instead of a length
 	headerHashLen   = 16
@@ -53,7 +53,7 @@ func appendHeaderNameKey(b []byte, name string) []byte {
 	return append(append(b, spaceHeader, headerNames), name...)
 }
 
-// countOfHeader is how many topics have settings that name a header.
+// countOfHeader returns how many topics have settings that name a header.
 func countOfHeader(r pebble.Reader, name string) (n uint32, err error) {
 	err = readKey(r, appendHeaderNameKey(nil, name), func(value []byte) (err error) {
 		n, err = decodeHeaderCount(value)
@@ -69,7 +69,7 @@ func decodeHeaderCount(value []byte) (uint32, error) {
 	return binary.BigEndian.Uint32(value), nil
 }
 
-// headers are the headers of a job.
+// headers returns the headers of a job.
 func (spec *jobSpec) headers() ([]*jobpb.Header, error) {
 	options, err := spec.decodeOptions()
 	return options.GetHeaders(), err

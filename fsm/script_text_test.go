@@ -253,7 +253,7 @@ func valueText(fd protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// plainText quotes what would not be one word, and cuts what is long.
+// plainText quotes text that is not one word, and cuts long text.
 func plainText(text string) string {
 	if len(text) > 100 {
 		return fmt.Sprintf("%.8s..(%d bytes)", text, len(text))

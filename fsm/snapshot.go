@@ -16,7 +16,7 @@ import (
 var ErrHalfInstalled = errors.New("a snapshot was installed only half: the process must end")
 
 // Stream reads a whole state as an archive, for a node that lacks it or for a
-// backup. Its content was fixed when it was opened; the machine goes on meanwhile.
+// backup. Its content was fixed when it was opened; the machine continues meanwhile.
 // Its checkpoint keeps files that the machine would delete, so the owner must
 // Close it, even if its reader has stalled. Read and Close must not run concurrently.
 type Stream struct {
@@ -92,7 +92,7 @@ func (m *Machine) Receive() (*Receiver, error) {
 // syncs and for opening the store.
 //
 // On an error that wraps ErrHalfInstalled the process must end. On any other the
-// old state goes on serving, untouched, and r is aborted.
+// old state stays, unchanged, and r is aborted.
 func (m *Machine) Install(r *Receiver, want Applied) error {
 	if err := m.checkReceived(r, want); err != nil {
 		return errors.Join(fmt.Errorf("install a snapshot: %w", err), r.Abort())

@@ -7,9 +7,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// checkHeaders proves that the header index has an entry for each header that a job has
-// with a value and that its topic indexes, and no other, but for what a walk leaves open;
-// and that the index counts the topics of each header.
+// checkHeaders checks that the header index has an entry for each header for which a job has
+// a value and that its topic indexes, and no other, except where a walk is unsure; and that
+// the index counts the topics of each header.
 func (c *checker) checkHeaders() error {
 	all, err := readAllSettings(c.r)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *checker) checkHeaders() error {
 	return c.checkIndexed(all)
 }
 
-// checkEntry proves that an entry belongs to a job.
+// checkEntry checks that an entry belongs to a job.
 func (c *checker) checkEntry(key, value []byte, all map[string]*jobpb.TopicSettings) error {
 	seq, err := seqOfHeaderKey(key)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *checker) checkEntry(key, value []byte, all map[string]*jobpb.TopicSetti
 	return fmt.Errorf("header entry %x belongs to no header that the topic of job %d (there: %t) indexes", key, seq, rec != nil)
 }
 
-// checkIndexed proves that no entry is missing.
+// checkIndexed checks that no entry is missing.
 func (c *checker) checkIndexed(all map[string]*jobpb.TopicSettings) error {
 	return c.scan(spaceSpec, func(key, value []byte) error {
 		seq, err := seqOfKey(key)
@@ -101,7 +101,7 @@ func (c *checker) checkIndexed(all map[string]*jobpb.TopicSettings) error {
 	})
 }
 
-// headersOf gives a job, nil when there is none, its headers and the settings of its topic.
+// headersOf returns a job, nil if there is none, its headers and the settings of its topic.
 func (c *checker) headersOf(seq uint64, all map[string]*jobpb.TopicSettings) (*record, []*jobpb.Header, *jobpb.TopicSettings, error) {
 	rec, err := readJob(c.r, seq, false)
 	if err != nil || rec == nil {

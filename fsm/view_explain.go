@@ -13,12 +13,12 @@ import (
 // maxAhead bounds the jobs that Explain counts before one.
 const maxAhead = 1000
 
-// Explain says why a job is not delivered yet, or was late; nil: there is none of that id.
-// The reader's clock is nowMS: the state's own stands still while nothing happens.
+// Explain returns why a job is not delivered yet, or was late; nil: there is no job with the
+// id. nowMS is the reader's clock, because the state's does not move while nothing happens.
 //
-// Nothing is kept for it. What it says follows from the state: a ready job of a topic that
-// neither a pause nor a limit holds back is there because no consumer waits, since a
-// waiting consumer gets it at once. Where the state does not tell, it says so.
+// It needs no records of its own. For example, a ready job of a topic that neither a pause
+// nor a limit blocks waits for a consumer, because a waiting consumer gets it at once. What
+// does not follow from the state is reported as not recorded.
 func (v *View) Explain(id string, nowMS int64) (e *jobpb.Explanation, err error) {
 	j, found, err := v.Job(id)
 	if !found || err != nil {
@@ -73,7 +73,7 @@ func jobsAhead(r pebble.Reader, t topicRecord, at place) (n uint64, err error) {
 	return n, nil
 }
 
-// explainer has what an explanation is made of.
+// explainer makes one explanation.
 type explainer struct {
 	job      *jobpb.Job
 	topic    topicRecord
@@ -121,7 +121,7 @@ func (x *explainer) explain() {
 	x.e.Text = x.text()
 }
 
-// waiting explains a job that is due and that nobody has.
+// waiting explains a job that is due and not reserved.
 func (x *explainer) waiting() {
 	t, due := &x.topic, x.job.DueMs
 	end := x.nowMS // of the time before the pause
@@ -130,7 +130,7 @@ func (x *explainer) waiting() {
 	}
 	token := x.tokenAt()
 	switch {
-	case t.paused() && t.pauseMS == job.NeverMS: // does not say when it began
+	case t.paused() && t.pauseMS == job.NeverMS: // its beginning is unknown
 		x.add(jobpb.Cause_PAUSED, 0, 0, "the topic is paused until it is resumed")
 	case t.paused():
 		x.before(end - due)
@@ -170,7 +170,8 @@ func (x *explainer) waiting() {
 	}
 }
 
-// delivered explains how late the last delivery was, if the history tells when that was.
+// delivered explains how late the last delivery was, if its instant is known from the
+// history.
 func (x *explainer) delivered() {
 	handedOut, due := int64(0), x.e.DueMs
 	for _, e := range x.job.History {
@@ -224,8 +225,8 @@ func (x *explainer) full() bool {
 	return most > 0 && x.topic.counts[listReserved] >= most
 }
 
-// tokenAt is when the topic's bucket got, or gets, the token that the next job takes; 0 if
-// it has no rate, or has had a token for longer than the record tells.
+// tokenAt returns when the topic's bucket got, or gets, the token that the next job takes; 0:
+// it has no rate, or the instant is unknown.
 func (x *explainer) tokenAt() int64 {
 	r, b := rateOf(x.settings), x.topic.bucket
 	if b == nil || r.perMS == 0 {
@@ -241,7 +242,7 @@ func (x *explainer) tokenAt() int64 {
 	return at
 }
 
-// tokenMS is how long a bucket takes to gain a token.
+// tokenMS returns how long a bucket takes to gain a token.
 func tokenMS(r rate) int64 { return (token + r.perMS - 1) / r.perMS }
 
 func (x *explainer) noConsumer(lateMS int64) {
@@ -254,7 +255,7 @@ func (x *explainer) unrecorded(lateMS int64) {
 	}
 }
 
-// text is the explanation in one line.
+// text returns the explanation in one line.
 func (x *explainer) text() string {
 	var late, rest []string
 	for _, c := range x.e.Causes {

@@ -8,9 +8,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// byHeader walks over the header index: over the entries of the first header of the filter
-// that is indexed, then of the next. What a topic indexes by an earlier one is passed
-// over, so each job is listed once.
+// byHeader lists the jobs of the header index: by the first header of the filter that is
+// indexed, then by the next. It skips jobs whose topics index an earlier one, so each job
+// is listed once.
 func (l *lister) byHeader(walk *headerWalk) error {
 	headers, err := l.indexedHeaders()
 	if err != nil {
@@ -30,8 +30,8 @@ func (l *lister) byHeader(walk *headerWalk) error {
 	return nil
 }
 
-// indexedHeaders are the headers of the filter that the topic indexes, or some topic when
-// none is given.
+// indexedHeaders returns the headers of the filter that the topic indexes; without a topic,
+// those that any topic indexes.
 func (l *lister) indexedHeaders() (indexed []*jobpb.Header, err error) {
 	settings, err := readSettings(l.r, l.q.Topic)
 	if err != nil {
@@ -60,7 +60,7 @@ func (l *lister) indexedHeaders() (indexed []*jobpb.Header, err error) {
 	return nil, job.Invalid("header."+first, "is not indexed by any topic; name %.40q in the setting index_headers of the topics whose jobs are to be found by it", first)
 }
 
-// walkHeader adds the jobs that have an entry for a header, but for those of topics that
+// walkHeader adds the jobs that have an entry for a header, except those of topics that
 // index one of the headers before it.
 func (l *lister) walkHeader(h *jobpb.Header, before []*jobpb.Header) error {
 	var last uint64
@@ -69,7 +69,7 @@ func (l *lister) walkHeader(h *jobpb.Header, before []*jobpb.Header) error {
 	}
 	prefix := appendHeaderPrefix(nil, h.Name, h.Value)
 	lower := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], last+1)
-	upper := append(prefix[:len(prefix):len(prefix)], 0xff) // seqs never come there
+	upper := append(prefix[:len(prefix):len(prefix)], 0xff) // above all seqs
 	return l.view.scan(l.r, lower, upper, func(key, _ []byte) error {
 		if l.full() {
 			l.page.Next = &jobpb.JobMark{Header: h.Name, Seq: last}
@@ -93,7 +93,7 @@ func (l *lister) walkHeader(h *jobpb.Header, before []*jobpb.Header) error {
 			return err
 		}
 		if !indexes(t.settings, h.Name) || indexesAny(t.settings, before) {
-			l.read += rec.bodyLen // its entry is still to be removed, or it was listed
+			l.read += rec.bodyLen // its entry will be removed, or it was listed
 			return nil
 		}
 		return l.addOf(rec, t)

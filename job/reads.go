@@ -6,9 +6,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A Reader answers reads of the state. A read is linearizable unless stale is set; then it
-// is answered from the node's own state, which may be behind. Every error is, or wraps,
-// an *Error. What does not exist is absent from the result.
+// A Reader reads the state. A read is linearizable unless stale is set; then it reads the
+// node's own state, which may be behind. Every error is, or wraps, an *Error. What does not
+// exist is absent from the result.
 type Reader interface {
 	Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error)
 }
@@ -16,7 +16,7 @@ type Reader interface {
 // Reads are the reads of a Reader, each with its own arguments and result.
 type Reads struct{ Reader }
 
-// Job finds a job by id; not_found when there is none.
+// Job returns a job by id; not_found if there is none.
 func (q Reads) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Job{Job: id}}, stale)
 	if err == nil && a.GetJob() == nil {
@@ -25,12 +25,12 @@ func (q Reads) Job(ctx context.Context, id string, stale bool) (*jobpb.Job, erro
 	return a.GetJob(), err
 }
 
-// NoSuchJob is the failure of a read of a job that is gone, or never was.
+// NoSuchJob returns the error of a read of a job that does not exist.
 func NoSuchJob(id string) error {
 	return Errorf(CodeNotFound, "job %.40q does not exist; it may have been finished or deleted", id)
 }
 
-// JobBySeq finds a job by its seq; not_found when there is none.
+// JobBySeq returns a job by its seq; not_found if there is none.
 func (q Reads) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_JobSeq{JobSeq: seq}}, stale)
 	if err == nil && a.GetJob() == nil {
@@ -39,25 +39,25 @@ func (q Reads) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job
 	return a.GetJob(), err
 }
 
-// Peek shows the head of one of a topic's lists: the ready job that is reserved next, also
-// while the topic is paused; the delayed job that is due first; the job that has been dead
-// for the longest. not_found when there is none; invalid when state is none of the three.
+// Peek returns the head of one of a topic's lists: the ready job that is reserved next, even
+// if the topic is paused; the delayed job that is due first; the job that has been dead for
+// longest. not_found if there is none; invalid for any other state.
 func (q Reads) Peek(ctx context.Context, topic string, state jobpb.State, stale bool) (*jobpb.Job, error) {
 	switch state {
 	case jobpb.State_STATE_READY, jobpb.State_STATE_DELAYED, jobpb.State_STATE_DEAD:
 	default:
-		return nil, Errorf(CodeInvalid, "state is %s; it must be ready, delayed or dead", state)
+		return nil, Errorf(CodeInvalid, "state is %s; it must be ready, delayed or dead", StateName(state))
 	}
 	peek := &jobpb.Peek{Topic: topic, State: state}
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Peek{Peek: peek}}, stale)
 	if err == nil && a.GetJob() == nil {
-		err = Errorf(CodeNotFound, "topic %.40q has no job in %s", topic, state)
+		err = Errorf(CodeNotFound, "topic %.40q has no %s job", topic, StateName(state))
 	}
 	return a.GetJob(), err
 }
 
-// Jobs gives one page of jobs; CheckJobQuery says what may be asked for. A page may be
-// short, or empty, and still have a next.
+// Jobs returns one page of jobs; see CheckJobQuery. A page may be short or empty and still
+// have a next one.
 func (q Reads) Jobs(ctx context.Context, query *jobpb.JobQuery, stale bool) (*jobpb.JobPage, error) {
 	if err := CheckJobQuery(query); err != nil {
 		return nil, err
@@ -66,8 +66,7 @@ func (q Reads) Jobs(ctx context.Context, query *jobpb.JobQuery, stale bool) (*jo
 	return a.GetJobs(), err
 }
 
-// Topic gives the counts and settings of one topic; the counts are zero when it has no
-// jobs.
+// Topic returns the counts and settings of one topic; the counts are zero if it has no jobs.
 func (q Reads) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Topic{Topic: name}}, stale)
 	if err == nil && a.GetTopic() == nil {
@@ -76,28 +75,28 @@ func (q Reads) Topic(ctx context.Context, name string, stale bool) (*jobpb.Topic
 	return a.GetTopic(), err
 }
 
-// Topics lists up to max topics by name, starting after the name given.
+// Topics returns up to max topics by name, starting after the name given.
 func (q Reads) Topics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
 	page := &jobpb.Page{After: after, Max: uint32(max)}
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Topics{Topics: page}}, stale)
 	return a.GetTopics(), err
 }
 
-// ConfiguredTopics is Topics for those that have settings, also without jobs.
+// ConfiguredTopics is Topics for those that have settings, with or without jobs.
 func (q Reads) ConfiguredTopics(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Topic, error) {
 	page := &jobpb.Page{After: after, Max: uint32(max)}
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_ConfiguredTopics{ConfiguredTopics: page}}, stale)
 	return a.GetTopics(), err
 }
 
-// Totals counts the topics, and the jobs of all of them by state. Its cost does not depend
-// on how many there are.
+// Totals returns the number of topics, and of all their jobs by state. Its cost does not
+// depend on these numbers.
 func (q Reads) Totals(ctx context.Context, stale bool) (*jobpb.Totals, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Totals{Totals: &jobpb.Empty{}}}, stale)
 	return a.GetTotals(), err
 }
 
-// Schedule finds a schedule by its name; not_found when there is none.
+// Schedule returns a schedule by its name; not_found if there is none.
 func (q Reads) Schedule(ctx context.Context, name string, stale bool) (*jobpb.ScheduleInfo, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Schedule{Schedule: name}}, stale)
 	if err == nil && a.GetSchedule() == nil {
@@ -106,7 +105,7 @@ func (q Reads) Schedule(ctx context.Context, name string, stale bool) (*jobpb.Sc
 	return a.GetSchedule(), err
 }
 
-// Schedules lists up to max schedules by name, starting after the name given; fewer when
+// Schedules returns up to max schedules by name, starting after the name given; fewer if
 // they have more than MaxScheduleListBytes together.
 func (q Reads) Schedules(ctx context.Context, after string, max int, stale bool) ([]*jobpb.ScheduleInfo, error) {
 	page := &jobpb.Page{After: after, Max: uint32(max)}

@@ -51,7 +51,7 @@ func TestAStoreThatLostALogIsRefused(t *testing.T) {
 		require.Contains(t, err.Error(), name)
 		require.NoError(t, fsys.Rename(away, old))
 	}
-	for range 3 { // and what is whole opens again and again
+	for range 3 { // a whole store opens repeatedly
 		db, err := open(o)
 		require.NoError(t, err)
 		require.NoError(t, db.Close())
