@@ -158,7 +158,7 @@ func TestWhatIsExportedCanBeAdded(t *testing.T) {
 func TestAnInterruptedExportGoesOn(t *testing.T) {
 	s := newShell(t)
 	s.ok("add", "-f", writeFile(t, manyLines(2600, func(i int) string {
-		return fmt.Sprintf(`{"topic":"t%d","id":"j%04d","delay":%d,"body":"x"}`, i%2, i, i%3)
+		return fmt.Sprintf(`{"topic":"t%d","id":"j%04d","delay":%d,"body":"x"}`, i%2, i, i%3*3600)
 	})))
 	want := s.ok("export", "--states", "delayed,ready")
 	node, err := url.Parse("http://" + os.Getenv(addrEnv))

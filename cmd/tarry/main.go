@@ -62,7 +62,7 @@ func sections() []section {
 			addCommand(), reserveCommand(), streamCommand(), workCommand(),
 			finishCommand(), releaseCommand(), touchCommand(), buryCommand(), kickCommand(),
 			deleteCommand(), updateCommand(), moveCommand(), purgeCommand(),
-			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), exportCommand(), pauseCommand(), resumeCommand(),
+			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), exportCommand(), topCommand(), pauseCommand(), resumeCommand(),
 			scheduleCommand(), topicCommand(),
 		}},
 		{"operators", "Operators:", []*cobra.Command{clusterCommand(), readyCommand()}},
