@@ -1,0 +1,517 @@
+// Durations are numbers of seconds, as everywhere in Tarry. Instants are Dates.
+
+/** What each call may be given besides its own arguments. */
+export interface CallOptions {
+  /** Cancels the call, its retries included. It then fails with a TarryError whose `cause` is the signal's reason. */
+  signal?: AbortSignal;
+  /** Seconds that one attempt at one node may take, beyond the `wait` of a reserve. */
+  timeout?: number;
+  /** Seconds for which the call is tried again, beyond the `wait` of a reserve. 0: one round over the nodes. */
+  patience?: number;
+}
+
+export interface ClientOptions {
+  /** As in CallOptions; default 10. */
+  timeout?: number;
+  /** As in CallOptions; default 30. */
+  patience?: number;
+  /**
+   * Whether the client learns the leader and the members of the cluster; default true.
+   * Turn it off where the nodes' own addresses mean something else than here, as behind a tunnel.
+   */
+  discover?: boolean;
+  /** Takes the place of the global fetch. */
+  fetch?: typeof globalThis.fetch;
+  /** Called once a call, when it is about to be tried again: why, and for how many seconds. */
+  onRetry?: (error: TarryError, left: number) => void;
+}
+
+export type Outcome = "not_applied" | "unknown";
+
+/** A call that failed. */
+export class TarryError extends Error {
+  constructor(message: string, details: { code: string; outcome?: Outcome; status?: number; field?: string; retryAfter?: number; cause?: unknown });
+  /** Tells failures apart; docs/http-api.md lists the codes. Without a response: `not_applied` or `unknown`. */
+  readonly code: string;
+  /** `unknown`: the call may have been done. */
+  readonly outcome: Outcome;
+  /** The HTTP status; undefined when no node responded. */
+  readonly status?: number;
+  /** The invalid field of the request, with the name of the HTTP API, such as `jobs[3].max_attempts`. */
+  readonly field?: string;
+  /** Seconds after which the server asks to try again. */
+  readonly retryAfter?: number;
+  readonly cause?: unknown;
+}
+
+/**
+ * The body of a job. A string is its text, a Uint8Array its bytes, any other value its JSON.
+ * Bytes that are UTF-8 come back as a string.
+ */
+export type Body = unknown;
+
+/** A job by its id, or one reservation of it by its token too: then a call applies only while it lasts. */
+export type Ref = string | { id: string; token?: string };
+
+export type State = "delayed" | "ready" | "reserved" | "dead" | "finished" | "deleted";
+
+/** Waits after failed attempts: always the same, one for each attempt, or growing. */
+export type Backoff = number | number[] | { delays?: number[]; base?: number; factor?: number; max?: number; jitter?: number };
+
+/** Narrows a call to a job that is still as it was seen; else it fails with `condition_failed`. */
+export interface Condition {
+  ifRevision?: number;
+  ifState?: State[];
+}
+
+export interface AddJob<B = Body> extends Condition {
+  topic: string;
+  /** Unique while the job lives. Without one the client makes one, so that retries are safe. */
+  id?: string;
+  body: B;
+  /** Until it is due; default 0. Not with `dueAt`. */
+  delay?: number;
+  dueAt?: Date;
+  /** How long a reservation lasts; default 60, or the topic's. */
+  ttr?: number;
+  /** The smallest is handed out first; default 1024. */
+  priority?: number;
+  /** 0: no limit; default 16, or the topic's. */
+  maxAttempts?: number;
+  backoff?: Backoff;
+  headers?: Record<string, string>;
+  /** What the add does when the id is taken; default `conflict`. */
+  ifExists?: "conflict" | "keep" | "replace" | "postpone";
+}
+
+export interface Added {
+  id: string;
+  seq: number;
+  state: State;
+  dueAt: Date;
+  revision: number;
+  /** No job was made: it was there already. */
+  existing: boolean;
+  replaced?: boolean;
+  postponed?: boolean;
+}
+
+export interface UpdateJob extends Condition {
+  delay?: number;
+  dueAt?: Date;
+  ttr?: number;
+  priority?: number;
+  maxAttempts?: number;
+  /** `[]` removes it. */
+  backoff?: Backoff;
+  /** All of them; `{}` removes them. */
+  headers?: Record<string, string>;
+  body?: Body;
+}
+
+/** What became of a job. */
+export interface Changed {
+  id: string;
+  seq: number;
+  state: State;
+  revision: number;
+  dueAt: Date;
+  reservedUntil?: Date;
+}
+
+/** Everything known of a job. */
+export interface Job<B = Body> {
+  id: string;
+  seq: number;
+  topic: string;
+  state: State;
+  revision: number;
+  priority: number;
+  dueAt: Date;
+  delay: number;
+  ttr: number;
+  attempts: number;
+  maxAttempts: number;
+  createdAt: Date;
+  modifiedAt: Date;
+  reservedUntil?: Date;
+  reservedBy?: string;
+  diedAt?: Date;
+  finishedAt?: Date;
+  deletedAt?: Date;
+  retainedUntil?: Date;
+  expiresAt?: Date;
+  /** Of the last release, bury or timeout. */
+  reason: string;
+  lastError?: string;
+  reserves: number;
+  timeouts: number;
+  releases: number;
+  buries: number;
+  kicks: number;
+  backoff?: Backoff;
+  headers?: Record<string, string>;
+  /** Absent in listings without `body: true`. */
+  body?: B;
+}
+
+/** A job that was handed out to the caller. */
+export interface ReservedJob<B = Body> {
+  id: string;
+  seq: number;
+  topic: string;
+  token: string;
+  attempts: number;
+  priority: number;
+  dueAt: Date;
+  reservedUntil: Date;
+  ttr: number;
+  headers?: Record<string, string>;
+  body: B;
+}
+
+export interface History {
+  id: string;
+  seq: number;
+  topic: string;
+  state: State;
+  events: {
+    at: Date;
+    event: string;
+    state: State;
+    attempt?: number;
+    dueAt?: Date;
+    consumer?: string;
+    reason?: string;
+  }[];
+  dropped: number;
+}
+
+/** Which jobs are meant: those that fit all that is given. Ranges of time do not include their end. */
+export interface Filter {
+  idPrefix?: string;
+  /** A part of the reason or of the last error. */
+  reason?: string;
+  dueFrom?: Date;
+  dueTo?: Date;
+  diedFrom?: Date;
+  diedTo?: Date;
+  headers?: Record<string, string>;
+}
+
+export interface ListRequest extends Filter {
+  /** Without it: the jobs of all topics, by `idPrefix`. */
+  topic?: string;
+  state?: State;
+  /** With the bodies. */
+  body?: boolean;
+  /** Jobs in one page, 1 to 1000; default 100. */
+  max?: number;
+}
+
+export interface ReserveRequest {
+  topics: string[];
+  /** 1 to 1000; default 1. */
+  max?: number;
+  /** How long to wait for a job; default 0. */
+  wait?: number;
+  /** How long the reservations last; default: each job's own. */
+  ttr?: number;
+  /** Who asks, in up to 64 bytes: jobs show it while they are reserved. */
+  consumer?: string;
+}
+
+export interface StreamRequest {
+  topics: string[];
+  /** How many jobs of the stream may be unfinished at a time, 1 to 1000; default 1. */
+  credit?: number;
+  /** Ends the stream after so many jobs. */
+  max?: number;
+  ttr?: number;
+  consumer?: string;
+  /** How often a node shows on a silent stream that it is there; default 15. After three of them the stream goes on elsewhere. */
+  heartbeat?: number;
+  /** What becomes of unfinished jobs when the connection ends; default `keep`. */
+  onClose?: "keep" | "release";
+}
+
+export interface StreamOptions extends CallOptions {
+  /** false: the stream ends with its connection. */
+  reconnect?: boolean;
+}
+
+export interface Topic {
+  topic: string;
+  delayed: number;
+  ready: number;
+  reserved: number;
+  dead: number;
+  /** Finished and deleted jobs that are still known. */
+  retained?: number;
+  oldestDueAt?: Date;
+  paused: boolean;
+  pausedUntil?: Date;
+  throttledUntil?: Date;
+  added: number;
+  finished: number;
+  deleted: number;
+  timeouts: number;
+  died: number;
+  expired?: number;
+  settingsRevision?: number;
+}
+
+export interface Stats {
+  topics: number;
+  delayed: number;
+  ready: number;
+  reserved: number;
+  dead: number;
+  retained: number;
+}
+
+/** docs/limits.md explains them. */
+export interface Settings {
+  ttr?: number;
+  maxAttempts?: number;
+  backoff?: Backoff;
+  maxPending?: number;
+  maxReserved?: number;
+  rate?: number;
+  burst?: number;
+  expire?: number;
+  expiry?: "drop" | "dead";
+  spread?: number;
+  retain?: number;
+  lateFinish?: "accept" | "refuse";
+  requireToken?: boolean;
+  push?: { url: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number };
+  description?: string;
+}
+
+export interface TopicSettings {
+  topic: string;
+  /** 0: there are none. */
+  revision: number;
+  settings: Settings;
+}
+
+/** docs/schedules.md explains it. */
+export interface Schedule {
+  /** A cron expression of five or six fields, a name such as `@daily`, or `@every 90s`. */
+  spec: string;
+  /** IANA name of a time zone; default UTC. */
+  zone?: string;
+  start?: Date;
+  end?: Date;
+  jitter?: number;
+  overlap?: "allow" | "skip";
+  missed?: "skip" | "one" | "all";
+  missedMax?: number;
+  missedAfter?: number;
+  paused?: boolean;
+  job: Pick<AddJob, "topic" | "body" | "ttr" | "priority" | "maxAttempts" | "backoff" | "headers">;
+}
+
+export interface ScheduleInfo extends Schedule {
+  /** Its name. */
+  schedule: string;
+  revision: number;
+  paused: boolean;
+  /** Why the server paused it. */
+  trouble?: string;
+  nextAt?: Date;
+  createdAt: Date;
+  changedAt: Date;
+  counts: { started: number; skipped: number; missed: number; refused: number };
+}
+
+export interface SchedulePut {
+  schedule: string;
+  revision: number;
+  existing: boolean;
+  replaced?: boolean;
+}
+
+export interface PlannedRun {
+  plannedAt: Date;
+  /** The same in the schedule's zone, RFC 3339. */
+  local: string;
+}
+
+export interface PastRun {
+  plannedAt: Date;
+  at: Date;
+  outcome: "started" | "skipped" | "missed" | "refused";
+  now?: boolean;
+  count?: number;
+  id?: string;
+  seq?: number;
+  code?: string;
+}
+
+export interface Member {
+  id: string;
+  address: string;
+  httpAddress: string;
+  role: "leader" | "follower";
+  voter: boolean;
+  alive: boolean;
+  appliedIndex: number;
+  lag: number;
+  version: string;
+  clusterVersion: number;
+  minClusterVersion: number;
+  maxClusterVersion: number;
+}
+
+export interface Health {
+  healthy: boolean;
+  failureTolerance: number;
+  reasons: string[];
+  clusterVersion: number;
+  upgrade: string;
+}
+
+/**
+ * A client of a cluster. It knows several nodes and asks the leader first. It may be shared;
+ * it holds nothing that must be closed.
+ *
+ * A call that a node refuses without doing it (`not_applied`, `overloaded`, `disk_low`), or that
+ * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
+ * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
+ * purge, moveTopic, runSchedule without a key, and what has an `ifRevision` for settings or a
+ * schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
+ */
+export class Client {
+  /** @param addresses of nodes: host:port, or URLs. It does not connect. */
+  constructor(addresses: string[], options?: ClientOptions);
+
+  add(job: AddJob, options?: CallOptions): Promise<Added>;
+  /** Adds up to 1000 jobs in one request; each result is what was added, or the error. */
+  addBatch(jobs: AddJob[], options?: CallOptions): Promise<(Added | TarryError)[]>;
+  /** Adds all of the jobs, or none. */
+  addAll(jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
+  get<B = Body>(id: string, options?: CallOptions): Promise<Job<B>>;
+  history(id: string, options?: CallOptions): Promise<History>;
+  /** Changes a delayed, ready or dead job in place. */
+  update(id: string, changes: UpdateJob, options?: CallOptions): Promise<Changed>;
+  /** Deletes a job in any state; with a token only while that reservation lasts. */
+  delete(ref: Ref, options?: Condition & CallOptions): Promise<void>;
+  /** Lists jobs, page by page. Each page is the state at one time; the pages together are not. */
+  list<B = Body>(request: ListRequest, options?: CallOptions): AsyncGenerator<Job<B>, void, undefined>;
+  /** One page of what list gives. It may be short, or empty, and still have a `next`, the cursor of the next. */
+  listPage<B = Body>(request: ListRequest, cursor?: string, options?: CallOptions): Promise<{ jobs: Job<B>[]; next?: string }>;
+
+  /** Waits for jobs and reserves some; an empty list means that none came in time. */
+  reserve<B = Body>(request: ReserveRequest, options?: CallOptions): Promise<ReservedJob<B>[]>;
+  /**
+   * Gives jobs as they become ready, until the loop is left or the signal is aborted. When a node
+   * stops or fails it goes on with another one; it throws when none responds for `patience`.
+   */
+  stream<B = Body>(request: StreamRequest, options?: StreamOptions): AsyncIterableIterator<ReservedJob<B>>;
+  /** Ends a job that was worked on. Give the reserved job: without its token this ends anybody's reservation. */
+  finish(ref: Ref, options?: CallOptions): Promise<void>;
+  /** Finishes up to 1000 jobs in one request; each result is null, or the error. */
+  finishBatch(refs: Ref[], options?: CallOptions): Promise<(TarryError | null)[]>;
+  /** Ends a job and adds others, all of it or nothing. One may have the id of the finished job. */
+  finishThen(ref: Ref, jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
+  /** Prolongs a reservation by `ttr` from now, or by the job's own. */
+  touch(ref: Ref, options?: { ttr?: number } & CallOptions): Promise<Changed>;
+  /** Gives a reserved job back: after `delay`, or as its backoff says. */
+  release(ref: Ref, options?: { delay?: number; priority?: number; reason?: string } & CallOptions): Promise<Changed>;
+  /** Sets a reserved job aside until it is kicked. */
+  bury(ref: Ref, options?: { priority?: number; reason?: string } & CallOptions): Promise<Changed>;
+  /** Makes a dead or delayed job ready. */
+  kick(id: string, options?: { toTopic?: string } & CallOptions): Promise<Changed>;
+  /** Puts a job into another topic, in the state in which it is. */
+  move(ref: Ref, to: string, options?: CallOptions): Promise<Changed>;
+
+  topics(options?: { max?: number } & CallOptions): AsyncGenerator<Topic, void, undefined>;
+  topicsPage(options?: { after?: string; max?: number } & CallOptions): Promise<{ topics: Topic[]; next?: string }>;
+  /** The counts of a topic, all 0 when it has no jobs. */
+  topic(name: string, options?: CallOptions): Promise<Topic>;
+  stats(options?: CallOptions): Promise<Stats>;
+  /** Stops handing out the ready jobs of a topic, until it is resumed if no end is given. */
+  pause(topic: string, options?: { for?: number; until?: Date } & CallOptions): Promise<{ paused: boolean; pausedUntil?: Date }>;
+  resume(topic: string, options?: CallOptions): Promise<{ paused: boolean }>;
+  /** Makes dead jobs ready, the longest dead first; `rate` is in jobs a second. `more`: call it again. */
+  kickTopic(topic: string, options?: { max?: number; filter?: Filter; rate?: number; toTopic?: string } & CallOptions): Promise<{ kicked: number; more?: boolean }>;
+  /** Deletes jobs in a state. */
+  purge(topic: string, state: "dead" | "delayed" | "ready", options?: { max?: number; filter?: Filter } & CallOptions): Promise<{ deleted: number; more?: boolean }>;
+  /** Moves the jobs of a topic, or those in some states. */
+  moveTopic(topic: string, to: string, options?: { states?: State[] } & CallOptions): Promise<{ moved: number; more?: boolean }>;
+  settings(topic: string, options?: CallOptions): Promise<TopicSettings>;
+  /** Replaces all settings of a topic, if they have the revision; 0: if there are none. */
+  setSettings(topic: string, settings: Settings, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
+  /** Sets those that are named and removes those that are null. */
+  changeSettings(topic: string, settings: { [K in keyof Settings]: Settings[K] | null }, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
+  deleteSettings(topic: string, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
+
+  /** Makes or replaces a schedule. */
+  putSchedule(name: string, schedule: Schedule, options?: { ifRevision?: number } & CallOptions): Promise<SchedulePut>;
+  schedule(name: string, options?: CallOptions): Promise<ScheduleInfo>;
+  schedules(options?: { max?: number } & CallOptions): AsyncGenerator<ScheduleInfo, void, undefined>;
+  schedulesPage(options?: { after?: string; max?: number } & CallOptions): Promise<{ schedules: ScheduleInfo[]; next?: string }>;
+  deleteSchedule(name: string, options?: { ifRevision?: number } & CallOptions): Promise<void>;
+  pauseSchedule(name: string, options?: CallOptions): Promise<void>;
+  resumeSchedule(name: string, options?: CallOptions): Promise<void>;
+  /** Starts a run now. With a `key` a repeated request is recognized, and so is tried again. */
+  runSchedule(name: string, options?: { key?: string } & CallOptions): Promise<Added>;
+  /** The last 20 runs, latest first. */
+  scheduleRuns(name: string, options?: CallOptions): Promise<PastRun[]>;
+  /** The next runs, 1 to 100; default 10. */
+  previewSchedule(name: string, options?: { count?: number } & CallOptions): Promise<PlannedRun[]>;
+  /** The runs of a schedule that is not stored. */
+  previewSpec(spec: string, options?: { zone?: string; start?: Date; end?: Date; after?: Date; count?: number } & CallOptions): Promise<PlannedRun[]>;
+
+  members(options?: CallOptions): Promise<Member[]>;
+  health(options?: CallOptions): Promise<Health>;
+}
+
+/** Thrown by a worker's function when no further attempt can succeed: the job is buried. */
+export class BuryError extends Error {}
+
+/**
+ * What a worker does with a job. When it returns the job is finished; when it throws the job is
+ * released, or buried with a BuryError, with the message as reason.
+ */
+export type Handler<B = Body> = (
+  job: ReservedJob<B>,
+  context: {
+    /** Aborted when the reservation is lost: another consumer will have the job. */
+    signal: AbortSignal;
+    /** Aborted when the worker stops and waits for the function. */
+    stopping: AbortSignal;
+  },
+) => unknown;
+
+export interface WorkerOptions {
+  /** How many functions may run at once, 1 to 1000; default 1. */
+  concurrency?: number;
+  /** How long reservations last; default: each job's own. They are prolonged while the function runs. */
+  ttr?: number;
+  /** How long a failed job waits: `base * factor ** (attempts - 1)`, at most `max`. Default: as the job's own backoff says. */
+  backoff?: { base: number; factor?: number; max?: number };
+  /** As in ReserveRequest. */
+  consumer?: string;
+  /** As in StreamRequest. */
+  heartbeat?: number;
+  /** Process signals that stop the worker; default SIGTERM and SIGINT. The second one ends the process. */
+  signals?: string[];
+  /** Stops the worker when it is aborted. */
+  signal?: AbortSignal;
+  /** Told what is wrong with a reservation: it could not be prolonged, or ended as wanted. Default: console.error. */
+  onError?: (error: unknown, job: ReservedJob) => void;
+}
+
+/** Runs a function for the jobs of topics. */
+export class Worker<B = Body> {
+  constructor(client: Client, topics: string | string[], handler: Handler<B>, options?: WorkerOptions);
+  /**
+   * Works until stop() or a signal, and until the functions that then run have ended. While no node
+   * responds it keeps trying; it throws when the nodes refuse its request.
+   */
+  run(): Promise<void>;
+  stop(): void;
+}

@@ -1,0 +1,3 @@
+export { Client } from "./client.js";
+export { TarryError } from "./error.js";
+export { BuryError, Worker } from "./worker.js";

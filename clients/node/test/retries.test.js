@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client } from "tarry";
+
+import { added, deadAddress, notApplied, startNode } from "./node.js";
+
+/** Replies in turn; the last one again and again. */
+const inTurn = (...replies) => () => (replies.length > 1 ? replies.shift() : replies[0]);
+
+test("what a node refused is asked of the next one at once", async (t) => {
+  const nodes = [await startNode(t, () => notApplied), await startNode(t, () => added)];
+  const client = new Client(nodes.map((n) => n.address), { patience: 0, discover: false });
+  for (let i = 0; i < 5; i++) {
+    assert.equal((await client.add({ topic: "t", body: i })).id, "a");
+  }
+  assert.equal(nodes[1].requests.length, 5);
+});
+
+test("after a round over the nodes there is a pause, until the patience is over", async (t) => {
+  const node = await startNode(t, inTurn(notApplied, { ...notApplied, code: "overloaded", status: 429 }, { ...notApplied, code: "disk_low", status: 507 }, added));
+  const retries = [];
+  const client = new Client([node.address], { onRetry: (error, left) => retries.push([error.code, left > 0]) });
+  await client.add({ topic: "t", body: 1 });
+  assert.equal(node.requests.length, 4);
+  assert.deepEqual(retries, [["not_applied", true]]);
+
+  const hopeless = await startNode(t, () => notApplied);
+  await assert.rejects(new Client([hopeless.address], { patience: 0.2 }).add({ topic: "t", body: 1 }), {
+    code: "not_applied",
+    outcome: "not_applied",
+    status: 503,
+  });
+  assert.ok(hopeless.requests.length > 1);
+});
+
+test("a full topic is the caller's to handle", async (t) => {
+  const node = await startNode(t, () => ({ status: 429, code: "topic_full", error: "full", outcome: "not_applied", http: { "Retry-After": "3" } }));
+  await assert.rejects(new Client([node.address]).add({ topic: "t", body: 1 }), { code: "topic_full", outcome: "not_applied", retryAfter: 3 });
+  assert.equal(node.requests.length, 1);
+});
+
+test("an add whose reply was lost is sent again with the id that it had", async (t) => {
+  const node = await startNode(t, inTurn("cut", { ...added, existing: true }));
+  assert.equal((await new Client([node.address]).add({ topic: "t", body: 1 })).existing, true);
+  assert.equal(node.requests.length, 2);
+  assert.match(node.requests[0].body.id, /.{20}/);
+  assert.deepEqual(node.requests[0], node.requests[1]);
+});
+
+test("a step that would do something twice is not sent again", async (t) => {
+  const node = await startNode(t, () => "cut");
+  const client = new Client([node.address]);
+  const ref = { id: "a", token: "0-1-1" };
+  for (const call of [
+    () => client.release(ref),
+    () => client.bury(ref),
+    () => client.kick("a"),
+    () => client.update("a", { delay: 1 }),
+    () => client.finishThen(ref, [{ topic: "t", body: 1 }]),
+    () => client.purge("t", "dead"),
+    () => client.runSchedule("s"),
+    () => client.setSettings("t", {}, { ifRevision: 1 }),
+  ]) {
+    node.requests.length = 0;
+    await assert.rejects(call(), { code: "unknown", outcome: "unknown" });
+    assert.equal(node.requests.length, 1, call.toString());
+  }
+});
+
+test("an error never promises more than is known", async (t) => {
+  const node = await startNode(t, inTurn("cut", notApplied));
+  await assert.rejects(new Client([node.address], { patience: 0.1 }).add({ topic: "t", body: 1 }), { code: "unknown", outcome: "unknown" });
+
+  const conflict = await startNode(t, inTurn("cut", { status: 409, code: "id_conflict", error: "taken" }));
+  await assert.rejects(new Client([conflict.address]).add({ topic: "t", body: 1 }), { code: "id_conflict", outcome: "unknown" });
+
+  const reading = await startNode(t, () => "cut");
+  await assert.rejects(new Client([reading.address], { patience: 0 }).get("a"), { code: "not_applied", outcome: "not_applied" });
+
+  const alien = await startNode(t, () => ({ status: 502 }));
+  await assert.rejects(new Client([alien.address], { patience: 0 }).release("a"), { code: "unknown", outcome: "unknown", status: 502 });
+});
+
+test("a job that is gone after a lost finish was finished", async (t) => {
+  const gone = { status: 404, code: "not_found", error: "gone" };
+  const node = await startNode(t, inTurn("cut", gone));
+  const client = new Client([node.address]);
+  await client.finish({ id: "a", token: "0-1-1" });
+  await assert.rejects(client.finish({ id: "a", token: "0-1-1" }), { code: "not_found", outcome: "not_applied" });
+
+  const batch = await startNode(t, inTurn("cut", { results: [{ success: true }, { success: false, ...gone }] }));
+  assert.deepEqual(await new Client([batch.address]).finishBatch(["a", "b"]), [null, null]);
+});
+
+test("each attempt has a timeout, and the next node is asked", async (t) => {
+  const silent = await startNode(t, () => undefined);
+  const node = await startNode(t, () => added);
+  const client = new Client([silent.address, node.address], { timeout: 0.1, discover: false });
+  for (let i = 0; i < 3; i++) {
+    await client.add({ topic: "t", body: 1 });
+  }
+  assert.equal(node.requests.length, 3);
+  assert.ok(silent.requests.length <= 1, "a node that did not respond is not asked first again");
+});
+
+test("a call is cancelled, retries and all", async (t) => {
+  const node = await startNode(t, () => notApplied);
+  const client = new Client([node.address]);
+  const controller = new AbortController();
+  const call = client.add({ topic: "t", body: 1 }, { signal: controller.signal });
+  controller.abort();
+  await assert.rejects(call, (error) => error.name === "TarryError" && /unknown|not_applied/.test(error.code));
+
+  const sent = node.requests.length;
+  await assert.rejects(client.add({ topic: "t", body: 1 }, { signal: AbortSignal.abort() }), { code: "not_applied", outcome: "not_applied" });
+  assert.equal(node.requests.length, sent);
+});
+
+test("the leader is learned and asked first, and the members are learned once", async (t) => {
+  const leader = await startNode(t, () => ({ ...added, http: { "Tarry-Leader": leader.address } }));
+  const follower = await startNode(t, () => ({ ...added, http: { "Tarry-Leader": leader.address } }));
+  follower.countMembers = true;
+  follower.members = [{ http_address: "" }, { http_address: leader.address }, { http_address: await deadAddress() }];
+  const client = new Client([follower.address]);
+  for (let i = 0; i < 4; i++) {
+    await client.add({ topic: "t", body: i });
+  }
+  assert.equal(leader.requests.length, 3);
+  assert.deepEqual(follower.requests.map((r) => r.path).sort(), ["/v1/cluster/members", "/v1/jobs"]);
+});
+
+test("an address that was learned and leads nowhere costs one attempt", async (t) => {
+  const nowhere = await deadAddress();
+  let attempts = 0;
+  const node = await startNode(t, () => ({ ...added, http: { "Tarry-Leader": nowhere } }));
+  const client = new Client([node.address], {
+    patience: 0,
+    fetch: (url, options) => {
+      attempts += url.includes(nowhere);
+      return fetch(url, options);
+    },
+  });
+  for (let i = 0; i < 5; i++) {
+    await client.add({ topic: "t", body: i });
+  }
+  assert.equal(attempts, 1);
+  assert.equal(node.requests.length, 5);
+});
+
+test("no node", async () => {
+  const client = new Client([await deadAddress()], { patience: 0.1 });
+  await assert.rejects(client.release("a"), { code: "not_applied", outcome: "not_applied", status: undefined });
+  assert.throws(() => new Client([]), TypeError);
+  assert.throws(() => new Client(["localhost"]), TypeError);
+});

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+import { Client, Worker } from "tarry";
+
+import { added, startNode } from "./node.js";
+
+test("names, instants and bodies are the language's own", async (t) => {
+  const job = { id: "a", due_at: "2026-11-21T15:22:53.758Z", max_attempts: 3, headers: { x_y: "1" }, backoff: { max: 1 } };
+  const node = await startNode(t, ({ path }) => (path.startsWith("/v1/jobs/") ? { ...job, body: { user_id: 1, due_at: "x" } } : added));
+  const client = new Client([node.address]);
+
+  assert.deepEqual(await client.get("a"), {
+    id: "a",
+    dueAt: new Date("2026-11-21T15:22:53.758Z"),
+    maxAttempts: 3,
+    headers: { x_y: "1" },
+    backoff: { max: 1 },
+    body: { user_id: 1, due_at: "x" },
+  });
+
+  const dueAt = new Date("2030-01-01T00:00:00.250Z");
+  await client.add({ topic: "t", id: "a", dueAt, maxAttempts: 0, ifState: ["ready"], headers: { xY: "1" }, body: { userId: undefined, dueAt } });
+  assert.deepEqual(node.requests.at(-1).body, {
+    topic: "t",
+    id: "a",
+    due_at: "2030-01-01T00:00:00.250Z",
+    max_attempts: 0,
+    if_state: ["ready"],
+    headers: { xY: "1" },
+    body: { dueAt: "2030-01-01T00:00:00.250Z" },
+  });
+});
+
+test("bytes are bytes, null is a body", async (t) => {
+  const node = await startNode(t, ({ method }) => (method === "GET" ? { id: "a", body_base64: "/wD+" } : added));
+  const client = new Client([node.address]);
+  assert.deepEqual((await client.get("a")).body, new Uint8Array([255, 0, 254]));
+
+  const sent = async (body) => {
+    await client.add({ topic: "t", id: "a", body });
+    const { topic, id, ...rest } = node.requests.at(-1).body;
+    return rest;
+  };
+  assert.deepEqual(await sent(new Uint8Array([1, 255, 0, 254, 1]).subarray(1, 4)), { body_base64: "/wD+" });
+  assert.deepEqual(await sent(Buffer.from([255, 0, 254])), { body_base64: "/wD+" });
+  assert.deepEqual(await sent(null), { body: null });
+  assert.deepEqual(await sent(""), { body: "" });
+});
+
+test("names in paths and queries are escaped", async (t) => {
+  const node = await startNode(t, ({ path }) => (path.includes("/jobs?") ? { jobs: [] } : { id: "x" }));
+  const client = new Client([node.address]);
+  await client.get("a b?c#d%&ü/..");
+  assert.equal(node.requests.at(-1).path, "/v1/jobs/a%20b%3Fc%23d%25%26%C3%BC%2F..");
+  await client.get("...");
+  assert.equal(node.requests.at(-1).path, "/v1/jobs/...");
+  await client.listPage({ topic: "t", headers: { "a&b": "c d" }, dueFrom: new Date(0), body: true, max: 3 });
+  assert.equal(node.requests.at(-1).path, "/v1/topics/t/jobs?due_from=1970-01-01T00%3A00%3A00.000Z&body=true&max=3&header.a%26b=c+d");
+  for (const name of ["", ".", "..", undefined]) {
+    await assert.rejects(client.delete(name), { code: "invalid_argument" });
+  }
+});
+
+test("a list goes over all pages, also over empty ones", async (t) => {
+  const pages = { "": { jobs: [{ id: "1" }], next: "x" }, x: { jobs: [], next: "y&" }, "y&": { jobs: [{ id: "2" }, { id: "3" }] } };
+  const node = await startNode(t, ({ path }) => pages[new URL(path, "http://x").searchParams.get("cursor") ?? ""]);
+  const ids = [];
+  for await (const job of new Client([node.address]).list({ topic: "t" })) {
+    ids.push(job.id);
+  }
+  assert.deepEqual(ids, ["1", "2", "3"]);
+});
+
+test("index.d.ts has the methods of the classes", async () => {
+  const types = await readFile(new URL("../index.d.ts", import.meta.url), "utf8");
+  for (const type of [Client, Worker]) {
+    const [, body] = new RegExp(`export class ${type.name}(?:<.*?>)? {\n(.*?)\n}\n`, "s").exec(types);
+    const declared = [...body.matchAll(/^  (\w+)(?:<.*?>)?\(/gm)].map((m) => m[1]);
+    assert.deepEqual(declared.sort(), Object.getOwnPropertyNames(type.prototype).sort());
+  }
+});
