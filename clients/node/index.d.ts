@@ -187,6 +187,19 @@ export interface History {
   dropped: number;
 }
 
+export interface Explanation {
+  id: string;
+  seq: number;
+  topic: string;
+  state: State;
+  dueAt: Date;
+  /** Seconds since it was due, or until it was handed out. */
+  late: number;
+  /** In one line. */
+  text: string;
+  causes: { cause: string; late?: number; until?: Date; count?: number; text: string }[];
+}
+
 /** Which jobs are meant: those that fit all that is given. Ranges of time do not include their end. */
 export interface Filter {
   idPrefix?: string;
@@ -200,7 +213,7 @@ export interface Filter {
 }
 
 export interface ListRequest extends Filter {
-  /** Without it: the jobs of all topics, by `idPrefix`. */
+  /** Without it: the jobs of all topics, by `idPrefix` or by `headers` that their topics index (docs/headers.md). */
   topic?: string;
   state?: State;
   /** With the bodies. */
@@ -287,6 +300,8 @@ export interface Settings {
   requireToken?: boolean;
   push?: { url: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number };
   description?: string;
+  /** Up to 4 headers by which the jobs are found over all topics. */
+  indexHeaders?: string[];
 }
 
 export interface TopicSettings {
@@ -394,6 +409,8 @@ export class Client {
   addAll(jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
   get<B = Body>(id: string, options?: CallOptions): Promise<Job<B>>;
   history(id: string, options?: CallOptions): Promise<History>;
+  /** Why a job is not delivered yet, or was late. */
+  explain(id: string, options?: CallOptions): Promise<Explanation>;
   /** Changes a delayed, ready or dead job in place. */
   update(id: string, changes: UpdateJob, options?: CallOptions): Promise<Changed>;
   /** Deletes a job in any state; with a token only while that reservation lasts. */
@@ -401,7 +418,7 @@ export class Client {
   /** Lists jobs, page by page. Each page is the state at one time; the pages together are not. */
   list<B = Body>(request: ListRequest, options?: CallOptions): AsyncGenerator<Job<B>, void, undefined>;
   /** One page of what list gives. It may be short, or empty, and still have a `next`, the cursor of the next. */
-  listPage<B = Body>(request: ListRequest, cursor?: string, options?: CallOptions): Promise<{ jobs: Job<B>[]; next?: string }>;
+  listPage<B = Body>(request: ListRequest, cursor?: string, options?: CallOptions): Promise<{ jobs: Job<B>[]; next?: string; incomplete?: boolean }>;
 
   /** Waits for jobs and reserves some; an empty list means that none came in time. */
   reserve<B = Body>(request: ReserveRequest, options?: CallOptions): Promise<ReservedJob<B>[]>;

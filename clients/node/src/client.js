@@ -52,6 +52,10 @@ export class Client {
     return this.#call({ method: "GET", path: path`/v1/jobs/${id}/history` }, options);
   }
 
+  async explain(id, options) {
+    return this.#call({ method: "GET", path: path`/v1/jobs/${id}/explain` }, options);
+  }
+
   async update(id, changes, options) {
     return this.#call({ method: "PATCH", path: path`/v1/jobs/${id}`, body: toWire(changes) }, options);
   }

@@ -4,7 +4,7 @@ import { TarryError } from "./error.js";
 // instead of snake_case, instants are Dates, bodies that are not text are bytes.
 // Durations are seconds on both sides.
 
-const isInstant = /(_at|_until)$|^(at|start|end)$/;
+const isInstant = /(_at|_until)$|^(at|until|start|end)$/;
 
 /** @param {string} name */
 const snake = (name) => name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase());
