@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available says why this machine cannot have a Disk; nil when it can.
+// Available returns an error if this machine cannot have a Disk.
 func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("faulty disks need root, to mount")
@@ -25,8 +25,8 @@ func Available() error {
 	return f.Close()
 }
 
-// sourcePrefix starts the source of our mounts in the mount table. The process
-// that serves the mount follows: its id and when it started.
+// sourcePrefix is the prefix of the source of our mounts in the mount table. The id and the
+// start time of the process that serves the mount follow.
 const sourcePrefix = "tarry-disk:"
 
 func mountSource() (string, error) {
@@ -37,8 +37,8 @@ func mountSource() (string, error) {
 	return sourcePrefix + strconv.Itoa(os.Getpid()) + ":" + started, nil
 }
 
-// startOf is field 22 of /proc/PID/stat: two processes that had the same id
-// differ in it.
+// startOf returns the start time of a process, field 22 of /proc/PID/stat, which
+// distinguishes processes with the same id.
 func startOf(pid int) (string, error) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -53,8 +53,7 @@ func startOf(pid int) (string, error) {
 	return fields[start], nil
 }
 
-// RemoveStale unmounts the disks of processes that are gone. It returns how many
-// there were.
+// RemoveStale unmounts the disks of processes that have ended. It returns their number.
 func RemoveStale() (int, error) {
 	mounts, err := ourMounts()
 	if err != nil {
@@ -77,7 +76,7 @@ func RemoveStale() (int, error) {
 
 type mounted struct{ point, source string }
 
-// served reports whether the process that made the mount is still there.
+// served reports whether the process of the mount still runs.
 func (m mounted) served() bool {
 	id, started, _ := strings.Cut(strings.TrimPrefix(m.source, sourcePrefix), ":")
 	pid, err := strconv.Atoi(id)
@@ -88,7 +87,7 @@ func (m mounted) served() bool {
 	return err == nil && now == started
 }
 
-// ourMounts reads the mount table: fields, of which the fifth is the place, then
+// ourMounts reads the mount table: fields, of which the fifth is the mount point, then
 // " - ", the type and the source.
 func ourMounts() ([]mounted, error) {
 	f, err := os.Open("/proc/self/mountinfo")

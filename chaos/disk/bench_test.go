@@ -12,8 +12,8 @@ import (
 	"tarry/chaos/disk"
 )
 
-// BenchmarkAppendAndSync is what the disk costs a log: a write of 4 KiB and a
-// sync, on the file system below and through the disk.
+// BenchmarkAppendAndSync measures the overhead of the disk: a write of 4 KiB and a sync, on
+// the file system below and through the disk.
 func BenchmarkAppendAndSync(b *testing.B) {
 	if err := disk.Available(); err != nil {
 		b.Skipf("NOT MEASURED on this machine: %v", err)

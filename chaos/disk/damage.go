@@ -11,19 +11,18 @@ import (
 	"os"
 )
 
-// Damage is one way in which a file goes bad.
+// Damage is one kind of damage to a file.
 type Damage struct {
 	Name string
-	// Do damages the file and says where. Old is what the file held some time
-	// ago. It returns ErrNothingToDamage when the file is too small, or has not
-	// changed since.
+	// Do damages the file and returns where. Old is the file's content of some time ago. It
+	// returns ErrNothingToDamage if the file is too small, or has not changed since.
 	Do func(path string, old []byte, r *rand.Rand) (string, error)
 }
 
-// ErrNothingToDamage means that the file was left as it is.
+// ErrNothingToDamage means that the file was not changed.
 var ErrNothingToDamage = errors.New("there is nothing to damage")
 
-// Damages are all the ways.
+// Damages returns all kinds of damage.
 func Damages() []Damage {
 	return []Damage{
 		{"flip", flip}, {"cut", cut}, {"zero", zero}, {"old-chunk", putBack}, {"gone", gone},
@@ -47,7 +46,7 @@ func flip(path string, _ []byte, r *rand.Rand) (string, error) {
 	return fmt.Sprintf("byte %d of %d", at, end), errors.Join(err, f.Sync())
 }
 
-// cut ends the file early.
+// cut truncates the file.
 func cut(path string, _ []byte, r *rand.Rand) (string, error) {
 	f, end, err := openUsed(path)
 	if err != nil {
@@ -58,7 +57,7 @@ func cut(path string, _ []byte, r *rand.Rand) (string, error) {
 	return fmt.Sprintf("at %d of %d", at, end), f.Truncate(at)
 }
 
-// zero makes a sector, or a page, read as zeros.
+// zero replaces a sector or a page by zeros.
 func zero(path string, _ []byte, r *rand.Rand) (string, error) {
 	f, end, err := openUsed(path)
 	if err != nil {
@@ -74,14 +73,14 @@ func zero(path string, _ []byte, r *rand.Rand) (string, error) {
 	return fmt.Sprintf("%d bytes at %d of %d", min(size, end-at), at, end), err
 }
 
-// putBack makes a part of the file what it was some time ago, as a disk does that
-// lost a write but told of it as done.
+// putBack restores earlier content in a part of the file, like a disk that acknowledged a
+// write but lost it.
 func putBack(path string, old []byte, r *rand.Rand) (string, error) {
 	now, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
-	var changed []int // pages that are there in both and differ
+	var changed []int // pages that exist in both and differ
 	for at := 0; at < min(len(old), len(now)); at += pageSize {
 		if !bytes.Equal(page(old, at), page(now, at)) {
 			changed = append(changed, at)
@@ -104,8 +103,8 @@ func page(data []byte, at int) []byte { return data[at:min(at+pageSize, len(data
 
 func gone(path string, _ []byte, _ *rand.Rand) (string, error) { return "all of it", os.Remove(path) }
 
-// openUsed opens a file and finds the end of what it holds: files are prepared in
-// advance, and damage to the zeros after the end means nothing.
+// openUsed opens a file and finds the end of its content. Files are preallocated, and damage
+// to the zeros after the end has no effect.
 func openUsed(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -141,6 +140,6 @@ func usedEnd(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// DropCache makes the kernel read files of the disk anew. It is needed after the
-// backing files were changed while a process runs.
+// DropCache makes the kernel read files of the disk again. It is needed after the backing
+// files were changed while a process runs.
 func (d *Disk) DropCache() error { return d.dropCache() }

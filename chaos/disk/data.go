@@ -12,19 +12,19 @@ import (
 	"slices"
 )
 
-// pageSize is the unit in which data survives a power loss or does not.
+// pageSize is the unit of data that a power loss keeps or drops.
 const pageSize = 4096
 
 var zeros [pageSize]byte
 
-// unsynced is what it takes to undo the writes to one file since a moment.
+// unsynced has what is needed to undo the writes to one file since an instant.
 type unsynced struct {
-	size  int64            // of the file at that moment
-	pages map[int64][]byte // page number -> its content at that moment; nil: zeros, or past the end
+	size  int64            // of the file at that instant
+	pages map[int64][]byte // page number -> its content at that instant; nil: zeros, or past the end
 }
 
-// remember keeps the pages that a change of n bytes at off is about to touch. It
-// must come before the change. It returns how many bytes of memory that took.
+// remember keeps the pages that a change of n bytes at off will change. It must be called
+// before the change. It returns the bytes of memory that it has used.
 func (u *unsynced) remember(f *os.File, off, n int64) (int64, error) {
 	var took int64
 	for p := off / pageSize; p*pageSize < off+n; p++ {
@@ -63,16 +63,16 @@ func (u *unsynced) bytes() int64 {
 	return n
 }
 
-// merge takes over what older knows; of a page that both know, the older content.
+// merge adds the pages of older. If both have a page, the content of older counts.
 func (u *unsynced) merge(older *unsynced) {
 	for p, before := range older.pages {
 		u.pages[p] = before
 	}
 }
 
-// undo puts back what the chooser does not keep. Growth is kept or lost as a
-// whole; pages of it that are lost while it is kept read as zeros. A cut that is
-// undone brings back all that it took.
+// undo restores the pages that the chooser does not keep. Growth of the file is kept or lost
+// as a whole. If it is kept, lost pages in it are zeros. Undoing a truncation restores all
+// that it removed.
 func (u *unsynced) undo(f *os.File, resize bool, keep func() bool) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -102,7 +102,7 @@ func (u *unsynced) undo(f *os.File, resize bool, keep func() bool) error {
 	return nil
 }
 
-// keeper makes the choice for each page and name: kept with probability p.
+// keeper chooses for each page and name: it is kept with probability p.
 func keeper(r *rand.Rand, p float64) func() bool {
 	return func() bool { return p > 0 && r.Float64() < p }
 }

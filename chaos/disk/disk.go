@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk is one mounted directory that can fail. Methods may be called from any
-// goroutine, except that PowerLoss and Close need all users of the mount gone.
+// Disk is one mounted directory that can fail. Methods may be called from any goroutine, but
+// nothing may use the mount during PowerLoss and Close.
 type Disk struct {
 	mount, backing string
 	server         *fuse.Server
@@ -32,12 +32,11 @@ type Disk struct {
 	space      space
 	names      names
 	table      table
-	remembered atomic.Int64 // bytes kept to undo data
+	remembered atomic.Int64 // bytes kept to undo writes
 }
 
-// Mount makes a disk in dir, an existing directory on a file system with hard
-// links: the mount is dir/mount, its files are in dir/files. What is in dir/files
-// already counts as durable.
+// Mount creates a disk in dir, an existing directory on a file system with hard links. The
+// mount is dir/mount, its files are in dir/files. Existing files there count as durable.
 func Mount(dir string) (*Disk, error) {
 	if err := Available(); err != nil {
 		return nil, err
@@ -76,9 +75,8 @@ func (d *Disk) serve() error {
 	if d.top, err = d.root(); err != nil {
 		return err
 	}
-	// Names are asked for each time, so that a power loss needs no other way to
-	// change them. Attributes and pages change through the kernel alone, and are
-	// dropped where that is not so.
+	// Names are looked up each time, so that a power loss can change them. Attributes and
+	// pages are cached by the kernel, and dropped when they change behind it.
 	never, long := time.Duration(0), time.Hour
 	d.server, err = fs.Mount(d.mount, d.top, &fs.Options{
 		EntryTimeout: &never, NegativeTimeout: &never, AttrTimeout: &long,
@@ -86,16 +84,16 @@ func (d *Disk) serve() error {
 		MountOptions: fuse.MountOptions{
 			FsName: source, Name: "tarry", DirectMountStrict: true, DisableXAttrs: true, DisableReadDirPlus: true,
 			ExplicitDataCacheControl: true, MaxWrite: 1 << 20,
-			Logger: log.New(io.Discard, "", 0), // it speaks of ordinary ends of requests
+			Logger: log.New(io.Discard, "", 0), // it logs normal ends of requests
 		},
 	})
 	return err
 }
 
-// Path is the mounted directory, for the process that is to suffer.
+// Path returns the mounted directory, for the process under test.
 func (d *Disk) Path() string { return d.mount }
 
-// Backing is the directory that holds the files, for looking at them.
+// Backing returns the directory with the files, for inspecting them.
 func (d *Disk) Backing() string { return d.backing }
 
 // Close heals the disk and unmounts it. The files stay.
@@ -117,7 +115,7 @@ func (n *names) close() error {
 	return n.makeDurable(list)
 }
 
-// sorted are the known files, in an order that a seed can rely on.
+// sorted returns the known files in an order that a seed repeats.
 func (t *table) sorted() []*file {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// mount gives the test a disk, or skips it and says why.
+// mount returns a disk, or skips the test with the reason.
 func mount(t *testing.T) *disk.Disk {
 	t.Helper()
 	if err := disk.Available(); err != nil {
@@ -45,7 +45,7 @@ func write(t *testing.T, f *os.File, text string) {
 	require.NoError(t, err)
 }
 
-// put makes a file with synced data, without a sync of its directory.
+// put creates a file with synced data, without a sync of its directory.
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -63,7 +63,7 @@ func syncDir(t *testing.T, path string) {
 	require.NoError(t, f.Close())
 }
 
-// content is what the file holds, "-" when it is not there.
+// content returns the file's content; "-": it does not exist.
 func content(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -101,14 +101,14 @@ func TestADiskWithoutFaultsPassesEverythingThrough(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-func TestAMappedFileShowsWhatIsWritten(t *testing.T) {
+func TestAMappedFileHasWhatIsWritten(t *testing.T) {
 	d := mount(t)
 	f, err := os.Create(filepath.Join(d.Path(), "map"))
 	require.NoError(t, err)
 	write(t, f, "before")
 	// Read-only and shared. The pages are faulted in by
-	// a system call: a fault in Go code could stop this process, which has to
-	// answer it.
+	// a system call: a fault in Go code could block this process, which has to
+	// serve it.
 	m, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
 	require.NoError(t, err)
 	_, err = f.WriteAt([]byte("after "), 0)
@@ -119,7 +119,7 @@ func TestAMappedFileShowsWhatIsWritten(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-func TestSyncsFailAsOftenAsTold(t *testing.T) {
+func TestSyncsFailAsOftenAsInjected(t *testing.T) {
 	d := mount(t)
 	f, err := os.Create(filepath.Join(d.Path(), "wal-1"))
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestASyncHangsUntilTheDiskIsHealed(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-func TestAFullDiskRefusesAndTakesAgainWhenFreed(t *testing.T) {
+func TestAFullDiskRefusesWritesUntilSpaceIsFreed(t *testing.T) {
 	d := mount(t)
 	big := []byte(strings.Repeat("x", 1<<20))
 	put(t, filepath.Join(d.Path(), "old"), string(big))
@@ -209,10 +209,9 @@ func TestAFullDiskRefusesAndTakesAgainWhenFreed(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// The kernel cuts a large write into several calls. When one behind the first
-// fails the caller hears of a short write and tries the rest again, so only a
-// failure that lasts is heard of.
-func TestAWriteThatFailedFailsAgainAtItsPlace(t *testing.T) {
+// The kernel splits a large write into several calls. If a later one fails, the caller gets
+// a short write and tries the rest again, so only a lasting failure is reported.
+func TestAFailedWriteFailsAgainAtTheSamePlace(t *testing.T) {
 	d := mount(t)
 	f, err := os.Create(filepath.Join(d.Path(), "file"))
 	require.NoError(t, err)

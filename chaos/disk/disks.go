@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Disks are the disks of a cluster's nodes, one for each.
+// Disks has one disk for each node of a cluster.
 type Disks struct {
 	dir string
 
@@ -17,8 +17,8 @@ type Disks struct {
 	disks map[string]*Disk
 }
 
-// NewDisks keeps disks below dir, which exists, and removes mounts of processes
-// that are gone.
+// NewDisks keeps disks below dir, which must exist, and removes mounts of processes that
+// have ended.
 func NewDisks(dir string) (*Disks, error) {
 	if err := Available(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func NewDisks(dir string) (*Disks, error) {
 	return &Disks{dir: dir, disks: make(map[string]*Disk)}, nil
 }
 
-// Add makes the disk of a node.
+// Add creates the disk of a node.
 func (s *Disks) Add(id string) error {
 	dir := filepath.Join(s.dir, id+"-disk")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -45,7 +45,7 @@ func (s *Disks) Add(id string) error {
 	return nil
 }
 
-// Of is the disk of the node with the id; nil when it was not added.
+// Of returns the disk of a node; nil: it was not added.
 func (s *Disks) Of(id string) *Disk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,11 +56,10 @@ func (s *Disks) Of(id string) *Disk {
 // so that it can be removed.
 const dataName = "data"
 
-// DataDir is the node's data directory, for localcluster.Options. The node was
-// added.
+// DataDir returns the data directory of an added node, for localcluster.Options.
 func (s *Disks) DataDir(id string) string { return filepath.Join(s.Of(id).Path(), dataName) }
 
-// Files is where the files of the data directory are, below the faults.
+// Files returns the backing directory of the data directory.
 func (d *Disk) Files() string { return filepath.Join(d.Backing(), dataName) }
 
 // Heal ends the faults of all disks.

@@ -13,27 +13,26 @@ import (
 // Forever is the count of a fault that does not end by itself.
 const Forever = -1
 
-// Faults say what goes wrong from now on. The zero value is a disk that works.
+// Faults are the faults from now on. The zero value is a disk that works.
 type Faults struct {
 	// Under limits the faults to files whose path below the mount contains it.
 	Under string
-	// SyncErrors is how many of the next syncs, of files or directories, fail
-	// with EIO. What such a sync should have saved is lost with the power even
-	// when a later one succeeds.
+	// SyncErrors is how many of the next syncs, of files or directories, fail with EIO. A
+	// power loss drops the data of such a sync even if a later sync succeeds.
 	SyncErrors int
 	// WriteErrors is how many of the next writes fail with EIO and write nothing.
 	WriteErrors int
-	// TornWrites is how many of the next writes put down their first half only
-	// and fail with EIO.
+	// TornWrites is how many of the next writes write only their first half and fail with
+	// EIO.
 	TornWrites int
 	// SyncDelay is added to each sync.
 	SyncDelay time.Duration
-	// HangSyncs lets syncs wait until the faults are changed. A process with a
-	// call under way that hangs cannot end, as on a disk that hangs.
+	// HangSyncs makes syncs wait until the faults change. A process with such a call cannot
+	// end, as on a real disk that hangs.
 	HangSyncs bool
 }
 
-// Counts tell what a disk was asked and what went wrong, since it was mounted.
+// Counts has the numbers of calls and of failures since the disk was mounted.
 type Counts struct {
 	Syncs, Writes                                         int64
 	SyncErrors, WriteErrors, TornWrites, Refused, Delayed int64
@@ -57,10 +56,10 @@ type verdicts struct {
 	mu      sync.Mutex
 	struck  string // see Struck
 	faults  Faults
-	changed chan struct{} // closed when faults are replaced; nil when nobody waits
-	// failed are the places where a write has failed under these faults. It fails
-	// there again: the kernel cuts a large write into several calls and tells the
-	// caller of a failure behind the first only when that cannot be done again.
+	changed chan struct{} // closed when faults are replaced; nil: no call waits
+	// failed are the places where a write has failed under these faults. It fails there
+	// again: the kernel splits a large write into several calls, and reports the failure of
+	// a later one only if that fails again.
 	failed map[failedWrite]struct{}
 }
 
@@ -69,7 +68,7 @@ type failedWrite struct {
 	offset int64
 }
 
-// Inject replaces the faults. Calls that wait or hang go on under the new ones.
+// Inject replaces the faults. Calls that wait or hang continue under the new ones.
 func (d *Disk) Inject(f Faults) {
 	v := &d.verdicts
 	v.mu.Lock()
@@ -81,7 +80,7 @@ func (d *Disk) Inject(f Faults) {
 	}
 }
 
-// Heal ends all faults. Damage and what a fault has already done stays.
+// Heal ends all faults. Damage and other effects of earlier faults stay.
 func (d *Disk) Heal() {
 	d.Inject(Faults{})
 	d.SetFree(Unlimited)
@@ -96,7 +95,7 @@ func (v *verdicts) now() (Faults, <-chan struct{}) {
 	return v.faults, v.changed
 }
 
-// spend takes one from a count of the faults; it reports whether there was one.
+// spend decrements a count of the faults and reports whether it was positive.
 func (v *verdicts) spend(path string, count func(*Faults) *int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,15 +110,15 @@ func (v *verdicts) spend(path string, count func(*Faults) *int) bool {
 	return true
 }
 
-// Struck is the file of the last call that a fault has made fail.
+// Struck returns the file of the last call that failed because of a fault.
 func (d *Disk) Struck() string {
 	d.verdicts.mu.Lock()
 	defer d.verdicts.mu.Unlock()
 	return d.verdicts.struck
 }
 
-// beforeSync waits as long as the disk is slow or hangs, and says how the sync
-// fails; 0: it does not.
+// beforeSync waits while the disk is slow or hangs, and returns the error of the sync; 0:
+// none.
 func (d *Disk) beforeSync(path string) syscall.Errno {
 	d.counters.syncs.Add(1)
 	for waited := false; ; waited = true {
@@ -149,7 +148,7 @@ func (d *Disk) beforeSync(path string) syscall.Errno {
 	return 0
 }
 
-// fail notes that a write fails at a place.
+// fail records that a write fails at a place.
 func (v *verdicts) fail(w failedWrite) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -166,8 +165,8 @@ func (v *verdicts) hasFailed(w failedWrite) bool {
 	return failed
 }
 
-// beforeWrite says how many of the bytes reach the file, and how the write fails
-// after that; 0: it does not.
+// beforeWrite returns how many of the bytes reach the file, and the error of the write
+// after that; 0: none.
 func (d *Disk) beforeWrite(path string, offset int64, size int) (reach int, failure syscall.Errno) {
 	d.counters.writes.Add(1)
 	at := failedWrite{path, offset}

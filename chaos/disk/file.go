@@ -14,12 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRemembered bounds the memory that undoing data takes. Past it a file's
-// writes are durable without a sync, as when the kernel writes back by itself.
+// maxRemembered bounds the memory for undoing writes. Beyond it a file's writes are durable
+// without a sync, as when the kernel writes back by itself.
 const maxRemembered = 256 << 20
 
-// file is a file of the backing tree that is open, or has unsynced data. All
-// opens of it share one.
+// file is a file of the backing tree that is open or has unsynced data. All opens share it.
 type file struct {
 	disk  *Disk
 	os    *os.File // for reading and writing
@@ -28,12 +27,12 @@ type file struct {
 	path  string // below the mount, when it was opened
 	uses  int    // opens; under table.mu
 
-	syncing sync.Mutex // held by the sync under way
+	syncing sync.Mutex // held during a sync
 
 	mu      sync.Mutex
 	now     *unsynced // since the start of the last sync; nil: nothing
 	flight  *unsynced // what the sync under way will make durable
-	dropped *unsynced // what failed syncs should have saved
+	dropped *unsynced // what failed syncs should have made durable
 }
 
 // table finds the file of an inode.
@@ -44,7 +43,7 @@ type table struct {
 
 // open opens the file at path of the backing tree and counts the open.
 func (d *Disk) open(path, name string, flags int, mode uint32) (*file, error) {
-	flags &^= syscall.O_APPEND | syscall.O_TRUNC | syscall.O_ACCMODE // the kernel has already seen to them
+	flags &^= syscall.O_APPEND | syscall.O_TRUNC | syscall.O_ACCMODE // the kernel has already handled them
 	f, err := os.OpenFile(path, flags|os.O_RDWR, os.FileMode(mode))
 	if err != nil {
 		return nil, err
@@ -64,7 +63,7 @@ func (d *Disk) open(path, name string, flags int, mode uint32) (*file, error) {
 	return n, nil
 }
 
-// Release ends one open. A file with unsynced data stays known.
+// Release ends one open. A file with unsynced data stays in the table.
 func (f *file) Release(context.Context) syscall.Errno {
 	t := &f.disk.table
 	t.mu.Lock()
@@ -73,8 +72,7 @@ func (f *file) Release(context.Context) syscall.Errno {
 	return fs.ToErrno(t.forget(f))
 }
 
-// forget closes a file that nobody has open and that holds nothing to undo, or
-// has no name that could bring it back.
+// forget closes a file that is not open and that has nothing to undo, or no name.
 func (t *table) forget(f *file) error {
 	if f.uses > 0 {
 		return nil
@@ -91,7 +89,7 @@ func (t *table) forget(f *file) error {
 	return f.os.Close()
 }
 
-// sweep forgets all files that can be.
+// sweep calls forget for all files.
 func (t *table) sweep() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +106,7 @@ func (f *file) dirty() bool {
 	return f.now != nil || f.flight != nil || f.dropped != nil
 }
 
-// clear forgets how to undo anything and returns the memory that took.
+// clear drops everything that is kept for undoing and returns how much memory it used.
 func (f *file) clear() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,7 +120,7 @@ func (f *file) clear() int64 {
 	return n
 }
 
-// change runs a change of n bytes at off; it needs f.mu.
+// change runs a change of n bytes at off. It is called with f.mu held.
 func (f *file) change(off, n int64, run func() error) error {
 	if f.now == nil {
 		info, err := f.os.Stat()
@@ -167,8 +165,8 @@ func (f *file) Write(_ context.Context, data []byte, off int64) (uint32, syscall
 	return uint32(n), failure
 }
 
-// Fsync makes durable what was written before it began. When it fails, that data
-// counts as dropped: it is read until the power goes, and no later sync saves it.
+// Fsync makes durable what was written before it began. If it fails that data counts as
+// dropped: it can be read until a power loss, and no later sync makes it durable.
 func (f *file) Fsync(_ context.Context, flags uint32) syscall.Errno {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
@@ -204,8 +202,8 @@ func (f *file) sync(flags uint32) error {
 	return syscall.Fsync(int(f.os.Fd()))
 }
 
-// saved is what a sync that succeeded means; it needs f.mu. A page that was
-// written again after a failed sync is whole again.
+// saved handles a successful sync. It is called with f.mu held. A page that was written
+// again after a failed sync is durable too.
 func (f *file) saved(u *unsynced) {
 	f.disk.remembered.Add(-u.bytes())
 	if f.dropped == nil {
@@ -230,7 +228,7 @@ func (f *file) Lseek(ctx context.Context, off uint64, whence uint32) (uint64, sy
 	return f.plain.Lseek(ctx, off, whence)
 }
 
-// Setattr changes the size, which can be undone, and what is of no account here.
+// Setattr changes the size, which can be undone, and attributes that do not matter here.
 func (f *file) Setattr(ctx context.Context, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	to, resize := in.GetSize()
 	if !resize {

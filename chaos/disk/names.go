@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxChanges bounds how many changes of names can be undone. Past it the oldest
-// half is durable, as a journal that commits by itself from time to time.
+// maxChanges bounds how many changes of names can be undone. Beyond it the oldest half is
+// durable, as with a journal that commits by itself from time to time.
 const maxChanges = 2048
 
-// directory is a directory of the backing tree, wherever its name has moved. The
-// file is open as long as a change counts on it.
+// directory is a directory of the backing tree, whatever its present name. The file is open
+// while a change needs it.
 type directory struct {
 	file *os.File
 	ino  uint64
@@ -43,10 +43,10 @@ func (c *change) touches() []*directory {
 	return append(c.in[:len(c.in):len(c.in)], c.covers)
 }
 
-// names are the changes of names that can be undone, in their order. What a
-// removal must be able to bring back waits in the lost directory.
+// names has the changes of names that can be undone, in their order. Removed files that may
+// be restored are in the lost directory.
 type names struct {
-	mu      sync.Mutex // held while a change is made, so that the order is true
+	mu      sync.Mutex // held while a change is made, so that the order is right
 	lost    *os.File
 	serial  uint64
 	changes []*change
@@ -71,7 +71,7 @@ func (n *names) directory(path string) (*directory, error) {
 	return d, nil
 }
 
-// drop closes a directory that nothing counts on.
+// drop closes a directory that no change needs.
 func (n *names) drop(d *directory) error {
 	if d.uses > 0 || n.open[d.ino] != d {
 		return nil
@@ -80,7 +80,7 @@ func (n *names) drop(d *directory) error {
 	return d.file.Close()
 }
 
-// lostName is a fresh name in the lost directory.
+// lostName returns an unused name in the lost directory.
 func (n *names) lostName() string {
 	n.serial++
 	return strconv.FormatUint(n.serial, 10)
@@ -101,7 +101,7 @@ func (n *names) add(c *change) error {
 	return n.makeDurable(oldest)
 }
 
-// makeDurable makes changes durable that are no longer in the list.
+// makeDurable makes changes durable that were removed from the list.
 func (n *names) makeDurable(list []*change) error {
 	var errs []error
 	for _, c := range list {
@@ -122,9 +122,8 @@ func (n *names) release(c *change) error {
 	return errors.Join(errs...)
 }
 
-// synced makes durable what was changed in the directory up to the number. A
-// change that touches two directories is one transaction, and takes with it what
-// was changed in the other one before.
+// synced makes the changes in the directory up to the number durable. A change in two
+// directories is one transaction, and makes the earlier changes in the other one durable too.
 func (n *names) synced(ino, upTo uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -151,7 +150,7 @@ func (n *names) synced(ino, upTo uint64) error {
 	return n.makeDurable(durable)
 }
 
-// position is the number of the newest change.
+// position returns the number of the newest change.
 func (n *names) position() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -195,7 +194,7 @@ func (n *names) made(d *directory, name string) error {
 
 func (n *names) fd() int { return int(n.lost.Fd()) }
 
-// remove takes a file's name away.
+// remove removes a file's name.
 func (n *names) remove(d *directory, name string) error {
 	lost := n.lostName()
 	if err := unix.Linkat(d.fd(), name, n.fd(), lost, 0); err != nil {
@@ -211,7 +210,7 @@ func (n *names) remove(d *directory, name string) error {
 	})
 }
 
-// removeDirectory takes an empty directory's name away.
+// removeDirectory removes an empty directory's name.
 func (n *names) removeDirectory(d, gone *directory, name string) error {
 	if entries, err := os.ReadDir(gone.path()); err != nil || len(entries) > 0 {
 		return errors.Join(err, unix.ENOTEMPTY)
@@ -228,17 +227,17 @@ func (n *names) removeDirectory(d, gone *directory, name string) error {
 	})
 }
 
-// path leads to the directory whatever its name is.
+// path returns a path to the directory that does not depend on its name.
 func (d *directory) path() string { return "/proc/self/fd/" + strconv.Itoa(d.fd()) }
 
-// rename moves a name; a file that had the new one is kept aside.
+// rename moves a name. A file that had the new name goes to the lost directory.
 func (n *names) rename(from *directory, oldName string, to *directory, newName string) error {
 	lost, replaced := n.lostName(), true
 	switch err := unix.Linkat(to.fd(), newName, n.fd(), lost, 0); {
 	case errors.Is(err, unix.ENOENT):
 		replaced = false
 	case err != nil:
-		return err // a directory in the way: nobody here renames over one
+		return err // renaming over a directory is not supported
 	}
 	if err := unix.Renameat(from.fd(), oldName, to.fd(), newName); err != nil {
 		if replaced {

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// node is a file or directory as FUSE knows it. Looking up, listing and reading
-// attributes pass through as they are.
+// node is a file or directory of FUSE. Lookups, listings and reads of attributes pass
+// through unchanged.
 type node struct {
 	fs.LoopbackNode
 	disk *Disk
 }
 
-// root makes the node of the backing directory.
+// root returns the node of the backing directory.
 func (d *Disk) root() (*node, error) {
 	var st syscall.Stat_t
 	if err := syscall.Stat(d.backing, &st); err != nil {
@@ -32,7 +32,7 @@ func (d *Disk) root() (*node, error) {
 	return n, nil
 }
 
-// WrapChild makes ours of what a lookup finds.
+// WrapChild returns a node for the result of a lookup.
 func (n *node) WrapChild(context.Context, fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{LoopbackNode: fs.LoopbackNode{RootData: n.RootData}, disk: n.disk}
 }
@@ -57,7 +57,7 @@ func (n *node) change(run func(*names, *directory) error) syscall.Errno {
 	return fs.ToErrno(err)
 }
 
-// Create makes a file, or opens one that was made a moment ago.
+// Create creates a file, or opens one that was created a moment ago.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	var f *file
 	errno := n.change(func(names *names, d *directory) error {
@@ -80,7 +80,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return child, f, 0, 0
 }
 
-// Open opens a file.
+// Open implements fs.NodeOpener.
 func (n *node) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	f, err := n.disk.open(n.path(), n.relative(), int(flags)&^(syscall.O_CREAT|syscall.O_EXCL|fuse.FMODE_EXEC), 0)
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *node) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, sys
 	return f, 0, 0
 }
 
-// Mkdir makes a directory.
+// Mkdir implements fs.NodeMkdirer.
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	errno := n.change(func(names *names, d *directory) error {
 		if err := unix.Mkdirat(d.fd(), name, mode); err != nil {
@@ -103,12 +103,12 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 	return n.Lookup(ctx, name, out)
 }
 
-// Unlink takes a file's name away.
+// Unlink implements fs.NodeUnlinker.
 func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
 	return n.change(func(names *names, d *directory) error { return names.remove(d, name) })
 }
 
-// Rmdir takes an empty directory's name away.
+// Rmdir implements fs.NodeRmdirer.
 func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	return n.change(func(names *names, d *directory) error {
 		gone, err := names.directory(filepath.Join(n.path(), name))

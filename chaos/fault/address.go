@@ -12,24 +12,24 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Address are the faults of an address that comes to mean another node.
+// Address returns the faults of an address that is given to another node.
 func Address() []Fault {
 	return []Fault{{Name: "inherited-address", Weight: 2, Needs: Namespaces, Run: onAll(inheritedAddress)}}
 }
 
-// sides says who is apart when the heir of a dead node's address would make a
-// majority if it counted for both: few lack one node to a majority, rest are no
-// majority either, since the dead node is missing. nodes begin with the dead one and
-// its heir.
+// sides divides the nodes so that the node with the address of a dead node would complete a
+// majority if it counted for both. few are one node short of a majority. rest are no
+// majority either, because the dead node is missing. nodes begin with the dead one and the
+// one that has its address.
 func sides[T any](nodes []T) (few, rest []T) {
 	majority := len(nodes)/2 + 1
 	return nodes[1:majority], nodes[majority:]
 }
 
-// inheritedAddress gives the address of a dead node to a living one, and then leaves
-// that one with as many others as make a majority only if it counts twice. Nothing
-// may be acknowledged there; and when they die, with what they had not synced, and
-// the dead node and the others go on, nothing may be missing.
+// inheritedAddress gives the address of a dead node to a running one. Then it partitions
+// the cluster so that this node's side is a majority only if the node counts twice. That
+// side must not acknowledge anything. After its nodes were killed and lost what they had
+// not synced, and the dead node and the others run again, nothing may be missing.
 func inheritedAddress(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	if len(nodes) < 3 || len(nodes)%2 == 0 {
 		return ErrNoVictim // an even number would be without a majority afterwards
@@ -55,8 +55,8 @@ func inheritedAddress(ctx context.Context, e *Env, nodes []*localcluster.Node) e
 	return errors.Join(append(errs, e.Return(ctx, few...))...)
 }
 
-// How long the heir is left alone: long enough for an election, and for the others
-// to miss a leader.
+// How long the partition lasts: long enough for an election, and for the others to detect
+// that there is no leader.
 const (
 	aloneLow  = 2 * time.Second
 	aloneHigh = 5 * time.Second
@@ -70,7 +70,7 @@ func idsOf(nodes []*localcluster.Node) []string {
 	return ids
 }
 
-// mustNotAcknowledge asks nodes for adds that nobody may acknowledge.
+// mustNotAcknowledge sends adds to nodes that must not acknowledge them.
 func (e *Env) mustNotAcknowledge(ctx context.Context, nodes []*localcluster.Node, hold time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
@@ -86,7 +86,7 @@ func (e *Env) mustNotAcknowledge(ctx context.Context, nodes []*localcluster.Node
 	}
 }
 
-// endAll kills nodes, and takes their power where the disks can lose what was not
+// endAll kills nodes. Nodes on faulty disks also lose power, and with it what was not
 // synced.
 func (e *Env) endAll(nodes []*localcluster.Node) error {
 	e.Log.Info("kill -9", "nodes", Names(nodes))

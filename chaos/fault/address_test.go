@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheHeirOfAnAddressLacksAMajorityByOne(t *testing.T) {
+func TestTheSideWithTheGivenAddressIsOneShortOfAMajority(t *testing.T) {
 	for size := 3; size <= 7; size += 2 {
 		nodes := make([]int, size)
 		for i := range nodes {

@@ -10,14 +10,14 @@ import (
 	"tarry/bench/localcluster"
 )
 
-// ClaimedNodes records which nodes an injection works on, so that faults side by side have
-// distinct victims. The runner gives an injection's nodes back when it is over.
+// ClaimedNodes records which nodes an injection works on, so that concurrent faults have
+// distinct victims. The runner releases an injection's nodes when it ends.
 type ClaimedNodes struct {
 	mu    sync.Mutex
 	nodes map[*localcluster.Node]*Env
 }
 
-// NewClaimedNodes begins with every node free.
+// NewClaimedNodes returns a record in which every node is free.
 func NewClaimedNodes() *ClaimedNodes { return &ClaimedNodes{nodes: map[*localcluster.Node]*Env{}} }
 
 // claim reports false when another injection has the node.
@@ -42,11 +42,11 @@ func (c *ClaimedNodes) Release(e *Env) {
 	}
 }
 
-// ErrNoVictim is returned when the fault finds no node to work on, because the
-// faults beside it have them. The runner counts it as not injected.
+// ErrNoVictim is returned by a fault that finds no free node, because concurrent faults
+// have claimed them. The runner counts it as not injected.
 var ErrNoVictim = errors.New("no node is free for this fault")
 
-// Leader takes the leader.
+// Leader claims the leader.
 func (e *Env) Leader(ctx context.Context) (*localcluster.Node, error) {
 	leader, err := e.currentLeader(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Env) Leader(ctx context.Context) (*localcluster.Node, error) {
 	return leader, nil
 }
 
-// Follower takes a running node that does not lead, by the seed.
+// Follower claims a running node that does not lead, chosen by the seed.
 func (e *Env) Follower(ctx context.Context) (*localcluster.Node, error) {
 	leader, err := e.currentLeader(ctx)
 	if err != nil {
@@ -68,13 +68,13 @@ func (e *Env) Follower(ctx context.Context) (*localcluster.Node, error) {
 	return e.oneOf(nodes)
 }
 
-// Node takes any running node, by the seed.
+// Node claims any running node, chosen by the seed.
 func (e *Env) Node(context.Context) (*localcluster.Node, error) {
 	return e.oneOf(slices.DeleteFunc(e.Cluster.Nodes(), func(n *localcluster.Node) bool { return !n.Running() }))
 }
 
-// All takes every node, in an order drawn by the seed. Only a fault without
-// Overlaps may: it has the cluster to itself.
+// All claims every node, in an order drawn by the seed. Only a fault without Overlaps may
+// call it, because only such a fault runs alone.
 func (e *Env) All() ([]*localcluster.Node, error) {
 	nodes := e.Cluster.Nodes()
 	e.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -132,8 +132,8 @@ func onAll(run func(context.Context, *Env, []*localcluster.Node) error) func(con
 	}
 }
 
-// currentLeader waits for a leader. A cluster of which a fault beside this one
-// has the leader may have none for a while.
+// currentLeader waits for a leader. There may be none for a while if a concurrent fault has
+// claimed the leader.
 func (e *Env) currentLeader(ctx context.Context) (*localcluster.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, healing)
 	defer cancel()

@@ -15,15 +15,15 @@ import (
 	"tarry/internal/sleep"
 )
 
-// maxClockOffset is the server's --max-clock-offset. The queue follows a clock that
-// is off by less; one that is off by more has no effect on it.
+// maxClockOffset is the server's --max-clock-offset. The queue follows a clock that is off
+// by less. A clock that is off by more has no effect on it.
 const maxClockOffset = 5 * time.Second
 
-// clocks are the faults of a wrong clock.
+// clocks returns the faults of a wrong clock.
 //
-// A leader that drifts ahead takes the queue along up to maxClockOffset, and what
-// is ahead stays so for minutes. That is known and not promised otherwise, so such
-// drift is drawn by name only.
+// A leader whose clock drifts ahead moves the queue's clock by up to maxClockOffset, and
+// that takes minutes to disappear. This is documented behaviour, so such a drift is only
+// drawn by name.
 func clocks() []Fault {
 	return []Fault{
 		{Name: "clock-back-leader", Weight: 1, Run: clock((*Env).Leader, back)},
@@ -42,9 +42,9 @@ func short(e *Env) time.Duration { return e.Hold() }
 
 func long(e *Env) time.Duration { return e.Between(15*time.Second, 30*time.Second) }
 
-// farAhead sets one node's clock ahead by more than it may be off. When it leads it
-// must give leadership away; the queue must not notice, neither then nor later: the
-// judge allows nothing for it.
+// farAhead sets one node's clock ahead by more than maxClockOffset. If the node leads it
+// must transfer leadership. The queue's clock must not change, then or later: the judge
+// allows no tolerance.
 func farAhead(choose choice, hold func(*Env) time.Duration) func(context.Context, *Env) error {
 	return func(ctx context.Context, e *Env) error {
 		n, leads, err := e.clocked(ctx, choose)
@@ -64,7 +64,7 @@ func farAhead(choose choice, hold func(*Env) time.Duration) func(context.Context
 			}
 			cancel()
 		}
-		// Raft may elect it again, for as long as it takes to hand leadership back.
+		// Raft may elect it again until it has transferred leadership again.
 		for seen := 0; time.Now().Before(end) && ctx.Err() == nil; sleep.For(ctx, time.Second) {
 			leader, err := e.currentLeader(ctx)
 			if err != nil || leader != n {
@@ -79,9 +79,8 @@ func farAhead(choose choice, hold func(*Env) time.Duration) func(context.Context
 	}
 }
 
-// farAheadCandidate sets a follower's clock ahead and kills the leader. Of three
-// nodes no majority of clocks agrees then, so the node may lead; the queue must not
-// go by its clock.
+// farAheadCandidate sets a follower's clock ahead and kills the leader. Of three nodes no
+// majority of clocks agrees then, so the node may lead. The queue must not use its clock.
 func farAheadCandidate(ctx context.Context, e *Env) error {
 	n, _, err := e.clocked(ctx, (*Env).Follower)
 	if err != nil {
@@ -107,7 +106,7 @@ func farAheadCandidate(ctx context.Context, e *Env) error {
 	return err
 }
 
-// ensureClock starts a node anew unless its clock can be set already.
+// ensureClock restarts a node unless its clock can be set already.
 func (e *Env) ensureClock(ctx context.Context, n *localcluster.Node) error {
 	if _, err := os.Stat(clockFile(n)); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -115,8 +114,8 @@ func (e *Env) ensureClock(ctx context.Context, n *localcluster.Node) error {
 	return e.giveClock(ctx, n, clockFile(n))
 }
 
-// clocked takes a node whose clock can be set, and reports whether it leads: a node
-// whose clock was never set is restarted for it, and loses leadership by that.
+// clocked claims a node, makes its clock settable, and reports whether it leads. A node
+// whose clock was never set must be restarted for that, and then it does not lead any more.
 func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node, leads bool, err error) {
 	if n, err = choose(e, ctx); err != nil {
 		return nil, false, err
@@ -143,7 +142,7 @@ func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node,
 	return n, leads, nil
 }
 
-// transferTo hands leadership on.
+// transferTo transfers leadership.
 func (e *Env) transferTo(ctx context.Context, leader, to *localcluster.Node) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+leader.HTTP+"/v1/cluster/transfer-leadership",
 		strings.NewReader(fmt.Sprintf(`{"id":%q}`, to.ID)))
@@ -156,12 +155,12 @@ func (e *Env) transferTo(ctx context.Context, leader, to *localcluster.Node) err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("hand leadership to %s: %s", to.ID, resp.Status)
+		return fmt.Errorf("transfer leadership to %s: %s", to.ID, resp.Status)
 	}
 	return nil
 }
 
-// clockAhead is how far the queue's clock is ahead of the nodes'.
+// clockAhead returns how far the queue's clock is ahead of the nodes'.
 func (e *Env) clockAhead(ctx context.Context) (time.Duration, error) {
 	leader, err := e.currentLeader(ctx)
 	if err != nil {
@@ -174,8 +173,8 @@ func (e *Env) clockAhead(ctx context.Context) (time.Duration, error) {
 	return time.Duration(v.Ahead * float64(time.Second)), err
 }
 
-// judgeClock demands that a clock that was wrong has left nothing behind. What
-// measuring itself may be wrong by is not judged here.
+// judgeClock requires that a wrong clock has no lasting effect. It tolerates the error of
+// the measurement.
 func (e *Env) judgeClock(ctx context.Context, after string) {
 	patience, cancel := Healing(ctx)
 	defer cancel()
@@ -190,8 +189,8 @@ func (e *Env) judgeClock(ctx context.Context, after string) {
 	}
 }
 
-// course says how far a clock is off, some time after the fault began. far is the
-// distance that was drawn.
+// course returns how far a clock is off, some time after the fault began. far is the
+// offset that was drawn.
 type course func(far, since time.Duration) time.Duration
 
 func back(far, _ time.Duration) time.Duration    { return -far }
@@ -199,11 +198,11 @@ func forward(far, _ time.Duration) time.Duration { return far }
 func slow(_, since time.Duration) time.Duration  { return -since / 2 }
 func fast(_, since time.Duration) time.Duration  { return since / 2 }
 
-// clockEvery is how often a drifting clock is set.
+// clockEvery is the interval at which a drifting clock is set.
 const clockEvery = 50 * time.Millisecond
 
-// clock sets one node's clock off, by one second to one hour or drifting, and
-// right again. A node whose clock was never touched is started anew for it.
+// clock makes one node's clock wrong, by one second to one hour or drifting, and right
+// again. A node whose clock was never set is restarted for that.
 func clock(choose choice, off course) func(context.Context, *Env) error {
 	return onOne(choose, func(ctx context.Context, e *Env, n *localcluster.Node) error {
 		file := clockFile(n)
@@ -227,7 +226,7 @@ func clock(choose choice, off course) func(context.Context, *Env) error {
 
 func clockFile(n *localcluster.Node) string { return filepath.Join(filepath.Dir(n.LogPath()), "clock") }
 
-// giveClock starts a node anew with a clock that can be set.
+// giveClock restarts a node with a clock that can be set.
 func (e *Env) giveClock(ctx context.Context, n *localcluster.Node, file string) error {
 	if err := setClock(file, 0); err != nil {
 		return err
@@ -243,7 +242,7 @@ func (e *Env) giveClock(ctx context.Context, n *localcluster.Node, file string) 
 	return e.Return(ctx, n)
 }
 
-// setClock replaces the file in one step, so that nobody reads half a number.
+// setClock replaces the file atomically, so that the node never reads half a number.
 func setClock(file string, off time.Duration) error {
 	tmp := file + ".tmp"
 	err := os.WriteFile(tmp, []byte(strconv.FormatInt(off.Milliseconds(), 10)+"\n"), 0o644)

@@ -24,7 +24,7 @@ type part struct {
 	name, pattern string
 }
 
-// parts are the files that hold something. The patterns are on-disk names.
+// parts returns the kinds of files with data. The patterns are on-disk names.
 func parts() []part {
 	return []part{
 		{"log", "shard-0/raft/wal/*.wal"}, // of a node with raft-wal; the next two of one with raft-boltdb
@@ -42,9 +42,9 @@ func parts() []part {
 	}
 }
 
-// Corrupt are the faults that damage files of one node. It must notice and
-// refuse to start with the way out, or mend the damage, or not be touched by it;
-// what it must not do is serve a state that is not the cluster's.
+// Corrupt returns the faults that damage files of one node. The node must detect the damage
+// and refuse to start with a message that says how to recover, or repair the damage, or be
+// unaffected. It must not serve a state that differs from the cluster's.
 func Corrupt() []Fault {
 	var list []Fault
 	for _, p := range parts() {
@@ -52,7 +52,7 @@ func Corrupt() []Fault {
 	}
 	return append(list,
 		Fault{Name: "corrupt-running", Needs: FaultyDisk, Weight: 1, Run: onOne((*Env).expendable, corruptRunning)},
-		// By itself the store would not notice that one of its logs is gone.
+		// Pebble alone would not detect that one of its logs is missing.
 		Fault{Name: "lose-store-log", Weight: 1, Run: corrupt(part{"store-log", "shard-0/fsm/gen-*/*.log"}, onlyGone())},
 	)
 }
@@ -61,8 +61,8 @@ func onlyGone() []disk.Damage {
 	return slices.DeleteFunc(disk.Damages(), func(d disk.Damage) bool { return d.Name != "gone" })
 }
 
-// expendable takes all nodes and chooses one that the others can do without: it
-// may lose its data, so they all must vote.
+// expendable claims all nodes and chooses one of them. It may lose its data, so all must
+// vote.
 func (e *Env) expendable(ctx context.Context) (*localcluster.Node, error) {
 	nodes, err := e.All()
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *Env) expendable(ctx context.Context) (*localcluster.Node, error) {
 	return nodes[0], nil
 }
 
-// files is where the files of a node can be reached while it does not run.
+// files returns the directory of a node's files while the node does not run.
 func (e *Env) files(n *localcluster.Node) string {
 	if e.Disks != nil {
 		return e.Disks.Of(n.ID).Files()
@@ -109,7 +109,7 @@ func corrupt(p part, damages []disk.Damage) func(context.Context, *Env) error {
 		if err := n.Kill(); err != nil {
 			return err
 		}
-		if _, err := os.Stat(path); err != nil { // it has been removed meanwhile: any other
+		if _, err := os.Stat(path); err != nil { // the node has removed it: choose another
 			if path, err = e.oneFile(e.files(n), p); err != nil {
 				return err
 			}
@@ -145,7 +145,7 @@ func (e *Env) damage(n *localcluster.Node, p part, path string, old []byte, dama
 	return p.name + " " + d.Name, nil
 }
 
-// comeBack starts a node with a damaged file and judges what it does.
+// comeBack starts a node with a damaged file and checks what it does.
 func (e *Env) comeBack(ctx context.Context, n *localcluster.Node, what string) error {
 	if what == "" {
 		e.Count("damages without a file", 1)
@@ -172,11 +172,11 @@ func (e *Env) comeBack(ctx context.Context, n *localcluster.Node, what string) e
 	return e.refused(ctx, n, what, before)
 }
 
-// wayOut is how a refusal says what to do.
+// wayOut matches the part of a refusal that says what to do.
 var wayOut = regexp.MustCompile(`rejoin as a new member|move the directory away|move .* away`)
 
-// refused reads why the node does not run, follows the way out that it must have
-// named, and waits for it as a new member.
+// refused checks that the node's log says how to recover, does that, and waits for the
+// node as a new member.
 func (e *Env) refused(ctx context.Context, n *localcluster.Node, what string, before int64) error {
 	said, err := logSince(n, before)
 	if err != nil {
@@ -186,7 +186,7 @@ func (e *Env) refused(ctx context.Context, n *localcluster.Node, what string, be
 		e.Count(what+": refused", 1)
 	} else {
 		e.Count(what+": ended without a way out", 1)
-		e.Violate("fault", "node %s ended over a damaged file (%s) and named no way out: %s", n.ID, what, lastLines(said))
+		e.Violate("fault", "node %s ended because of a damaged file (%s) and did not say how to recover: %s", n.ID, what, lastLines(said))
 	}
 	if err := n.Wipe(); err != nil {
 		return err
@@ -196,8 +196,8 @@ func (e *Env) refused(ctx context.Context, n *localcluster.Node, what string, be
 	return err
 }
 
-// verified compares the node's state with the others'; true when it is there and
-// the same. A state that differs is a broken I9.
+// verified compares the node's state with the others' and reports whether it is the same.
+// A different state violates I9.
 func (e *Env) verified(ctx context.Context, n *localcluster.Node) bool {
 	if e.Cluster.Get(ctx, n, "/readyz", nil) != nil {
 		return false
@@ -242,16 +242,15 @@ func logSince(n *localcluster.Node, offset int64) (string, error) {
 	return string(data[min(offset, int64(len(data))):]), nil
 }
 
-// lastLines is the end of a log, short enough for a report.
+// lastLines returns the end of a log, short enough for a report.
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	text = strings.Join(lines[max(0, len(lines)-3):], " | ")
 	return text[max(0, len(text)-600):]
 }
 
-// corruptRunning flips bits of a file that a running node uses, behind its back.
-// It may never notice, when it does not read that place again: the next start
-// does. So it is killed and started after a while.
+// corruptRunning flips bits of a file while the node uses it. The node may not read that
+// place again before the next start, so it is killed and restarted after a while.
 func corruptRunning(ctx context.Context, e *Env, n *localcluster.Node) error {
 	list := parts()
 	p := list[e.Rand.IntN(len(list))]

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// period is the kernel's unit of sharing the processor out, in microseconds.
+// period is the kernel's period for CPU quotas, in microseconds.
 const period = 100_000
 
-// cpuHierarchy is where groups for the CPU are made: that of version 1 if there
-// is one, else the one tree of version 2.
+// cpuHierarchy returns the directory of CPU cgroups: that of version 1 if there is one,
+// otherwise the tree of version 2.
 func cpuHierarchy() (dir string, version int, err error) {
 	const one, two = "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 	if _, err := os.Stat(filepath.Join(one, "cpu.cfs_quota_us")); err == nil {
@@ -22,15 +22,15 @@ func cpuHierarchy() (dir string, version int, err error) {
 	}
 	controllers, err := os.ReadFile(filepath.Join(two, "cgroup.subtree_control"))
 	if err != nil || !strings.Contains(" "+strings.TrimSpace(string(controllers))+" ", " cpu ") {
-		return "", 0, errors.New("no cgroup hierarchy shares out the CPU")
+		return "", 0, errors.New("there is no cgroup hierarchy for the CPU")
 	}
 	return two, 2, nil
 }
 
-// CPUGroups says why groups for the CPU cannot be made here, or nil.
+// CPUGroups returns an error if CPU cgroups cannot be created here.
 func CPUGroups() error {
 	if os.Geteuid() != 0 {
-		return errors.New("groups for the CPU need root")
+		return errors.New("CPU cgroups need root")
 	}
 	_, _, err := cpuHierarchy()
 	return err
@@ -39,7 +39,7 @@ func CPUGroups() error {
 // cpuGroup limits the processes in it.
 type cpuGroup struct{ home, dir string }
 
-// newCPUGroup makes a group that has percent of one core.
+// newCPUGroup creates a group with percent of one core.
 func newCPUGroup(name string, percent int) (*cpuGroup, error) {
 	home, version, err := cpuHierarchy()
 	if err != nil {
@@ -47,7 +47,7 @@ func newCPUGroup(name string, percent int) (*cpuGroup, error) {
 	}
 	g := &cpuGroup{home: home, dir: filepath.Join(home, fmt.Sprintf("%s-%d", name, os.Getpid()))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make a group for the CPU: %w", err)
+		return nil, fmt.Errorf("create a CPU cgroup: %w", err)
 	}
 	quota := strconv.Itoa(percent * period / 100)
 	if version == 1 {
@@ -70,14 +70,13 @@ func (g *cpuGroup) add(pid int) error {
 	return g.write("cgroup.procs", strconv.Itoa(pid))
 }
 
-// close moves every process to the group of the whole machine and removes this
-// one.
+// close moves all processes to the machine's root group and removes this one.
 func (g *cpuGroup) close() error {
 	pids, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
 	errs := []error{err}
 	for _, pid := range strings.Fields(string(pids)) {
 		err := os.WriteFile(filepath.Join(g.home, "cgroup.procs"), []byte(pid), 0o644)
-		if !errors.Is(err, syscall.ESRCH) { // it may have died
+		if !errors.Is(err, syscall.ESRCH) { // the process may have ended
 			errs = append(errs, err)
 		}
 	}

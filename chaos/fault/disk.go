@@ -17,8 +17,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Disk are the faults of disks: errors, slowness, no room, no power. Corrupt has
-// those of files.
+// Disk returns the faults of disks: errors, slowness, no free space, power loss. Corrupt
+// has those of files.
 func Disk() []Fault {
 	once := disk.Faults{SyncErrors: 1}
 	lasting := disk.Faults{SyncErrors: disk.Forever}
@@ -43,9 +43,8 @@ func Disk() []Fault {
 	}
 }
 
-// striking bounds how long a fault waits for the node to touch its disk. Under
-// load that takes milliseconds; a follower that is down for others' faults may
-// not touch it at all.
+// striking bounds how long a fault waits until the node uses its disk. Under load that
+// takes milliseconds. A follower that concurrent faults keep down may not use it at all.
 const striking = 10 * time.Second
 
 // onDisk is the fault that run makes of the node of a choice and its disk, which is well
@@ -68,7 +67,7 @@ func (e *Env) diskOf(n *localcluster.Node) (*disk.Disk, error) {
 	return nil, fmt.Errorf("node %s has no disk", n.ID)
 }
 
-// struck waits until a call of the node has failed.
+// struck waits until a call of the node to its disk has failed.
 func struck(ctx context.Context, d *disk.Disk, before disk.Counts) bool {
 	return until(ctx, striking, func() bool {
 		now := d.Counts()
@@ -76,21 +75,21 @@ func struck(ctx context.Context, d *disk.Disk, before disk.Counts) bool {
 	})
 }
 
-// mustExit waits for the node to end by itself. One that goes on has broken its
-// promise, and is ended.
+// mustExit waits until the node ends by itself. If it continues to run, that is a
+// violation, and the node is killed.
 func (e *Env) mustExit(ctx context.Context, n *localcluster.Node, why string) error {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
 	if until(ctx, healing, func() bool { return !n.Running() }) {
 		return nil
 	}
-	e.Violate("fault", "node %s goes on after %s", n.ID, why)
+	e.Violate("fault", "node %s continues to run after %s", n.ID, why)
 	return n.Kill()
 }
 
-// failStop lets calls fail. The process must end, and must do so again for as
-// long as the disk fails; then it starts as if nothing had been. What a failed
-// sync should have saved may be gone by then.
+// failStop makes calls fail. The process must end, and again at each start while the disk
+// fails. After that it must start normally. What a failed sync should have written may be
+// lost by then.
 func failStop(choose choice, f disk.Faults) func(context.Context, *Env) error {
 	return onDisk(choose, func(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 		e.Log.Info("the disk fails", "node", n.ID, "faults", fmt.Sprintf("%+v", f))
@@ -121,8 +120,8 @@ func failStop(choose choice, f disk.Faults) func(context.Context, *Env) error {
 	})
 }
 
-// slowDisk delays every sync. That is no reason to end: the longest delay, times
-// the few syncs of one write, is shorter than the watchdog's patience.
+// slowDisk delays every sync. The node must not end: the longest delay, times the few syncs
+// of one write, is below the watchdog's limit.
 func slowDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 	delay := e.Between(50*time.Millisecond, 300*time.Millisecond)
 	if e.Rand.IntN(3) == 0 {
@@ -138,9 +137,9 @@ func slowDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) e
 	return e.Return(ctx, n)
 }
 
-// hungDisk lets no sync come back. The node's watchdog must end it: a leader on a
-// disk that hangs still sends heartbeats, so nobody else would lead. The kernel
-// keeps the process as long as its call hangs; it must be gone when that ends.
+// hungDisk makes every sync hang. The node's watchdog must end the process: a leader on a
+// hung disk still sends heartbeats, so no other node would lead. The kernel keeps the
+// process while its call hangs. It must be gone once the call returns.
 func hungDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 	e.Log.Info("the disk hangs", "node", n.ID)
 	before := d.Counts()
@@ -150,14 +149,14 @@ func hungDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) e
 		d.Heal()
 		return e.Return(ctx, n)
 	}
-	// The patience ends neither early with the run nor before the watchdog's.
+	// The wait is longer than the watchdog's limit, and does not end with the run.
 	patience, cancel := Healing(ctx)
 	defer cancel()
 	if !until(patience, healing, func() bool { return !answers(patience, n) }) {
-		e.Violate("fault", "node %s still answers on a disk that hangs", n.ID)
+		e.Violate("fault", "node %s still serves requests on a hung disk", n.ID)
 	}
 	if !until(patience, healing, func() bool { return e.othersLead(patience, n) }) {
-		e.Violate("I6", "nobody leads in place of node %s, whose disk hangs", n.ID)
+		e.Violate("I6", "no other node leads in place of node %s, whose disk hangs", n.ID)
 	}
 	d.Heal()
 	if err := e.mustExit(ctx, n, "its disk hung for longer than the watchdog waits"); err != nil {
@@ -171,7 +170,7 @@ func answers(ctx context.Context, n *localcluster.Node) bool {
 	return n.Running() && localcluster.Call(ctx, http.MethodGet, n.HTTP, "/livez", nil) == nil
 }
 
-// othersLead reports whether a node other than n says that one other than n leads.
+// othersLead reports whether a node other than n knows a leader other than n.
 func (e *Env) othersLead(ctx context.Context, n *localcluster.Node) bool {
 	for _, other := range e.Cluster.Nodes() {
 		if other == n || !other.Running() {
@@ -190,19 +189,19 @@ func (e *Env) othersLead(ctx context.Context, n *localcluster.Node) bool {
 	return false
 }
 
-// almostFull is what a full disk has left: less than one batch of jobs.
+// almostFull is the free space of a full disk: less than one batch of jobs.
 const almostFull = 32 << 10
 
-// fullDisk fills the disk of one node to the brim at once, faster than any
-// low-water mark is looked at. A write that finds no room ends the process, and
-// it may not come back before there is room.
+// fullDisk fills the disk of one node at once, before the low-water mark is checked. A
+// write that fails for lack of space must end the process, which may not start again before
+// there is free space.
 func fullDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) error {
 	e.Log.Info("the disk is full", "node", n.ID)
 	before := d.Counts()
 	d.SetFree(almostFull)
 	if struck(ctx, d, before) {
-		// A store may also find room after all, by what it removes. It must not
-		// go on as if the write had succeeded, which the judge would see.
+		// A store may also free space by itself. It must not continue as if the write had
+		// succeeded, which the judge would detect.
 		until(ctx, e.Hold(), func() bool { return !n.Running() })
 		if !n.Running() {
 			e.Count("nodes ended by a full disk", 1)
@@ -214,13 +213,13 @@ func fullDisk(ctx context.Context, e *Env, n *localcluster.Node, d *disk.Disk) e
 	return e.Return(ctx, n)
 }
 
-// lowSpace is below every automatic low-water mark and far above what the load
-// writes meanwhile.
+// lowSpace is below every automatic low-water mark and far above what the load writes
+// during the fault.
 const lowSpace = 256 << 20
 
-// lowDisks leaves a majority of the disks with little room. Adds must be refused
-// with disk_low, and be taken again when there is room, without a restart.
-// That finish and delete go on is seen by the load: the drain at the end.
+// lowDisks leaves a majority of the disks with little free space. Adds must be refused with
+// disk_low, and accepted again when there is enough space, without a restart. The load and
+// the drain at the end show that finish and delete continue.
 func lowDisks(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	low := nodes[:len(nodes)/2+1]
 	e.Log.Info("disks are low", "nodes", Names(low))
@@ -233,7 +232,7 @@ func lowDisks(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		d.SetFree(lowSpace)
 	}
 	if !e.awaitAdd(ctx, "disk_low") {
-		e.Violate("fault", "adds are taken with %d MiB free on the disks of %s", lowSpace>>20, Names(low))
+		e.Violate("fault", "adds are accepted with %d MiB free on the disks of %s", lowSpace>>20, Names(low))
 	}
 	sleep.For(ctx, e.Hold())
 	for _, n := range low {
@@ -243,7 +242,7 @@ func lowDisks(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		e.Disks.Of(n.ID).Heal()
 	}
 	if !e.awaitAdd(ctx, "") {
-		e.Violate("I6", "adds are still refused after the disks of %s have room again", Names(low))
+		e.Violate("I6", "adds are still refused after the disks of %s have free space again", Names(low))
 	}
 	if err := e.Return(ctx, low...); err != nil {
 		return err
@@ -251,15 +250,14 @@ func lowDisks(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.removeProbe(ctx, low[0])
 }
 
-// probe is an add of this fault's own: one job, however often it is sent, in a
-// topic that nobody reserves from. It is deleted in the end.
+// probe is an add of this fault: one job, however often it is sent, in a topic without
+// consumers. It is deleted in the end.
 const (
 	probeID = "chaos-disk-probe"
 	probe   = `{"topic":"` + probeID + `","id":"` + probeID + `","delay":86400,"body":"room?"}`
 )
 
-// awaitAdd sends the probe to every node in turn until an answer has the code; ""
-// stands for success.
+// awaitAdd sends the probe to every node in turn until a reply has the code; "" is success.
 func (e *Env) awaitAdd(ctx context.Context, want string) bool {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -281,7 +279,7 @@ func (e *Env) removeProbe(ctx context.Context, n *localcluster.Node) error {
 	})
 }
 
-// add sends a job and returns the code of the answer.
+// add sends a job and returns the code of the reply.
 func add(ctx context.Context, n *localcluster.Node, job string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -300,8 +298,8 @@ func add(ctx context.Context, n *localcluster.Node, job string) (string, error) 
 	return answer.Code, err
 }
 
-// survival draws how much of what was not synced outlives a loss of power: often
-// nothing, which is the hardest, else any share.
+// survival draws how much of the data that was not synced survives a power loss: often
+// nothing, which is the hardest case, otherwise any share.
 func (e *Env) survival() float64 {
 	if e.Rand.IntN(2) == 0 {
 		return 0
@@ -309,7 +307,7 @@ func (e *Env) survival() float64 {
 	return e.Rand.Float64()
 }
 
-// losePower takes the power from a node that has ended.
+// losePower simulates a power loss of a node that has ended.
 func (e *Env) losePower(n *localcluster.Node, d *disk.Disk) error {
 	seed, survive := e.Rand.Int64(), e.survival()
 	e.Log.Info("power loss", "node", n.ID, "seed", seed, "survive", survive)
@@ -324,14 +322,14 @@ func powerLossOf(ctx context.Context, e *Env, n *localcluster.Node) error {
 	return e.cutPower(ctx, []*localcluster.Node{n})
 }
 
-// powerLossOfAll is a whole rack that goes dark.
+// powerLossOfAll is a power loss of all nodes at once.
 func powerLossOfAll(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.cutPower(ctx, nodes)
 }
 
-// powerLossBesidePause loses the power of one node while all others stand still,
-// so that what it wrote last is nowhere else, and what they have heard of it is
-// older than what they wake up to.
+// powerLossBesidePause is a power loss of one node while all others are paused, so that its
+// last writes are nowhere else, and the others' acknowledgements of it are outdated when
+// they resume.
 func powerLossBesidePause(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	victim, others := nodes[0], nodes[1:]
 	var errs []error
@@ -346,7 +344,7 @@ func powerLossBesidePause(ctx context.Context, e *Env, nodes []*localcluster.Nod
 		errs = append(errs, e.losePower(victim, d))
 	}
 	sleep.For(ctx, e.downtime())
-	early := e.Rand.IntN(2) == 0 // the victim is back before the others wake up
+	early := e.Rand.IntN(2) == 0 // the victim restarts before the others resume
 	if early {
 		errs = append(errs, victim.Start())
 		sleep.For(ctx, e.downtime())
@@ -357,8 +355,8 @@ func powerLossBesidePause(ctx context.Context, e *Env, nodes []*localcluster.Nod
 	return errors.Join(append(errs, e.Return(ctx, nodes...))...)
 }
 
-// cutPower kills nodes and loses what their disks did not have yet. A node must
-// start from whatever that leaves.
+// cutPower kills nodes and drops the data that was not synced. A node must start from the
+// rest.
 func (e *Env) cutPower(ctx context.Context, nodes []*localcluster.Node) error {
 	for _, n := range nodes {
 		if err := n.Kill(); err != nil {

@@ -30,7 +30,7 @@ func serverBinary(t *testing.T) string {
 	return path
 }
 
-// onDisks has three real nodes on faulty disks, under a load of adds.
+// onDisks starts three real nodes on faulty disks, under a load of adds.
 func onDisks(t *testing.T) *Env {
 	if err := disk.Available(); err != nil {
 		t.Skipf("NOT TESTED on this machine: %v", err)
@@ -69,8 +69,7 @@ func onDisks(t *testing.T) *Env {
 
 func tail(log []byte) []byte { return log[max(0, len(log)-4000):] }
 
-// adds are jobs sent by a few clients until they are stopped. It keeps the ids of
-// those that were acknowledged.
+// adds is a load of jobs from a few clients. It keeps the ids of the acknowledged ones.
 type adds struct {
 	stop    context.CancelFunc
 	clients sync.WaitGroup
@@ -107,8 +106,7 @@ func (a *adds) send(ctx context.Context, n *localcluster.Node, prefix string) {
 	}
 }
 
-// check stops the load and looks for every job that was acknowledged, on the
-// nodes together.
+// check stops the load and verifies that every acknowledged job exists.
 func (a *adds) check(t *testing.T, e *Env) {
 	a.stop()
 	a.clients.Wait()
@@ -148,8 +146,8 @@ func named(t *testing.T, faults []Fault, name string) Fault {
 	return Fault{}
 }
 
-// CHAOS_FAULTS names the faults to try, all of them with "all"; without it the
-// quickest of each kind.
+// CHAOS_FAULTS names the faults to try; "all" means all. Without it the quickest of each
+// kind are tried.
 func chosen(faults []Fault, quick string) []string {
 	list := os.Getenv("CHAOS_FAULTS")
 	if list == "all" {
@@ -179,7 +177,7 @@ func TestNodesBehaveOnFaultyDisks(t *testing.T) {
 	}
 }
 
-func TestNodesWithDamagedFilesRefuseOrAreWell(t *testing.T) {
+func TestNodesWithDamagedFilesRefuseToStartOrServe(t *testing.T) {
 	e := onDisks(t)
 	for _, name := range chosen(Corrupt(), "corrupt-identity,corrupt-generation,corrupt-manifest") {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +191,7 @@ func TestNodesWithDamagedFilesRefuseOrAreWell(t *testing.T) {
 	}
 }
 
-func TestAYoungClusterSurvivesALossOfPower(t *testing.T) {
+func TestANewClusterSurvivesAPowerLoss(t *testing.T) {
 	e := onDisks(t)
 	load := startAdds(t, e, "young")
 	for _, n := range e.Cluster.Nodes() {

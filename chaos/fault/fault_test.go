@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newEnv has nodes that run a script instead of the server.
+// newEnv returns an Env whose nodes run a script instead of the server.
 func newEnv(t *testing.T, nodes int) *Env {
 	binary := filepath.Join(t.TempDir(), "binary")
 	require.NoError(t, os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 600\n"), 0o755))
@@ -32,7 +32,7 @@ func newEnv(t *testing.T, nodes int) *Env {
 	}
 }
 
-func TestFaultsSideBySideHaveDistinctVictims(t *testing.T) {
+func TestConcurrentFaultsHaveDistinctVictims(t *testing.T) {
 	a := newEnv(t, 3)
 	b := *a
 	ctx := context.Background()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLimit is how many open files each of some processes may have; 0 is this
-// one. Go programs raise the soft limit to the hard one when they start.
+// fileLimit returns the limit on open files of some processes; 0 is this one. Go programs
+// raise the soft limit to the hard one when they start.
 func fileLimit(pids ...int) (int, error) {
 	least := uint64(1 << 20)
 	for _, pid := range pids {

@@ -9,15 +9,15 @@ import (
 	"tarry/internal/sleep"
 )
 
-// What a server that was built with -tags chaos reads from its environment; the
-// server's package internal/hook says more.
+// Environment variables of a server that was built with -tags chaos; see the server's
+// package internal/hook.
 const (
 	killVariable  = "TARRY_HOOK_KILL"
 	clockVariable = "TARRY_HOOK_CLOCK"
 )
 
-// Hooks are the faults from inside a server: it dies between two steps of a write,
-// or its clock is wrong.
+// Hooks returns the faults inside a server: it is killed between two steps of a write, or
+// its clock is wrong.
 func Hooks() []Fault {
 	faults := append([]Fault{
 		{Name: "kill-at-point-leader", Weight: 4, Overlaps: true, Run: onOne((*Env).Leader, killAtPoint)},
@@ -32,8 +32,8 @@ func Hooks() []Fault {
 // point is a place in the server at which it can be killed.
 type point struct {
 	name   string
-	passes int           // it dies within so many passes
-	within time.Duration // about how long these take under load
+	passes int           // it is killed within so many passes
+	within time.Duration // the approximate time of these under load
 }
 
 // points are the steps of a write. A snapshot, which flushes the state and
@@ -48,9 +48,9 @@ var points = []point{
 	{"before-swap", 1, 15 * time.Second}, {"after-swap", 1, 15 * time.Second},
 }
 
-// killAtPoint starts a node anew so that it dies at a point, waits for that, and
-// starts it again. A point that the node does not come to in time, as most do not
-// come to send or receive a state, is counted.
+// killAtPoint restarts a node so that it is killed at a point, waits for that, and restarts
+// it again. It counts points that the node does not reach in time: most nodes do not send
+// or receive a state.
 func killAtPoint(ctx context.Context, e *Env, n *localcluster.Node) error {
 	p := points[e.Rand.IntN(len(points))]
 	at := p.name + ":" + strconv.Itoa(1+e.Rand.IntN(p.passes))

@@ -19,7 +19,7 @@ func TestPointsAreThoseOfTheServer(t *testing.T) {
 	require.Len(t, known, len(hook.Points()), "every point is drawn")
 }
 
-func TestClocksGoTheirCourse(t *testing.T) {
+func TestClocksFollowTheirCourse(t *testing.T) {
 	file := t.TempDir() + "/clock"
 	for want, off := range map[string]time.Duration{
 		"-3600000\n": back(time.Hour, time.Minute),

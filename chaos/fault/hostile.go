@@ -19,10 +19,9 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Hostile are the faults of somebody on the network who is no member: what it sends
-// to the ports of nodes. It has an address of its own. It must not end a node, change
-// who is a member, where, or in which term, keep others from being served, or make
-// memory grow; what becomes of the jobs is judged with all others.
+// Hostile returns the attacks of a machine on the network that is not a member, with its
+// own address. They must not end a node, change the members, their addresses or the term,
+// block other clients, or make memory grow. The judge checks the jobs as always.
 func Hostile() []Fault {
 	return []Fault{
 		{Name: "hostile-cluster-port", Weight: 1, Run: hostile(stranger.ClusterPort)},
@@ -33,19 +32,19 @@ func Hostile() []Fault {
 }
 
 const (
-	// attacks is how many of a port's one injection makes.
+	// attacks is the number of attacks on a port in one injection.
 	attacks = 2
 	// attackLimit bounds one attack on one node.
 	attackLimit = 30 * time.Second
-	// believing is how long the cluster has to act on a lie.
+	// believing is the time in which the cluster could act on a forged message.
 	believing = 3 * time.Second
-	// attackBegins is when a crowd has come, and honestLimit how long others may
-	// then be kept from being served: an election may be under way. Crowds stay
+	// attackBegins is the time in which a crowd connects. honestLimit is how long other
+	// clients may wait after that, because an election may be under way. Crowds stay
 	// longer.
 	attackBegins = 2 * time.Second
 	honestLimit  = 5 * time.Second
-	// naturalTerms are those that may begin by themselves on a busy machine while
-	// an injection lasts. Each attack on terms makes more.
+	// naturalTerms is the number of terms that may begin on a busy machine during an
+	// injection without an attack. Each attack on terms causes more.
 	naturalTerms = 8
 )
 
@@ -58,7 +57,7 @@ func hostile(on func() []stranger.Attack) func(context.Context, *Env) error {
 	}
 }
 
-// attacked makes attacks and then looks whether the cluster is as it was.
+// attacked makes attacks and then checks that the cluster is unchanged.
 func (e *Env) attacked(ctx context.Context, list []stranger.Attack) error {
 	nodes, err := e.All()
 	if err != nil {
@@ -87,8 +86,8 @@ func (e *Env) attacked(ctx context.Context, list []stranger.Attack) error {
 	return errors.Join(err, e.Return(ctx, nodes...))
 }
 
-// attack makes one attack on the leader and on another node at once, while somebody
-// honest asks them for something.
+// attack makes one attack on the leader and on another node at once, while a normal client
+// sends requests to them.
 func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster.Node) error {
 	leader, err := e.currentLeader(ctx)
 	if err != nil {
@@ -110,8 +109,8 @@ func (e *Env) attack(ctx context.Context, a stranger.Attack, other *localcluster
 	return errors.Join(errs...)
 }
 
-// attackOne makes an attack on one node. Its error means that it could not be made;
-// allLive returns why a node has ended.
+// attackOne makes an attack on one node. An error means that it could not be made. allLive
+// reports nodes that have ended.
 func (e *Env) attackOne(ctx context.Context, a stranger.Attack, s *stranger.Stranger, n *localcluster.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()
@@ -141,7 +140,7 @@ func (e *Env) strangerHost() string {
 	return "127.0.0.2"
 }
 
-// reach is where a stranger reaches a node: by the address that clients know.
+// reach returns the addresses at which a stranger reaches a node: those of clients.
 func (e *Env) reach(n *localcluster.Node) stranger.Node {
 	host, _, _ := net.SplitHostPort(n.HTTP)
 	at := func(addr string) string {
@@ -151,7 +150,7 @@ func (e *Env) reach(n *localcluster.Node) stranger.Node {
 	return stranger.Node{HTTP: n.HTTP, Beanstalk: n.Beanstalk, Cluster: at(n.Cluster), Gossip: at(n.Gossip)}
 }
 
-// serves waits until the node takes a job over HTTP and one over beanstalkd.
+// serves waits until the node accepts a job over HTTP and one over beanstalkd's protocol.
 func (e *Env) serves(ctx context.Context, n *localcluster.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, honestLimit)
 	defer cancel()
@@ -161,7 +160,7 @@ func (e *Env) serves(ctx context.Context, n *localcluster.Node) error {
 		localcluster.Until(ctx, func() error { return put(ctx, n.Beanstalk) }))
 }
 
-// put adds a job over beanstalkd.
+// put adds a job over beanstalkd's protocol.
 func put(ctx context.Context, addr string) error {
 	c, err := (&net.Dialer{Timeout: askTimeout}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -180,10 +179,10 @@ func put(ctx context.Context, addr string) error {
 		case "INSERTED":
 			return nil
 		default:
-			return fmt.Errorf("a put was answered with %.40q", answers.Text())
+			return fmt.Errorf("the reply to a put is %.40q", answers.Text())
 		}
 	}
-	return errors.New("a put was not answered")
+	return errors.New("a put has no reply")
 }
 
 // allLive reports whether no process has ended.
@@ -199,7 +198,7 @@ func (e *Env) allLive(nodes []*localcluster.Node, names []string) bool {
 	return live
 }
 
-// census is what a stranger must not change.
+// census is the state that a stranger must not change.
 type census struct {
 	members map[string]string // address and suffrage by id
 	term    float64
@@ -236,7 +235,7 @@ func (e *Env) census(ctx context.Context) (census, error) {
 	return c, err
 }
 
-// compare takes the census again.
+// compare takes the census again and reports differences.
 func (e *Env) compare(ctx context.Context, before census, names []string) error {
 	after, err := e.census(ctx)
 	if err != nil {
@@ -247,7 +246,7 @@ func (e *Env) compare(ctx context.Context, before census, names []string) error 
 		e.Violate("fault", "%v changed the members from %v to %v", names, before.members, after.members)
 	}
 	if after.term > before.term+naturalTerms {
-		e.Violate("fault", "%v took the term from %.0f to %.0f", names, before.term, after.term)
+		e.Violate("fault", "%v raised the term from %.0f to %.0f", names, before.term, after.term)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	"tarry/chaos/stranger"
 )
 
-// CHAOS_ATTACKS names the attacks to try, all of them with "all"; without it the
-// quickest of each port.
-func TestStrangersHarmNobody(t *testing.T) {
+// CHAOS_ATTACKS names the attacks to try; "all" means all. Without it the quickest of each
+// port are tried.
+func TestAttacksCauseNoHarm(t *testing.T) {
 	var e *Env
 	list := os.Getenv("CHAOS_ATTACKS")
 	if list == "" {

@@ -16,8 +16,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Load are the faults that clients and neighbours cause: too much work, too many
-// who wait, too little processor.
+// Load returns the faults that clients and other processes cause: too many requests, too
+// many waiting clients, too little CPU.
 func Load() []Fault {
 	return []Fault{
 		{Name: "overload", Weight: 1, Run: overload(smallFlood)},
@@ -28,32 +28,31 @@ func Load() []Fault {
 	}
 }
 
-// flood is requests that keep coming whether or not they are answered.
+// flood is a load that does not wait for replies.
 type flood struct {
 	jobs, bodyBytes int           // of one request
 	every           time.Duration // between requests
-	open            int           // requests without an answer; more are not sent but counted
+	open            int           // limit of requests without a reply; further ones are counted and not sent
 }
 
 var (
-	// Several hundred thousand jobs a second: ten times what three nodes on two
-	// cores take, and more.
+	// Several hundred thousand jobs a second: more than ten times what three nodes on two
+	// cores accept.
 	smallFlood = flood{jobs: 500, bodyBytes: 100, every: time.Millisecond, open: 1000}
 	// Two gigabytes a second of requests, a gigabyte of them open at a time.
 	hugeFlood = flood{jobs: 32, bodyBytes: 60 << 10, every: time.Millisecond, open: 500}
 )
 
 const (
-	// overloadTime is long enough for queues to fill and short enough for the
-	// disk.
+	// overloadTime is long enough to fill the queues and short enough not to fill the disk.
 	overloadTime = 5 * time.Second
-	// maxRSS is what a node may have in memory under any load: its bounds on
-	// requests (256 MiB) and on what waits for the log (64 MiB), its caches, and
-	// twice that for the garbage collector's pace.
+	// maxRSS is the limit of a node's memory under any load: its bounds on requests
+	// (256 MiB) and on operations that wait for the log (64 MiB), its caches, and twice
+	// that for garbage collection.
 	maxRSS = 1536 << 20
 )
 
-// outcomes counts the answers of a flood.
+// outcomes counts the replies to a flood.
 type outcomes struct {
 	mu      sync.Mutex
 	counts  map[string]int
@@ -66,8 +65,8 @@ func (o *outcomes) add(what string) {
 	o.counts[what]++
 }
 
-// overload sends far more than the cluster can take, to all nodes. They must
-// refuse what they cannot hold, say when to come again, and go on leading.
+// overload sends far more than the cluster can process, to all nodes. They must refuse the
+// excess with Retry-After, and the leader must keep leading.
 func overload(f flood) func(context.Context, *Env) error {
 	return onAll(func(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		term := e.term(ctx)
@@ -82,7 +81,7 @@ func overload(f flood) func(context.Context, *Env) error {
 			e.Count("overload: "+what, n)
 		}
 		if o.unasked > 0 {
-			e.Violate("fault", "%d refusals under overload did not say when to come again", o.unasked)
+			e.Violate("fault", "%d refusals under overload had no Retry-After", o.unasked)
 		}
 		if peak > maxRSS {
 			e.Violate("fault", "a node had %d MiB in memory under overload; the bound is %d", peak>>20, maxRSS>>20)
@@ -95,8 +94,8 @@ func overload(f flood) func(context.Context, *Env) error {
 	})
 }
 
-// watchMemory looks at the nodes' memory until its result is called, which
-// gives the most that any had.
+// watchMemory measures the nodes' memory until the returned function is called, which
+// returns the maximum of any node.
 func (e *Env) watchMemory(nodes []*localcluster.Node) (peak func() int64) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	var most int64
@@ -124,12 +123,11 @@ func (e *Env) watchMemory(nodes []*localcluster.Node) (peak func() int64) {
 	}
 }
 
-// floodAnswer bounds the wait for one answer; what is open then has had time to
-// be refused.
+// floodAnswer bounds the wait for one reply. By then every request should be refused.
 const floodAnswer = 10 * time.Second
 
-// run sends until ctx ends and waits for the answers. The jobs are far from due
-// and nobody's, so that they disturb nothing that is judged.
+// run sends until ctx ends and waits for the replies. The jobs are not due for long and
+// are not the judged load's, so that they do not disturb it.
 func (f flood) run(ctx context.Context, e *Env, nodes []*localcluster.Node, o *outcomes) error {
 	type wish struct {
 		Topic string  `json:"topic"`
@@ -159,7 +157,7 @@ func (f flood) run(ctx context.Context, e *Env, nodes []*localcluster.Node, o *o
 			return nil
 		case <-tick.C:
 		}
-		// A clock that was held up makes up for it: the load does not adapt.
+		// After a delay it sends the missed requests: the load does not adapt.
 		for ; sent < int(time.Since(begin)/f.every); sent++ {
 			select {
 			case open <- struct{}{}:
@@ -176,7 +174,7 @@ func (f flood) run(ctx context.Context, e *Env, nodes []*localcluster.Node, o *o
 	}
 }
 
-// ask makes one request and counts its answer.
+// ask makes one request and counts its reply.
 func (o *outcomes) ask(client *http.Client, url string, body []byte) {
 	resp, err := client.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {

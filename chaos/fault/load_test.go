@@ -19,7 +19,7 @@ import (
 	"tarry/bench/localcluster"
 )
 
-func TestFloodDoesNotWaitForAnswers(t *testing.T) {
+func TestFloodDoesNotWaitForReplies(t *testing.T) {
 	var asked atomic.Int64
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestFloodDoesNotWaitForAnswers(t *testing.T) {
 	require.Equal(t, (all+1)/2, o.unasked, "every other one lacks the header")
 }
 
-func TestCrowdTellsWhatBecomesOfItsConsumers(t *testing.T) {
+func TestCrowdReportsTheOutcomesOfItsConsumers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()

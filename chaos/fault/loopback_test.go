@@ -15,8 +15,8 @@ import (
 	"tarry/bench/localcluster"
 )
 
-// onLoopback has three real nodes on 127.0.0.1. CHAOS_BINARY names a server to
-// try instead of this one.
+// onLoopback starts three real nodes on 127.0.0.1. CHAOS_BINARY names another server
+// binary.
 func onLoopback(t *testing.T) *Env {
 	if testing.Short() {
 		t.Skip("runs a cluster of processes; without -short it does")

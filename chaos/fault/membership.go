@@ -14,8 +14,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Membership are the faults of who belongs to the cluster and who leads it. After
-// each the cluster has the members it had before.
+// Membership returns the faults that change the members and the leader. After each the
+// cluster has the same members as before.
 func Membership() []Fault {
 	return []Fault{
 		{Name: "transfer-storm", Weight: 8, Run: onAll(transferStorm)},
@@ -27,8 +27,8 @@ func Membership() []Fault {
 	}
 }
 
-// transferStorm hands leadership on again and again, faster than an operator
-// would. A transfer that is refused, because one is under way, is fine.
+// transferStorm transfers leadership repeatedly, faster than an operator would. A transfer
+// may be refused because another one is under way.
 func transferStorm(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	end, done := time.Now().Add(e.Between(2*time.Second, 6*time.Second)), 0
 	for time.Now().Before(end) && ctx.Err() == nil {
@@ -66,8 +66,8 @@ func (e *Env) joinExtra(ctx context.Context) (*localcluster.Node, error) {
 	return extra, nil
 }
 
-// awaitVoter waits until the node is ready and a live voter in the eyes of the
-// leader. A node that does not get there breaks I6.
+// awaitVoter waits until the node is ready and the leader lists it as a live voter. A node
+// that does not become one violates I6.
 func (e *Env) awaitVoter(ctx context.Context, n *localcluster.Node) {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func (e *Env) awaitVoter(ctx context.Context, n *localcluster.Node) {
 	}
 }
 
-// untilMembers asks the leader for the members until f is content.
+// untilMembers asks the leader for the members until f returns no error.
 func (e *Env) untilMembers(ctx context.Context, f func([]localcluster.Member) error) error {
 	return localcluster.Until(ctx, func() error {
 		leader, err := e.Cluster.Leader(ctx)
@@ -102,8 +102,8 @@ func (e *Env) untilMembers(ctx context.Context, f func([]localcluster.Member) er
 	})
 }
 
-// remove has a member removed by the leader and waits until it is out. The call
-// is repeated while it is refused or its outcome is open.
+// remove asks the leader to remove a member and waits until it is removed. It repeats the
+// call while it is refused or its outcome is unknown.
 func (e *Env) remove(ctx context.Context, n *localcluster.Node) {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -129,13 +129,13 @@ func (e *Env) remove(ctx context.Context, n *localcluster.Node) {
 	}
 }
 
-// dismiss takes the extra node out for good.
+// dismiss removes the extra node.
 func (e *Env) dismiss(ctx context.Context, extra *localcluster.Node) error {
 	e.remove(ctx, extra)
 	return errors.Join(extra.Kill(), e.Cluster.Forget(extra))
 }
 
-// joinAndLeave lets a node join, stay a while, and leave by itself.
+// joinAndLeave makes a node join, stay for a while, and leave by itself.
 func joinAndLeave(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	extra, err := e.joinExtra(ctx)
 	if err != nil {
@@ -146,14 +146,14 @@ func joinAndLeave(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	patience, cancel := Healing(ctx)
 	defer cancel()
 	if err := e.Cluster.Call(patience, http.MethodPost, extra, "/v1/cluster/leave", nil); err != nil {
-		// The answer of a node that goes may be lost; the removal goes on.
+		// The reply of a node that leaves may be lost; the removal continues.
 		e.Log.Info("the call to leave was not answered well", "error", err)
 	}
 	return e.dismiss(ctx, extra)
 }
 
-// replace puts another node in the place of a member, and then the member, empty,
-// in its old place again.
+// replace replaces a member by another node, and then that one by the first again, without
+// its data.
 func replace(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	extra, err := e.joinExtra(ctx)
 	if err != nil {
@@ -168,8 +168,8 @@ func replace(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return e.dismiss(ctx, extra)
 }
 
-// wipeOne takes a node's data away: it lost its disk and its votes, and must come
-// back as a new member.
+// wipeOne removes a node's data: it has lost its disk and its votes and must rejoin as a
+// new member.
 func wipeOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	e.Log.Info("kill -9 and wipe", "node", victim.ID)
 	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
@@ -181,13 +181,12 @@ func wipeOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return err
 }
 
-// wayBack is in the message of a node that refuses its directory: what to do.
+// wayBack is the part of a refusal of a data directory that says what to do.
 const wayBack = "rejoin"
 
-// oldCopy puts an earlier copy of a node's directory back, as somebody who
-// restores a backup does. The node has forgotten votes and entries that it had
-// acknowledged; it must refuse to serve and say how it comes back, which is what
-// the harness then does.
+// oldCopy restores an earlier copy of a node's directory, like an operator with a backup.
+// The node has lost votes and entries that it had acknowledged. It must refuse to serve and
+// say how to recover, which is what the harness then does.
 func oldCopy(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	old := filepath.Join(e.Dir, "copy")
 	if err := errors.Join(victim.Kill(), os.CopyFS(old, os.DirFS(victim.DataDir()))); err != nil {
@@ -233,11 +232,11 @@ func (e *Env) awaitApplied(ctx context.Context, n *localcluster.Node, index uint
 	})
 }
 
-// refusal is how long a node may take to find out that its directory is an old
-// copy: it must get the others' records of what it acknowledged.
+// refusal is how long a node may take to detect that its directory is an old copy: it must
+// get the others' records of what it acknowledged.
 const refusal = 30 * time.Second
 
-// awaitRefusal waits until the node has ended by itself, and reads why.
+// awaitRefusal waits until the node has ended by itself, and reads its message.
 func (e *Env) awaitRefusal(ctx context.Context, n *localcluster.Node) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusal)
 	defer cancel()
@@ -251,21 +250,21 @@ func (e *Env) awaitRefusal(ctx context.Context, n *localcluster.Node) error {
 		return err
 	}
 	if code == 0 || !strings.Contains(out, wayBack) {
-		e.Violate("fault", "node %s ended with %d on an old copy of its directory and does not say how it comes back: %.300s", n.ID, code, out)
+		e.Violate("fault", "node %s ended with %d on an old copy of its directory and does not say how to recover: %.300s", n.ID, code, out)
 	}
 	e.Count("old-copies-refused", 1)
 	return nil
 }
 
-// behind is how many entries a follower misses at the least before it comes back,
-// more than nodes keep with --trailing 500; behindLimit ends the wait for them.
+// behind is the minimum number of entries that a follower misses before it restarts, more
+// than nodes keep with --trailing 500. behindLimit ends the wait for them.
 const (
 	behind      = 1200
 	behindLimit = 30 * time.Second
 )
 
-// farBehind keeps a follower away until the others have dropped the entries that
-// it misses, so that it needs the whole state.
+// farBehind keeps a follower down until the others have dropped the entries that it misses,
+// so that it needs the whole state.
 func farBehind(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	if err := victim.Kill(); err != nil {
 		return err

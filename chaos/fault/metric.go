@@ -12,10 +12,10 @@ import (
 	"tarry/bench/localcluster"
 )
 
-// askTimeout bounds one question to one node, which a fault may keep busy.
+// askTimeout bounds one request to one node, which a fault may keep busy.
 const askTimeout = 5 * time.Second
 
-// questions makes a connection a request: nodes come and go.
+// questions opens a connection for each request, because nodes stop and start.
 var questions = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: askTimeout}
 
 // metric reads one number without labels from a node's /metrics.

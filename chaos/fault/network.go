@@ -14,14 +14,14 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Network are the faults of the lines between nodes. Clients reach all nodes all
-// the time, so a node that is cut off from the others is still asked to work.
+// Network returns the faults of the network between nodes. Clients always reach all nodes,
+// so a node that is cut off from the others still gets requests.
 func Network() []Fault {
 	faults := []Fault{
 		{Name: "partition-leader", Weight: 8, Overlaps: true, Run: partition((*Env).Leader, aside)},
 		{Name: "partition-follower", Weight: 2, Overlaps: true, Run: partition((*Env).Follower, aside)},
-		{Name: "leader-cannot-send", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, mute)},
-		{Name: "leader-cannot-receive", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, deaf)},
+		{Name: "leader-cannot-send", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, cannotSend)},
+		{Name: "leader-cannot-receive", Weight: 2, Overlaps: true, Run: partition((*Env).Leader, cannotReceive)},
 		{Name: "raft-only-partition", Weight: 1, Overlaps: true, Run: partition((*Env).Leader, clusterPort)},
 		{Name: "flapping-leader", Weight: 2, Overlaps: true, Run: onOne((*Env).Leader, flapping)},
 		{Name: "partition-halves", Weight: 2, Run: everywhere(halves)},
@@ -42,7 +42,7 @@ func Network() []Fault {
 	return faults
 }
 
-// ids are the names of all nodes, running or not.
+// ids returns the names of all nodes, running or not.
 func (e *Env) ids() []string {
 	var ids []string
 	for _, n := range e.Cluster.Nodes() {
@@ -51,7 +51,7 @@ func (e *Env) ids() []string {
 	return ids
 }
 
-// ports are one port of every node, such as that of gossip.
+// ports returns one port of every node, such as that of gossip.
 func (e *Env) ports(addr func(*localcluster.Node) string) []int {
 	var ports []int
 	for _, n := range e.Cluster.Nodes() {
@@ -68,39 +68,41 @@ func (e *Env) ports(addr func(*localcluster.Node) string) []int {
 func gossipAddr(n *localcluster.Node) string  { return n.Gossip }
 func clusterAddr(n *localcluster.Node) string { return n.Cluster }
 
-// silence drops everything between nodes in one direction.
+// silence drops all packets between nodes in one direction.
 func silence(from, to []string, ports ...int) network.Rule {
 	return network.Rule{From: from, To: to, Ports: ports, Loss: 1}
 }
 
-// parted drops everything between two groups.
+// parted drops all packets between two groups.
 func parted(a, b []string, ports ...int) []network.Rule {
 	return []network.Rule{silence(a, b, ports...), silence(b, a, ports...)}
 }
 
-// cut says which lines of a victim break.
+// cut returns the rules that partition a victim.
 type cut func(e *Env, victim string, others []string) []network.Rule
 
 func aside(_ *Env, victim string, others []string) []network.Rule {
 	return parted([]string{victim}, others)
 }
 
-// mute is a leader whose followers stop hearing it while it hears them.
-func mute(_ *Env, victim string, others []string) []network.Rule {
+// cannotSend cuts a leader off so that it receives from its followers but they do not
+// receive from it.
+func cannotSend(_ *Env, victim string, others []string) []network.Rule {
 	return []network.Rule{silence([]string{victim}, others)}
 }
 
-// deaf is a leader that all follow and that never learns it.
-func deaf(_ *Env, victim string, others []string) []network.Rule {
+// cannotReceive cuts a leader off so that its followers receive from it but it does not
+// receive their replies.
+func cannotReceive(_ *Env, victim string, others []string) []network.Rule {
 	return []network.Rule{silence(others, []string{victim})}
 }
 
-// clusterPort cuts off Raft and forwarding while gossip finds everybody alive.
+// clusterPort cuts off Raft and forwarding while gossip reports all nodes as alive.
 func clusterPort(e *Env, victim string, others []string) []network.Rule {
 	return parted([]string{victim}, others, e.ports(clusterAddr)...)
 }
 
-// partition breaks lines of one node for a while.
+// partition partitions one node for a while.
 func partition(choose choice, which cut) func(context.Context, *Env) error {
 	return onOne(choose, func(ctx context.Context, e *Env, victim *localcluster.Node) error {
 		rules := which(e, victim.ID, e.without(victim))
@@ -128,8 +130,7 @@ func (e *Env) broken(ctx context.Context, hold time.Duration, rules []network.Ru
 	return heal()
 }
 
-// flapping cuts the leader off again and again, too short for the others to be
-// sure and too long to go unnoticed.
+// flapping cuts the leader off repeatedly, for times around the election timeout.
 func flapping(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	rules := aside(e, victim.ID, e.without(victim))
 	e.Log.Info("lines flap", "node", victim.ID)
@@ -149,8 +150,7 @@ func flapping(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return errors.Join(append(errs, e.Return(ctx, victim))...)
 }
 
-// everywhere harms lines of the whole cluster for a while and counts how many
-// terms that costs.
+// everywhere applies rules to the whole cluster for a while and counts the new terms.
 func everywhere(rules func(*Env, []string) []network.Rule) func(context.Context, *Env) error {
 	return onAll(func(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 		ids := e.ids()
@@ -162,7 +162,7 @@ func everywhere(rules func(*Env, []string) []network.Rule) func(context.Context,
 	})
 }
 
-// term is the highest Raft term of a running node; 0 when none tells.
+// term returns the highest Raft term of the running nodes; 0 if none replies.
 func (e *Env) term(ctx context.Context) float64 {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -181,7 +181,7 @@ func (e *Env) countTerms(ctx context.Context, before float64) {
 	}
 }
 
-// halves leave one side without a quorum, or both.
+// halves divides the nodes so that one side, or both, has no quorum.
 func halves(e *Env, ids []string) []network.Rule {
 	at := 1
 	if len(ids) > 2 {
@@ -190,15 +190,15 @@ func halves(e *Env, ids []string) []network.Rule {
 	return parted(ids[:at], ids[at:])
 }
 
-// bridge leaves two halves of which each reaches one node in the middle. With
-// three nodes two cannot see each other and the third sees both.
+// bridge divides the nodes into two halves that both reach one node in the middle. With
+// three nodes, two cannot reach each other and the third reaches both.
 func bridge(_ *Env, ids []string) []network.Rule {
 	middle := len(ids) / 2
 	return parted(ids[:middle], ids[middle+1:])
 }
 
-// ring leaves each node a majority, and no two nodes the same one: each reaches its
-// neighbours only. With less than five nodes that is everybody.
+// ring leaves each node only its neighbours. So each reaches a majority, and no two nodes
+// the same one. With fewer than five nodes all reach all.
 func ring(_ *Env, ids []string) []network.Rule {
 	reach := (len(ids)/2 + 1) / 2
 	var rules []network.Rule
@@ -231,16 +231,16 @@ func reordering(e *Env, ids []string) []network.Rule {
 	return []network.Rule{{From: ids, To: ids, Delay: 10 * time.Millisecond, Reorder: 0.3, Seed: e.Rand.Uint64()}}
 }
 
-// narrow lines carry a megabit a second.
+// narrow limits the bandwidth to a megabit a second.
 func narrow(e *Env, ids []string) []network.Rule {
 	return []network.Rule{{From: ids, To: ids, Rate: 125_000, Seed: e.Rand.Uint64()}}
 }
 
-// gossipTime is long enough for gossip to take everybody for dead.
+// gossipTime is long enough for gossip to report all nodes as dead.
 const gossipTime = 15 * time.Second
 
-// gossipOnly cuts gossip between all nodes while Raft goes on. Nobody may lose
-// its place for that.
+// gossipOnly cuts gossip between all nodes while Raft continues. No member may be removed
+// because of that.
 func gossipOnly(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	before, err := e.voters(ctx)
 	if err != nil {
@@ -258,7 +258,7 @@ func gossipOnly(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.Return(ctx, nodes...)
 }
 
-// voters are the ids that the leader names, in order.
+// voters returns the ids of the voters as the leader lists them, in order.
 func (e *Env) voters(ctx context.Context) ([]string, error) {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -280,7 +280,7 @@ func (e *Env) voters(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// newAddresses moves all nodes at once under running processes.
+// newAddresses changes all nodes' addresses at once while they run.
 func newAddresses(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	if err := e.move(ctx); err != nil {
 		return err
@@ -288,8 +288,8 @@ func newAddresses(ctx context.Context, e *Env, nodes []*localcluster.Node) error
 	return e.Return(ctx, nodes...)
 }
 
-// newAddressesRestart is what a platform for containers does when it moves all
-// of them: every process ends and starts again elsewhere.
+// newAddressesRestart restarts every process with a new address, like a container platform
+// that moves all of them.
 func newAddressesRestart(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	var errs []error
 	for _, n := range nodes {
@@ -305,7 +305,7 @@ func (e *Env) move(ctx context.Context) error {
 		how, name = network.Rotate, "each other's"
 	}
 	e.Log.Info("all nodes get new addresses", "which", name)
-	ctx, cancel := Healing(ctx) // not left half done
+	ctx, cancel := Healing(ctx) // the end of the run must not interrupt it
 	defer cancel()
 	return e.Network.Readdress(ctx, how)
 }

@@ -24,11 +24,11 @@ func TestOneNodeAside(t *testing.T) {
 	others := []string{"n2", "n3"}
 	for name, c := range map[string]struct {
 		cut        cut
-		sends, has bool // what is left to the victim
+		sends, has bool // what the victim can still do
 	}{
-		"aside": {aside, false, false},
-		"mute":  {mute, false, true},
-		"deaf":  {deaf, true, false},
+		"aside":         {aside, false, false},
+		"cannotSend":    {cannotSend, false, true},
+		"cannotReceive": {cannotReceive, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := c.cut(nil, "n1", others)
@@ -41,7 +41,7 @@ func TestOneNodeAside(t *testing.T) {
 	}
 }
 
-func TestHalvesAreBothThere(t *testing.T) {
+func TestNeitherHalfIsEmpty(t *testing.T) {
 	for seed := range uint64(100) {
 		for size := 2; size <= len(five); size++ {
 			e := &Env{Rand: rand.New(rand.NewPCG(seed, 0))}
@@ -59,7 +59,7 @@ func TestHalvesAreBothThere(t *testing.T) {
 	}
 }
 
-func TestInARingEachNodeSeesAnotherMajority(t *testing.T) {
+func TestInARingEachNodeReachesAnotherMajority(t *testing.T) {
 	for _, ids := range [][]string{five, {"n1", "n2", "n3", "n4", "n5", "n6", "n7"}} {
 		rules := ring(nil, ids)
 		seen := map[string]bool{}

@@ -9,7 +9,7 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Process are the faults of processes: they die, stand still, or are asked to go.
+// Process returns the faults of processes: they are killed, paused, or terminated.
 func Process() []Fault {
 	return []Fault{
 		{Name: "kill-leader", Weight: 20, Overlaps: true, Run: onOne((*Env).Leader, killOne)},
@@ -29,8 +29,8 @@ func killOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return e.kill(ctx, []*localcluster.Node{victim})
 }
 
-// killLeaders kills whoever leads, again and again, as a request does that a server
-// cannot stand. The dead node is back before the next one dies.
+// killLeaders kills each new leader, like a request that crashes a server. The killed node
+// runs again before the next one is killed.
 func killLeaders(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	for left := 4 + e.Rand.IntN(5); left > 0 && ctx.Err() == nil; left-- {
 		leader, err := e.currentLeader(ctx)
@@ -49,8 +49,8 @@ func killLeaders(ctx context.Context, e *Env, _ []*localcluster.Node) error {
 	return nil
 }
 
-// killMajority takes the quorum away: what is not acknowledged then may be lost,
-// what was may not.
+// killMajority removes the quorum. Writes without an acknowledgement may be lost then,
+// acknowledged ones may not.
 func killMajority(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return e.kill(ctx, nodes[:len(nodes)/2+1])
 }
@@ -90,7 +90,7 @@ func pauseOne(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return errors.Join(victim.Resume(), e.Return(ctx, victim))
 }
 
-// terminateLeader is SIGTERM: the leader hands over and exits 0.
+// terminateLeader is SIGTERM: the leader transfers leadership and exits with 0.
 func terminateLeader(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	return e.restart(ctx, victim)
 }
@@ -110,7 +110,7 @@ func (e *Env) restart(ctx context.Context, n *localcluster.Node) error {
 	patience, cancel := Healing(ctx)
 	defer cancel()
 	if err := n.Terminate(patience); err != nil {
-		e.Violate("fault", "a node that was told to stop: %v", err)
+		e.Violate("fault", "a node that was stopped with SIGTERM: %v", err)
 		if err := n.Kill(); err != nil {
 			return err
 		}

@@ -11,18 +11,18 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Stall are the faults of a leader that stands still and does not know it.
+// Stall returns the faults of a leader that is suspended and does not notice it.
 func Stall() []Fault {
 	return []Fault{{Name: "stalled-leader", Weight: 4, Overlaps: true, Run: stalledLeader}}
 }
 
-// stalls is how often one injection stops a leader.
+// stalls is how often one injection suspends a leader.
 const stalls = 3
 
-// stalledLeader is SIGSTOP until another node leads and has acknowledged writes.
-// The answers of followers to what the leader had sent before reach it when it goes
-// on, and so do reads that clients sent meanwhile. It must not take the one for
-// leave to answer the other from what it has.
+// stalledLeader is SIGSTOP until another node leads and has acknowledged writes. When the
+// old leader resumes it receives the followers' replies to its earlier messages, and reads
+// that clients sent in between. It must not serve the reads from its state because of the
+// old replies.
 func stalledLeader(ctx context.Context, e *Env) error {
 	for n := 0; n < stalls && ctx.Err() == nil; n++ {
 		e.Claimed.Release(e)
@@ -38,20 +38,20 @@ func stalledLeader(ctx context.Context, e *Env) error {
 }
 
 const (
-	// answersHeld is how long before it stops the leader hears nothing: several
-	// answers are then on their way. It is well below the leader's lease.
+	// answersHeld is the time before the stop in which the leader receives nothing, so that
+	// several replies are on their way. It is well below the leader's lease.
 	answersHeld = 50 * time.Millisecond
-	// answersLate bounds how long after it goes on it gets those of them that had
-	// not come to its socket buffers while it stood still.
+	// answersLate bounds the time after it resumes until it gets the replies that had not
+	// reached its socket buffers.
 	answersLate = 20 * time.Millisecond
-	// passing bounds the wait for another leader. Another fault may have taken the
-	// majority away, so none need come.
+	// passing bounds the wait for another leader. Because of a concurrent fault there may
+	// be no majority, and so no leader.
 	passing = 10 * time.Second
 )
 
-// stall stops a leader until another one leads. The answers of one follower wait in
-// its socket buffers, so that it finds its lease in order; those of the others come a
-// moment after it went on.
+// stall suspends a leader until another one leads. The replies of one follower are in its
+// socket buffers, so that its lease seems valid. Those of the others arrive a moment after
+// it resumes.
 func (e *Env) stall(ctx context.Context, victim *localcluster.Node) error {
 	others := e.without(victim)
 	e.Rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
@@ -77,9 +77,8 @@ func (e *Env) stall(ctx context.Context, victim *localcluster.Node) error {
 	return errors.Join(err, late())
 }
 
-// holdAnswers keeps what other nodes send to a node on the way, until release; of
-// two holds the first counts. Without lines of our own only what the moment of the
-// stop brings is under way.
+// holdAnswers delays what other nodes send to a node until release; of two holds the first
+// counts. Without network namespaces only what is in flight at the stop is delayed.
 func (e *Env) holdAnswers(ctx context.Context, victim *localcluster.Node, others []string) (release func() error, err error) {
 	if e.Network == nil {
 		return func() error { return nil }, nil
@@ -87,7 +86,7 @@ func (e *Env) holdAnswers(ctx context.Context, victim *localcluster.Node, others
 	return e.Network.Apply(ctx, network.Rule{From: others, To: []string{victim.ID}, Ports: e.ports(clusterAddr), Delay: time.Minute})
 }
 
-// passedOver waits until another node leads; false: none came.
+// passedOver waits until another node leads; false: none did.
 func (e *Env) passedOver(ctx context.Context, victim *localcluster.Node) bool {
 	return until(ctx, passing, func() bool {
 		return slices.ContainsFunc(e.Cluster.Nodes(), func(n *localcluster.Node) bool {

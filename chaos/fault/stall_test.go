@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAStalledLeaderIsPassedOver(t *testing.T) {
+func TestAnotherNodeLeadsInPlaceOfASuspendedLeader(t *testing.T) {
 	e := onLoopback(t)
 	passed := 0
 	e.Count = func(_ string, n int) { passed += n }

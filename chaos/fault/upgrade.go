@@ -9,16 +9,16 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Upgrade are the faults of releases that differ.
+// Upgrade returns the faults of mixed releases.
 func Upgrade() []Fault {
 	return []Fault{{Name: "upgrade-and-back", Needs: NextRelease | HookBinary, Weight: 3, Run: onAll(upgradeAndBack)}}
 }
 
-// holdVersion keeps the cluster version from being raised, so that there is a way back.
+// holdVersion keeps the cluster version from being raised, so that a downgrade is possible.
 const holdVersion = "TARRY_HOLD_VERSION"
 
-// upgradeAndBack restarts nodes with the next release, some or all, one after the
-// other, lets the releases work side by side, and takes all of them back.
+// upgradeAndBack restarts some or all nodes with the next release, one after the other,
+// runs the releases together for a while, and downgrades all of them.
 func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	upgraded := nodes[:1+e.Rand.IntN(len(nodes))]
 	before := make(map[*localcluster.Node]string)
@@ -34,7 +34,7 @@ func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) err
 		sleep.For(ctx, e.Between(0, time.Second))
 	}
 	if len(before) == len(nodes) {
-		sleep.For(ctx, e.Between(0, 5*time.Second)) // a raise would come now
+		sleep.For(ctx, e.Between(0, 5*time.Second)) // the version would be raised now
 	}
 	e.Rand.Shuffle(len(upgraded), func(i, j int) { upgraded[i], upgraded[j] = upgraded[j], upgraded[i] })
 	for _, n := range upgraded {
@@ -49,7 +49,7 @@ func upgradeAndBack(ctx context.Context, e *Env, nodes []*localcluster.Node) err
 	return nil
 }
 
-// replace ends a node, gently or not, and starts it with another binary.
+// replace stops or kills a node and starts it with another binary.
 func (e *Env) replace(ctx context.Context, n *localcluster.Node, binary, hold string) error {
 	n.SetBinary(binary)
 	n.Setenv(holdVersion, hold)
@@ -60,12 +60,11 @@ func (e *Env) replace(ctx context.Context, n *localcluster.Node, binary, hold st
 	return errors.Join(n.Kill(), e.Return(ctx, n))
 }
 
-// stillVersion sees to it that the cluster version of a node is the one that all
-// releases run.
+// stillVersion checks that every node's cluster version is the one that all releases run.
 func (e *Env) stillVersion(ctx context.Context, n *localcluster.Node, want uint32) {
 	members, err := e.Cluster.Members(ctx, n)
 	if err != nil {
-		return // there may be no leader now; the next look tells
+		return // there may be no leader now; the next call checks
 	}
 	for _, m := range members {
 		if m.ClusterVersion > want {

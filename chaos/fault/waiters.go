@@ -16,24 +16,23 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Consumers that only wait, and consumers that hang up. Their jobs have topics of
-// their own, which nothing else reads, and are deleted in the end.
+// Consumers that only wait, and consumers that disconnect. Their jobs are in separate
+// topics, which nothing else reads, and are deleted in the end.
 
 const (
 	idleCount = 20_000
-	idleFiles = 1_500 // open files that a node and the harness need besides
+	idleFiles = 1_500 // other open files of a node and of the harness
 	idleJobs  = 200
-	// idleBytes is what one waiting consumer may cost its node: its goroutines'
-	// stacks, its buffers, its place in the leader's list, and the garbage
-	// collector's room above that.
+	// idleBytes is the memory that one waiting consumer may use on its node: stacks,
+	// buffers, its entry in the leader's list, and the overhead of garbage collection.
 	idleBytes = 64 << 10
-	// waitTime is how long a long poll asks to wait, the most it may; far longer than the
-	// fault.
+	// waitTime is the wait of a long poll, the longest that is allowed. It is far longer
+	// than the fault.
 	waitTime = 300
 )
 
-// idleWaiters parks consumers on one node, half by HTTP and half by beanstalkd,
-// takes the leader away and then wants jobs delivered to those who wait.
+// idleWaiters connects waiting consumers to one node, half over HTTP and half over
+// beanstalkd's protocol, kills the leader, and then requires that they get jobs.
 func idleWaiters(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	leader, err := e.Leader(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func idleWaiters(ctx context.Context, e *Env, nodes []*localcluster.Node) error 
 	each := (after - before) / int64(count)
 	e.Log.Info("consumers wait", "node", host.ID, "count", count, "bytes_each", each)
 	if each > idleBytes {
-		e.Violate("fault", "a waiting consumer costs node %s %d bytes; the bound is %d", host.ID, each, idleBytes)
+		e.Violate("fault", "a waiting consumer uses %[2]d bytes on node %[1]s; the bound is %[3]d", host.ID, each, idleBytes)
 	}
 	e.Log.Info("kill -9 of the leader they wait for", "node", leader.ID)
 	errs := []error{leader.Kill()}
@@ -83,7 +82,7 @@ func idleWaiters(ctx context.Context, e *Env, nodes []*localcluster.Node) error 
 	return e.deliverTo(ctx, host, crowd, topic)
 }
 
-// deliverTo adds jobs and wants each with one of the crowd.
+// deliverTo adds jobs and requires that each is delivered to one of the crowd.
 func (e *Env) deliverTo(ctx context.Context, host *localcluster.Node, c *crowd, topic string) error {
 	ctx, cancel := Healing(ctx)
 	defer cancel()
@@ -105,14 +104,14 @@ func (e *Env) deliverTo(ctx context.Context, host *localcluster.Node, c *crowd, 
 			e.Violate("fault", "a waiting consumer lost its connection: %v", err)
 			return nil
 		case <-ctx.Done():
-			e.Violate("fault", "%d of %d jobs came to consumers that waited through a change of leaders", served, idleJobs)
+			e.Violate("fault", "%d of %d jobs were delivered to consumers that waited through a change of leaders", served, idleJobs)
 			return nil
 		}
 	}
 	e.Count("consumers that waited through a change of leaders", count)
 	c.leave()
 	if err := e.awaitWaiting(ctx, func(n float64) bool { return n < float64(count)/2 }); err != nil {
-		e.Violate("fault", "after %d consumers hung up the leader still counts them: %v", count, err)
+		e.Violate("fault", "after %d consumers disconnected the leader still counts them: %v", count, err)
 	}
 	return nil
 }
@@ -134,24 +133,24 @@ func (e *Env) awaitWaiting(ctx context.Context, right func(float64) bool) error 
 	})
 }
 
-// crowd is many open connections, each with a consumer that waits.
+// crowd is many open connections, each with a waiting consumer.
 type crowd struct {
 	conns  []net.Conn
-	served chan struct{} // one for each that got something
+	served chan struct{} // one value for each that got a reply
 	lost   chan error
 	once   sync.Once
 	gone   chan struct{}
 	eyes   sync.WaitGroup
 }
 
-// park connects count consumers. The crowd it returns is what there is also
-// after a failure, and its owner calls leave.
+// park connects count consumers. It returns a crowd also after a failure, with those that
+// are connected. The caller must call leave.
 func (e *Env) park(ctx context.Context, host *localcluster.Node, topic string, count int) (*crowd, error) {
 	c := &crowd{served: make(chan struct{}, count), lost: make(chan error, count), gone: make(chan struct{})}
 	poll := fmt.Sprintf(`{"topics":[%q],"wait":%d}`, topic, waitTime)
 	request := fmt.Sprintf("POST /v1/reserve HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host.HTTP, len(poll), poll)
 	commands := fmt.Sprintf("watch %s\r\nignore default\r\nreserve\r\n", topic)
-	// A dial is not cut short by the run's end: that would look like a failure.
+	// The end of the run does not cancel a dial: that would look like a failure.
 	d := net.Dialer{Timeout: healing}
 	for i := range count {
 		if ctx.Err() != nil {
@@ -174,7 +173,7 @@ func (e *Env) park(ctx context.Context, host *localcluster.Node, topic string, c
 	return c, nil
 }
 
-// watch tells what becomes of one consumer.
+// watch reports the outcome of one consumer.
 func (c *crowd) watch(conn net.Conn, sign string) {
 	var heard []byte
 	buffer := make([]byte, 256)
@@ -186,7 +185,7 @@ func (c *crowd) watch(conn net.Conn, sign string) {
 			return
 		}
 		if bytes.HasPrefix(heard, []byte("HTTP/1.1 ")) && len(heard) > len(sign) {
-			err = fmt.Errorf("the node answered %.60q", heard)
+			err = fmt.Errorf("the node replied %.60q", heard)
 		}
 		if err != nil {
 			select {
@@ -199,13 +198,13 @@ func (c *crowd) watch(conn net.Conn, sign string) {
 	}
 }
 
-// leave hangs up on the node, without a word.
+// leave closes all connections.
 func (c *crowd) leave() {
 	c.once.Do(func() {
 		close(c.gone)
 		for _, conn := range c.conns {
 			if tcp, ok := conn.(*net.TCPConn); ok {
-				tcp.SetLinger(0) // a reset, as of a process that died
+				tcp.SetLinger(0) // a reset, as when a process ends
 			}
 			conn.Close()
 		}
@@ -218,8 +217,8 @@ const (
 	vanishCrowd = 200
 )
 
-// vanishing lets consumers reserve and hang up at once, again and again. Every
-// job still comes to one that stays.
+// vanishing makes consumers reserve and disconnect at once, repeatedly. Every job must
+// still be delivered to one that stays.
 func vanishing(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	topic := fmt.Sprintf("vanish-%d", e.Rand.Uint64())
 	e.Log.Info("consumers reserve and vanish")
@@ -237,7 +236,7 @@ func vanishing(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	if err != nil {
 		return err
 	}
-	// Some wait when the jobs fall due, and vanish with what they got.
+	// Some wait when the jobs become due, and disconnect with the jobs that they got.
 	c, err := e.park(ctx, nodes[1%len(nodes)], topic, vanishCrowd)
 	sleep.For(ctx, e.Between(50*time.Millisecond, 150*time.Millisecond))
 	c.leave()
@@ -247,7 +246,7 @@ func vanishing(ctx context.Context, e *Env, nodes []*localcluster.Node) error {
 	return errors.Join(e.takeAll(ctx, nodes[0], topic, ids), e.Return(ctx, nodes...))
 }
 
-// takeAll reserves and finishes until every job has come.
+// takeAll reserves and finishes until every job was delivered.
 func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, ids map[string]bool) error {
 	for len(ids) > 0 {
 		var answer struct {
@@ -258,7 +257,7 @@ func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, i
 		}
 		err := e.post(ctx, n, "/v1/reserve", map[string]any{"topics": []string{topic}, "max": 100, "wait": 2}, &answer)
 		if ctx.Err() != nil {
-			e.Violate("I1", "%d of %d jobs never came back from consumers that vanished", len(ids), vanishJobs)
+			e.Violate("I1", "%d of %d jobs were not delivered again after their consumers disconnected", len(ids), vanishJobs)
 			return nil
 		}
 		if err != nil {
@@ -279,7 +278,7 @@ func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, i
 	return nil
 }
 
-// addJobs adds jobs with ids of their own and gives the set of ids.
+// addJobs adds jobs with ids and returns the set of ids.
 func (e *Env) addJobs(ctx context.Context, n *localcluster.Node, topic string, count int, delay time.Duration) (map[string]bool, error) {
 	type wish struct {
 		Topic string  `json:"topic"`
@@ -295,7 +294,7 @@ func (e *Env) addJobs(ctx context.Context, n *localcluster.Node, topic string, c
 		ids[id] = true
 		jobs = append(jobs, wish{topic, id, delay.Seconds(), 2, "x"})
 	}
-	// Adds with ids may be sent again after any failure.
+	// Adds with ids may be repeated after any failure.
 	err := localcluster.Until(ctx, func() error {
 		var answer struct{ Success bool }
 		if err := e.post(ctx, n, "/v1/jobs/batch", map[string]any{"jobs": jobs}, &answer); err != nil {
@@ -309,7 +308,7 @@ func (e *Env) addJobs(ctx context.Context, n *localcluster.Node, topic string, c
 	return ids, err
 }
 
-// deleteJobs takes what is left; a failure leaves jobs that nobody reads.
+// deleteJobs deletes the remaining jobs. After a failure jobs stay that nothing reads.
 func (e *Env) deleteJobs(ctx context.Context, n *localcluster.Node, ids map[string]bool) {
 	for id := range ids {
 		if err := e.Cluster.Call(ctx, http.MethodDelete, n, "/v1/jobs/"+id, nil); err != nil && !strings.Contains(err.Error(), "404") {
@@ -318,7 +317,7 @@ func (e *Env) deleteJobs(ctx context.Context, n *localcluster.Node, ids map[stri
 	}
 }
 
-// post sends JSON to a node and decodes its answer into out, which may be nil.
+// post sends JSON to a node and decodes its reply into out, which may be nil.
 func (e *Env) post(ctx context.Context, n *localcluster.Node, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Available says why networks cannot be built here, or nil.
+// Available returns an error if networks cannot be built here.
 func Available() error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root")

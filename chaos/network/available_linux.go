@@ -6,13 +6,13 @@ import (
 	"syscall"
 )
 
-// canUnshare tries, in a process of its own, what root in a container often may
-// not do.
+// canUnshare tries, in a separate process, to create a namespace, which root in a container
+// often may not do.
 func canUnshare() error {
 	cmd := exec.Command("ip", "link", "set", "lo", "up")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("a network namespace cannot be made: %w: %.200s", err, out)
+		return fmt.Errorf("cannot create a network namespace: %w: %.200s", err, out)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package network gives every node of a cluster a network of its own and injects
-// faults: drops in one direction, by port, in part; delay, duplication, reordering,
-// low bandwidth; new addresses for all.
+// Package network gives every node of a cluster a separate network and injects faults: loss
+// in one direction, by port, or partial; delay, duplication, reordering, low bandwidth; new
+// addresses for all nodes.
 //
 // Each node runs in a Linux network namespace. A bridge in one more namespace
 // connects them with the machine itself, so the traffic does not pass the machine's own
@@ -15,5 +15,5 @@
 // back.
 //
 // It needs root. It knows nothing of Tarry. Start with Network in network.go;
-// rule.go is what can be broken, line.go the delayed line.
+// rule.go has the faults, line.go the delayed connection.
 package network

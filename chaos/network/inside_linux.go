@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside calls f in another network namespace. A socket that f opens stays
-// there. Namespaces are a property of threads, hence the lock; f starts no
-// goroutine.
+// inside calls f in another network namespace. A socket that f opens stays there. A
+// namespace belongs to a thread, so the goroutine is locked to its thread, and f must not
+// start goroutines.
 func inside(namespace string, f func() error) error {
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -31,8 +31,7 @@ func inside(namespace string, f func() error) error {
 	}
 	err = f()
 	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-		// The thread stays locked, so it ends with its goroutine and runs
-		// nothing else.
+		// The thread stays locked, so it ends with its goroutine and runs no other.
 		return errors.Join(fmt.Errorf("leave namespace %s: %w", namespace, back), err)
 	}
 	runtime.UnlockOSThread()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// backlog bounds how far behind a narrow line may fall before it drops.
+// backlog is the longest delay by bandwidth; packets beyond it are dropped.
 const backlog = time.Second
 
 // line decides when each packet of a delayed line arrives. It reads no clock.
@@ -15,8 +15,8 @@ type line struct {
 	rand *rand.Rand
 
 	count    uint64
-	last     time.Time // arrival of the last packet that kept its place
-	free     time.Time // when the line has carried all packets so far
+	last     time.Time // arrival of the last packet that was not reordered
+	free     time.Time // when the line has sent all packets so far
 	underWay arrivals
 }
 
@@ -24,8 +24,7 @@ func newLine(r Rule) *line {
 	return &line{rule: r, rand: rand.New(rand.NewPCG(r.Seed, 0))}
 }
 
-// send takes a packet of size bytes; false: the line is full and the packet
-// lost.
+// send accepts a packet of size bytes; false: the line is full and the packet is lost.
 func (l *line) send(id uint32, size int, now time.Time) bool {
 	carried := now
 	if l.rule.Rate > 0 {
@@ -62,7 +61,7 @@ func (l *line) arrive(now time.Time) (id uint32, ok bool) {
 	return heap.Pop(&l.underWay).(arrival).id, true
 }
 
-// next is when the next packet arrives; zero: none is under way.
+// next returns when the next packet arrives; zero: none is in flight.
 func (l *line) next() time.Time {
 	if len(l.underWay) == 0 {
 		return time.Time{}

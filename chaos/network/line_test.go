@@ -9,8 +9,8 @@ import (
 
 var start = time.Unix(1000, 0)
 
-// carry sends count packets of 100 bytes, gap apart, and gives the order and the
-// times of their arrivals.
+// carry sends count packets of 100 bytes, gap apart, and returns the order and the times of
+// their arrivals.
 func carry(r Rule, count int, gap time.Duration) (ids []uint32, after []time.Duration, lost int) {
 	l := newLine(r)
 	for i := range count {
@@ -84,12 +84,12 @@ func TestNarrowLineCarriesItsRateAndDropsABacklog(t *testing.T) {
 	require.Equal(t, 1100*time.Millisecond, after[10])
 }
 
-func TestRuleSaysWhatItDoes(t *testing.T) {
+func TestRuleAsText(t *testing.T) {
 	r := Rule{From: []string{"n1"}, To: []string{"n2", "n3"}, Ports: []int{7302}, Loss: 0.123456, Delay: 250 * time.Millisecond}
 	require.Equal(t, "[n1] to [n2 n3], ports [7302], loss 12%, delay 250ms", r.String())
 }
 
-func TestOneSeedOneChoice(t *testing.T) {
+func TestASeedRepeatsTheChoices(t *testing.T) {
 	r := Rule{Delay: time.Second, Jitter: time.Second, Reorder: 0.5, Seed: 7}
 	a, _, _ := carry(r, 100, time.Millisecond)
 	b, _, _ := carry(r, 100, time.Millisecond)

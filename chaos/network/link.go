@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// packet is one that the kernel holds until its verdict.
+// packet is a packet that the kernel holds until its verdict.
 type packet struct {
 	id   uint32
 	size int
 }
 
-// link is a line with packets on it: it takes those that the kernel queues and
-// gives each its verdict when it has arrived. One goroutine runs it, from
-// openLink to stop.
+// link is a line with packets in flight. It receives the packets that the kernel queues and
+// sends each one's verdict when it arrives. One goroutine runs it, from openLink to stop.
 type link struct {
 	number uint16
 	queue  *queue
@@ -42,7 +41,7 @@ func openLink(namespace string, number uint16, ln *line) (*link, error) {
 	return l, nil
 }
 
-// stop lets everything under way arrive at once and waits for the end.
+// stop makes all packets in flight arrive at once and waits for the goroutine.
 func (l *link) stop() error {
 	l.mu.Lock()
 	l.stopping = true
@@ -50,7 +49,7 @@ func (l *link) stop() error {
 	l.mu.Unlock()
 	<-l.done
 	if err := errors.Join(l.err, err); err != nil {
-		return fmt.Errorf("a delayed line broke: %w", err)
+		return fmt.Errorf("a delayed line failed: %w", err)
 	}
 	return nil
 }
@@ -67,7 +66,7 @@ func (l *link) arm() (bool, error) {
 
 func (l *link) run() error {
 	err := l.carry()
-	for { // what is left arrives now
+	for { // the remaining packets arrive now
 		id, ok := l.line.arrive(l.line.next())
 		if !ok {
 			break

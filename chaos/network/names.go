@@ -11,10 +11,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is the name service of the nodes: in every namespace it answers on the
-// loopback what the nodes' names mean at the moment. A file of hosts would do,
-// but programs read it seconds late, and platforms that move addresses have a name
-// service.
+// names is the nodes' DNS server. In every namespace it resolves the nodes' names to their
+// present addresses, on loopback. Programs would read a hosts file seconds late, and
+// platforms that change addresses have a DNS server.
 type names struct {
 	mu    sync.Mutex
 	known map[string]netip.Addr
@@ -22,20 +21,20 @@ type names struct {
 	work  sync.WaitGroup
 }
 
-// namePort is where resolvers ask.
+// namePort is the port of DNS.
 const namePort = "127.0.0.1:53"
 
-// resolverConfig makes them ask there, and nowhere else.
+// resolverConfig makes resolvers use only this server.
 const resolverConfig = "nameserver 127.0.0.1\nsearch .\noptions timeout:1 attempts:2\n"
 
-// set replaces what is known.
+// set replaces the addresses.
 func (s *names) set(known map[string]netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = known
 }
 
-// serve answers on c until close.
+// serve serves c until close.
 func (s *names) serve(c net.PacketConn) {
 	s.mu.Lock()
 	s.conns = append(s.conns, c)
@@ -48,7 +47,7 @@ func (s *names) serve(c net.PacketConn) {
 				return // closed
 			}
 			if reply, err := s.answer(buf[:n]); err == nil {
-				_, _ = c.WriteTo(reply, from) // who is gone asks no more
+				_, _ = c.WriteTo(reply, from) // the client may have gone
 			}
 		}
 	})
@@ -67,8 +66,8 @@ func (s *names) close() error {
 	return errors.Join(errs...)
 }
 
-// answer answers the first question of a query. Names have addresses of IPv4 only
-// and may not be kept.
+// answer returns the reply to the first question of a query. Names have only IPv4 addresses,
+// and a TTL of 0.
 func (s *names) answer(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	asked, err := p.Start(query)

@@ -4,5 +4,5 @@ package network
 
 import "net"
 
-// listenForNames cannot be: Available fails first.
+// listenForNames is never called, because Available fails first.
 func listenForNames(string) (net.PacketConn, error) { return nil, Available() }

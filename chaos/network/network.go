@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Clients names, in a Rule, the machine's own side, where clients run.
+// Clients is the name, in a Rule, of the machine itself, where clients run.
 const Clients = "clients"
 
-// maxNodes is half of the addresses among nodes, so that all can change at once.
+// maxNodes is half the number of nodes' addresses, so that all can change at once.
 const maxNodes = 60
 
 // The last bytes of addresses.
 const (
 	clientsHost   = 1   // the machine itself
 	firstNodeHost = 2   // the nodes, as clients see them
-	strangerHost  = 126 // the machine itself, as somebody else
+	strangerHost  = 126 // the machine itself, as another client
 	firstPeerHost = 129 // the nodes, as nodes see them
 	lastPeerHost  = 254
 )
@@ -33,8 +33,8 @@ const (
 // the caller's context has ended.
 const teardown = 30 * time.Second
 
-// Network is the lines between some nodes. Its methods may be called from
-// several goroutines.
+// Network is the network between some nodes. Its methods may be called from several
+// goroutines.
 type Network struct {
 	slot  *slot
 	names names
@@ -45,14 +45,14 @@ type Network struct {
 	peerHost map[string]int // last byte of each node's address among nodes
 	nextHost int
 	effects  []*effect
-	queues   uint16 // numbers given out; they come round after 65,536 faults
+	queues   uint16 // queue numbers used; they repeat after 65,536 faults
 }
 
 var nodeID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,30}$`)
 
-// New builds a network with the nodes, to which Add adds others. It blocks until
-// the lines are up, a fraction of a second, and first removes what runs that
-// died have left behind. The owner calls Close.
+// New builds a network with the nodes, to which Add adds others. It first removes the
+// leftovers of killed runs. It blocks for a fraction of a second, until the network works.
+// The network must be closed.
 func New(ctx context.Context, ids ...string) (*Network, error) {
 	s, err := takeSlot(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (n *Network) build(ctx context.Context) error {
 	return ip(ctx, hubNamespace, "link add bridge type bridge", "link set bridge up", "link set clients master bridge up")
 }
 
-// Add makes a place for one more node. An id is also a host name: lower case
-// letters, digits and hyphens, at most 31. Rules in force do not hold for it.
+// Add adds one more node. An id is also a host name: at most 31 lower case letters, digits
+// and hyphens. Rules in force do not apply to the node.
 func (n *Network) Add(ctx context.Context, id string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,14 +122,14 @@ func (n *Network) Add(ctx context.Context, id string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("make a place for node %s: %w", id, err)
+		return fmt.Errorf("add node %s: %w", id, err)
 	}
 	return nil
 }
 
 var errClosed = errors.New("the network is closed")
 
-// Close heals and removes everything. Processes inside must have ended.
+// Close heals and removes everything. Processes in the namespaces must have ended.
 func (n *Network) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), teardown)
 	defer cancel()
@@ -147,20 +147,20 @@ func (n *Network) Close() error {
 	return errors.Join(append(errs, n.names.close(), n.slot.release(ctx))...)
 }
 
-// Nodes are the ids of all nodes, in the order they were added.
+// Nodes returns the ids of all nodes, in the order in which they were added.
 func (n *Network) Nodes() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.ids)
 }
 
-// Prefix is the command that runs a program on the node; it execs. Inside, every
-// node's id resolves to its address of the moment.
+// Prefix returns the command that runs a program on the node; it execs. There every node's
+// id resolves to its present address.
 func (n *Network) Prefix(id string) []string {
 	return []string{"ip", "netns", "exec", n.slot.namespace(id)}
 }
 
-// Host is the address by which clients reach the node, "" for an unknown one. It
+// Host returns the address at which clients reach the node; empty: the node is unknown. It
 // never changes.
 func (n *Network) Host(id string) string {
 	n.mu.Lock()
@@ -176,25 +176,23 @@ func (n *Network) host(id string) string {
 	return n.slot.address(firstNodeHost + i).String()
 }
 
-// ClientsHost is the address by which nodes reach the machine itself.
+// ClientsHost returns the address at which nodes reach the machine itself.
 func (n *Network) ClientsHost() string { return n.slot.address(clientsHost).String() }
 
-// StrangerHost is another address of the machine itself, for somebody who is neither
-// a node nor a client.
+// StrangerHost returns another address of the machine itself, for an attacker.
 func (n *Network) StrangerHost() string { return n.slot.address(strangerHost).String() }
 
-// PeerHost is the address by which other nodes reach the node at present.
+// PeerHost returns the present address at which other nodes reach the node.
 func (n *Network) PeerHost(id string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.peerAddr(id).String()
 }
 
-// peerAddr needs n.mu, or a network that nobody else knows yet.
+// peerAddr is called with n.mu held, or before the network is shared.
 func (n *Network) peerAddr(id string) netip.Addr { return n.slot.address(n.peerHost[id]) }
 
-// drawPeerHost gives an address among nodes that none has. It is the one that
-// was nobody's for longest.
+// drawPeerHost returns the nodes' address that has been unused for longest.
 func (n *Network) drawPeerHost() int {
 	for {
 		host := n.nextHost
@@ -211,20 +209,19 @@ func (n *Network) drawPeerHost() int {
 	}
 }
 
-// Move says which addresses nodes get.
+// Move selects the new addresses of nodes.
 type Move int
 
 const (
-	// Fresh addresses were nobody's.
+	// Fresh gives every node an unused address.
 	Fresh Move = iota
-	// Rotate gives every node the address that the next one had, so that what
-	// was sent to the old address of a node reaches another.
+	// Rotate gives every node the address of the next one, so that packets to a node's old
+	// address reach another node.
 	Rotate
 )
 
-// Readdress gives all nodes other addresses among themselves at once, and tells
-// their names. Connections over the old ones fall silent: nobody has those
-// addresses any more, or another node has.
+// Readdress changes the addresses of all nodes at once, and what their names resolve to.
+// Connections to the old addresses get no replies: these are unused, or another node's.
 func (n *Network) Readdress(ctx context.Context, m Move) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -249,12 +246,12 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 	for _, id := range n.ids {
 		err := ip(ctx, n.slot.namespace(id), fmt.Sprintf("addr del %s/25 dev eth0", old[id]))
 		if err != nil {
-			return fmt.Errorf("take node %s its address: %w", id, err)
+			return fmt.Errorf("remove the address of node %s: %w", id, err)
 		}
 	}
 	n.tellNames()
 	for _, id := range n.ids {
-		// A platform announces moved addresses; here everybody forgets.
+		// A platform announces changed addresses. Here the neighbour caches are cleared.
 		err := ip(ctx, n.slot.namespace(id), fmt.Sprintf("addr add %s/25 dev eth0", n.peerAddr(id)), "neigh flush all")
 		if err != nil {
 			return fmt.Errorf("give node %s a new address: %w", id, err)
@@ -263,14 +260,14 @@ func (n *Network) Readdress(ctx context.Context, m Move) error {
 	return n.install(ctx, n.ids)
 }
 
-// Inherit takes a node its address among nodes and gives it to another one, which
-// keeps its own, as a platform does that uses addresses again. The name of the first
-// stays what it was, so it leads to the second until back.
+// Inherit removes a node's address and gives it to another node, which keeps its own too,
+// like a platform that reuses addresses. The name of the first still resolves to that
+// address, so it leads to the second until back is called.
 func (n *Network) Inherit(ctx context.Context, from, to string) (back func() error, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed || from == to || !slices.Contains(n.ids, from) || !slices.Contains(n.ids, to) {
-		return nil, fmt.Errorf("node %s cannot get the address of node %s", to, from)
+		return nil, fmt.Errorf("cannot give node %s the address of node %s", to, from)
 	}
 	if err := n.hand(ctx, from, to, from); err != nil {
 		return nil, err
@@ -287,7 +284,7 @@ func (n *Network) Inherit(ctx context.Context, from, to string) (back func() err
 	}, nil
 }
 
-// hand moves the address that belongs to a node; it needs n.mu.
+// hand moves an address from a node to another. It is called with n.mu held.
 func (n *Network) hand(ctx context.Context, from, to, owner string) error {
 	addr := n.peerAddr(owner)
 	err := ip(ctx, n.slot.namespace(from), fmt.Sprintf("addr del %s/25 dev eth0", addr))
@@ -300,12 +297,12 @@ func (n *Network) hand(ctx context.Context, from, to, owner string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("hand the address of node %s from %s to %s: %w", owner, from, to, err)
+		return fmt.Errorf("move the address of node %s from %s to %s: %w", owner, from, to, err)
 	}
 	return nil
 }
 
-// tellNames tells every namespace what the nodes' names mean.
+// tellNames sets the nodes' present addresses in every namespace.
 func (n *Network) tellNames() {
 	known := map[string]netip.Addr{}
 	for _, id := range n.ids {
@@ -314,7 +311,7 @@ func (n *Network) tellNames() {
 	n.names.set(known)
 }
 
-// setResolver makes programs in a namespace ask our name service.
+// setResolver makes programs in a namespace use our DNS server.
 func setResolver(namespace string) error {
 	dir := filepath.Join(resolverDir, namespace)
 	return errors.Join(

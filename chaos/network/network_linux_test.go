@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// build makes a network, or skips loudly where none can be.
+// build returns a network, or skips the test with the reason if there can be none.
 func build(t *testing.T, ids ...string) *Network {
 	if err := Available(); err != nil {
 		t.Skipf("SKIPPED, nothing of the network was tested: %v", err)
@@ -34,7 +34,7 @@ func build(t *testing.T, ids ...string) *Network {
 const (
 	echoPort = 9001 // UDP and TCP
 	patience = 20 * time.Second
-	// silence is how long a test waits for what should not come.
+	// silence is how long a test waits for packets that must not arrive.
 	silence = 300 * time.Millisecond
 )
 
@@ -54,7 +54,7 @@ func (n *Network) listen(t *testing.T, id string, port int) *receiver {
 	return r
 }
 
-// got reads packets until there are most, or none came for a while.
+// got reads packets until there are most, or none arrives for a while.
 func (r *receiver) got(most int) (numbers []uint32, at []time.Time) {
 	buffer := make([]byte, 2048)
 	for len(numbers) < most {
@@ -84,7 +84,7 @@ func (n *Network) send(t *testing.T, from, host string, port, count, size int) (
 		binary.BigEndian.PutUint32(data, uint32(i))
 		at = append(at, time.Now())
 		if _, err := c.Write(data); err != nil {
-			require.ErrorContains(t, err, "refused") // by an answer to an earlier one
+			require.ErrorContains(t, err, "refused") // by a reply to an earlier packet
 		}
 	}
 	return at
@@ -123,12 +123,12 @@ func TestEffectsAddUpAndHealOneByOne(t *testing.T) {
 	require.Zero(t, n.passes(t, "n1", "n2", echoPort), "the second still holds")
 	second()
 	require.Equal(t, 10, n.passes(t, "n1", "n2", echoPort))
-	second() // twice is once
+	second() // the second call does nothing
 	_, err := n.Apply(t.Context(), Rule{From: []string{"n1"}, To: []string{"n9"}, Loss: 1})
 	require.ErrorContains(t, err, "n9")
 }
 
-func TestAnInheritedAddressLeadsToTheHeir(t *testing.T) {
+func TestAGivenAddressLeadsToItsNewNode(t *testing.T) {
 	n := build(t, "n1", "n2", "n3")
 	arrives := func(at string) int {
 		r := n.listen(t, at, echoPort)
@@ -180,7 +180,7 @@ func TestClientsReachNodesThatAreCutOff(t *testing.T) {
 	require.Equal(t, 1, client())
 }
 
-func TestTCPStopsWithoutAWordAndGoesOn(t *testing.T) {
+func TestTCPStallsAndContinues(t *testing.T) {
 	n := build(t, "n1", "n2")
 	both := []string{"n1", "n2"}
 	var l net.Listener
@@ -237,7 +237,7 @@ func TestLossAndDuplicationAreShares(t *testing.T) {
 			heal := n.harm(t, c.rule)
 			defer heal()
 			arrived := 0
-			const batch = 100 // no more at once than a socket holds
+			const batch = 100 // as many as fit in a socket's buffer
 			for range count / batch {
 				n.send(t, "n1", n.PeerHost("n2"), echoPort, batch, 20)
 				numbers, _ := r.got(3 * batch)
@@ -278,7 +278,7 @@ func TestDelayedPacketsArriveLateAndInOrder(t *testing.T) {
 	require.Zero(t, overtaken(numbers))
 }
 
-func TestNarrowLine(t *testing.T) {
+func TestLowBandwidth(t *testing.T) {
 	n := build(t, "n1", "n2")
 	r := n.listen(t, "n2", echoPort)
 	heal := n.harm(t, Rule{From: []string{"n1"}, To: []string{"n2"}, Rate: 40_000})
@@ -304,7 +304,7 @@ func TestHealingLetsDelayedPacketsArrive(t *testing.T) {
 	require.Len(t, numbers, 10)
 }
 
-func TestReaddressedNodesMeetByName(t *testing.T) {
+func TestReaddressedNodesReachEachOtherByName(t *testing.T) {
 	n := build(t, "n1", "n2", "n3")
 	resolve := func(in, name string) string {
 		p := n.Prefix(in)
@@ -334,12 +334,12 @@ func TestReaddressedNodesMeetByName(t *testing.T) {
 	require.Equal(t, 10, n.passes(t, "n1", "n3", echoPort))
 }
 
-func TestNothingIsLeft(t *testing.T) {
+func TestCloseRemovesEverything(t *testing.T) {
 	n := build(t, "n1", "n2")
 	other := build(t, "n1", "n2")
 	require.NotEqual(t, n.slot.number, other.slot.number)
 	base, device := n.slot.base(), n.slot.device()
-	// A run that is killed drops its lock and cleans nothing.
+	// A killed run loses its lock and removes nothing.
 	require.NoError(t, n.names.close()) // its goroutines end with it
 	require.NoError(t, n.slot.unlock())
 	names, err := matching(namespaceDir, base)

@@ -35,14 +35,14 @@ const (
 )
 
 const (
-	copyBytes     = 20      // enough to be told how long the packet is
+	copyBytes     = 20      // enough for the kernel to report the packet's length
 	queueCapacity = 1 << 14 // packets that the kernel holds for a line; more are dropped
 	socketBuffer  = 8 << 20
 	headerBytes   = 4 // family, version, queue number
 )
 
-// queue is a netfilter queue of a namespace. A queue without its reader is
-// passed by, see Network.table.
+// queue is a netfilter queue of a namespace. Packets bypass a queue without a reader, see
+// Network.table.
 type queue struct {
 	number uint16
 	socket *os.File
@@ -61,8 +61,8 @@ func openQueue(namespace string, number uint16) (*queue, error) {
 	// Beyond the usual limit, which root may exceed.
 	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBuffer)
 	if err == nil {
-		// Packets that find the buffer full are lost, as on any line; that is no
-		// failure of the reader.
+		// If the buffer is full packets are lost, as on any network. That is not a failure
+		// of the reader.
 		err = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_NO_ENOBUFS, 1)
 	}
 	if err == nil {
@@ -97,8 +97,8 @@ func (q *queue) configure() error {
 	return nil
 }
 
-// acknowledged reads the answer to a configuration. No packet can come before
-// the rules that send packets here.
+// acknowledged reads the reply to a configuration. No packet arrives before there are rules
+// that send packets here.
 func (q *queue) acknowledged() error {
 	if err := q.deadline(time.Now().Add(teardown)); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (q *queue) acknowledged() error {
 	}
 	m := q.buffer[:n]
 	if len(m) < unix.NLMSG_HDRLEN+4 || binary.NativeEndian.Uint16(m[4:]) != unix.NLMSG_ERROR {
-		return errors.New("the kernel's answer is not understood")
+		return errors.New("unknown reply of the kernel")
 	}
 	if code := int32(binary.NativeEndian.Uint32(m[unix.NLMSG_HDRLEN:])); code != 0 {
 		return unix.Errno(-code)
@@ -134,7 +134,7 @@ func (q *queue) write(kind, flags, attribute uint16, data []byte) error {
 	return err
 }
 
-// verdict lets a packet go on or drops it.
+// verdict accepts or drops a packet.
 func (q *queue) verdict(id uint32, accept bool) error {
 	what := uint32(verdictDrop)
 	if accept {
@@ -148,7 +148,7 @@ func (q *queue) verdict(id uint32, accept bool) error {
 // os.ErrDeadlineExceeded; zero: never.
 func (q *queue) deadline(t time.Time) error { return q.socket.SetReadDeadline(t) }
 
-// receive blocks until packets come or the deadline does.
+// receive blocks until packets arrive or the deadline has passed.
 func (q *queue) receive() ([]packet, error) {
 	n, err := q.socket.Read(q.buffer)
 	if err != nil {
@@ -158,7 +158,7 @@ func (q *queue) receive() ([]packet, error) {
 	for m := q.buffer[:n]; len(m) >= unix.NLMSG_HDRLEN; {
 		size := int(binary.NativeEndian.Uint32(m))
 		if size < unix.NLMSG_HDRLEN+headerBytes || size > len(m) {
-			return nil, errors.New("the kernel's message is not understood")
+			return nil, errors.New("unknown message of the kernel")
 		}
 		if binary.NativeEndian.Uint16(m[4:]) == messagePacket {
 			packets = append(packets, parsePacket(m[unix.NLMSG_HDRLEN+headerBytes:size]))

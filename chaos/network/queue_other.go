@@ -4,7 +4,7 @@ package network
 
 import "time"
 
-// queue cannot be: Available fails first.
+// queue is never used, because Available fails first.
 type queue struct{}
 
 func openQueue(string, uint16) (*queue, error)      { return nil, Available() }

@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// Rule is harm done to the packets that some nodes send to others. Shares are
-// from 0 to 1 and hold for each packet by itself.
+// Rule is a fault of the packets that some nodes send to others. Shares are from 0 to 1 and
+// apply to each packet independently.
 type Rule struct {
-	From []string // node ids; Clients stands for the clients
-	To   []string // node ids; a node's packets to itself are never harmed
-	// Ports harms only packets that come from or go to one of them, TCP or UDP.
-	// Empty: all. At most 15.
+	From []string // node ids, or Clients
+	To   []string // node ids; a rule never applies to a node's packets to itself
+	// Ports limits the rule to packets from or to one of them, TCP or UDP, at most 15.
+	// Empty: all ports.
 	Ports []int
 
 	Loss      float64 // share that is dropped at the receiver; 1 is silence
 	Duplicate float64 // share that is sent twice
 
-	// Delay is added to each packet, give or take Jitter. The order stays, but
-	// for a share of Reorder that is not delayed and so overtakes.
+	// Delay is added to each packet, plus or minus Jitter. The order stays, except that
+	// a share of Reorder is not delayed and so overtakes others.
 	Delay, Jitter time.Duration
 	Reorder       float64
-	// Rate is the width of each line in bytes a second; 0: not limited. More
-	// than a second's worth of waiting packets is dropped.
+	// Rate is the bandwidth of each line in bytes per second; 0: not limited. Packets that
+	// would wait for more than a second are dropped.
 	Rate int
 	// Seed of the choices about delays. Those about loss and duplication are
 	// the kernel's own.
 	Seed uint64
 }
 
-// String is the rule for a log: what it does, to whom.
+// String returns the rule for a log.
 func (r Rule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v to %v", r.From, r.To)
@@ -84,13 +84,13 @@ func (r Rule) check(ids []string) error {
 // queued reports whether packets pass through this process.
 func (r Rule) queued() bool { return r.Delay > 0 || r.Rate > 0 }
 
-// effect is the rules of one Apply, with the queue of each line that delays.
+// effect has the rules of one Apply, with the queue of each line with a delay.
 type effect struct {
 	rules []Rule
 	lines map[lineKey]*link
 }
 
-// lineKey is a queue's place: rules[rule] at the receiving node to.
+// lineKey identifies a queue: rules[rule] at the receiving node to.
 type lineKey struct {
 	rule int
 	to   string
@@ -104,7 +104,7 @@ func (e *effect) stop() error {
 	return errors.Join(errs...)
 }
 
-// touched are the nodes whose own rules an effect changes.
+// touched returns the nodes whose iptables rules an effect changes.
 func (e *effect) touched() []string {
 	var ids []string
 	for _, r := range e.rules {
@@ -117,9 +117,9 @@ func (e *effect) touched() []string {
 	return slices.Compact(ids)
 }
 
-// Apply puts rules into force, on top of those in force already, and returns the
-// function that takes them back; that one works also after ctx has ended, and
-// once. Where several rules delay a packet, the first applied does.
+// Apply adds rules to those in force, and returns the function that removes them. That
+// function also works after ctx has ended; further calls do nothing. If several rules delay
+// a packet, the first one applies.
 func (n *Network) Apply(ctx context.Context, rules ...Rule) (heal func() error, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +156,7 @@ func (n *Network) Apply(ctx context.Context, rules ...Rule) (heal func() error, 
 	}, nil
 }
 
-// lift ends an effect; it needs n.mu.
+// lift ends an effect. It is called with n.mu held.
 func (n *Network) lift(e *effect) error {
 	at := slices.Index(n.effects, e)
 	if at < 0 {
@@ -165,13 +165,13 @@ func (n *Network) lift(e *effect) error {
 	n.effects = slices.Delete(n.effects, at, at+1)
 	ctx, cancel := context.WithTimeout(context.Background(), teardown)
 	defer cancel()
-	// The queues go first: taking away a rule drops the packets in its queue, and
-	// a rule without its queue lets them pass.
+	// The queues are closed first: removing a rule drops the packets in its queue, and a
+	// rule without its queue accepts them.
 	return errors.Join(e.stop(), n.install(ctx, e.touched()))
 }
 
-// install gives nodes the rules of all effects, each node's at once. It needs
-// n.mu.
+// install sets the rules of all effects on nodes, each node's atomically. It is called with
+// n.mu held.
 func (n *Network) install(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if id == Clients {
@@ -185,11 +185,10 @@ func (n *Network) install(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// table is the rules of one node as iptables-restore reads them. It empties the
-// chains but does not make them anew (--noflush), which would drop the packets in
-// all their queues. Packets are
-// dropped where they arrive, so that the sender does not know; they are
-// duplicated where they leave, because only there the copy has a way to go.
+// table returns the rules of one node for iptables-restore. It empties the chains but does
+// not create them again (--noflush), which would drop the packets in all their queues.
+// Packets are dropped at the receiver, so that the sender does not notice. They are
+// duplicated at the sender, because only there the copy is still sent.
 func (n *Network) table(id string) string {
 	var drops, copies, delays []string
 	add := func(list *[]string, chain string, r Rule, match, verdict string) {
@@ -209,7 +208,7 @@ func (n *Network) table(id string) string {
 					add(&drops, "PREROUTING", r, source, share(r.Loss)+"-j DROP")
 				}
 				if l := e.lines[lineKey{i, id}]; l != nil {
-					// Bypass: should this process die, the line is as before.
+					// Bypass: if this process ends, packets are accepted.
 					add(&delays, "PREROUTING", r, source, fmt.Sprintf("-j NFQUEUE --queue-num %d --queue-bypass", l.number))
 				}
 			}
@@ -221,7 +220,7 @@ func (n *Network) table(id string) string {
 			}
 		}
 	}
-	// A packet that comes back from a queue skips the rest: delays come last.
+	// A packet from a queue skips the remaining rules, so delays are the last.
 	lines := slices.Concat([]string{"*mangle", "-F PREROUTING", "-F POSTROUTING"}, drops, delays, copies, []string{"COMMIT"})
 	return strings.Join(lines, "\n") + "\n"
 }

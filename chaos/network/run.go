@@ -17,7 +17,7 @@ func ip(ctx context.Context, namespace string, lines ...string) error {
 	return run(ctx, strings.Join(lines, "\n")+"\n", "ip", args...)
 }
 
-// run gives a command its input and fails with what it printed.
+// run runs a command with an input. The error has its output.
 func run(ctx context.Context, input, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// slots is how many networks a machine can have at once.
+// slots is the number of networks that a machine can have at once.
 const slots = 64
 
 const (
@@ -20,17 +20,17 @@ const (
 	resolverDir  = "/etc/netns" // and looks for the files of each name
 )
 
-// slot is the place of one network among those of other runs on this machine: a
-// number from which its names and its /24 follow. Whoever holds the lock on the
-// slot's file owns everything with its names. The lock ends with the process, so
-// what a killed run left is free to be removed.
+// slot is the number of one network among those of other runs on this machine. Its names and
+// its /24 follow from it. The run that holds the lock on the slot's file owns everything with
+// its names. The lock ends with the process, so that others can remove the leftovers of a
+// killed run.
 type slot struct {
 	number int
 	lock   *os.File
 }
 
-// takeSlot takes the first slot that no run holds and whose addresses are not in
-// use, and removes the leftovers of dead runs, its own slot's included.
+// takeSlot locks the first free slot whose addresses are not in use, and removes the
+// leftovers of killed runs, also in its own slot.
 func takeSlot(ctx context.Context) (*slot, error) {
 	var mine *slot
 	for n := range slots {
@@ -42,7 +42,7 @@ func takeSlot(ctx context.Context) (*slot, error) {
 			continue
 		}
 		if err := s.clean(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("remove what a dead run left: %w", err), s.unlock(), mine.release(ctx))
+			return nil, errors.Join(fmt.Errorf("remove the leftovers of a killed run: %w", err), s.unlock(), mine.release(ctx))
 		}
 		free, err := s.free()
 		if err == nil && free && mine == nil {
@@ -59,7 +59,7 @@ func takeSlot(ctx context.Context) (*slot, error) {
 	return mine, nil
 }
 
-// lockSlot gives nil when another run holds the slot.
+// lockSlot returns nil if another run holds the slot.
 func lockSlot(n int) (*slot, error) {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), fmt.Sprintf("tarry-network-%d.lock", n)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -76,16 +76,16 @@ func lockSlot(n int) (*slot, error) {
 	return nil, fmt.Errorf("lock a network: %w", err)
 }
 
-// base starts the names of the slot's namespaces.
+// base returns the prefix of the names of the slot's namespaces.
 func (s *slot) base() string { return fmt.Sprintf("tarry%d-", s.number) }
 
 func (s *slot) namespace(id string) string { return s.base() + id }
 
-// device is the machine's own end of the line to the bridge.
+// device is the machine's own end of the connection to the bridge.
 func (s *slot) device() string { return fmt.Sprintf("tarry%d", s.number) }
 
-// prefix is the slot's /24. Clients and the nodes as clients see them have its
-// lower half, the nodes among themselves the upper.
+// prefix returns the slot's /24. Clients and the nodes' addresses for clients are in its
+// lower half, the addresses among nodes in the upper half.
 func (s *slot) prefix() netip.Prefix {
 	return netip.PrefixFrom(s.address(0), 24)
 }
@@ -107,8 +107,8 @@ func (s *slot) clean(ctx context.Context) error {
 	for _, name := range names {
 		errs = append(errs, os.RemoveAll(filepath.Join(resolverDir, name)))
 	}
-	// Our end of the line goes with the other end, but later, in the kernel's
-	// own time. A slot that is cleaned is free at once.
+	// The kernel removes our end of the connection some time after the other end. Here the
+	// slot must be free at once.
 	if _, err := net.InterfaceByName(s.device()); err == nil {
 		if err := ip(ctx, "", "link del "+s.device()); err != nil && !strings.Contains(err.Error(), "Cannot find device") {
 			errs = append(errs, err)
@@ -117,7 +117,7 @@ func (s *slot) clean(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// release cleans the slot and lets others have it. A nil slot has nothing.
+// release cleans and unlocks the slot. For a nil slot it does nothing.
 func (s *slot) release(ctx context.Context) error {
 	if s == nil {
 		return nil
@@ -125,7 +125,7 @@ func (s *slot) release(ctx context.Context) error {
 	return errors.Join(s.clean(ctx), s.unlock())
 }
 
-// unlock leaves the file: a removed one could be locked twice under one name.
+// unlock does not remove the file: otherwise two runs could lock files of the same name.
 func (s *slot) unlock() error { return s.lock.Close() }
 
 func matching(dir, base string) ([]string, error) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// BeanstalkdPort are the attacks on the port of clients over beanstalkd's protocol.
+// BeanstalkdPort returns the attacks on the port for beanstalkd clients.
 func BeanstalkdPort() []Attack {
 	return []Attack{
 		{"beanstalkd-garbage", beanstalkdGarbage},
@@ -30,7 +30,8 @@ func beanstalkdGarbage(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// beanstalkdHTTP is what a browser sends when a page tells it to: commands in the body.
+// beanstalkdHTTP is an HTTP request with commands in its body, as a page can make a browser
+// send.
 func beanstalkdHTTP(ctx context.Context, s *Stranger) error {
 	body := []byte("use stranger\r\nput 0 86400 60 1\r\nx\r\n")
 	heard := s.tell(ctx, s.Target.Beanstalk, s.request("POST", "/", s.Target.Beanstalk, body), time.Second)
@@ -40,8 +41,8 @@ func beanstalkdHTTP(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// announcers times the largest body are as much as a node has room for; smaller ones
-// take the rest.
+// announcers times the largest body is the memory that a node has for bodies. Smaller ones
+// would use the rest.
 const announcers = 4100
 
 func beanstalkdAnnounced(ctx context.Context, s *Stranger) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ClusterPort are the attacks on the port for Raft and for calls between nodes.
+// ClusterPort returns the attacks on the port for Raft and for calls between nodes.
 func ClusterPort() []Attack {
 	return []Attack{
 		{"cluster-garbage", clusterGarbage},
@@ -32,7 +32,7 @@ func ClusterPort() []Attack {
 	}
 }
 
-// What a connection to the cluster port begins with.
+// The beginning of a connection to the cluster port.
 const (
 	forRaft byte = 1
 	forRPC  byte = 2
@@ -44,13 +44,14 @@ const (
 // foreign is the id of a cluster that does not exist.
 const foreign = "ffffffffffffffffffffffffffffffff"
 
-// identity is who the stranger says that it is, and whom it wants to speak to.
+// identity is the cluster that the stranger claims to belong to, and the server that it
+// addresses.
 type identity struct{ cluster, to string }
 
-// myself is the server id of one who is in no cluster.
+// myself is a server id that is in no cluster.
 const myself = "stranger.0000000000000000"
 
-// greeting asks for a conversation with shard 0.
+// greeting is the header of a connection to shard 0.
 func greeting(kind byte, who identity) []byte {
 	b := append([]byte("TARRY"), wireVersion, kind, 0, 0, 0, 0)
 	for _, id := range []string{who.cluster, who.to, myself} {
@@ -59,14 +60,14 @@ func greeting(kind byte, who identity) []byte {
 	return b
 }
 
-// reply is what a node says to a greeting.
+// reply is a node's reply to a greeting.
 type reply struct {
 	status  byte
 	cluster string // the node's own, also in a refusal
 	reason  string
 }
 
-// greet introduces the stranger.
+// greet sends a greeting and reads the reply.
 func greet(c net.Conn, kind byte, who identity) (reply, error) {
 	if err := c.SetDeadline(time.Now().Add(dialLimit)); err != nil {
 		return reply{}, err
@@ -89,14 +90,14 @@ func greet(c net.Conn, kind byte, who identity) (reply, error) {
 	return reply{fixed[0], string(rest[:fixed[1]]), string(reason)}, c.SetDeadline(time.Time{})
 }
 
-// itsName is at the end of what a node says to one who calls it by another's name.
+// itsName matches the node's own id at the end of its reply to a greeting for another server.
 var itsName = regexp.MustCompile(`this is server "([^"]+)"`)
 
-// learning bounds how long the stranger asks: a node that has just started may not
+// learning bounds how long the stranger asks, because a node that has just started may not
 // know its cluster yet.
 const learning = 5 * time.Second
 
-// learn finds out by asking who a node is and to which cluster it belongs.
+// learn finds out the id of a node and its cluster from its replies.
 func (s *Stranger) learn(ctx context.Context) (own identity, err error) {
 	ctx, cancel := context.WithTimeout(ctx, learning)
 	defer cancel()
@@ -110,12 +111,12 @@ func (s *Stranger) learn(ctx context.Context) (own identity, err error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return own, errors.Join(fmt.Errorf("a node does not say who it is, but %+v", own), err)
+			return own, errors.Join(fmt.Errorf("a node does not reveal its identity: %+v", own), err)
 		}
 	}
 }
 
-// ask takes from one answer what it tells of the node.
+// ask reads what one reply reveals of the node.
 func (s *Stranger) ask(ctx context.Context, own *identity) error {
 	c, err := s.dial(ctx, s.Target.Cluster)
 	if err != nil {
@@ -149,7 +150,7 @@ func clusterGarbage(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// clusterSilence says nothing, or half of a greeting, on many connections.
+// clusterSilence sends nothing, or half of a greeting, on many connections.
 func clusterSilence(ctx context.Context, s *Stranger) error {
 	s.crowd(ctx, s.Target.Cluster, make([][]byte, 400), nil, crowdTime/2)
 	s.crowd(ctx, s.Target.Cluster, slices.Repeat([][]byte{greeting(forRaft, identity{})[:8]}, 400), []byte{0}, crowdTime/2)
@@ -169,13 +170,13 @@ const (
 func raftMessage(kind byte, message any) []byte {
 	b := bytes.NewBuffer([]byte{kind})
 	if err := codec.NewEncoder(b, &codec.MsgpackHandle{}).Encode(message); err != nil {
-		panic(err) // a struct of ours, in memory
+		panic(err) // cannot fail in memory
 	}
 	return b.Bytes()
 }
 
-// raft says things to the Raft of shard 0, each on a connection of its own and by each
-// of the identities, and waits a moment for the answers.
+// raft sends messages to the Raft of shard 0, each on a separate connection and with each of
+// the identities, and waits a moment for the replies.
 func (s *Stranger) raft(ctx context.Context, as []identity, messages ...[]byte) {
 	for _, who := range as {
 		for _, m := range messages {
@@ -191,14 +192,14 @@ func (s *Stranger) raft(ctx context.Context, as []identity, messages ...[]byte) 
 	}
 }
 
-// identities are all that a stranger can pretend: to be of no cluster, of another, and
-// at last of the one that the node itself told it.
+// identities returns all that a stranger can claim: no cluster, another cluster, and the
+// cluster that the node itself has revealed.
 func (s *Stranger) identities(ctx context.Context) ([]identity, error) {
 	own, err := s.learn(ctx)
 	return []identity{{"", own.to}, {foreign, own.to}, own}, err
 }
 
-// outsiders are the identities that no member has.
+// outsiders returns the identities that no member has.
 func (s *Stranger) outsiders(ctx context.Context) ([]identity, error) {
 	ids, err := s.identities(ctx)
 	return ids[:2], err
@@ -215,18 +216,18 @@ func raftGarbage(ctx context.Context, s *Stranger) error {
 			[]byte{kind, 0xdf, 0xff, 0xff, 0xff, 0xff},                                                // a map of 2^32 entries
 			[]byte{kind, 0x81, 0xa7, 'E', 'n', 't', 'r', 'i', 'e', 's', 0xdd, 0xff, 0xff, 0xff, 0xff}, // 2^32 entries
 			[]byte{kind, 0x81, 0xa2, 'I', 'D', 0xc6, 0xff, 0xff, 0xff, 0xff},                          // an id of 4 GB
-			append([]byte{kind}, bytes.Repeat([]byte{0x91}, 200_000)...),                              // arrays in arrays
+			append([]byte{kind}, bytes.Repeat([]byte{0x91}, 200_000)...),                              // nested arrays
 		)
 	}
 	return nil
 }
 
-// claim is the header of a message of somebody who says that it is a member.
+// claim is the header of a message that claims to be of a member.
 func claim() raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("stranger"), Addr: []byte("192.0.2.1:7301")}
 }
 
-// raftFarTerm says that the cluster is in a term after which there are few or none.
+// raftFarTerm sends messages of terms close to the largest.
 func raftFarTerm(ctx context.Context, s *Stranger) error {
 	ids, err := s.identities(ctx)
 	if err != nil {
@@ -244,11 +245,11 @@ func raftFarTerm(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// disturbances is how often a follower is asked to stand for election: more often
-// than elections come by themselves.
+// disturbances is how often a follower is asked to start an election: more often than
+// elections happen otherwise.
 const disturbances = 20
 
-// raftDisturbance wants elections, as nobody of this cluster.
+// raftDisturbance asks for elections with identities that no member has.
 func raftDisturbance(ctx context.Context, s *Stranger) error {
 	ids, err := s.outsiders(ctx)
 	if err != nil {
@@ -260,7 +261,7 @@ func raftDisturbance(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// raftSnapshot sends a state that is larger than any disk, and not one.
+// raftSnapshot announces a state that is larger than any disk, and sends an invalid one.
 func raftSnapshot(ctx context.Context, s *Stranger) error {
 	ids, err := s.identities(ctx)
 	if err != nil {

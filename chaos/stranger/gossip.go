@@ -15,8 +15,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
-// GossipPort are the attacks on the port by which nodes hear of each other, over TCP
-// and UDP.
+// GossipPort returns the attacks on the gossip port, over TCP and UDP.
 func GossipPort() []Attack {
 	return []Attack{
 		{"gossip-garbage", gossipGarbage},
@@ -78,7 +77,7 @@ func gossip(kind byte, parts ...any) []byte {
 	encoder := codec.NewEncoder(b, &codec.MsgpackHandle{})
 	for _, p := range parts {
 		if err := encoder.Encode(p); err != nil {
-			panic(err) // a struct of ours, in memory
+			panic(err) // cannot fail in memory
 		}
 	}
 	return b.Bytes()
@@ -88,7 +87,7 @@ func squeezed(words []byte) []byte {
 	var b bytes.Buffer
 	w := lzw.NewWriter(&b, lzw.LSB, 8)
 	if _, err := w.Write(words); err != nil {
-		panic(err) // in memory
+		panic(err) // cannot fail in memory
 	}
 	if err := w.Close(); err != nil {
 		panic(err)
@@ -96,7 +95,7 @@ func squeezed(words []byte) []byte {
 	return gossip(compressed, compressedBytes{Buf: b.Bytes()})
 }
 
-// both says the same over TCP and as a packet, if it fits in one.
+// both sends a message over TCP, and as a packet if it fits in one.
 func (s *Stranger) both(ctx context.Context, words []byte) error {
 	s.tell(ctx, s.Target.Gossip, words, 100*time.Millisecond)
 	if len(words) > 60_000 {
@@ -125,8 +124,8 @@ func gossipGarbage(ctx context.Context, s *Stranger) error {
 	)...)
 }
 
-// gossipCounts announces states and texts of which there are less than none, or more
-// than there can be. The first is what memberlist 0.5.4 died of.
+// gossipCounts announces negative and impossibly large numbers of states and lengths of
+// texts. A negative number of states made memberlist 0.5.4 panic.
 func gossipCounts(ctx context.Context, s *Stranger) error {
 	var list [][]byte
 	for _, h := range []pushPullHeader{
@@ -145,7 +144,7 @@ func gossipCounts(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// gossipBombs are small and become large.
+// gossipBombs are small messages that decompress to large ones.
 func gossipBombs(ctx context.Context, s *Stranger) error {
 	bomb := squeezed(make([]byte, 32<<20))
 	for range 10 {
@@ -166,7 +165,7 @@ func gossipSilence(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// listen asks a node for all that it knows, as a node does that joins.
+// listen asks a node for all records, like a node that joins.
 func (s *Stranger) listen(ctx context.Context) ([]nodeState, error) {
 	heard := s.tell(ctx, s.Target.Gossip, gossip(pushPullMessage, pushPullHeader{}), time.Second)
 	nodes, err := readStates(heard)
@@ -189,7 +188,7 @@ func readStates(heard []byte) ([]nodeState, error) {
 		heard = plain.Bytes()
 	}
 	if len(heard) == 0 || heard[0] != pushPullMessage {
-		return nil, fmt.Errorf("the answer begins with %.10q", heard)
+		return nil, fmt.Errorf("the reply begins with %.10q", heard)
 	}
 	decoder := codec.NewDecoder(bytes.NewReader(heard[1:]), &codec.MsgpackHandle{})
 	var h pushPullHeader
@@ -197,7 +196,7 @@ func readStates(heard []byte) ([]nodeState, error) {
 		return nil, err
 	}
 	if h.Nodes < 0 || h.Nodes > 1000 {
-		return nil, fmt.Errorf("the answer has %d nodes", h.Nodes)
+		return nil, fmt.Errorf("the reply has %d nodes", h.Nodes)
 	}
 	nodes := make([]nodeState, h.Nodes)
 	for i := range nodes {
@@ -208,8 +207,8 @@ func readStates(heard []byte) ([]nodeState, error) {
 	return nodes, nil
 }
 
-// What a node says of itself: a version byte, four numbers, and texts of which these
-// are the places.
+// A node's record has a version byte, four numbers, and texts. These are the positions of
+// texts.
 const (
 	metaNumbers = 4
 	metaTexts   = 6
@@ -218,23 +217,23 @@ const (
 	releaseText = 5
 )
 
-// forge changes texts in what a node says of itself.
+// forge changes texts in a node's record.
 func forge(meta []byte, texts map[int]string) ([]byte, error) {
 	if len(meta) == 0 {
-		return nil, errors.New("a node says nothing of itself")
+		return nil, errors.New("a node's record is empty")
 	}
 	out, rest := meta[:1:1], meta[1:]
 	for range metaNumbers {
 		v, n := binary.Uvarint(rest)
 		if n <= 0 {
-			return nil, errors.New("what a node says of itself is cut off")
+			return nil, errors.New("a node's record is cut off")
 		}
 		out, rest = binary.AppendUvarint(out, v), rest[n:]
 	}
 	for i := range metaTexts {
 		l, n := binary.Uvarint(rest)
 		if n <= 0 || l > uint64(len(rest)-n) {
-			return nil, errors.New("what a node says of itself is cut off")
+			return nil, errors.New("a node's record is cut off")
 		}
 		words := string(rest[n : n+int(l)])
 		rest = rest[n+int(l):]
@@ -247,20 +246,20 @@ func forge(meta []byte, texts map[int]string) ([]byte, error) {
 }
 
 const (
-	nowhere = "192.0.2.66:6666" // an address for documents, where nobody is
-	// harmful is a release whose name rings a terminal's bell and colours it.
+	nowhere = "192.0.2.66:6666" // an address for documentation, which no machine has
+	// harmful is the name of a release with control characters for terminals.
 	harmful = "v9\x1b[31m\a\x1b]0;owned\a"
 )
 
-// say tells a node of a state of another, as a packet and as a join.
+// say sends a node the state of another one, as a packet and as a join.
 func (s *Stranger) say(ctx context.Context, n nodeState) error {
 	alive := gossip(aliveMessage, aliveNode{n.Incarnation, n.Name, n.Addr, n.Port, n.Meta, n.Vsn})
 	s.tell(ctx, s.Target.Gossip, gossip(pushPullMessage, pushPullHeader{Nodes: 1}, n), 50*time.Millisecond)
 	return s.throw(ctx, s.Target.Gossip, alive)
 }
 
-// gossipForgedAddresses says, for every node, that it has moved to where nobody is and
-// runs a release with a strange name.
+// gossipForgedAddresses claims for every node that it has moved to an unused address and
+// runs a release with control characters in its name.
 func gossipForgedAddresses(ctx context.Context, s *Stranger) error {
 	nodes, err := s.listen(ctx)
 	if err != nil {
@@ -284,7 +283,7 @@ func gossipForgedAddresses(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// gossipForgedDeaths says that everybody suspects and buries everybody.
+// gossipForgedDeaths claims that all nodes suspect each other and declare each other dead.
 func gossipForgedDeaths(ctx context.Context, s *Stranger) error {
 	nodes, err := s.listen(ctx)
 	if err != nil {
@@ -301,10 +300,10 @@ func gossipForgedDeaths(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// newcomers is how many nodes are made up.
+// newcomers is the number of invented nodes.
 const newcomers = 2000
 
-// gossipForgedCrowd makes nodes up that would all like to be members.
+// gossipForgedCrowd invents nodes that all ask to become members.
 func gossipForgedCrowd(ctx context.Context, s *Stranger) error {
 	nodes, err := s.listen(ctx)
 	if err != nil || len(nodes) == 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// HTTPPort are the attacks on the port of clients over HTTP.
+// HTTPPort returns the attacks on the port for HTTP clients.
 func HTTPPort() []Attack {
 	return []Attack{
 		{"http-garbage", httpGarbage},
@@ -22,7 +22,7 @@ func HTTPPort() []Attack {
 	}
 }
 
-// request is a whole request, the body announced as it is.
+// request returns a complete request with a correct Content-Length.
 func (s *Stranger) request(method, path, host string, body []byte) []byte {
 	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n", method, path, host, len(body))
 	return append([]byte(head), body...)
@@ -49,8 +49,8 @@ func httpHalfRequests(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// slowBodies is how many requests announce a body of each size: together more than
-// there is room for, if what is announced counted, down to the last bytes.
+// slowBodies is the number of requests that announce a body of each size. If announced
+// bodies counted, these would use all memory for bodies.
 const slowBodies = 20
 
 func httpSlowBodies(ctx context.Context, s *Stranger) error {
@@ -63,7 +63,7 @@ func httpSlowBodies(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// httpWrongHost is what a browser sends for a page whose name leads here.
+// httpWrongHost is a browser's request for a page whose host name resolves to the node.
 func httpWrongHost(ctx context.Context, s *Stranger) error {
 	for _, path := range []string{"/v1/topics", "/v1/cluster/members", "/v1/stream"} {
 		heard := s.tell(ctx, s.Target.HTTP, s.request("GET", path, "rebound.example", nil), time.Second)
@@ -74,8 +74,8 @@ func httpWrongHost(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// hugeList is as many empty objects as a body of nine megabytes has: far from what a
-// body may have, and far above what a list may have.
+// hugeList is a list of empty objects of nine megabytes: far below the limit of a body, and
+// far above the limit of a list.
 const hugeList = 3_000_000
 
 func httpHugeLists(ctx context.Context, s *Stranger) error {
@@ -87,7 +87,7 @@ func httpHugeLists(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// maxRefusal is how long the answer to nonsense may be.
+// maxRefusal bounds the length of the reply to an invalid request.
 const maxRefusal = 4 << 10
 
 func httpDeepJSON(ctx context.Context, s *Stranger) error {
@@ -103,7 +103,7 @@ func httpDeepJSON(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// idlers is how many connections only stay.
+// idlers is the number of connections that only stay open.
 const idlers = 1500
 
 func httpIdle(ctx context.Context, s *Stranger) error {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// rawMessages lets gRPC carry bytes as they are.
+// rawMessages is a gRPC codec that sends bytes unchanged.
 type rawMessages struct{}
 
 func (rawMessages) Name() string                  { return "proto" }
@@ -22,10 +22,10 @@ func (rawMessages) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// callLimit bounds a call. A node that refuses does so at once.
+// callLimit bounds a call. A node refuses a call at once.
 const callLimit = time.Second
 
-var errNotTaken = errors.New("the node does not talk to this stranger")
+var errNotTaken = errors.New("the node does not accept this stranger's calls")
 
 // call makes a call between nodes.
 func (s *Stranger) call(ctx context.Context, who identity, method string, in []byte) (out []byte, err error) {
@@ -44,7 +44,7 @@ func (s *Stranger) call(ctx context.Context, who identity, method string, in []b
 			return nil, errors.Join(errNotTaken, err)
 		}))
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
@@ -53,7 +53,7 @@ func (s *Stranger) call(ctx context.Context, who identity, method string, in []b
 	return out, err
 }
 
-// rpcRead reads topics, as nobody of this cluster.
+// rpcRead reads topics with an identity that no member has.
 func rpcRead(ctx context.Context, s *Stranger) error {
 	page := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 10) // at most 10
 	in := protowire.AppendBytes(protowire.AppendTag(nil, 7, protowire.BytesType), page)
@@ -69,18 +69,18 @@ func rpcRead(ctx context.Context, s *Stranger) error {
 	return nil
 }
 
-// operation is one as it travels between nodes, in a run of one.
+// operation returns a run of one operation, as nodes send it.
 func operation(field protowire.Number, content []byte) []byte {
 	op := protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), content)
 	return protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), op)
 }
 
-// text is a message with one string, its first field.
+// text returns a message with a string as its first field.
 func text(s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), s)
 }
 
-// onlyTheLeaders are operations that no client asks for.
+// onlyTheLeaders are operations that no client may request.
 func onlyTheLeaders() map[string][]byte {
 	return map[string][]byte{
 		"advance":       operation(10, protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)),
@@ -90,8 +90,8 @@ func onlyTheLeaders() map[string][]byte {
 	}
 }
 
-// rpcPropose wants the leader to commit what only a leader itself decides, and as
-// nobody of this cluster what clients may ask for.
+// rpcPropose asks the leader to commit operations that only a leader itself may propose,
+// and, with an identity that no member has, operations that clients may request.
 func rpcPropose(ctx context.Context, s *Stranger) error {
 	ids, err := s.identities(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Stranger) propose(ctx context.Context, who identity, name string, ops [
 	return nil
 }
 
-// rpcMembership asks for what operators ask the leader, as nobody of this cluster.
+// rpcMembership makes operators' calls with an identity that no member has.
 func rpcMembership(ctx context.Context, s *Stranger) error {
 	ids, err := s.outsiders(ctx)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Node is where a stranger reaches a node, host:port each.
+// Node has the addresses of a node, host:port each.
 type Node struct{ HTTP, Beanstalk, Cluster, Gossip string }
 
-// Stranger is somebody who is no member and no client.
+// Stranger is an attacker that is neither a member nor a client.
 type Stranger struct {
 	From   string // its own IP address; empty: the machine's
 	Target Node
@@ -23,27 +23,27 @@ type Stranger struct {
 // Attack is one thing that a stranger does.
 type Attack struct {
 	Name string // lower case with hyphens
-	// Run attacks and returns after some seconds at most. What the node refuses is no
-	// error; that it believed the stranger is one, a Believed. Any other error means
-	// that the attack could not be made.
+	// Run attacks and returns after some seconds at most. A refusal of the node is not an
+	// error. If the node accepted a forged message the error is a Believed. Any other error
+	// means that the attack could not be made.
 	Run func(ctx context.Context, s *Stranger) error
 }
 
-// Believed is what a node did because a stranger said so.
+// Believed is the error of a node that accepted a forged message: what it did.
 type Believed string
 
 func (b Believed) Error() string { return string(b) }
 
-// believed makes a Believed.
+// believed returns a Believed.
 func believed(format string, args ...any) error { return Believed(fmt.Sprintf(format, args...)) }
 
 const (
-	// dialLimit bounds a connection's beginning. A port that takes none is no
-	// failure of the attack.
+	// dialLimit bounds a dial. A port that accepts no connection is not a failure of the
+	// attack.
 	dialLimit = 2 * time.Second
 	// crowdTime is how long many connections stay open.
 	crowdTime = 8 * time.Second
-	maxHeard  = 1 << 20 // bytes of an answer
+	maxReply  = 1 << 20 // bytes
 )
 
 func (s *Stranger) dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -61,7 +61,7 @@ func (s *Stranger) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// tell says something and gives what comes back within a while.
+// tell sends bytes and returns what it receives within a while.
 func (s *Stranger) tell(ctx context.Context, addr string, words []byte, listen time.Duration) []byte {
 	c, err := s.dial(ctx, addr)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Stranger) tell(ctx context.Context, addr string, words []byte, listen t
 	return exchange(c, words, listen)
 }
 
-// exchange writes and then reads; what cannot be said or heard is the node's right.
+// exchange writes and then reads. The node may close the connection at any time.
 func exchange(c net.Conn, words []byte, listen time.Duration) []byte {
 	if c.SetDeadline(time.Now().Add(dialLimit+listen)) != nil {
 		return nil
@@ -82,12 +82,12 @@ func exchange(c net.Conn, words []byte, listen time.Duration) []byte {
 	if c.SetReadDeadline(time.Now().Add(listen)) != nil {
 		return nil
 	}
-	heard, _ := io.ReadAll(io.LimitReader(c, maxHeard)) // until it is closed, or time is up
+	heard, _ := io.ReadAll(io.LimitReader(c, maxReply)) // until the connection is closed, or the deadline
 	return heard
 }
 
-// crowd opens one connection after the other, says one of the beginnings over each and
-// then leaves it open, adding drip every now and then, until hold is over.
+// crowd opens many connections, sends one of the beginnings over each, and leaves it open
+// until hold is over. From time to time it sends drip.
 func (s *Stranger) crowd(ctx context.Context, addr string, beginnings [][]byte, drip []byte, hold time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, hold)
 	defer cancel()
@@ -142,12 +142,12 @@ func (s *Stranger) throw(ctx context.Context, addr string, packets ...[]byte) er
 	}
 	defer c.Close()
 	for _, p := range packets {
-		_, _ = c.Write(p) // one that is refused is lost as well
+		_, _ = c.Write(p) // a refused packet is lost, like any other
 	}
 	return nil
 }
 
-// noise is n bytes without a meaning.
+// noise returns n random bytes.
 func (s *Stranger) noise(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

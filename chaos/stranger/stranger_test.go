@@ -33,7 +33,7 @@ func TestNamesOfAttacksDiffer(t *testing.T) {
 	}
 }
 
-// listen takes connections and packets, and answers all of them with words.
+// listen accepts connections and packets, and replies to each with words.
 func listen(t *testing.T, words string) (addr string, taken *atomic.Int64) {
 	taken = new(atomic.Int64)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,12 +57,12 @@ func listen(t *testing.T, words string) (addr string, taken *atomic.Int64) {
 	return l.Addr().String(), taken
 }
 
-func TestACrowdComesAndGoes(t *testing.T) {
+func TestACrowdConnectsAndDisconnects(t *testing.T) {
 	addr, taken := listen(t, "")
 	s := &Stranger{From: "127.0.0.1"}
 	s.crowd(t.Context(), addr, slices.Repeat([][]byte{[]byte("half of a ")}, 50), []byte("x"), dripEvery+100*time.Millisecond)
 	require.EqualValues(t, 50, taken.Load())
-	// goleak: nothing of it is left.
+	// goleak checks that none of its goroutines remains.
 }
 
 func TestAttacksOnAClosedPortEnd(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAttacksOnAClosedPortEnd(t *testing.T) {
 	}
 }
 
-func TestABeliefIsNoticed(t *testing.T) {
+func TestAnAcceptedForgeryIsReported(t *testing.T) {
 	for _, c := range []struct{ attack, answer string }{
 		{"http-wrong-host", "HTTP/1.1 200 OK\r\n\r\n"},
 		{"beanstalkd-http", "USING stranger\r\nINSERTED 1\r\n"},
@@ -95,8 +95,8 @@ func TestABeliefIsNoticed(t *testing.T) {
 	}
 }
 
-// raft's own transport has to understand what the stranger says, or the attacks
-// would be garbage only.
+// Raft's own transport must understand the stranger's messages, or the attacks would be
+// garbage.
 func TestRaftUnderstandsTheStranger(t *testing.T) {
 	trans, err := raft.NewTCPTransport("127.0.0.1:0", nil, 1, time.Second, io.Discard)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestRaftUnderstandsTheStranger(t *testing.T) {
 	rpc.Respond(&raft.RequestVoteResponse{}, nil)
 }
 
-// The same for memberlist: it answers with what it knows.
+// The same for memberlist: it replies with its records.
 func TestMemberlistUnderstandsTheStranger(t *testing.T) {
 	config := memberlist.DefaultLocalConfig()
 	config.Name, config.BindAddr, config.BindPort, config.LogOutput = "somebody@1", "127.0.0.1", 0, io.Discard
@@ -135,7 +135,7 @@ func TestMemberlistUnderstandsTheStranger(t *testing.T) {
 	require.Eventually(t, func() bool { return list.NumMembers() == 2 }, 20*time.Second, 5*time.Millisecond)
 }
 
-// sayOf is what a node says of itself.
+// sayOf returns a node's record.
 func sayOf(id, addr string) []byte {
 	b := []byte{1}
 	for range metaNumbers {
@@ -147,7 +147,7 @@ func sayOf(id, addr string) []byte {
 	return append(b, "later fields"...)
 }
 
-// known is a delegate that knows one thing to say.
+// known is a delegate with a fixed record.
 type known struct{ meta []byte }
 
 func (k known) NodeMeta(int) []byte           { return k.meta }
@@ -156,7 +156,7 @@ func (known) GetBroadcasts(_, _ int) [][]byte { return nil }
 func (known) LocalState(bool) []byte          { return nil }
 func (known) MergeRemoteState([]byte, bool)   {}
 
-func TestForgeRefusesWhatIsCutOff(t *testing.T) {
+func TestForgeRefusesATruncatedRecord(t *testing.T) {
 	whole := sayOf("n1", "a:1")
 	whole = whole[:bytes.Index(whole, []byte("later"))]
 	_, err := forge(whole, nil)

@@ -7,13 +7,13 @@ import (
 	"tarry/chaos/history"
 )
 
-// bulkProducer adds jobs by the batch, more than consumers over beanstalkd, who
-// take them one by one, could keep up with.
+// bulkProducer adds jobs in batches, faster than consumers over beanstalkd's protocol,
+// which reserve them one by one, could finish them.
 type bulkProducer struct{ *producer }
 
 func newBulkProducer(id int, c Config) client { return bulkProducer{makeProducer(id, c, c.Topics)} }
 
-// The sizes of batches, and how much longer the pause between them is.
+// The sizes of batches, and the factor of the pause between them.
 const (
 	minBatch  = 2
 	maxBatch  = 200
@@ -60,8 +60,8 @@ func (p bulkProducer) addBatch(ctx context.Context) {
 	}
 }
 
-// finish finishes jobs in one call and, one by one, those of which the outcome
-// is open or that it did not reach.
+// finish finishes jobs in one call and then, one by one, those whose outcome is unknown or
+// that it did not reach.
 func (c *caller) finish(ctx context.Context, jobs []delivered) {
 	type item struct {
 		ID    string `json:"id"`

@@ -16,22 +16,21 @@ import (
 	"tarry/chaos/history"
 )
 
-// callTimeout is how long a client waits for an answer beside the wait it asked
-// for. A paused node keeps connections open, so this is what frees its clients.
+// callTimeout is how long a client waits for a reply, in addition to the wait that it
+// requested. A paused node keeps its connections open, so only this ends its clients' calls.
 const callTimeout = 3 * time.Second
 
-// caller is one client: a connection of its own, and the node it prefers until
-// that node fails it.
+// caller is one client: its connection, and the node that it uses until a call to it fails.
 type caller struct {
 	id       int
 	nodes    func() []Node
 	at       int
 	http     *http.Client
-	patience time.Duration // how long it waits for the answer to a call that is recorded
+	patience time.Duration // how long it waits for the reply to a call that is recorded
 	conns    atomic.Int64  // connections made
 	rec      *history.Recorder
 
-	groups uint64 // calls made that are done as a whole or not at all
+	groups uint64 // atomic calls so far
 }
 
 func newCaller(id int, c Config) *caller {
@@ -46,16 +45,16 @@ func newCaller(id int, c Config) *caller {
 
 func (c *caller) close() { c.http.CloseIdleConnections() }
 
-// node is the address that the next call goes to.
+// node returns the address of the next call.
 func (c *caller) node() string {
 	nodes := c.nodes()
 	return nodes[c.at%len(nodes)].HTTP
 }
 
-// move prefers the next node from now on.
+// move switches to the next node.
 func (c *caller) move() { c.at++ }
 
-// answer is what came back for one item of a call.
+// answer is the reply to one item of a call.
 type answer struct {
 	Success       bool      `json:"success"`
 	Code          string    `json:"code"`
@@ -96,8 +95,8 @@ type delivered struct {
 	ReservedUntil time.Time `json:"reserved_until"`
 }
 
-// name is what the history calls the job: its id or, for one that was put over
-// beanstalkd and has an id of the server's, the first word of its body.
+// name is the job's name in the history: its id or, for a job that was put over beanstalkd's
+// protocol and has the server's id, the first word of its body.
 func (j *delivered) name() string {
 	if strings.HasPrefix(j.ID, "$") {
 		first, _, _ := strings.Cut(j.Body, " ")
@@ -106,10 +105,10 @@ func (j *delivered) name() string {
 	return j.ID
 }
 
-// call makes one request to the preferred node and judges its outcome: refused
-// connections and answers that say so did nothing; a lost connection, a timeout,
-// or an answer that says so leave it open. After anything but OK the caller
-// prefers the next node, unless the request itself was refused.
+// call makes one request to the current node and determines its outcome. A refused
+// connection, or a reply that says so, did nothing. After a lost connection, a timeout, or
+// a reply that says so, the outcome is unknown. After anything except OK the caller
+// switches to the next node, unless the request itself was refused.
 func (c *caller) call(ctx context.Context, method, path string, body any, limit time.Duration) (answer, history.Outcome) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -134,7 +133,7 @@ func (c *caller) call(ctx context.Context, method, path string, body any, limit 
 	}
 }
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer bounds the bytes that are read of one reply.
 const maxAnswer = 64 << 20
 
 func (c *caller) exchange(ctx context.Context, method, path string, body any) (answer, int, error) {
@@ -172,7 +171,7 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// itemOutcome is the outcome of one item of a batch whose call had outcome whole.
+// itemOutcome returns the outcome of one item of a batch whose call had the outcome whole.
 func itemOutcome(whole history.Outcome, a answer) history.Outcome {
 	switch {
 	case whole != history.OK:

@@ -28,7 +28,7 @@ func callerOf(t *testing.T, addrs ...string) *caller {
 	return c
 }
 
-func TestOutcomeOfAnAnswer(t *testing.T) {
+func TestOutcomeOfAReply(t *testing.T) {
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err == nil {

@@ -14,12 +14,12 @@ import (
 	"tarry/internal/sleep"
 )
 
-// consumer takes jobs by the handful and does with each what consumers do.
+// consumer reserves a few jobs at a time and does with each what consumers do.
 type consumer struct {
 	*caller
 	config Config
 	rand   *rand.Rand
-	kept   []delivered // jobs whose time to run this consumer lets pass
+	kept   []delivered // jobs that this consumer keeps until their lease expires
 }
 
 func newConsumer(id int, c Config) client {
@@ -44,7 +44,7 @@ func (c *consumer) run(ctx context.Context) {
 		request := reserveRequest{Topics: c.config.consumed(), Max: 1 + c.rand.IntN(maxTaken), Wait: 1}
 		patience := callTimeout
 		if c.rand.IntN(20) == 0 {
-			patience = between(c.rand, time.Second/2) + time.Millisecond // hangs up
+			patience = between(c.rand, time.Second/2) + time.Millisecond // disconnects
 		}
 		// ctx ends a long poll, as a consumer that stops would.
 		jobs, outcome := c.reserve(ctx, request, patience)
@@ -56,7 +56,7 @@ func (c *consumer) run(ctx context.Context) {
 	}
 }
 
-// reserve records what came back, or that nobody knows what did.
+// reserve records the jobs of a reserve, or that its outcome is unknown.
 func (c *caller) reserve(ctx context.Context, request reserveRequest, patience time.Duration) ([]delivered, history.Outcome) {
 	node, invoke := c.node(), c.rec.Now()
 	a, outcome := c.call(ctx, http.MethodPost, "/v1/reserve", request, patience)
@@ -122,20 +122,19 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 			c.finishUnnamed(ctx, j)
 			done = append(done, j)
 		default:
-			// Vanishes with it; its time to run will pass.
+			// It does nothing with the job, whose lease will expire.
 		}
 	}
 	c.finish(ctx, done)
 }
 
-// finishUnnamed ends whatever reservation a job has, where its topic allows nobody
-// to do so.
+// finishUnnamed finishes a job without a token, which its topic does not allow.
 func (c *consumer) finishUnnamed(ctx context.Context, j delivered) {
 	c.recorded(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/finish", nil, history.Op{Kind: history.Finish, ID: j.name(), Topic: j.Topic})
 }
 
-// finishLate tries the tokens of jobs whose time to run has certainly passed. Half
-// of the time it looks first whether the reservation is over.
+// finishLate tries the tokens of jobs whose lease has certainly expired. Half of the time
+// it first reads whether the reservation has ended.
 func (c *consumer) finishLate(ctx context.Context) {
 	var kept []delivered
 	for _, j := range c.kept {
@@ -151,7 +150,7 @@ func (c *consumer) finishLate(ctx context.Context) {
 	c.kept = kept
 }
 
-// request is what goes with a call on a reserved job.
+// request is the body of a call on a reserved job.
 type request struct {
 	Token string  `json:"token"`
 	Delay float64 `json:"delay,omitempty"`
@@ -160,15 +159,15 @@ type request struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// reasons are why consumers bury jobs. None is part of another, or of what the
-// server says.
+// reasons are the errors with which consumers bury jobs. None is part of another, or of an
+// error of the server.
 var reasons = []string{"too heavy", "no address"}
 
-// tries bounds how often a consumer repeats one call: its time to run passes
-// anyway.
+// tries bounds how often a consumer repeats one call, because the lease expires in the
+// meantime.
 const tries = 4
 
-// repeat makes a call again while its outcome is open or it was not applied.
+// repeat repeats a call while its outcome is unknown or it was not applied.
 func (c *caller) repeat(ctx context.Context, kind history.Kind, j delivered, r request) {
 	for range tries {
 		a, outcome := c.once(ctx, kind, j, r)
@@ -178,7 +177,7 @@ func (c *caller) repeat(ctx context.Context, kind history.Kind, j delivered, r r
 	}
 }
 
-// refused reports whether it is no use to repeat a call.
+// refused reports whether a call was refused, so that it need not be repeated.
 func refused(outcome history.Outcome, a answer) bool {
 	return outcome == history.Fail && a.Code != "" && a.Code != "not_applied" && a.Code != "overloaded"
 }

@@ -12,9 +12,9 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Drain ends the schedules, lets the target take all posts, finishes every job of
-// the other topics, the delayed and dead ones included, and returns when all counts are zero. When ctx ends first it fails with what
-// is left. All nodes should be up.
+// Drain ends the schedules, makes the target accept all posts, finishes every job of the
+// other topics, including delayed and dead ones, and returns when all counts are zero. If
+// ctx ends first the error has the number of remaining jobs. All nodes should be up.
 func Drain(ctx context.Context, c Config) error {
 	d := &drainer{caller: newCaller(c.clients(), c), topics: slices.Concat(c.consumed(), c.Tubes), pushed: c.pushed()}
 	defer d.close()
@@ -32,7 +32,7 @@ func Drain(ctx context.Context, c Config) error {
 			return nil
 		}
 		if !sleep.For(ctx, retryPause) {
-			return errors.Join(fmt.Errorf("%d jobs are left at the end of the drain", left), err)
+			return errors.Join(fmt.Errorf("%d jobs remain at the end of the drain", left), err)
 		}
 	}
 }
@@ -43,7 +43,7 @@ type drainer struct {
 	pushed []string
 }
 
-// round kicks, reserves and finishes once, and counts what is left.
+// round kicks, reserves and finishes once, and counts the remaining jobs.
 func (d *drainer) round(ctx context.Context) (left uint64, err error) {
 	for _, topic := range d.topics {
 		d.kickTopic(ctx, topic, 10_000)

@@ -12,9 +12,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// editor changes jobs that wait: it postpones, replaces, updates and cancels
-// them, on conditions or without. All editors change the same few jobs, so that
-// their calls meet.
+// editor changes waiting jobs: it postpones, replaces, updates and cancels them, with
+// conditions or without. All editors change the same few jobs, so that their calls conflict.
 type editor struct{ *producer }
 
 func newEditor(id int, c Config) client { return editor{makeProducer(id, c, c.Edited)} }
@@ -32,7 +31,7 @@ func (e editor) run(ctx context.Context) {
 	}
 }
 
-// step makes one change. Nothing is repeated: another editor will come by.
+// step makes one change. It repeats nothing: another editor changes the job again.
 func (e editor) step(ctx context.Context) {
 	j := e.shared()
 	switch dice := e.rand.IntN(100); {
@@ -59,7 +58,7 @@ func (e editor) step(ctx context.Context) {
 	}
 }
 
-// debounce adds a job of the editor's own and puts it off a few times.
+// debounce adds a job that only this editor uses and postpones it a few times.
 func (e editor) debounce(ctx context.Context) {
 	j := e.make()
 	j.IfExists, j.Delay = "postpone", 0.1
@@ -69,7 +68,7 @@ func (e editor) debounce(ctx context.Context) {
 	}
 }
 
-// shared is one of the jobs that all editors know now.
+// shared returns one of the jobs that all editors share now.
 func (e editor) shared() *newJob {
 	n := e.rand.IntN(sharedJobs)
 	j := e.make()
@@ -81,12 +80,12 @@ func (e editor) shared() *newJob {
 	return j
 }
 
-// sharedJob names the nth of the jobs that editors share at an instant.
+// sharedJob returns the id of the nth job that editors share at an instant.
 func (c Config) sharedJob(n int, now int64) (id, topic string) {
 	return fmt.Sprintf("%s-e%d-%d", c.Name, now/sharedFor.Microseconds(), n), c.Edited[n%len(c.Edited)]
 }
 
-// meeting makes an add that does something to the job that has its id.
+// meeting makes an add that changes the existing job with its id.
 func (e editor) meeting(j *newJob) *newJob {
 	switch e.rand.IntN(5) {
 	case 0:
@@ -109,7 +108,7 @@ func (e editor) addOnce(ctx context.Context, j *newJob) {
 	e.rec.Record(e.addOp(j, a, outcome, node, invoke))
 }
 
-// condition is what a job must be for a change; the zero value is any.
+// condition is the condition of a change; the zero value is none.
 type condition struct {
 	revision uint64
 	state    string
@@ -122,7 +121,7 @@ func (c condition) states() []string {
 	return []string{c.state}
 }
 
-// condition is none for most changes.
+// condition draws a condition; for most changes none.
 func (e editor) condition() condition {
 	switch e.rand.IntN(6) {
 	case 0:
@@ -134,7 +133,7 @@ func (e editor) condition() condition {
 	}
 }
 
-// change is what a PATCH asks for.
+// change is the body of a PATCH.
 type change struct {
 	Delay       *float64 `json:"delay,omitempty"`
 	DueAt       int64    `json:"due_at,omitempty"` // ms
@@ -146,7 +145,7 @@ type change struct {
 	IfState     []string `json:"if_state,omitempty"`
 }
 
-// update changes something of a job, at least its priority.
+// update changes some fields of a job, at least its priority.
 func (e editor) update(ctx context.Context, j *newJob, c condition) (answer, history.Outcome) {
 	want := change{Priority: e.rand.Uint32N(2048) + 1, IfRevision: c.revision, IfState: c.states()}
 	op := history.Op{Kind: history.Update, ID: j.ID, Topic: j.Topic, IfRevision: c.revision, IfState: c.state, Invoke: e.rec.Now()}
@@ -174,8 +173,8 @@ func (e editor) update(ctx context.Context, j *newJob, c condition) (answer, his
 	return e.recorded(ctx, http.MethodPatch, "/v1/jobs/"+url.PathEscape(j.ID), want, op)
 }
 
-// updateTwice reads a job and changes it on condition that it is still as it was
-// read: the second change is too late.
+// updateTwice reads a job and changes it twice on condition that it still has the revision
+// that was read: the second change must fail.
 func (e editor) updateTwice(ctx context.Context, j *newJob) {
 	a, outcome := e.get(ctx, j.ID, j.ID, j.Topic)
 	if outcome != history.OK || a.Revision == 0 {
@@ -202,11 +201,11 @@ func (e editor) cancel(ctx context.Context, j *newJob, c condition) {
 	e.recorded(ctx, http.MethodDelete, path, nil, op)
 }
 
-// maxWhole bounds the jobs of a call that is done as a whole.
+// maxWhole bounds the jobs of an atomic call.
 const maxWhole = 5
 
-// addWhole adds new jobs in one call, all or none; now and then one of them has an
-// id that is taken by another job.
+// addWhole adds new jobs in one atomic call. Sometimes one of them has an id that another
+// job has.
 func (e editor) addWhole(ctx context.Context) {
 	var batch struct {
 		Atomic bool      `json:"atomic"`
@@ -222,8 +221,8 @@ func (e editor) addWhole(ctx context.Context) {
 	e.whole(ctx, "/v1/jobs/batch", &batch, batch.Jobs, nil)
 }
 
-// whole makes a call that is done as a whole or not at all, until its outcome is
-// known: it adds jobs and, if there is one, finishes another.
+// whole makes an atomic call until its outcome is known: it adds jobs and, if there is one,
+// finishes another.
 func (c *caller) whole(ctx context.Context, path string, body any, jobs []*newJob, done *delivered) {
 	c.groups++
 	group := uint64(c.id+1)<<32 | c.groups
@@ -251,8 +250,8 @@ func (c *caller) whole(ctx context.Context, path string, body any, jobs []*newJo
 	}
 }
 
-// finishAnd finishes a job and adds others in the same step. A job of editors may
-// begin anew under its id.
+// finishAnd finishes a job and adds others in the same atomic call. A job of editors may be
+// added again under its id.
 func (c *caller) finishAnd(ctx context.Context, r *rand.Rand, config Config, j delivered) {
 	var request struct {
 		Token string    `json:"token"`

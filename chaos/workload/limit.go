@@ -13,8 +13,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Prepare sets up what the load needs, on a cluster that is up: limits of topics,
-// their targets, and schedules.
+// Prepare creates what the load needs on a running cluster: limits of topics, their
+// targets, and schedules.
 func Prepare(ctx context.Context, c Config) error {
 	one := newCaller(c.clients(), c)
 	defer one.close()
@@ -38,7 +38,7 @@ func Prepare(ctx context.Context, c Config) error {
 	return nil
 }
 
-// settingsOf are the settings that ask for limits.
+// settingsOf returns the settings for limits.
 func settingsOf(l history.Limits) map[string]any {
 	settings := map[string]any{}
 	if l.Pending > 0 {
@@ -84,15 +84,15 @@ func (c *caller) insist(ctx context.Context, method, path string, body any, op h
 		case refused(outcome, a):
 			return fmt.Errorf("%s %s at %s: %s", method, path, c.node(), a.Error)
 		case !sleep.For(ctx, retryPause):
-			return errors.Join(fmt.Errorf("%s %s: no node did it", method, path), ctx.Err())
+			return errors.Join(fmt.Errorf("%s %s: it failed at every node", method, path), ctx.Err())
 		}
 	}
 }
 
-// newLimitedProducer adds to topics with limits.
+// newLimitedProducer returns a producer for topics with limits.
 func newLimitedProducer(id int, c Config) client { return makeProducer(id, c, c.limited()) }
 
-// pauser pauses a topic with limits now and then.
+// pauser pauses a topic with limits from time to time.
 type pauser struct {
 	*caller
 	config Config

@@ -23,7 +23,7 @@ func newMover(id int, c Config) client {
 	return &mover{caller: newCaller(id, c), config: c, rand: random(c, id)}
 }
 
-// sweepEvery is the longest time between two of them.
+// sweepEvery is the longest time between two sweeps.
 const sweepEvery = 4 * time.Second
 
 func (m *mover) run(ctx context.Context) {
@@ -32,7 +32,7 @@ func (m *mover) run(ctx context.Context) {
 		n := m.rand.IntN(len(m.config.Edited))
 		from, to := m.config.Edited[n], m.config.Edited[(n+1)%len(m.config.Edited)]
 		path := "/v1/topics/" + url.PathEscape(from)
-		// Nothing is repeated: jobs that came meanwhile would be swept too.
+		// A sweep is not repeated: it would also change jobs that were added since.
 		switch m.rand.IntN(6) {
 		case 0, 1:
 			state := []string{"dead", "delayed", "ready"}[m.rand.IntN(3)]
@@ -47,11 +47,11 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// kickRate is how many jobs a second fall due after a kick at a rate.
+// kickRate is how many jobs per second become due after a kick with a rate.
 const kickRate = 5
 
-// kickSome kicks the dead jobs of a topic: those that have a reason, at a rate, or
-// into another topic, or more than one of these.
+// kickSome kicks the dead jobs of a topic: those with a certain error, with a rate, into
+// another topic, or several of these.
 func (m *mover) kickSome(ctx context.Context, path, from, to string) {
 	op := history.Op{Kind: history.KickTopic, Topic: from}
 	ask := map[string]any{"all": true}
@@ -71,7 +71,7 @@ func (m *mover) kickSome(ctx context.Context, path, from, to string) {
 	m.recorded(ctx, http.MethodPost, path+"/kick", ask, op)
 }
 
-// moveOne moves a job of editors to the other of their topics.
+// moveOne moves a job of editors to another of their topics.
 func (e editor) moveOne(ctx context.Context, j *newJob) {
 	to := oneOf(e.rand, e.topics)
 	e.recorded(ctx, http.MethodPost, "/v1/jobs/"+url.PathEscape(j.ID)+"/move", map[string]string{"to": to},

@@ -8,7 +8,7 @@ import (
 	"tarry/chaos/history"
 )
 
-// The calls on a job that need no token. id is the server's, name the history's.
+// The calls on a job that need no token. id is the job's id, name its name in the history.
 
 func (c *caller) delete(ctx context.Context, id, name, topic string) (answer, history.Outcome) {
 	return c.onJob(ctx, http.MethodDelete, id, "", history.Op{Kind: history.Delete, ID: name, Topic: topic})
@@ -18,7 +18,7 @@ func (c *caller) kickJob(ctx context.Context, id, name, topic string) (answer, h
 	return c.onJob(ctx, http.MethodPost, id, "/kick", history.Op{Kind: history.Kick, ID: name, Topic: topic})
 }
 
-// get reads a job; one that is not there has the state gone.
+// get reads a job. A job that does not exist has the state gone.
 func (c *caller) get(ctx context.Context, id, name, topic string) (answer, history.Outcome) {
 	return c.onJob(ctx, http.MethodGet, id, "", history.Op{Kind: history.Get, ID: name, Topic: topic})
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pinned reads from one node whatever becomes of it, and only what is the latest.
-// It is patient and rarely reads, so of many such readers some always begin a read
-// at a node that stands still, and have their answer when it goes on.
+// pinned makes linearizable reads on one node, whatever happens to that node. It has a long
+// timeout and reads rarely, so of many such readers some always begin a read on a suspended
+// node, and get the reply when it resumes.
 type pinned struct {
 	*caller
 	config Config
@@ -16,9 +16,9 @@ type pinned struct {
 }
 
 const (
-	// pinnedThink is how many times longer than others a pinned reader thinks.
+	// pinnedThink is how many times longer the pauses of a pinned reader are.
 	pinnedThink = 40
-	// pinnedTimeout is longer than nodes stand still.
+	// pinnedTimeout is longer than nodes are suspended.
 	pinnedTimeout = 15 * time.Second
 )
 

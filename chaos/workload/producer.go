@@ -19,7 +19,7 @@ type producer struct {
 	rand   *rand.Rand
 	topics []string
 	made   int
-	old    []*newJob // of topics that retain their jobs, to be added again
+	old    []*newJob // jobs of topics with retention, to be added again
 }
 
 func makeProducer(id int, c Config, topics []string) *producer {
@@ -28,7 +28,7 @@ func makeProducer(id int, c Config, topics []string) *producer {
 
 func newProducer(id int, c Config) client { return makeProducer(id, c, c.added()) }
 
-// newJob is what a producer asks for.
+// newJob is the body of an add.
 type newJob struct {
 	Topic       string  `json:"topic"`
 	ID          string  `json:"id"`
@@ -67,10 +67,10 @@ func (p *producer) run(ctx context.Context) {
 	}
 }
 
-// maxOld bounds the jobs that a producer remembers.
+// maxOld bounds old.
 const maxOld = 32
 
-// addOld adds an older job again, where that makes no second one.
+// addOld adds an older job again in a topic in which that does not make a second one.
 func (p *producer) addOld(ctx context.Context, j *newJob) bool {
 	if p.config.Limited[j.Topic].Retain+p.config.Pushed[j.Topic].Retain == 0 {
 		return true
@@ -99,7 +99,7 @@ func (p *producer) make() *newJob {
 	return j
 }
 
-// bodyOf is a body that names its job.
+// bodyOf returns a body with the name of its job.
 func bodyOf(r *rand.Rand, name string) string {
 	return name + " " + filling[:r.IntN(len(filling))]
 }
@@ -108,16 +108,16 @@ var filling = strings.Repeat("x", 200)
 
 func oneOf(r *rand.Rand, topics []string) string { return topics[r.IntN(len(topics))] }
 
-// retryPause lets a cluster breathe between two tries of one call.
+// retryPause is the pause before a call is repeated.
 const retryPause = 100 * time.Millisecond
 
-// add tries until the job is acknowledged or ctx ends, always with the same id
-// and content, at another node after each failure.
+// add repeats the add until it is acknowledged or ctx ends, always with the same id and
+// content, on another node after each failure.
 func (p *producer) add(ctx context.Context, j *newJob) bool {
 	for {
 		node, invoke := p.node(), p.rec.Now()
-		// Not ctx: a call that was begun gets its answer, so that the end of
-		// the load leaves no more unknown outcomes than the faults did.
+		// The end of ctx does not cancel a call, so that the end of the load causes no
+		// unknown outcomes.
 		a, outcome := p.call(context.WithoutCancel(ctx), http.MethodPost, "/v1/jobs", j, callTimeout)
 		p.rec.Record(p.addOp(j, a, outcome, node, invoke))
 		if outcome == history.OK {
@@ -151,7 +151,7 @@ func (c *caller) addOp(j *newJob, a answer, outcome history.Outcome, node string
 	return op
 }
 
-// result says how an add was answered.
+// result returns the result of an add.
 func (a *answer) result() string {
 	switch {
 	case a.Replaced:
@@ -165,7 +165,7 @@ func (a *answer) result() string {
 	}
 }
 
-// delete tries until the job is certainly deleted or gone, or ctx ends.
+// delete repeats the delete until the job is certainly deleted or absent, or ctx ends.
 func (p *producer) delete(ctx context.Context, j *newJob) {
 	for {
 		a, outcome := p.caller.delete(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)

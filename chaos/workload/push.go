@@ -11,13 +11,13 @@ import (
 	"tarry/chaos/history"
 )
 
-// pushProducer adds jobs to topics with a target. Nobody reserves or kicks them:
-// a post does not tell its reservation, so its attempt stands for it.
+// pushProducer adds jobs to topics with a target. These jobs are not reserved or kicked by
+// others: a post does not identify its reservation, so its attempt does.
 type pushProducer struct{ *producer }
 
 func newPushProducer(id int, c Config) client { return pushProducer{makeProducer(id, c, c.pushed())} }
 
-// pushed are the topics with a target.
+// pushed returns the topics with a target.
 func (c Config) pushed() []string { return slices.Sorted(maps.Keys(c.Pushed)) }
 
 func (p pushProducer) run(ctx context.Context) {
@@ -30,7 +30,7 @@ func (p pushProducer) run(ctx context.Context) {
 		old := p.old[p.rand.IntN(len(p.old))]
 		dice := p.rand.IntN(10)
 		if dice == 0 {
-			p.delete(ctx, old) // now and then while it is posted
+			p.delete(ctx, old) // sometimes while it is posted
 		}
 		if dice < 4 {
 			p.get(context.WithoutCancel(ctx), old.ID, old.ID, old.Topic)
@@ -55,13 +55,13 @@ func (p pushProducer) make() *newJob {
 	return j
 }
 
-// target is the setting of a topic that posts to the target.
+// target returns the setting of a topic that posts to the target.
 func (t *Target) target(topic string) map[string]any {
 	return map[string]any{"url": t.url(topic), "secret": pushSecret, "timeout": pushTimeout.Seconds(), "concurrency": pushConcurrency}
 }
 
-// awaitPosts counts what is left of a topic's jobs. When only the dead are, it
-// looks at some of them and deletes them.
+// awaitPosts counts the remaining jobs of a topic. If only dead ones remain it checks some
+// of them and deletes them.
 func (d *drainer) awaitPosts(ctx context.Context, topic string) (left uint64, err error) {
 	path := "/v1/topics/" + url.PathEscape(topic)
 	a, err := d.counts(ctx, topic)

@@ -9,7 +9,7 @@ import (
 	"tarry/chaos/history"
 )
 
-// reader reads the counts of topics, half of the time from the node alone.
+// reader reads the counts of topics; half of the reads are stale reads.
 type reader struct {
 	*caller
 	config Config

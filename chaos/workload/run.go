@@ -12,27 +12,27 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Node is where clients reach a node, host:port. Beanstalk may be empty.
+// Node has the addresses of a node for clients, host:port. Beanstalk may be empty.
 type Node struct{ HTTP, Beanstalk string }
 
-// Config says how much load of what kind. The zero value of a number means none.
+// Config has the amount of each kind of load. The zero value of a number means none.
 type Config struct {
-	// Nodes are the nodes to speak to, some of which may be down. It is asked
-	// before each call, so the list may change; it is never empty.
+	// Nodes returns the nodes to use, some of which may be down. It is called before each
+	// request, so the list may change. It is never empty.
 	Nodes    func() []Node
 	Recorder *history.Recorder
 	Topics   []string // of HTTP clients
-	// Tubes are the topics of beanstalkd clients, apart from Topics: their
-	// consumers learn no generation, so they share no job with those that do.
+	// Tubes are the topics of beanstalkd clients. They are not in Topics, because their
+	// consumers do not get a generation and so must not share jobs with those that do.
 	Tubes []string
-	// Edited are the topics of editors, whose jobs change while they wait. HTTP
-	// consumers take them too.
+	// Edited are the topics of editors, whose jobs change while they wait. HTTP consumers
+	// also reserve from them.
 	Edited []string
-	// Limited are topics with limits, which Prepare sets. HTTP consumers take
-	// them too.
+	// Limited are topics with limits, which Prepare sets. HTTP consumers also reserve from
+	// them.
 	Limited map[string]history.Limits
-	// Scheduled is the topic of jobs that schedules add, which Prepare makes and
-	// Drain ends. HTTP consumers take it too. Empty: there are none.
+	// Scheduled is the topic of the jobs of schedules, which Prepare creates and Drain
+	// ends. HTTP consumers also reserve from it. Empty: there are no schedules.
 	Scheduled string
 	// Pushed are topics whose jobs are posted to Target, with their limits, which
 	// Prepare sets. Their Limits have Push and Retain.
@@ -53,19 +53,18 @@ type Config struct {
 	TubeProducers int // over beanstalkd, pipelined
 	TubeConsumers int // over beanstalkd
 
-	// Think is the mean pause of a client between two calls, many times that for
-	// those that add many jobs with a call. Consumers wait for jobs instead. It
-	// bounds the rate, which consumers must keep up with: a queue with a backlog
-	// delivers late, and then nothing is ever early.
+	// Think is the mean pause of a client between two calls, and many times that for
+	// clients that add many jobs with a call. Consumers wait for jobs instead. It bounds
+	// the rate, so that consumers keep up: a queue with a backlog delivers late, and then
+	// no delivery is ever too early.
 	Think time.Duration
 	Seed  uint64 // of the clients' choices
-	// Name starts every job's name, so that runs on one cluster do not meet.
+	// Name is the prefix of every job's name, so that runs on one cluster do not conflict.
 	Name string
 }
 
-// The times that jobs carry. They are short, so that redeliveries and delays
-// happen many times while faults come and go, and the drain is quick. Those of
-// beanstalkd are whole seconds.
+// The delays and leases of jobs. They are short, so that many redeliveries and delays happen
+// during faults, and the drain is quick. Those of beanstalkd are whole seconds.
 const (
 	maxDelay = 2 * time.Second
 	jobTTR   = 2 * time.Second
@@ -73,11 +72,11 @@ const (
 	overrun = 500 * time.Millisecond
 )
 
-// client is one of the load's: it runs until its context ends.
+// client is one client of the load. It runs until its context ends.
 type client interface{ run(context.Context) }
 
-// Run puts the cluster under load until ctx ends, then waits for the calls in
-// flight, which have their own bound of a few seconds.
+// Run generates load until ctx ends. Then it waits for the calls in flight, which have a
+// timeout of a few seconds.
 func Run(ctx context.Context, c Config) {
 	var clients sync.WaitGroup
 	id := 0
@@ -104,18 +103,18 @@ func Run(ctx context.Context, c Config) {
 	clients.Wait()
 }
 
-// clients is how many Run starts; the next number is free.
+// clients returns the number of clients that Run starts. The next number is free.
 func (c Config) clients() int {
 	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TubeProducers + c.TubeConsumers
 }
 
-// topics are all that may hold jobs.
+// topics returns all topics that may have jobs.
 func (c Config) topics() []string { return slices.Concat(c.consumed(), c.Tubes, c.pushed()) }
 
-// added are those that producers add to.
+// added returns the topics that producers add to.
 func (c Config) added() []string { return slices.Concat(c.Topics, c.Tubes) }
 
-// consumed are those that consumers over HTTP take from.
+// consumed returns the topics that HTTP consumers reserve from.
 func (c Config) consumed() []string {
 	topics := slices.Concat(c.Topics, c.Edited, c.limited())
 	if c.Scheduled != "" {
@@ -124,7 +123,7 @@ func (c Config) consumed() []string {
 	return topics
 }
 
-// limited are those with limits.
+// limited returns the topics with limits.
 func (c Config) limited() []string { return slices.Sorted(maps.Keys(c.Limited)) }
 
 // edits reports whether editors add to a topic.
@@ -134,13 +133,13 @@ func random(c Config, client int) *rand.Rand {
 	return rand.New(rand.NewPCG(c.Seed, uint64(client)))
 }
 
-// between is a random duration in [0, limit).
+// between returns a random duration in [0, limit).
 func between(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(limit)))
 }
 
-// think is a client's pause between two calls; one that does much with a call
-// takes several times as long.
+// think is a client's pause between two calls. A client that does much with a call pauses
+// several times as long.
 func think(ctx context.Context, c Config, r *rand.Rand, times time.Duration) bool {
 	return sleep.For(ctx, between(r, 2*times*c.Think))
 }

@@ -11,16 +11,16 @@ import (
 	"tarry/internal/sleep"
 )
 
-// The schedules of the load have a run each runEvery. One that could not be started
-// is missed after missedAfter seconds.
+// The schedules of the load have a run every runEvery. A run that could not be started is
+// missed after missedAfter seconds.
 const (
 	runEvery    = time.Second
 	missedAfter = 1
 	runJitter   = 800 * time.Millisecond
 )
 
-// plans are the schedules of the load, one for each way to treat missed runs, one
-// whose runs are to be alone, and one with a jitter.
+// plans returns the schedules of the load: one for each policy for missed runs, one whose
+// runs must not overlap, and one with jitter.
 func (c Config) plans() []history.Plan {
 	var plans []history.Plan
 	if c.Scheduled == "" {
@@ -36,7 +36,7 @@ func (c Config) plans() []history.Plan {
 
 func schedulePath(p history.Plan) string { return "/v1/schedules/" + url.PathEscape(p.Name) }
 
-// schedule makes a schedule whose runs add jobs to a topic.
+// schedule creates a schedule whose runs add jobs to a topic.
 func (c *caller) schedule(ctx context.Context, topic string, p history.Plan) error {
 	type plannedJob struct {
 		Topic       string  `json:"topic"`
@@ -61,7 +61,7 @@ func (c *caller) schedule(ctx context.Context, topic string, p history.Plan) err
 	return c.insist(ctx, http.MethodPut, schedulePath(p), request, history.Op{Kind: history.Schedule, Topic: topic, TTR: jobTTR, Plan: &p})
 }
 
-// unschedule ends a schedule and records what it counted.
+// unschedule ends a schedule and records its counts.
 func (c *caller) unschedule(ctx context.Context, topic string, p history.Plan) error {
 	op := history.Op{Kind: history.Unschedule, Topic: topic, Client: c.id, Invoke: c.rec.Now()}
 	for {

@@ -28,7 +28,7 @@ func newStreamer(id int, c Config) client {
 const (
 	maxCredit   = 8
 	maxStreamed = 200
-	// silence is how long a stream may say nothing, with a heartbeat every second.
+	// silence is how long a stream may send nothing. It has a heartbeat every second.
 	silence = 4 * time.Second
 )
 
@@ -51,8 +51,8 @@ func (s *streamer) run(ctx context.Context) {
 	}
 }
 
-// stream opens one stream and works on its jobs until it ends. It reports whether
-// the node ended it as it should.
+// stream opens one stream and works on its jobs until it ends. It reports whether the node
+// ended it properly.
 func (s *streamer) stream(ctx context.Context) bool {
 	s.streams++
 	number, credit := uint64(s.id+1)<<32|s.streams, 1+s.rand.IntN(maxCredit)
@@ -61,7 +61,7 @@ func (s *streamer) stream(ctx context.Context) bool {
 	returns := s.rand.IntN(4) == 0
 	if returns {
 		query.Set("on_close", "release")
-		topics = s.config.Topics // jobs with a backoff would come back without it
+		topics = s.config.Topics // a job with a backoff would be redelivered without it
 	}
 	query.Set("topics", strings.Join(topics, ","))
 	open, cancel := context.WithCancel(ctx)
@@ -95,7 +95,7 @@ func (s *streamer) stream(ctx context.Context) bool {
 		quiet.Reset(silence)
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			break // cut off
+			break // interrupted
 		}
 		switch e.Event {
 		case "job":
@@ -103,8 +103,8 @@ func (s *streamer) stream(ctx context.Context) bool {
 			op.Client, op.Node, op.Invoke, op.Complete, op.Stream, op.Credit = s.id, node, invoke, s.rec.Now(), number, credit
 			s.rec.Record(op)
 			if returns {
-				// The node gives the job back when it thinks that this client
-				// has gone, which it may think at any time.
+				// The node releases the job when it detects that this client has
+				// disconnected, which may happen at any time.
 				s.returned(e.delivered, node)
 			}
 			s.work(context.WithoutCancel(ctx), []delivered{e.delivered})

@@ -21,8 +21,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Target is an HTTP server that topics post their jobs to. It records each post
-// and answers as real ones do: mostly well. Its owner calls Close.
+// Target is an HTTP server that topics post their jobs to. It records each post and replies
+// like a real one: mostly with success. It must be closed.
 type Target struct {
 	listener net.Listener
 	server   http.Server
@@ -33,8 +33,7 @@ type Target struct {
 	serving  sync.WaitGroup // Serve, and one for each connection
 }
 
-// What the settings of the topics say. A reservation lasts longer than the timeout
-// by what docs/push.md says.
+// The settings of the topics. A lease is longer than the timeout, as docs/push.md says.
 const (
 	pushSecret      = "known to nodes and target"
 	pushTimeout     = time.Second
@@ -42,10 +41,10 @@ const (
 	pushConcurrency = 8
 )
 
-// retryAfter is what the target asks for now and then.
+// retryAfter is the Retry-After that the target sometimes sends.
 const retryAfter = time.Second
 
-// NewTarget serves on l at once. client is its number in the history.
+// NewTarget returns a Target that serves on l. client is its number in the history.
 func NewTarget(l net.Listener, rec *history.Recorder, client int, seed uint64) *Target {
 	t := &Target{listener: l, rec: rec, client: client, seed: seed}
 	t.server = http.Server{
@@ -69,25 +68,25 @@ func (t *Target) follow(_ net.Conn, s http.ConnState) {
 	}
 }
 
-// Close refuses posts from now on, and waits until all that came are recorded.
+// Close refuses further posts and waits until all received ones are recorded.
 func (t *Target) Close() error {
 	err := t.server.Close()
 	t.serving.Wait()
 	return err
 }
 
-// url is where a topic posts to.
+// url returns the URL that a topic posts to.
 func (t *Target) url(topic string) string {
 	return "http://" + t.listener.Addr().String() + "/" + topic
 }
 
-// line is a connection. A node sends the next post over it when it has read the
-// answer to the last.
+// line is a connection. A node sends the next post over it after it has read the reply to
+// the last one.
 type line struct{ last *history.Post }
 
 type lineKey struct{}
 
-// ServeHTTP takes one post.
+// ServeHTTP handles one post.
 func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	op := t.read(r)
 	l := r.Context().Value(lineKey{}).(*line)
@@ -107,7 +106,7 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t.rec.Record(op)
 	if a.hangs {
-		// Until the node hangs up, unless it cannot.
+		// Wait until the node closes the connection, unless it cannot.
 		sleep.For(r.Context(), 3*pushTimeout)
 	}
 	if a.status == 0 {
@@ -117,7 +116,7 @@ func (t *Target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text) // not empty: only then a used connection shows that it was read
 }
 
-// reason is the error that docs/push.md says a job is to keep of an answer.
+// reason returns the error that a job keeps of a reply, as docs/push.md says.
 func reason(status int, text string) string {
 	whole := fmt.Sprintf("push: %d %s", status, http.StatusText(status))
 	switch status / 100 {
@@ -130,13 +129,13 @@ func reason(status int, text string) string {
 	}
 }
 
-// choice is how a post is answered; status 0: not at all.
+// choice is the reply to a post; status 0: none.
 type choice struct {
 	status int
 	hangs  bool
 }
 
-// choose is the answer to an attempt, always the same for one seed.
+// choose returns the reply to an attempt, always the same for one seed.
 func (t *Target) choose(id string, attempt int) choice {
 	switch dice := t.dice(id, attempt) % 100; {
 	case t.refuses(id):
@@ -152,7 +151,7 @@ func (t *Target) choose(id string, attempt int) choice {
 	case dice < 97:
 		return choice{hangs: true}
 	default:
-		return choice{} // taken, and nobody hears of it
+		return choice{} // the post is accepted, but there is no reply
 	}
 }
 
@@ -165,7 +164,7 @@ func (t *Target) dice(id string, attempt int) uint32 {
 	return h.Sum32() >> 8
 }
 
-// read is the delivery that a post is.
+// read returns the delivery of a post.
 func (t *Target) read(r *http.Request) history.Op {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 	at := t.rec.Now()
@@ -198,7 +197,7 @@ func (t *Target) read(r *http.Request) history.Op {
 	return op
 }
 
-// signed checks the signature as receivers are told to.
+// signed checks the signature as the docs tell receivers to.
 func signed(h http.Header, body []byte) bool {
 	mac := hmac.New(sha256.New, []byte(pushSecret))
 	mac.Write([]byte(h.Get("Tarry-Timestamp") + "\n" + h.Get("Tarry-Job-Id") + "\n" + string(body)))

@@ -17,7 +17,7 @@ import (
 	"tarry/chaos/history"
 )
 
-// targetRig is a target and a client that posts as nodes do.
+// targetRig is a target and a client that posts like a node.
 type targetRig struct {
 	*testing.T
 	target *Target
@@ -38,7 +38,7 @@ func newTargetRig(t *testing.T) *targetRig {
 	return r
 }
 
-// post posts a job and returns the status and the answer; 0 for none.
+// post posts a job and returns the status and the reply; 0: none.
 func (r *targetRig) post(id string, attempt int, change func(*http.Request)) (int, string) {
 	r.client.Timeout = pushTimeout
 	q, err := http.NewRequest(http.MethodPost, r.target.url("hooks"), strings.NewReader("body"))
@@ -66,13 +66,13 @@ func (r *targetRig) post(id string, attempt int, change func(*http.Request)) (in
 	return answer.StatusCode, string(text)
 }
 
-// posts ends the target and returns what it recorded.
+// posts closes the target and returns what it recorded.
 func (r *targetRig) posts() []history.Op {
 	require.NoError(r, r.target.Close())
 	return r.target.rec.Ops()
 }
 
-// id is a job whose first attempt is answered with a status, 0 for none.
+// id returns a job whose first attempt gets a reply with the status; 0: none.
 func (r *targetRig) id(status int, hangs bool) string {
 	for n := 0; ; n++ {
 		id := fmt.Sprint("job-", n)
@@ -82,7 +82,7 @@ func (r *targetRig) id(status int, hangs bool) string {
 	}
 }
 
-func TestAPostIsRecordedAsItCame(t *testing.T) {
+func TestAPostIsRecorded(t *testing.T) {
 	r := newTargetRig(t)
 	status, _ := r.post(r.id(200, false), 1, nil)
 	require.Equal(t, 200, status)
@@ -96,7 +96,7 @@ func TestAPostIsRecordedAsItCame(t *testing.T) {
 	require.GreaterOrEqual(t, op.Post.Answered, op.Complete)
 }
 
-func TestFlawsOfPostsAreNoticed(t *testing.T) {
+func TestDefectsOfPostsAreDetected(t *testing.T) {
 	set := func(name, value string) func(*http.Request) {
 		return func(q *http.Request) { q.Header.Set(name, value) }
 	}
@@ -118,12 +118,12 @@ func TestFlawsOfPostsAreNoticed(t *testing.T) {
 	}
 }
 
-func TestOnlyAnAnswerBeforeTheNextPostOfItsLineIsCertainlyRead(t *testing.T) {
+func TestOnlyAReplyBeforeTheNextPostOnItsConnectionIsCertainlyRead(t *testing.T) {
 	r := newTargetRig(t)
 	for _, id := range []string{r.id(503, false), r.id(200, false), r.id(0, false)} {
 		r.post(id, 1, nil)
 	}
-	r.post(r.id(201, false), 1, nil) // over another line: the last was cut
+	r.post(r.id(201, false), 1, nil) // over another connection: the last was closed
 	var read []bool
 	for _, op := range r.posts() {
 		read = append(read, op.Post.Read)
@@ -131,7 +131,7 @@ func TestOnlyAnAnswerBeforeTheNextPostOfItsLineIsCertainlyRead(t *testing.T) {
 	require.Equal(t, []bool{true, true, false, false}, read)
 }
 
-func TestAnswersOfATarget(t *testing.T) {
+func TestRepliesOfATarget(t *testing.T) {
 	r := newTargetRig(t)
 	status, _ := r.post(r.id(0, true), 1, nil)
 	require.Zero(t, status, "no answer in time")
@@ -146,7 +146,7 @@ func TestAnswersOfATarget(t *testing.T) {
 	require.Equal(t, "push: 302 Found; redirects are not followed", ops[2].Post.Reason)
 }
 
-func TestACalmTargetTakesAllButWhatItRefusesToTheEnd(t *testing.T) {
+func TestATargetThatDrainsAcceptsAllExceptWhatItAlwaysRefuses(t *testing.T) {
 	r := newTargetRig(t)
 	r.target.calm.Store(true)
 	refused := 0

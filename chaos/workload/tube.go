@@ -14,8 +14,8 @@ import (
 	"tarry/chaos/history"
 )
 
-// tube is one beanstalkd client: at most one connection, to the node it prefers
-// until that node fails it.
+// tube is one beanstalkd client: at most one connection, to the node that it uses until a
+// command fails.
 type tube struct {
 	id     int
 	config Config
@@ -25,9 +25,9 @@ type tube struct {
 
 	conn net.Conn // nil between connections
 	in   *bufio.Reader
-	// heard is when the connection last had a reply. What the server does
-	// because of its end may happen from then on.
-	heard int64
+	// lastReply is when the connection last had a reply. The server may detect the end of
+	// the connection at any time after that.
+	lastReply int64
 }
 
 func newTube(id int, c Config) *tube {
@@ -39,8 +39,8 @@ func (t *tube) node() string {
 	return nodes[t.at%len(nodes)].Beanstalk
 }
 
-// connect reports whether there is a connection, after it made one if need be,
-// and greeted it with the given lines, which have one reply each.
+// connect reports whether there is a connection. If there was none it opens one and sends
+// the given lines, which have one reply each.
 func (t *tube) connect(greeting ...string) bool {
 	if t.conn != nil {
 		return true
@@ -50,7 +50,7 @@ func (t *tube) connect(greeting ...string) bool {
 		t.at++
 		return false
 	}
-	t.conn, t.in, t.heard = conn, bufio.NewReader(conn), t.rec.Now()
+	t.conn, t.in, t.lastReply = conn, bufio.NewReader(conn), t.rec.Now()
 	for _, line := range greeting {
 		if _, err := t.ask(callTimeout, line); err != nil {
 			return false
@@ -59,18 +59,18 @@ func (t *tube) connect(greeting ...string) bool {
 	return true
 }
 
-// hangUp closes the connection; the next is made to the next node.
+// hangUp closes the connection. The next one is to the next node.
 func (t *tube) hangUp() {
 	if t.conn == nil {
 		return
 	}
-	t.conn.Close() // it was of no use any more, or is left on purpose
+	t.conn.Close() // it has failed, or is closed on purpose
 	t.conn, t.in = nil, nil
 	t.at++
 }
 
-// ask sends a command, which may have a body behind its line, and reads the line
-// that answers. An error ends the connection.
+// ask sends a command, which may have a body after its line, and reads the line of the
+// reply. An error closes the connection.
 func (t *tube) ask(limit time.Duration, command string) (string, error) {
 	return t.line(limit, command+"\r\n")
 }
@@ -82,7 +82,7 @@ func (t *tube) line(limit time.Duration, text string) (string, error) {
 		t.hangUp()
 		return "", err
 	}
-	t.heard = t.rec.Now()
+	t.lastReply = t.rec.Now()
 	return reply, nil
 }
 
@@ -99,7 +99,7 @@ func (t *tube) exchange(limit time.Duration, text string) (string, error) {
 	return strings.TrimSuffix(reply, "\r\n"), err
 }
 
-// body reads n bytes and the line's end behind them.
+// body reads n bytes and the end of line after them.
 func (t *tube) body(n int) (string, error) {
 	data := make([]byte, n+2)
 	if _, err := io.ReadFull(t.in, data); err != nil {
@@ -109,8 +109,8 @@ func (t *tube) body(n int) (string, error) {
 	return string(data[:n]), nil
 }
 
-// outcomeOf judges a reply: the word that says it is done, words that say that
-// nothing was done, and everything else, which leaves it open.
+// outcomeOf returns the outcome of a reply: done is the word for success, the others mean
+// that nothing was done. After anything else the outcome is unknown.
 func outcomeOf(reply string, err error, done ...string) history.Outcome {
 	if err != nil {
 		return history.Unknown
@@ -128,9 +128,8 @@ func outcomeOf(reply string, err error, done ...string) history.Outcome {
 	return history.Unknown
 }
 
-// tubeProducer puts jobs, several in one packet. beanstalkd's puts have no id of
-// the client's, so one whose outcome is open is not repeated: it would be a second
-// job.
+// tubeProducer puts jobs, several in one packet. beanstalkd's puts have no id, so a put with
+// an unknown outcome is not repeated: it could add a second job.
 type tubeProducer struct {
 	*tube
 	made int
@@ -138,8 +137,8 @@ type tubeProducer struct {
 
 func newTubeProducer(id int, c Config) client { return &tubeProducer{tube: newTube(id, c)} }
 
-// maxPipeline bounds the puts of one packet; pipelineThink is how much longer the
-// pause between packets is.
+// maxPipeline bounds the puts of one packet. pipelineThink is the factor of the pause
+// between packets.
 const (
 	maxPipeline   = 30
 	pipelineThink = 10
@@ -160,8 +159,8 @@ func (p *tubeProducer) run(ctx context.Context) {
 	}
 }
 
-// puts sends n puts and then reads their replies. The first that is lost leaves
-// the rest open too.
+// puts sends n puts and then reads their replies. After the first lost reply the outcome of
+// the rest is unknown too.
 func (p *tubeProducer) puts(topic string, n int) {
 	ops := make([]history.Op, n)
 	var text strings.Builder
@@ -193,7 +192,7 @@ func (p *tubeProducer) puts(topic string, n int) {
 	p.rec.Record(ops...)
 }
 
-// number is the first number of a reply; 0 when it has none.
+// number returns the first number of a reply; 0: there is none.
 func number(reply string) uint64 {
 	fields := strings.Fields(reply)
 	if len(fields) < 2 {

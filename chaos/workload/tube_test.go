@@ -14,8 +14,8 @@ import (
 	"tarry/chaos/history"
 )
 
-// tubeServer answers each line of a beanstalkd client with what reply says;
-// "hang up" ends the connection. Bodies of puts are lines too.
+// tubeServer sends what reply returns for each line of a beanstalkd client. "hang up"
+// closes the connection. Bodies of puts are lines too.
 func tubeServer(t *testing.T, reply func(line string) string) Node {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestOutcomeOfAPut(t *testing.T) {
 	require.Equal(t, uint64(7), c.Recorder.Ops()[0].Seq)
 }
 
-func TestConsumerLeavesWithJobsInItsHands(t *testing.T) {
+func TestConsumerDisconnectsWithReservedJobs(t *testing.T) {
 	c := tubeConfig(tubeServer(t, func(line string) string {
 		switch word, _, _ := strings.Cut(line, " "); word {
 		case "reserve-with-timeout":

@@ -11,8 +11,8 @@ import (
 	"tarry/internal/sleep"
 )
 
-// tubeConsumer reserves jobs one by one over a connection that now and then ends
-// with jobs in its hands.
+// tubeConsumer reserves jobs one by one over a connection that it sometimes closes while it
+// has reserved jobs.
 type tubeConsumer struct {
 	*tube
 	held  []held // reservations of this connection that have not ended
@@ -52,10 +52,10 @@ func (c *tubeConsumer) run(ctx context.Context) {
 	}
 }
 
-// leave closes the connection. The server then gives back what it held, at some
-// time, if it has not run out by then.
+// leave closes the connection. The server then releases the connection's jobs, at some time,
+// unless their leases have expired.
 func (c *tubeConsumer) leave() {
-	from := c.heard
+	from := c.lastReply
 	c.hangUp()
 	for _, h := range c.held {
 		c.rec.Record(history.Op{
@@ -103,7 +103,7 @@ func (c *tubeConsumer) reserve(ctx context.Context) (held, bool) {
 // topicOf is empty: over beanstalkd a consumer does not learn a job's tube.
 func (c *tubeConsumer) topicOf(string) string { return "" }
 
-// work does with a job what consumers do.
+// work does with a job one of the things that consumers do.
 func (c *tubeConsumer) work(h held) {
 	switch dice := c.rand.IntN(100); {
 	case dice < 80:
@@ -120,7 +120,7 @@ func (c *tubeConsumer) work(h held) {
 			c.record(h, history.Op{Kind: history.Kick}, fmt.Sprintf("kick-job %d", h.seq), "KICKED")
 		}
 	default:
-		// Keeps it, until its time to run passes or the connection ends.
+		// It keeps the job until its lease expires or the connection is closed.
 	}
 }
 
@@ -137,8 +137,8 @@ func (c *tubeConsumer) touch(h held) {
 	c.record(h, history.Op{Kind: history.Touch, Lease: h.lease, TTR: jobTTR}, fmt.Sprintf("touch %d", h.seq), "TOUCHED")
 }
 
-// end ends a reservation. After any other answer the server may still hold it for
-// the connection, and give it back when that ends.
+// end ends a reservation. After any reply except success the server may still have the
+// reservation, and release the job when the connection is closed.
 func (c *tubeConsumer) end(h held, op history.Op, command string, done ...string) {
 	if c.record(h, op, command, done...) != history.OK {
 		return
