@@ -97,7 +97,7 @@ func TestMemoryOfHostileLists(t *testing.T) {
 			if !endpoint.body {
 				continue
 			}
-			path := strings.NewReplacer("{id:batch}", "batch", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
+			path := strings.NewReplacer("{id:batch}", "batch", "{id:kick}", "kick", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
 			limit := requestLimit(t, h, method, path)
 			for _, around := range []string{
 				`{%s}`, `{"jobs":[{%s}]}`, `{"then":[{%s}]}`, `{"filter":{%s}}`, `{"job":{%s}}`, `{"backoff":{%s}}`, `{"jobs":[{"backoff":{%s}}]}`,

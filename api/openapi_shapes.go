@@ -44,6 +44,9 @@ var replies = map[string]string{
 	"ChangeResults": "success:bool results:[]ChangeResult",
 	"Finished":      "success:bool id? seq?:int state? revision?:int due_at?:time reserved_until?:time results?:[]AddResult",
 	"JobPage":       "success:bool jobs:[]Job next? incomplete?:bool",
+	"UpdatedJobs":   "success:bool updated:int skipped?:int reason? incomplete?:bool more?:bool next?",
+	"DeletedJobs":   "success:bool deleted:int skipped?:int reason? incomplete?:bool more?:bool next?",
+	"KickedJobs":    "success:bool kicked:int skipped?:int reason? incomplete?:bool more?:bool next?",
 	"Backoff":       "delays?:[]seconds base?:seconds factor?:num max?:seconds jitter?:num",
 	"History":       "success:bool id seq:int topic state events:[]Event dropped:int",
 	"Event":         "at:time event state attempt?:int due_at?:time consumer? reason?",
@@ -102,5 +105,5 @@ const (
 
 // queryTypes are the types of query parameters that are not text.
 var queryTypes = map[string]string{
-	"max": "int", "count": "int", "credit": "int", "if_revision": "int", "ttr": "num", "heartbeat": "num", "body": "bool",
+	"max": "int", "count": "int", "credit": "int", "if_revision": "int", "all": "bool", "ttr": "num", "heartbeat": "num", "body": "bool",
 }

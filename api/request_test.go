@@ -212,7 +212,7 @@ func TestBodiesThatNoCallTakes(t *testing.T) {
 			if e.body {
 				continue
 			}
-			path := strings.NewReplacer("{id:batch}", "batch", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
+			path := strings.NewReplacer("{id:batch}", "batch", "{id:kick}", "kick", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
 			t.Run(method+" "+path, func(t *testing.T) {
 				r := newRig(t)
 				refused(t, r.do(method, path, `{"if_revision":99}`), 400, job.CodeInvalid, "if_revision is not a field of this call, which takes no request body")

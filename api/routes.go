@@ -25,6 +25,12 @@ type endpoint struct {
 	manages bool
 }
 
+// managed marks a call that changes many jobs: it is logged, too.
+func managed(e endpoint) endpoint {
+	e.manages = true
+	return e
+}
+
 // managing marks all calls of a path that are not reads.
 func managing(of methods) methods {
 	for method, e := range of {
@@ -59,13 +65,20 @@ var deleteQuery = []string{"token", "if_revision", "if_state"}
 // the busy ones come first.
 func (s *server) routes() []route {
 	return append(s.nextRoutes(), []route{
-		{path: "/v1/jobs", methods: methods{http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...)}},
+		{path: "/v1/jobs", methods: methods{
+			http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...),
+			http.MethodPatch: managed(with(s.updateFound, foundQuery...)), http.MethodDelete: managed(on(s.deleteFound, foundQuery...)),
+		}},
 		{path: "/v1/reserve", methods: post(s.reserve)},
 		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: with(s.stream, streamQuery...)}},
 		{path: "/v1/jobs/{id}/finish", methods: post(s.finish)},
-		// "batch" is also a job's id like any other.
+		// "batch" and "kick" are also ids of jobs like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{
 			http.MethodPost: with(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
+			http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+		}},
+		{path: "/v1/jobs/{id:kick}", methods: methods{
+			http.MethodPost: managed(with(s.kickFound, foundQuery...)), http.MethodGet: on(s.getJob, "consistency"),
 			http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
@@ -142,6 +155,9 @@ type callDoc struct {
 var calls = map[string]callDoc{
 	"POST /v1/jobs":             {name: "addJob", summary: "Adds a job.", request: "AddRequest", required: []string{"topic"}, reply: "Added", statuses: "200 201"},
 	"GET /v1/jobs":              {name: "findJobs", summary: "Lists jobs of all topics by the beginning of their ids, or by a header that topics index.", reply: "JobPage"},
+	"PATCH /v1/jobs":            {name: "updateJobs", summary: "Changes the jobs that GET finds by the same query.", request: "UpdateRequest", reply: "UpdatedJobs"},
+	"DELETE /v1/jobs":           {name: "deleteJobs", summary: "Deletes the jobs that GET finds by the same query.", reply: "DeletedJobs"},
+	"POST /v1/jobs/kick":        {name: "kickJobs", summary: "Brings back the dead and delayed jobs that GET /v1/jobs finds by the same query.", request: "KickRequest", takes: verbKick.takes, reply: "KickedJobs"},
 	"POST /v1/jobs/batch":       {name: "addJobs", summary: "Adds up to 1000 jobs, each by itself or all or none.", request: "AddBatch", required: []string{"jobs"}, reply: "AddResults"},
 	"GET /v1/jobs/{id}":         {name: "getJob", summary: "Shows a job with its body.", reply: "JobReply"},
 	"PATCH /v1/jobs/{id}":       {name: "updateJob", summary: "Changes a delayed, ready or dead job in place.", request: "UpdateRequest", reply: "Changed"},
