@@ -52,6 +52,14 @@ func (h *dueHeap) set(t *topic, next int64) {
 	}
 }
 
+// earlier returns the earlier of two instants; 0: none.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // earliest returns the smallest next instant of all topics; 0: none.
 func (h dueHeap) earliest() int64 {
 	if len(h) == 0 {

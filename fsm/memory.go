@@ -142,12 +142,7 @@ func (mem *memory) refresh(db *pebble.DB, t *topic) error {
 // updateDue updates the topic's place in the due heap, and returns what the leader must
 // know of the topic.
 func (mem *memory) updateDue(t *topic) TopicChange {
-	var next int64
-	for _, s := range [...]listKind{listDelayed, listReserved} {
-		if t.counts[s] > 0 && (next == 0 || t.heads[s].instant < next) {
-			next = t.heads[s].instant
-		}
-	}
+	next := earlier(t.heads[listDelayed].instant, t.heads[listReserved].instant)
 	change := TopicChange{Name: t.name, Ready: t.counts[listReady], NextDue: next}
 	var nextToken int64
 	if t.limits != nil {
@@ -165,20 +160,16 @@ func (mem *memory) updateDue(t *topic) TopicChange {
 			change.NextDue = max(change.NextDue, t.pausedUntil)
 		}
 		change.Ready = 0
-		if t.pausedUntil != job.NeverMS && (next == 0 || t.pausedUntil < next) {
-			next = t.pausedUntil
+		if t.pausedUntil != job.NeverMS {
+			next = earlier(next, t.pausedUntil)
 		}
 	case t.jobs() == 0:
 		next = t.keptUntil()
-	case nextToken != 0 && (next == 0 || nextToken < next):
-		next = nextToken
+	default:
+		next = earlier(next, nextToken)
 	}
-	if t.counts[listEnded] > 0 && (next == 0 || t.heads[listEnded].instant < next) {
-		next = t.heads[listEnded].instant
-	}
-	if at := t.nextExpiry(); at != 0 && (next == 0 || at < next) {
-		next = at
-	}
+	next = earlier(next, t.heads[listEnded].instant)
+	next = earlier(next, t.nextExpiry())
 	if t.needsExpiryIndex() {
 		next = atOnce
 	}

@@ -26,7 +26,7 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 // addNew creates a job, and its topic if needed.
 func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t := x.m.topics[op.Topic]
-	if s := x.settingsOf(op.Topic, t); s != nil && s.MaxPending != nil && t.pending() >= *s.MaxPending {
+	if s := x.settingsOf(op.Topic, t); isFull(s, t.pending()) {
 		return x.refuseFull(op.Topic, s, t.pending(), r)
 	}
 	if t == nil {

@@ -90,14 +90,12 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if to == nil && x.topicsAtLimit() {
 		return x.refuseTopic(op.Topic, r)
 	}
-	if s := x.settingsOf(op.Topic, to); s != nil && s.MaxPending != nil {
-		pending := to.pending()
-		if to == t && from.waits() {
-			pending-- // the old job
-		}
-		if pending >= *s.MaxPending {
-			return x.refuseFull(op.Topic, s, pending, r)
-		}
+	pending := to.pending()
+	if to == t && from.waits() {
+		pending-- // the old job
+	}
+	if s := x.settingsOf(op.Topic, to); isFull(s, pending) {
+		return x.refuseFull(op.Topic, s, pending, r)
 	}
 	if !old.status.phase.ended() {
 		t.deleted++

@@ -78,14 +78,12 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 			continue
 		}
 		t := x.m.topics[add.Topic]
-		if s := x.settingsOf(add.Topic, t); s != nil && s.MaxPending != nil {
-			pending := t.pending() + added[add.Topic]
-			if t != nil && t == freed {
-				pending--
-			}
-			if pending >= *s.MaxPending {
-				return false, x.refuseFull(add.Topic, s, pending, r)
-			}
+		pending := t.pending() + added[add.Topic]
+		if t != nil && t == freed {
+			pending--
+		}
+		if s := x.settingsOf(add.Topic, t); isFull(s, pending) {
+			return false, x.refuseFull(add.Topic, s, pending, r)
 		}
 		if t == nil && added[add.Topic] == 0 {
 			if newTopics++; len(x.m.topics)+newTopics > x.limits().MaxTopics {

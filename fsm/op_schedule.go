@@ -71,6 +71,15 @@ func (s *schedule) put(op *jobpb.PutSchedule, clock int64) (changed bool) {
 	return true
 }
 
+// findSchedule returns a schedule; nil: the operation was refused or failed.
+func (x *tx) findSchedule(name string, r *jobpb.Result) (*schedule, error) {
+	s, err := x.schedule(name)
+	if s == nil && err == nil {
+		err = x.refuseSchedule(name, r)
+	}
+	return s, err
+}
+
 func (x *tx) refuseSchedule(name string, r *jobpb.Result) error {
 	return x.refuse(r, jobpb.Code_NOT_FOUND, "schedule %.40q does not exist", name)
 }
@@ -81,12 +90,9 @@ func (x *tx) refuseRevision(s *schedule, want uint64, r *jobpb.Result) error {
 
 // deleteSchedule removes a schedule; the jobs of its runs stay.
 func (x *tx) deleteSchedule(op *jobpb.DeleteSchedule, r *jobpb.Result) error {
-	s, err := x.schedule(op.Name)
-	if err != nil {
+	s, err := x.findSchedule(op.Name, r)
+	if s == nil || err != nil {
 		return err
-	}
-	if s == nil {
-		return x.refuseSchedule(op.Name, r)
 	}
 	if op.IfRevision != 0 && op.IfRevision != s.state.Revision {
 		return x.refuseRevision(s, op.IfRevision, r)
@@ -102,12 +108,9 @@ func (x *tx) deleteSchedule(op *jobpb.DeleteSchedule, r *jobpb.Result) error {
 
 // fireSchedule starts the runs that the leader found due.
 func (x *tx) fireSchedule(op *jobpb.FireSchedule, r *jobpb.Result) error {
-	s, err := x.schedule(op.Name)
-	if err != nil {
+	s, err := x.findSchedule(op.Name, r)
+	if s == nil || err != nil {
 		return err
-	}
-	if s == nil {
-		return x.refuseSchedule(op.Name, r)
 	}
 	if err := x.checkFire(op); err != nil {
 		return x.refuseInvalid(err, r)

@@ -87,6 +87,11 @@ func (t *topic) pending() uint64 {
 	return t.counts[listDelayed] + t.counts[listReady]
 }
 
+// isFull reports whether a topic with that many pending jobs may have no more.
+func isFull(s *jobpb.TopicSettings, pending uint64) bool {
+	return s != nil && s.MaxPending != nil && pending >= *s.MaxPending
+}
+
 func (x *tx) refuseFull(topic string, s *jobpb.TopicSettings, pending uint64, r *jobpb.Result) error {
 	return x.refuse(r, jobpb.Code_TOPIC_FULL, "topic %.40q has %d delayed and ready jobs; its limit, max_pending, is %d", topic, pending, *s.MaxPending)
 }

@@ -283,14 +283,7 @@ const oldestDuePriorities = 256
 // oldestDue returns the smallest due instant of the topic's delayed and ready jobs. The
 // ready list is ordered by priority first, so this takes a seek for each priority in use.
 func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
-	keep := func(due int64) {
-		if oldest == 0 || due < oldest {
-			oldest = due
-		}
-	}
-	if rec.counts[listDelayed] > 0 {
-		keep(rec.heads[listDelayed].instant)
-	}
+	oldest = rec.heads[listDelayed].instant
 	if rec.counts[listReady] == 0 {
 		return oldest, nil
 	}
@@ -304,7 +297,7 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 		if !ok {
 			break
 		}
-		keep(p.instant)
+		oldest = earlier(oldest, p.instant)
 		if p.priority == 1<<32-1 {
 			break
 		}
