@@ -104,6 +104,21 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		`{"push":"https://hooks.example"}`:        "push must be an object, not a string",
 		`{"push":{"to":1}}`:                       "push.to is not a field of this call",
 
+		`{"max_reserved":-1}`:        "max_reserved is -1; it must be at least 1 (pause the topic to hand out nothing)",
+		`{"rate":1000000.001}`:       "rate is 1.000000001e+06 jobs a second; it must be between 0.001 and 1000000",
+		`{"rate":"5"}`:               "rate must be a number, not a string",
+		`{"rate":5,"burst":1000001}`: "burst is 1000001; it must be between 1 and 1000000",
+		`{"max_pending":1.5}`:        "max_pending must be a whole number, not 1.5",
+		`{"max_pending":"5"}`:        "max_pending must be a whole number, not a string",
+		`{"ttr":1e9}`:                "ttr is 1000000000 s; it must be between 0.001 and 315360000 s",
+		`{"backoff":{"jitter":0.5}}`: "backoff has neither delays nor base; give one",
+		`{"backoff":{"bas":1}}`:      "backoff.bas is not a field of this call",
+		`{"expire":-1}`:              "expire is -1 s; it must be between 0 and 1000000000 s",
+		`{"spread":-1}`:              "spread is -1 s; it must be between 0 and 604800 s",
+		`{"retain":-1}`:              "retain is -1 s; it must be between 0 and 31536000 s",
+		`{"retain":"1h"}`:            "retain must be a number, not a string",
+		`{"revision":5}`:             "revision is not a field of this call",
+		``:                           "the request is empty; it takes a JSON object",
 		`{"description":"` + strings.Repeat("x", 201) + `"}`: "description has 201 bytes; the limit is 200",
 	} {
 		for _, method := range []string{"PUT", "PATCH"} {
