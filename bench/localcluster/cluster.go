@@ -1,6 +1,7 @@
 package localcluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -323,6 +324,18 @@ func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string,
 	return nil
 }
 
+// Post sends JSON to node n and decodes its answer into out, which may be nil.
+func (c *Cluster) Post(ctx context.Context, n *Node, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err == nil {
+		err = send(ctx, http.MethodPost, n.HTTP, path, bytes.NewReader(body), out)
+	}
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return nil
+}
+
 // operators makes a connection a request: nodes come and go, and a kept one may
 // lead to a process that is no more.
 var operators = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -335,11 +348,18 @@ const (
 // Call makes a request without a body to the node at addr and decodes its JSON
 // answer into out, which may be nil. It takes five seconds at most.
 func Call(ctx context.Context, method, addr, path string, out any) error {
+	return send(ctx, method, addr, path, http.NoBody, out)
+}
+
+func send(ctx context.Context, method, addr, path string, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, body)
 	if err != nil {
 		return err
+	}
+	if body != http.NoBody {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := operators.Do(req)
 	if err != nil {

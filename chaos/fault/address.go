@@ -78,7 +78,7 @@ func (e *Env) mustNotAcknowledge(ctx context.Context, nodes []*localcluster.Node
 	for i := 0; ctx.Err() == nil; i++ {
 		n := nodes[i%len(nodes)]
 		job := map[string]any{"topic": topic, "id": fmt.Sprintf("%s-%d", topic, i), "delay": 24 * 3600, "body": "x"}
-		if err := e.post(ctx, n, "/v1/jobs", job, nil); err == nil {
+		if err := e.Cluster.Post(ctx, n, "/v1/jobs", job, nil); err == nil {
 			e.Violate("I11", "node %s acknowledged an add without a majority, with the address of a dead node", n.ID)
 			return
 		}

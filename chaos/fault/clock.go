@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"tarry/bench/localcluster"
@@ -137,27 +135,9 @@ func (e *Env) clocked(ctx context.Context, choose choice) (n *localcluster.Node,
 		if err != nil {
 			return false
 		}
-		return leader == n || e.transferTo(patience, leader, n) == nil
+		return leader == n || e.Cluster.Post(patience, leader, "/v1/cluster/transfer-leadership", map[string]string{"id": n.ID}, nil) == nil
 	})
 	return n, leads, nil
-}
-
-// transferTo transfers leadership.
-func (e *Env) transferTo(ctx context.Context, leader, to *localcluster.Node) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+leader.HTTP+"/v1/cluster/transfer-leadership",
-		strings.NewReader(fmt.Sprintf(`{"id":%q}`, to.ID)))
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("transfer leadership to %s: %s", to.ID, resp.Status)
-	}
-	return nil
 }
 
 // clockAhead returns how far the queue's clock is ahead of the nodes'.

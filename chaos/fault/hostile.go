@@ -156,7 +156,7 @@ func (e *Env) serves(ctx context.Context, n *localcluster.Node) error {
 	defer cancel()
 	job := map[string]any{"topic": "honest", "delay": 24 * 3600, "body": "x"}
 	return errors.Join(
-		localcluster.Until(ctx, func() error { return e.post(ctx, n, "/v1/jobs", job, nil) }),
+		localcluster.Until(ctx, func() error { return e.Cluster.Post(ctx, n, "/v1/jobs", job, nil) }),
 		localcluster.Until(ctx, func() error { return put(ctx, n.Beanstalk) }))
 }
 

@@ -3,7 +3,6 @@ package fault
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -255,7 +254,7 @@ func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, i
 				Token string `json:"token"`
 			}
 		}
-		err := e.post(ctx, n, "/v1/reserve", map[string]any{"topics": []string{topic}, "max": 100, "wait": 2}, &answer)
+		err := e.Cluster.Post(ctx, n, "/v1/reserve", map[string]any{"topics": []string{topic}, "max": 100, "wait": 2}, &answer)
 		if ctx.Err() != nil {
 			e.Violate("I1", "%d of %d jobs were not delivered again after their consumers disconnected", len(ids), vanishJobs)
 			return nil
@@ -271,7 +270,7 @@ func (e *Env) takeAll(ctx context.Context, n *localcluster.Node, topic string, i
 		if len(answer.Jobs) == 0 {
 			continue
 		}
-		if err := e.post(ctx, n, "/v1/finish", map[string]any{"jobs": answer.Jobs}, nil); err != nil {
+		if err := e.Cluster.Post(ctx, n, "/v1/finish", map[string]any{"jobs": answer.Jobs}, nil); err != nil {
 			e.Log.Info("finish failed; the jobs stay", "jobs", len(answer.Jobs), "error", err)
 		}
 	}
@@ -297,7 +296,7 @@ func (e *Env) addJobs(ctx context.Context, n *localcluster.Node, topic string, c
 	// Adds with ids may be repeated after any failure.
 	err := localcluster.Until(ctx, func() error {
 		var answer struct{ Success bool }
-		if err := e.post(ctx, n, "/v1/jobs/batch", map[string]any{"jobs": jobs}, &answer); err != nil {
+		if err := e.Cluster.Post(ctx, n, "/v1/jobs/batch", map[string]any{"jobs": jobs}, &answer); err != nil {
 			return err
 		}
 		if !answer.Success {
@@ -315,29 +314,4 @@ func (e *Env) deleteJobs(ctx context.Context, n *localcluster.Node, ids map[stri
 			e.Log.Info("a job of the fault stays", "job", id, "error", err)
 		}
 	}
-}
-
-// post sends JSON to a node and decodes its reply into out, which may be nil.
-func (e *Env) post(ctx context.Context, n *localcluster.Node, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+n.HTTP+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := questions.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("POST %s: %s", path, resp.Status)
-	}
-	if out == nil {
-		return nil
-	}
-	return json.NewDecoder(resp.Body).Decode(out)
 }
