@@ -44,9 +44,7 @@ func TestWatchReportsEveryWayToEnd(t *testing.T) {
 		"undelivered": opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}),
 		"bury":        opBury(&jobpb.Bury{Ref: bySeq(1)}),
 		"timeout":     opAdvance(10),
-		"atomic add": {Kind: &jobpb.Op_AtomicAdd{AtomicAdd: &jobpb.AtomicAdd{
-			Finish: &jobpb.Finish{Ref: bySeq(1)}, Adds: []*jobpb.Add{{Id: "b", Topic: "t", TtrMs: 1}},
-		}}},
+		"atomic add":  opAtomicAdd(&jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: bySeq(1)}, Adds: []*jobpb.Add{{Id: "b", Topic: "t", TtrMs: 1}}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w, held := watchRig(t)
