@@ -15,8 +15,7 @@ import (
 func TestUnusedTopicsAreForgotten(t *testing.T) {
 	s := newShard(1000)
 	for i := range 1000 {
-		w, _ := s.wait(1, "work", fmt.Sprint("reply-", i))
-		s.d.Add(w)
+		s.addWaiter(1, "work", fmt.Sprint("reply-", i))
 		s.add("work", 1)
 		s.settle()
 	}
@@ -26,8 +25,7 @@ func TestUnusedTopicsAreForgotten(t *testing.T) {
 
 func TestTopicsOfAnEndedWaiterAreForgotten(t *testing.T) {
 	s := newShard(10)
-	w, _ := s.wait(1, "work", "reply")
-	s.d.Add(w)
+	w, _ := s.addWaiter(1, "work", "reply")
 	s.add("work", 1)
 	s.ready["work"] = 0 // deleted between the update and the reserve
 	s.settle()
@@ -40,8 +38,7 @@ func TestTopicsOfAnEndedWaiterAreForgotten(t *testing.T) {
 
 func TestAReserveNamesOnlyTopicsThatHaveJobs(t *testing.T) {
 	s := newShard(10)
-	w, _ := s.wait(2, "a", "b", "c", "d")
-	s.d.Add(w)
+	w, _ := s.addWaiter(2, "a", "b", "c", "d")
 	s.d.Update([]Update{{Topic: "b", Ready: 1}, {Topic: "d", Ready: 1}, {Topic: "c", NextDue: 100}})
 	require.Len(t, s.pending, 1)
 	require.Equal(t, []string{"b", "d"}, s.pending[0].ops[0].GetReserve().Topics)
@@ -50,8 +47,7 @@ func TestAReserveNamesOnlyTopicsThatHaveJobs(t *testing.T) {
 
 func TestAClaimNamesOnlyTopicsThatHaveJobsByThen(t *testing.T) {
 	s := newShard(10)
-	w, _ := s.wait(2, "a", "b", "c", "d")
-	s.d.Add(w)
+	s.addWaiter(2, "a", "b", "c", "d")
 	s.d.Update([]Update{{Topic: "b", NextDue: 100}, {Topic: "c", NextDue: 101}, {Topic: "d", NextDue: 99}})
 	ops, _ := s.d.Claim(100)
 	require.Len(t, ops, 1)
@@ -61,8 +57,7 @@ func TestAClaimNamesOnlyTopicsThatHaveJobsByThen(t *testing.T) {
 // A waiter must get a topic that changed while its Reserve was in flight.
 func TestARequeuedWaiterIsInAllItsQueues(t *testing.T) {
 	s := newShard(10)
-	w, g := s.wait(1, "a", "b")
-	s.d.Add(w)
+	_, g := s.addWaiter(1, "a", "b")
 	s.add("a", 1)
 	s.ready["a"] = 0
 	s.add("b", 1) // while the Reserve that names only a is under way
@@ -99,8 +94,7 @@ func TestSubmissionsAreBoundedByBytes(t *testing.T) {
 	t.Run("reserves", func(t *testing.T) {
 		s := newShard(10_000)
 		for range 100 {
-			w, _ := s.wait(1, topics...)
-			s.d.Add(w)
+			s.addWaiter(1, topics...)
 		}
 		s.d.Update(ready)
 		ops := 0
@@ -113,8 +107,7 @@ func TestSubmissionsAreBoundedByBytes(t *testing.T) {
 	t.Run("with an Advance", func(t *testing.T) {
 		s := newShard(10_000)
 		for range 100 {
-			w, _ := s.wait(1, topics...)
-			s.d.Add(w)
+			s.addWaiter(1, topics...)
 		}
 		s.d.Update(due)
 		total := 0
@@ -131,8 +124,7 @@ func TestSubmissionsAreBoundedByBytes(t *testing.T) {
 		s := newShard(10_000)
 		var ws []*Waiter
 		for range 20 {
-			w, _ := s.wait(1000, "t")
-			s.d.Add(w)
+			w, _ := s.addWaiter(1000, "t")
 			ws = append(ws, w)
 		}
 		s.d.Update([]Update{{Topic: "t", Ready: 1 << 20}})

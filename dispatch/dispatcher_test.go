@@ -95,10 +95,16 @@ func (s *shard) wait(max uint32, topics ...string) (*Waiter, *got) {
 	return w, g
 }
 
+// addWaiter adds a waiter.
+func (s *shard) addWaiter(max uint32, topics ...string) (*Waiter, *got) {
+	w, g := s.wait(max, topics...)
+	s.d.Add(w)
+	return w, g
+}
+
 func TestWaiterGetsAJobThatBecomesReady(t *testing.T) {
 	s := newShard(10)
-	w, g := s.wait(1, "a")
-	s.d.Add(w)
+	_, g := s.addWaiter(1, "a")
 	require.Empty(t, s.pending, "nothing ready, so nothing may enter the log")
 	s.add("a", 1)
 	s.settle()
@@ -111,8 +117,7 @@ func TestWaitersAreServedInOrderOfArrival(t *testing.T) {
 	s := newShard(10)
 	var gots []*got
 	for range 4 {
-		w, g := s.wait(1, "a")
-		s.d.Add(w)
+		_, g := s.addWaiter(1, "a")
 		gots = append(gots, g)
 	}
 	s.add("a", 2)
@@ -124,11 +129,9 @@ func TestWaitersAreServedInOrderOfArrival(t *testing.T) {
 
 func TestWaiterThatFoundNothingKeepsItsPosition(t *testing.T) {
 	s := newShard(10)
-	first, g1 := s.wait(1, "a")
-	s.d.Add(first)
+	_, g1 := s.addWaiter(1, "a")
 	s.add("a", 1)
-	second, g2 := s.wait(1, "a")
-	s.d.Add(second)
+	_, g2 := s.addWaiter(1, "a")
 	s.ready["a"] = 0 // deleted between the update and the reserve
 	s.settle()
 	require.Zero(t, g1.calls)
@@ -150,8 +153,7 @@ func TestPollReturnsAtOnce(t *testing.T) {
 
 func TestConsumerThatHungUpLeavesNoReservation(t *testing.T) {
 	s := newShard(10)
-	w, g := s.wait(5, "a")
-	s.d.Add(w)
+	w, g := s.addWaiter(5, "a")
 	s.add("a", 3)
 	s.d.Cancel(w, false) // while its Reserve is under way
 	s.settle()
@@ -163,8 +165,7 @@ func TestConsumerThatHungUpLeavesNoReservation(t *testing.T) {
 
 func TestWaitThatEndsDuringItsReserveStillDelivers(t *testing.T) {
 	s := newShard(10)
-	w, g := s.wait(5, "a")
-	s.d.Add(w)
+	w, g := s.addWaiter(5, "a")
 	s.add("a", 3)
 	s.d.Cancel(w, true)
 	s.settle()
@@ -175,8 +176,7 @@ func TestWaitThatEndsDuringItsReserveStillDelivers(t *testing.T) {
 func TestClaimTakesAsManyWaitersAsJobsAreDue(t *testing.T) {
 	s := newShard(10)
 	for _, max := range []uint32{1, 2, 1, 1} {
-		w, _ := s.wait(max, "a")
-		s.d.Add(w)
+		s.addWaiter(max, "a")
 	}
 	s.d.Update([]Update{{Topic: "a", NextDue: 100, Soon: []int64{100, 101, 101, 200}}})
 	ops, _ := s.d.Claim(101)
@@ -215,8 +215,7 @@ func TestStopSendsWaitersToTheNextLeader(t *testing.T) {
 	require.Zero(t, g2.calls)
 	s.settle()
 	require.Len(t, g2.jobs, 1, "a reserve that was committed still delivers")
-	late, g3 := s.wait(1, "a")
-	s.d.Add(late)
+	_, g3 := s.addWaiter(1, "a")
 	require.ErrorIs(t, g3.err, ErrStopped)
 }
 
