@@ -247,6 +247,11 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 	if id == "" {
 		return Changed{}, errNoID
 	}
+	return ask[Changed](ctx, c, request{method: http.MethodPatch, path: jobPath(id, ""), in: u.wire()})
+}
+
+// wire is the update as the server reads it.
+func (u *Update) wire() any {
 	in := struct {
 		Delay       *Duration  `json:"delay,omitzero"`
 		DueAt       *time.Time `json:"due_at,omitzero"`
@@ -274,7 +279,7 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 	default:
 		in.Backoff = u.Backoff
 	}
-	return ask[Changed](ctx, c, request{method: http.MethodPatch, path: jobPath(id, ""), in: in})
+	return in
 }
 
 func (b *Backoff) isZero() bool {

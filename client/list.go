@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -24,7 +25,8 @@ type Filter struct {
 
 // List asks for jobs: those of Topic, in the order of the states delayed, ready,
 // reserved and dead and within each as the server orders them; or, with
-// IDPrefix, by id, of one topic or (with Topic empty) of all.
+// IDPrefix, by id, of one topic or (with Topic empty) of all; or, with Topic empty and
+// Headers that topics index, by header, of all (docs/headers.md).
 type List struct {
 	Topic string
 	State string // one of the four, "finished" or "deleted"; empty: any of the four
@@ -33,13 +35,22 @@ type List struct {
 	Page   int  // jobs in one answer, 1 to 1000; 0 means 100
 }
 
+// ErrIncomplete says that a listing by header may lack jobs that a topic had before its
+// setting, because their index is still being built.
+var ErrIncomplete = errors.New("jobs may be missing: the index of a header is being built")
+
 // Jobs lists jobs, one answer of the server after the other, until the caller stops,
 // there are no more or a request fails; then the error comes last, with a nil job. Each
-// page is the state at one time; the pages together are not.
+// page is the state at one time; the pages together are not. ErrIncomplete comes last, too,
+// when all that were found have come.
 func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
+		var incomplete error
 		for cursor := ""; ; {
 			page, next, err := c.JobsPage(ctx, q, cursor)
+			if errors.Is(err, ErrIncomplete) {
+				incomplete, err = err, nil
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -50,6 +61,9 @@ func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 				}
 			}
 			if next == "" {
+				if incomplete != nil {
+					yield(nil, incomplete)
+				}
 				return
 			}
 			cursor = next
@@ -59,7 +73,7 @@ func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 
 // JobsPage gives one page of what Jobs lists; cursor is empty for the first one.
 // next is the cursor of the next page, empty when there is none. A page may be
-// short, or empty, and still have a next.
+// short, or empty, and still have a next. With ErrIncomplete the page is valid, too.
 func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Job, next string, err error) {
 	path := "/v1/jobs"
 	if q.Topic != "" {
@@ -69,10 +83,14 @@ func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Jo
 		path += "?" + query.Encode()
 	}
 	var out struct {
-		Jobs []Job  `json:"jobs"`
-		Next string `json:"next"`
+		Jobs       []Job  `json:"jobs"`
+		Next       string `json:"next"`
+		Incomplete bool   `json:"incomplete"`
 	}
 	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	if err == nil && out.Incomplete {
+		err = ErrIncomplete
+	}
 	return out.Jobs, out.Next, err
 }
 

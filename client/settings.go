@@ -47,7 +47,7 @@ type Settings struct {
 	// with CodeTokenRequired.
 	RequireToken bool `json:"require_token,omitzero"`
 	// IndexHeaders are up to 4 headers by which the jobs are found over all topics
-	// (List.ByHeader). Nil and empty are none.
+	// (List with no Topic). Nil and empty are none.
 	IndexHeaders []string `json:"index_headers,omitempty"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`
