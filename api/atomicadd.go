@@ -7,8 +7,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// atomicAdd adds jobs all or nothing, and with a finish ends that job in the same
-// step. The answer has one result for each job that was added.
+// atomicAdd adds jobs atomically, and with a finish also finishes that job. The response has
+// one result for each added job.
 func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) error {
 	field := "jobs"
 	if finish != nil {
@@ -34,7 +34,7 @@ func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) er
 	return nil
 }
 
-// finishRequest ends a job, and may add others in the same step.
+// finishRequest finishes a job, and may add others atomically.
 type finishRequest struct {
 	changeRequest
 	Then list[addRequest, batchLimit] `json:"then"`

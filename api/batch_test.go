@@ -41,7 +41,7 @@ func TestABadItemDoesNotStopTheOthers(t *testing.T) {
 	require.Equal(t, 200, r.do("GET", "/v1/jobs/c", "").Code)
 }
 
-func TestABatchOfBadItemsAsksNobody(t *testing.T) {
+func TestABatchOfBadItemsDoesNotReachTheQueue(t *testing.T) {
 	r := newRig(t)
 	r.queue.FailNext(job.NotApplied("asked"))
 	require.Equal(t, []string{"invalid_argument"}, outcomesOf(t, r.ok("/v1/jobs/batch", `{"jobs":[{}]}`)))

@@ -13,8 +13,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// idleQueue takes everything and does nothing, so that what is measured is the
-// API alone.
+// idleQueue accepts everything and does nothing, so that only the API is measured.
 type idleQueue struct{ Queue }
 
 var added = &jobpb.Result{Seq: 123456789, Id: "$0-123456789", State: jobpb.State_STATE_DELAYED, DueMs: 1_900_000_000_000}
@@ -82,8 +81,8 @@ func BenchmarkReserve100(b *testing.B) {
 	benchmarkCall(b, "/v1/reserve", `{"topics":["mail"],"max":100}`)
 }
 
-// BenchmarkDecode compares the two JSON packages at reading an add; the standard
-// one neither sees members given twice nor reports where an error is.
+// BenchmarkDecode compares two JSON packages that decode an add. The standard one accepts
+// duplicate fields and does not report where an error is.
 func BenchmarkDecode(b *testing.B) {
 	for name, text := range map[string]string{"one": benchAdd, "batch of 100": benchBatch()} {
 		b.Run("strict/"+name, func(b *testing.B) {

@@ -10,9 +10,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// body is a job's body in a request: any JSON value. A string is stored as the
-// bytes it denotes, any other value as its text, byte for byte. The bytes are a
-// copy: an operation may outlive the request that it came with.
+// body is a job's body in a request: any JSON value. A string is stored as its unescaped
+// bytes, any other value as its JSON text, byte for byte. The bytes are a copy, because an
+// operation may outlive its request.
 type body struct {
 	set  bool
 	kind jobpb.BodyKind
@@ -22,7 +22,7 @@ type body struct {
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if rest := dec.UnreadBuffer(); len(rest) > job.HardMaxBodyBytes && longerThan(rest, job.HardMaxBodyBytes) {
-		dec.PeekKind() // so that the pointer names this member
+		dec.PeekKind() // so that the error's pointer names this field
 		return &pastLimit{job.CodeTooLarge, dec.StackPointer(), job.HardMaxBodyBytes, "bytes"}
 	}
 	raw, err := dec.ReadValue()
@@ -39,9 +39,9 @@ func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
-// longerThan reports whether the object or list at the start of text has more than
-// limit bytes. The decoder must not be given one: it remembers all names of an
-// object, at sixteen times the size of their text.
+// longerThan reports whether the object or list at the start of text has more than limit
+// bytes. Such a value must not reach the decoder, which keeps all names of an object and
+// uses sixteen times the size of their text for that.
 func longerThan(text []byte, limit int) bool {
 	start := bytes.IndexAny(text, `{["`)
 	if start < 0 || text[start] == '"' {
@@ -70,8 +70,8 @@ func longerThan(text []byte, limit int) bool {
 	return false
 }
 
-// pickBody settles which of the two ways to give a body was used, and its size.
-// There is no default: a producer that forgets the body should hear of it.
+// pickBody returns the body from one of the two fields and checks its size. There is no
+// default, so that a producer that forgets the body gets an error.
 func pickBody(b body, encoded opt[string], limit int) (body, error) {
 	switch {
 	case b.set && encoded.set:

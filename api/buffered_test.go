@@ -13,9 +13,9 @@ import (
 	"tarry/job"
 )
 
-// Connections that announce requests of 32 MiB, and send a few bytes of them, keep
-// nobody else out: their address does not, either.
-func TestAnAnnouncedRequestCostsNothing(t *testing.T) {
+// Connections that announce requests of 32 MiB and send only a few bytes do not block other
+// requests, even from the same address.
+func TestAnAnnouncedRequestUsesNoMemory(t *testing.T) {
 	r := newRig(t)
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -36,8 +36,8 @@ func TestAnAnnouncedRequestCostsNothing(t *testing.T) {
 	}
 }
 
-// Room is made for a request as it arrives, at most four times as much.
-func TestRoomFollowsWhatHasArrived(t *testing.T) {
+// The memory for a request grows as it arrives, to at most four times the received bytes.
+func TestMemoryGrowsWithTheReceivedBytes(t *testing.T) {
 	for _, announced := range []int64{-1, 0, 1, 100, 4096, 1 << 20, 32 << 20} {
 		size := max(announced, 1<<20)
 		steps := 0
@@ -59,7 +59,7 @@ func TestReadTimeGrowsWithTheRequest(t *testing.T) {
 	require.Equal(t, 6*time.Second, ReadTime(16<<10))
 }
 
-// What one address holds is refused to it, and to nobody else.
+// An address that uses up its share gets refusals; other addresses do not.
 func TestAnotherAddressIsServed(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.MaxBufferedBytes = 20_000 })
 	from := func(address string) *httptest.ResponseRecorder {

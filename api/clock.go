@@ -2,7 +2,7 @@ package api
 
 import "tarry/job"
 
-// clock answers how the clocks of the members stand.
+// clock responds with the comparison of the members' clocks.
 func (s *server) clock(x *call) error {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()

@@ -86,7 +86,7 @@ func (s *server) transferLeadership(x *call) error {
 	return nil
 }
 
-// leads reports whether the node of that name leads already.
+// leads reports whether the node with this id leads already.
 func (s *server) leads(ctx context.Context, id string) (bool, error) {
 	if id == "" {
 		return false, nil

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// LimitConnections bounds the connections that l has open at one time, and with
-// shared, unless it is nil, those that all listeners have that share it. One too
-// many is sent the refusal, as far as it takes it at once, and closed.
+// LimitConnections limits the open connections of l, and those of all listeners that use
+// shared, unless that is nil. A connection beyond the limit gets the refusal, as far as it
+// can be written at once, and is closed.
 func LimitConnections(l net.Listener, limit int, shared *semaphore.Weighted, refusal string) net.Listener {
 	if shared == nil {
 		shared = semaphore.NewWeighted(math.MaxInt64)
@@ -19,7 +19,7 @@ func LimitConnections(l net.Listener, limit int, shared *semaphore.Weighted, ref
 	return &limitedListener{Listener: l, own: semaphore.NewWeighted(int64(limit)), shared: shared, refusal: []byte(refusal)}
 }
 
-// RefusedConnection is the HTTP answer to a connection too many.
+// RefusedConnection is the HTTP response on a connection beyond the limit.
 const RefusedConnection = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 116\r\n\r\n" +
 	`{"success":false,"code":"overloaded","error":"this node has as many connections as it may","outcome":"not_applied"}` + "\n"
 
@@ -46,26 +46,26 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			}
 			l.own.Release(1)
 		}
-		// A client that misses the refusal sees its connection closed, which
-		// also means that nothing was done.
+		// For a client that does not get the refusal the closed connection also means that
+		// nothing was done.
 		c.SetDeadline(time.Now().Add(refusalTime))
 		c.Write(l.refusal)
 		c.Close()
 	}
 }
 
-// countedConn leaves its place once, however often it is closed.
+// countedConn is a connection that counts until its first Close.
 type countedConn struct {
 	net.Conn
 	of     *limitedListener
 	closed sync.Once
 }
 
-// CloseWrite lets net/http close a connection so that its client reads the answer.
+// CloseWrite lets net/http close a connection so that its client can read the response.
 func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 func (c *countedConn) Close() error {
-	err := c.Conn.Close() // first: the place stands for a file descriptor
+	err := c.Conn.Close() // before Release, because the limit is one of file descriptors
 	c.closed.Do(func() {
 		c.of.own.Release(1)
 		c.of.shared.Release(1)

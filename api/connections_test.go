@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
+func TestAConnectionBeyondTheLimitIsRefusedUntilAnotherIsClosed(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	l := LimitConnections(real, 2, nil, RefusedConnection)
@@ -45,7 +45,7 @@ func TestAConnectionTooManyIsRefusedAndAPlaceThatIsLeftIsFree(t *testing.T) {
 	require.JSONEq(t, `{"success":false,"code":"overloaded","error":"this node has as many connections as it may","outcome":"not_applied"}`, string(body))
 
 	require.NoError(t, first.Close())
-	first.Close() // a second time frees no second place
+	first.Close() // a second Close does not count
 	dial()
 	third := <-accepted
 	_, err = http.ReadResponse(bufio.NewReader(dial()), nil)

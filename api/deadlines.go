@@ -6,7 +6,7 @@ import (
 )
 
 // The deadlines of a connection. A client that stops sending or reading in the middle
-// must not hold memory for ever. They do not limit waiting for a job: the server clears
+// must not hold memory indefinitely. They do not limit waiting for a job: the server clears
 // the read deadline once it has read a request, to detect a client that hangs up, and the
 // write deadline is set when the response is ready. Writers without deadlines, such as a
 // test's recorder, return an error, which is ignored.

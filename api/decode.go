@@ -221,8 +221,8 @@ func wanted(t reflect.Type) string {
 	switch t {
 	case nil:
 		return "of another type"
-	case reflect.TypeFor[instantText]():
-		return "an RFC 3339 instant or a number of milliseconds since 1970"
+	case reflect.TypeFor[timestampText]():
+		return "an RFC 3339 timestamp or a number of milliseconds since 1970"
 	case reflect.TypeFor[backoffObject]():
 		return "a number of seconds, a list of them or an object"
 	}

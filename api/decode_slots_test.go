@@ -13,8 +13,8 @@ import (
 	"tarry/job"
 )
 
-// Large requests wait for a turn, small ones never, and who goes away waits no
-// longer.
+// Large requests wait for a slot, small ones do not. A client that disconnects stops
+// waiting.
 func TestLargeRequestsAreDecodedInTurns(t *testing.T) {
 	s := &server{Options: Options{MaxBodyBytes: 1 << 20}, decoding: newDecodeSlots(), buffered: addrlimit.New(1<<30, 1<<29)}
 	require.NoError(t, s.decoding.Acquire(t.Context(), int64(runtime.GOMAXPROCS(0))))

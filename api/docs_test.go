@@ -69,8 +69,8 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// runExamples runs the examples of a page, in their order, against a queue of
-// their own, and says how many there are.
+// runExamples runs the examples of a page, in their order, against a new queue, and returns
+// their number.
 func runExamples(t *testing.T, path string) int {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -97,8 +97,8 @@ func runExamples(t *testing.T, path string) int {
 	return count
 }
 
-// matchesElided reports whether an answer is the printed one, in which "..." stands for
-// members that the page does not speak of.
+// matchesElided reports whether a response matches the printed one, in which "..." stands
+// for omitted fields.
 func matchesElided(printed, answer string) bool {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(printed), regexp.QuoteMeta("..."), ".*")
 	return strings.Contains(printed, "...") && regexp.MustCompile("^"+pattern+"$").MatchString(answer)

@@ -62,7 +62,7 @@ func (w *writer) text(name, v string) {
 }
 
 func (w *writer) quote(v string) {
-	// An error speaks of invalid UTF-8, which is replaced in what was appended.
+	// The only error is invalid UTF-8, which was replaced.
 	w.b, _ = jsontext.AppendQuote(w.b, v)
 }
 

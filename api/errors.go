@@ -72,10 +72,10 @@ func asError(err error) *job.Error {
 	case errors.As(err, &e):
 		return withRetry(e)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return job.Unknown("the call did not end in time; whether it was done is not known")
+		return job.Unknown("the call did not end in time; its outcome is unknown")
 	default:
 		// The cause is logged, not shown: it is internal.
-		return job.Errorf(job.CodeInternal, "the server failed to handle the request; whether it was done is not known")
+		return job.Errorf(job.CodeInternal, "the server failed to handle the request; its outcome is unknown")
 	}
 }
 
@@ -101,8 +101,8 @@ func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// maxMessage bounds the text of an error, in bytes: some repeat what a client sent, or
-// what another node said.
+// maxMessage bounds the text of an error, in bytes. Some repeat the input of a client or a
+// message of another node.
 const maxMessage = 1000
 
 // brief cuts text that is longer than an error may be.

@@ -15,10 +15,10 @@ import (
 type filterRequest struct {
 	IDPrefix opt[string] `json:"id_prefix"`
 	Reason   opt[string] `json:"reason"`
-	DueFrom  instant     `json:"due_from"`
-	DueTo    instant     `json:"due_to"`
-	DiedFrom instant     `json:"died_from"`
-	DiedTo   instant     `json:"died_to"`
+	DueFrom  timestamp   `json:"due_from"`
+	DueTo    timestamp   `json:"due_to"`
+	DiedFrom timestamp   `json:"died_from"`
+	DiedTo   timestamp   `json:"died_to"`
 	Headers  headers     `json:"headers"`
 }
 
@@ -27,7 +27,7 @@ func (q *filterRequest) proto(now time.Time) (*jobpb.Filter, error) {
 	f := &jobpb.Filter{IdPrefix: q.IDPrefix.v, Reason: q.Reason.v}
 	for _, one := range []struct {
 		field string
-		in    instant
+		in    timestamp
 		out   *int64
 	}{
 		{"due_from", q.DueFrom, &f.DueFromMs}, {"due_to", q.DueTo, &f.DueToMs},
@@ -55,10 +55,10 @@ const headerParameter = "header."
 
 // queryFilter parses a filter from the query of a GET.
 func queryFilter(query url.Values) (q filterRequest) {
-	at := func(name string) instant {
+	at := func(name string) timestamp {
 		v := query.Get(name)
 		_, err := strconv.ParseFloat(v, 64)
-		return instant{set: query.Has(name), number: err == nil, text: v}
+		return timestamp{set: query.Has(name), number: err == nil, text: v}
 	}
 	q.IDPrefix, q.Reason = textIn(query, "id_prefix"), textIn(query, "reason")
 	q.DueFrom, q.DueTo, q.DiedFrom, q.DiedTo = at("due_from"), at("due_to"), at("died_from"), at("died_to")

@@ -12,8 +12,8 @@ import (
 	"tarry/api/apitest"
 )
 
-// FuzzRequests sends any bytes to every call that takes a request. None may
-// panic, answer 500, or answer with what is not JSON.
+// FuzzRequests sends any bytes to every call with a request body. No call may panic, respond
+// with 500, or respond with something other than JSON.
 func FuzzRequests(f *testing.F) {
 	paths := []string{"/", "/v1/jobs", "/v1/jobs/batch", "/v1/reserve", "/v1/jobs/a/release", "/v1/release", "/v1/topics/t/kick", "/v1/cluster/join", "/v1/topics/t/purge", "/v1/topics/t/move"}
 	for i, body := range []string{
@@ -80,9 +80,8 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// FuzzURLs sends any path, query and headers with any method. None may panic or
-// answer 500; what is refused is refused in JSON, and a page of topics is no
-// larger than was asked for.
+// FuzzURLs sends any path, query and headers with any method. No call may panic or respond
+// with 500. Errors are JSON, and a page of topics has at most the requested size.
 func FuzzURLs(f *testing.F) {
 	for _, c := range [][4]string{
 		{"GET", "/v1/jobs/a%2Fb", "consistency=stale", ""},
@@ -104,7 +103,7 @@ func FuzzURLs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path, query, header string) {
 		r, err := http.NewRequest(method, "http://node", strings.NewReader("{}"))
 		if err != nil {
-			return // the server does not let it through either
+			return // the server rejects it too
 		}
 		if r.URL.Path, err = url.PathUnescape(path); err != nil {
 			return
@@ -124,8 +123,8 @@ func FuzzURLs(f *testing.F) {
 	})
 }
 
-// FuzzSchedules puts any schedule. It is refused in JSON, or kept and shown, with
-// a preview.
+// FuzzSchedules puts any schedule. It gets an error in JSON, or is stored, returned and
+// previewed.
 func FuzzSchedules(f *testing.F) {
 	for _, body := range []string{
 		`{"spec":"30 2 * * *","zone":"Europe/Berlin","job":{"topic":"t","body":"{{run}}"}}`,

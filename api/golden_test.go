@@ -10,9 +10,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Names, order and forms of what clients read: all that a job and a topic's settings can
-// have.
-func TestEverythingThatIsKnownOfAJob(t *testing.T) {
+// The names, order and types of all fields of a job and of a topic's settings.
+func TestAllFieldsOfAJob(t *testing.T) {
 	extras := &jobpb.JobOptions{
 		Backoff: &jobpb.Backoff{BaseMs: 1500, FactorPermille: 2000, MaxMs: 60_000, JitterPercent: 25},
 		Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b", Value: `"`}},
@@ -68,8 +67,8 @@ func TestAllSettingsOfATopic(t *testing.T) {
 	require.Equal(t, `{"revision":0,"settings":{}}`, write())
 }
 
-// What is said of a setting that cannot be.
-func TestSettingsThatCannotBe(t *testing.T) {
+// The errors for invalid settings.
+func TestInvalidSettings(t *testing.T) {
 	r := newRig(t)
 	for request, says := range map[string]string{
 		`{"ttr":0}`:                               "ttr is 0 s; it must be between 0.001 and 315360000 s",

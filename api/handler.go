@@ -17,7 +17,7 @@ import (
 	"tarry/job"
 )
 
-// Options is what the handler needs. Queue and Operator must be set.
+// Options configures the handler. Queue and Operator are required.
 type Options struct {
 	Queue    Queue
 	Operator Operator
@@ -25,38 +25,36 @@ type Options struct {
 
 	// MaxBodyBytes limits the body of one job; 0 means job.DefaultMaxBodyBytes.
 	MaxBodyBytes int
-	// MaxBufferedBytes limits the requests, and the bodies of jobs in answers,
-	// held in memory at one time, over all connections; those of one client address
-	// may have half of it. More are answered 429.
-	// 0 means 256 MiB.
+	// MaxBufferedBytes limits the memory for requests, and for the bodies of jobs in
+	// responses, over all connections. The connections of one client address may use half
+	// of it. Requests beyond it get 429. 0 means 256 MiB.
 	MaxBufferedBytes int64
-	// Timeout bounds each of reading a request, handling it (beyond the wait that
-	// a reserve asks for; when it is over the outcome is unknown), and writing the
-	// answer. 0 means 30 s.
+	// Timeout bounds each of reading a request, handling it, and writing the response. The
+	// wait of a reserve is added to it. After a timeout of the handling the outcome is
+	// unknown. 0 means 30 s.
 	Timeout time.Duration
 	// OperatorTimeout does the same for the calls under /v1/cluster; 0 means 2 min.
 	OperatorTimeout time.Duration
 
-	// Hosts are the names by which requests may call this node, besides IP addresses
-	// and localhost. One that begins with * stands for all that end with what follows.
+	// Hosts are the host names that requests to this node may have, in addition to IP
+	// addresses and localhost. *X allows all names that end with X.
 	Hosts []string
 
-	// CheckPush says whether the target of a push, a URL, may be reached from this
-	// node. Its errors are the client's. nil: push is off.
+	// CheckPush returns an error, for the client, if this node may not post to the URL
+	// target. nil: push is off.
 	CheckPush func(target string) error
 
 	// Metrics serves /metrics; nil: that path is not found.
 	Metrics http.Handler
-	// Registry takes the handler's own metrics; nil: they are not published.
+	// Registry gets the handler's own metrics; nil: they are not published.
 	Registry prometheus.Registerer
 
-	// Draining reports whether the node drains before it stops: then it is not
-	// ready, and connections close after their answer. It must not block. A
-	// reserve that the Queue gives up with not_applied meanwhile is answered
-	// with no jobs. nil: never.
+	// Draining reports whether the node drains before it stops. Then it is not ready, and
+	// connections are closed after their response. A reserve that fails with not_applied
+	// during that time gets a response without jobs. It must not block. nil: never.
 	Draining func() bool
-	// Drained is closed once Draining reports true: streams end then. nil: they
-	// look at Draining with every heartbeat.
+	// Drained is closed once Draining reports true; then streams end. nil: they call
+	// Draining with every heartbeat.
 	Drained <-chan struct{}
 }
 
@@ -81,26 +79,26 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// server answers the calls; its methods are spread over the files of their groups.
+// server handles the calls. Its methods are in the files of their groups.
 type server struct {
 	Options
 	reads    job.Reads
-	openapi  func() []byte // made once, when it is asked for
+	openapi  func() []byte // computed once, at the first request
 	buffered *addrlimit.Limit
 	decoding *semaphore.Weighted
 	streams  streamRoom
 	metrics  *metrics
 }
 
-// New makes the handler of a node's HTTP address. It may be served on several
-// addresses at once.
+// New returns the handler of a node's HTTP API. It may be served on several addresses at
+// once.
 func New(o Options) http.Handler {
 	o.setDefaults()
 	s := &server{Options: o, reads: job.Reads{Reader: o.Queue}, openapi: sync.OnceValue(OpenAPI), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
 	s.streams.publish(o.Registry)
 
-	// Ids may hold any character, so paths are matched as they were sent: an
-	// escaped slash stays inside its segment, and ".." is an id like any other.
+	// Ids may have any character, so paths are matched without unescaping: an escaped slash
+	// stays in its segment, and ".." is an id like any other.
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	for _, rt := range s.routes() {
 		router.Handle(rt.path, s.handler(rt))
@@ -116,7 +114,7 @@ func New(o Options) http.Handler {
 	return s.checkHost(guard.Handler(router))
 }
 
-// refusing answers every request with the error of f, whatever it asks for.
+// refusing responds to every request with the error of f.
 func (s *server) refusing(f handlerFunc) http.Handler {
 	return s.handler(route{path: "none", refuse: f})
 }
@@ -127,8 +125,8 @@ type handlerFunc func(x *call) error
 
 type methods map[string]endpoint
 
-// handler runs the calls of one path: it picks the method, counts, turns errors
-// and panics into answers and sends them.
+// handler runs the calls of one path: it selects the method, counts, and converts errors and
+// panics to responses.
 func (s *server) handler(rt route) http.Handler {
 	counts := s.metrics.path(rt.path)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -151,13 +149,12 @@ func (s *server) handler(rt route) http.Handler {
 		if rt.methods[r.Method].manages {
 			x.logManagement()
 		}
-		// The client may be gone; there is nobody to tell.
-		_ = x.send()
+		_ = x.send() // fails if the client is gone
 	})
 }
 
-// run calls the method's handler and turns a panic into an error, so that one
-// defect costs one request.
+// run calls the method's handler. It converts a panic to an error, so that a defect fails
+// only one request.
 func (s *server) run(rt route, x *call) (err error) {
 	defer func() {
 		p := recover()
@@ -169,7 +166,7 @@ func (s *server) run(rt route, x *call) (err error) {
 		}
 		s.Logger.Error("request handler panicked", "method", x.r.Method, "path", x.r.URL.Path,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		err = job.Errorf(job.CodeInternal, "the server met a defect while it handled the request; whether it was done is not known")
+		err = job.Errorf(job.CodeInternal, "a defect of the server interrupted the request; its outcome is unknown")
 	}()
 	if rt.refuse != nil {
 		return rt.refuse(x)

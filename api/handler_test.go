@@ -18,7 +18,8 @@ import (
 	"tarry/job"
 )
 
-// A connection that net/http has refused is kept for half a second, so that its client reads why.
+// net/http keeps a refused connection open for half a second, so that its client can read
+// the response.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }
@@ -49,7 +50,7 @@ func (r *rig) post(path, body string) *httptest.ResponseRecorder {
 	return r.do(http.MethodPost, path, body)
 }
 
-// ok posts what must succeed and gives the answer.
+// ok posts a request that must succeed and returns the response.
 func (r *rig) ok(path, body string) map[string]any {
 	r.t.Helper()
 	w := r.post(path, body)
@@ -65,7 +66,7 @@ func decoded(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 	return a
 }
 
-// refused checks that an answer is a failure of the usual shape.
+// refused checks that a response is a failure of the usual form.
 func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code job.Code, says string) {
 	t.Helper()
 	require.Equal(t, status, w.Code, w.Body.String())
@@ -79,10 +80,10 @@ func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code job.Co
 	}
 }
 
-// wholeRequest begins the errors that are about no one field.
-var wholeRequest = regexp.MustCompile(`^(the request|the query string|nothing is to change|a stream is asked for)`)
+// wholeRequest is the beginning of errors that are not about a single field.
+var wholeRequest = regexp.MustCompile(`^(the request|the query string|a stream is asked for)`)
 
-// namesField checks that a refusal names the field at fault, for programs and people.
+// namesField checks that a refusal names the invalid field, both as a field and in its text.
 func namesField(t *testing.T, a map[string]any) {
 	t.Helper()
 	field, _ := a["field"].(string)
@@ -228,7 +229,7 @@ func TestReadiness(t *testing.T) {
 	require.Equal(t, "close", w.Header().Get("Connection"))
 }
 
-func TestAPanicCostsOneRequest(t *testing.T) {
+func TestAPanicFailsOnlyOneRequest(t *testing.T) {
 	var log strings.Builder
 	r := newRig(t, func(o *Options) {
 		o.Queue = nil // calling it panics
@@ -278,7 +279,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	require.Equal(t, map[string]uint64{"/v1/jobs ": 3, "/v1/jobs/{id} ": 1}, timed)
 }
 
-func TestCallsThatManageLeaveALineWithWhoAndWhat(t *testing.T) {
+func TestManagementCallsAreLoggedWithCallerAndCall(t *testing.T) {
 	var log strings.Builder
 	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for line, logged := range map[string]bool{
@@ -325,8 +326,8 @@ func TestTheFieldsThatACallSetsAreLoggedWithoutTheirValues(t *testing.T) {
 	}
 }
 
-// Whoever may call may be refused without end, and each refusal is a warning, of
-// which the process passes on one in a while.
+// A client can cause any number of refusals. Each is a warning, and the process logs only
+// some of them.
 func TestRefusedManagementCallsAreWarnings(t *testing.T) {
 	var log strings.Builder
 	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -24,7 +24,7 @@ func (h *headers) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return dec.SkipValue()
 	case '{':
 	default:
-		return json.UnmarshalDecode(dec, &h.v) // which says that it is no object
+		return json.UnmarshalDecode(dec, &h.v) // returns the error that it is not an object
 	}
 	h.set, h.v = true, map[string]string{}
 	return eachIn(dec, '}', job.MaxHeaders, func() error {

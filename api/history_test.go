@@ -49,7 +49,7 @@ func TestRetainedJobIsShownAndRecognised(t *testing.T) {
 	r.ok("/v1/jobs", add)
 }
 
-func TestHistoryThatIsRefused(t *testing.T) {
+func TestInvalidRequestsForAHistory(t *testing.T) {
 	r := newRig(t)
 	refused(t, r.do("GET", "/v1/jobs/nobody/history", ""), 404, job.CodeNotFound, "nobody")
 	refused(t, r.do("GET", "/v1/jobs/a/history?max=1", ""), 400, job.CodeInvalid, "max")

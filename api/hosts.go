@@ -15,10 +15,10 @@ type hostNames []string
 
 // allow reports whether a request may name the node by host, with or without a port.
 //
-// A page in a browser can have its own name resolve to this node's address and so be of
-// the same origin (DNS rebinding): then its requests carry that name. Addresses and
-// localhost cannot be redirected so. A request without a host, as in HTTP/1.0, does not
-// come from a browser.
+// The host name of a page in a browser can resolve to this node's address, so that the page
+// is of the same origin (DNS rebinding). Then its requests have that name. That is not
+// possible with addresses and localhost. A request without a host, as in HTTP/1.0, is not
+// from a browser.
 func (names hostNames) allow(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -36,8 +36,8 @@ func (names hostNames) allow(host string) bool {
 	})
 }
 
-// ForHosts lets through what calls the node by one of the names of Options.Hosts, an
-// address or as localhost, and no page of another site: for handlers beside New's.
+// ForHosts rejects requests whose host is not one of Options.Hosts, an IP address or
+// localhost, and requests of pages of other sites. It is for other handlers than New's.
 func ForHosts(hosts []string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site := r.Header.Get("Sec-Fetch-Site")
@@ -49,7 +49,7 @@ func ForHosts(hosts []string, h http.Handler) http.Handler {
 	})
 }
 
-// checkHost lets requests through that call the node by a name of its own.
+// checkHost rejects requests with another host than this node's.
 func (s *server) checkHost(h http.Handler) http.Handler {
 	wrong := s.refusing(s.wrongHost)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,5 +62,5 @@ func (s *server) checkHost(h http.Handler) http.Handler {
 }
 
 func (s *server) wrongHost(x *call) error {
-	return job.Errorf(codeWrongHost, "Host is %.100q, a name that this node does not go by; call it by its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
+	return job.Errorf(codeWrongHost, "Host is %.100q, which is not a name of this node; use its IP address, or list the name in --http-hosts", x.r.Host).In("Host")
 }

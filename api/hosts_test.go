@@ -24,8 +24,7 @@ func TestHostNames(t *testing.T) {
 	require.True(t, hostNames{"*"}.allow("any.example"))
 }
 
-// A page whose name leads to this node (DNS rebinding) is of its origin, as far as
-// the browser knows.
+// For a browser, a page whose name resolves to this node (DNS rebinding) is of its origin.
 func TestAForeignNameIsMisdirected(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Hosts = []string{"n1"} })
 	for _, call := range []string{"POST /v1/jobs", "GET /v1/stats", "GET /livez", "GET /nope", "GET /v1/stream?topics=t"} {
@@ -36,7 +35,7 @@ func TestAForeignNameIsMisdirected(t *testing.T) {
 		q.Header.Set("Sec-Fetch-Site", "same-origin")
 		w := httptest.NewRecorder()
 		r.handler.ServeHTTP(w, q)
-		refused(t, w, 421, codeWrongHost, `"rebound.example:7300", a name that this node does not go by; call it by its IP address, or list the name in --http-hosts`)
+		refused(t, w, 421, codeWrongHost, `"rebound.example:7300", which is not a name of this node; use its IP address, or list the name in --http-hosts`)
 	}
 	require.Empty(t, r.queue.Ops())
 }

@@ -93,7 +93,7 @@ func jsonAnswer(status int, why string) []byte {
 	}
 	var w writer
 	w.beginObject()
-	w.failure(job.Errorf(codeBadHTTP, "the request is not HTTP as this server takes it: %s", why))
+	w.failure(job.Errorf(codeBadHTTP, "the request is not valid HTTP for this server: %s", why))
 	w.endObject()
 	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + http.StatusText(status) +
 		"\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + strconv.Itoa(len(w.b)+1) + "\r\n\r\n" + string(w.b) + "\n")

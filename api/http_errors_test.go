@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is wrong with a request, the answer is JSON.
+// Every error response is JSON.
 func TestErrorsOfTheServerItselfAreJSON(t *testing.T) {
 	real, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestErrorsOfTheServerItselfAreJSON(t *testing.T) {
 	}
 }
 
-// A job's body that looks like such an answer passes as it is.
+// A job's body that looks like such a response is returned unchanged.
 func TestBodiesArePassedOn(t *testing.T) {
 	for _, text := range []string{
 		"HTTP/1.1 400 Bad Request", `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n`,

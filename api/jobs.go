@@ -18,7 +18,7 @@ type addRequest struct {
 	Topic       opt[string]  `json:"topic"`
 	ID          opt[string]  `json:"id"`
 	Delay       opt[float64] `json:"delay"`
-	DueAt       instant      `json:"due_at"`
+	DueAt       timestamp    `json:"due_at"`
 	TTR         opt[float64] `json:"ttr"`
 	Priority    opt[int64]   `json:"priority"`
 	MaxAttempts opt[int64]   `json:"max_attempts"`
@@ -30,10 +30,10 @@ type addRequest struct {
 	condition
 }
 
-// op makes the operation, and fills in what the request leaves out.
+// op returns the operation, with defaults for missing fields.
 func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
-	if q.ID.set { // an empty one would be the server's to choose
+	if q.ID.set { // for an empty id in the operation the server would choose one
 		if err := job.CheckID("id", add.Id); err != nil {
 			return nil, err
 		}
@@ -71,16 +71,16 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
 }
 
-// instant is a member that holds an instant: RFC 3339 text, or a number of
-// milliseconds since 1970. null counts as missing.
-type instant struct {
+// timestamp is an optional field with a time: RFC 3339 text, or a number of milliseconds
+// since 1970. null counts as missing.
+type timestamp struct {
 	set    bool
 	number bool
-	text   string // as it was sent, without the quotes
+	text   string // as the client sent it, without the quotes
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+func (i *timestamp) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	switch dec.PeekKind() {
 	case 'n':
 		return dec.SkipValue()
@@ -90,19 +90,19 @@ func (i *instant) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	i.set = true
-	return json.UnmarshalDecode(dec, (*instantText)(&i.text))
+	return json.UnmarshalDecode(dec, (*timestampText)(&i.text))
 }
 
-// instantText has a name so that an error can say what else an instant may be.
-type instantText string
+// timestampText is a type, so that an error of the decoder can name both forms.
+type timestampText string
 
-// leastNumber is the least number that is taken for an instant, in milliseconds. As
-// seconds, in which other systems count, it is the year 5138.
+// leastNumber is the smallest number of milliseconds that is accepted. As a number of
+// seconds, which other systems use, it would be in the year 5138.
 const leastNumber = 100_000_000_000
 
-// millis reads the instant. Fractions of a millisecond round up, so that no job
-// is early. An instant in the past is kept as one: it means now.
-func (i instant) millis(field string, now time.Time) (int64, error) {
+// millis returns the time in milliseconds since 1970. It rounds up, so that no job is early.
+// A time in the past is allowed and means now.
+func (i timestamp) millis(field string, now time.Time) (int64, error) {
 	var ms int64
 	if i.number {
 		var err error
@@ -115,14 +115,14 @@ func (i instant) millis(field string, now time.Time) (int64, error) {
 	} else {
 		t, err := time.Parse(time.RFC3339, i.text)
 		if err != nil {
-			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 instant with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.text)
+			return 0, job.Invalid(field, "is %.60q; it takes an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00.250Z, or a number of milliseconds since 1970", i.text)
 		}
 		ms = t.UnixMilli()
 		if t.Nanosecond()%int(time.Millisecond) != 0 {
 			ms++
 		}
 	}
-	// 0 would mean that no instant is given.
+	// 0 would mean that there is no timestamp.
 	return max(ms, 1), job.Newest().CheckDue(field, ms, now.UnixMilli())
 }
 
@@ -146,7 +146,7 @@ func (x *call) added(r *jobpb.Result) {
 	x.json.added(r)
 }
 
-// added adds the members of a successful add.
+// added adds the fields of a successful add.
 func (w *writer) added(r *jobpb.Result) {
 	w.boolean("success", true)
 	w.text("id", r.Id)
@@ -163,10 +163,10 @@ func (w *writer) added(r *jobpb.Result) {
 	}
 }
 
-// check refuses an operation that breaks a rule.
+// check returns an error for an operation that breaks a rule.
 func check(op *jobpb.Op) error { return job.CheckOp(op, job.Newest()) }
 
-// do applies ops, which were checked, and sees to it that each has its result.
+// do applies ops, which must be checked, and returns one result each.
 func (s *server) do(x *call, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *server) doOne(x *call, op *jobpb.Op) (*jobpb.Result, error) {
 	return doOne(ctx, s.Queue, op)
 }
 
-// apply is doOne, and responds with the members that write adds.
+// apply is doOne, and responds with the fields that write adds.
 func (s *server) apply(x *call, op *jobpb.Op, write func(*jobpb.Result)) error {
 	r, err := s.doOne(x, op)
 	if err != nil {
@@ -226,12 +226,12 @@ func (s *server) getJob(x *call) error {
 	return nil
 }
 
-// jobRoom is about what an answer says of a job.
+// jobRoom is the approximate size of a job in a response, without its body.
 func jobRoom(j *jobpb.Job) int64 {
 	return int64(len(j.Body)+len(j.Reason)+len(j.LastError)+j.Options.SizeVT()) + answerOverhead
 }
 
-// job adds everything known of a job but its body.
+// job adds all fields of a job except its body.
 func (w *writer) job(j *jobpb.Job) {
 	for _, f := range job.Fields {
 		if f.Shown(j) {

@@ -13,7 +13,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// pages follows a listing to its end and gives the ids, a page each.
+// pages reads all pages of a listing and returns the ids of each.
 func (r *rig) pages(path string) (pages [][]string) {
 	r.t.Helper()
 	for cursor := ""; ; {
@@ -79,7 +79,7 @@ func TestListsOfATopic(t *testing.T) {
 	require.Equal(t, [][]string{{}}, r.pages("/v1/topics/nobody/jobs?"))
 }
 
-func TestBodiesInListsAreAskedFor(t *testing.T) {
+func TestListsHaveBodiesOnRequest(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","body":{"n":1}}`)
 	first := func(query string) map[string]any {
@@ -90,7 +90,7 @@ func TestBodiesInListsAreAskedFor(t *testing.T) {
 	require.Equal(t, map[string]any{"n": 1.0}, first("?body=true")["body"])
 }
 
-func TestListingsThatAreRefused(t *testing.T) {
+func TestInvalidListings(t *testing.T) {
 	r := newRig(t)
 	r.dead("t", "x", "a", "b")
 	cursor := decoded(t, r.do("GET", "/v1/topics/t/jobs?max=1", ""))["next"].(string)
@@ -103,7 +103,7 @@ func TestListingsThatAreRefused(t *testing.T) {
 		"?body=yes":      "true or false",
 		"?due_from=soon": "due_from",
 		"?due_to=1.5":    "due_to is 1.5",
-		"?due_from=100000000009&due_to=100000000009": "nothing in it",
+		"?due_from=100000000009&due_to=100000000009": "the range is empty",
 		"?id_prefix=%240-1":                          "id_prefix",
 		"?reason=%ff":                                "reason is not valid UTF-8",
 		"?header.=x":                                 "headers is missing or empty",

@@ -102,7 +102,7 @@ func (d *describer) kind(in, name, kind string) object {
 		return object{"type": "boolean"}
 	case "time":
 		return object{"type": "string", "format": "date-time"}
-	case "instant":
+	case "timestamp":
 		return object{"oneOf": []any{
 			object{"type": "string", "format": "date-time"},
 			object{"type": "integer", "minimum": leastNumber},
@@ -165,8 +165,8 @@ func (d *describer) kindOf(t reflect.Type) string {
 		return "num"
 	case reflect.TypeFor[opt[bool]]():
 		return "bool"
-	case reflect.TypeFor[instant]():
-		return "instant"
+	case reflect.TypeFor[timestamp]():
+		return "timestamp"
 	case reflect.TypeFor[body]():
 		return "any"
 	case reflect.TypeFor[headers]():

@@ -9,7 +9,7 @@ import (
 
 type pauseRequest struct {
 	For   opt[float64] `json:"for"`
-	Until instant      `json:"until"`
+	Until timestamp    `json:"until"`
 }
 
 // pauseTopic handles POST /v1/topics/{topic}/pause.

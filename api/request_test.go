@@ -58,7 +58,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"id":""}`, job.CodeInvalid, "id is missing or empty"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":"$0-1"}`, job.CodeInvalid, "id"},
 		{"/v1/jobs", `{"topic":"t","body":1,"headers":{"":"x"}}`, job.CodeInvalid, "a name in headers is missing or empty"},
-		{"/v1/jobs", `{"topic":"t","body":1,"due_at":true}`, job.CodeBadJSON, "due_at must be an RFC 3339 instant or a number of milliseconds since 1970, not true or false"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":true}`, job.CodeBadJSON, "due_at must be an RFC 3339 timestamp or a number of milliseconds since 1970, not true or false"},
 		{"/v1/jobs", `{"topic":"t","body":1,"backoff":"5s"}`, job.CodeBadJSON, "backoff must be a number of seconds, a list of them or an object, not a string"},
 		{"/v1/jobs", `{"topic":"t"}`, job.CodeInvalid, "body is missing"},
 		{"/v1/jobs", `{"topic":"t","body":"","body_base64":""}`, job.CodeInvalid, "both given"},
@@ -71,7 +71,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":99999999999999}`, job.CodeInvalid, "must be at most 1000000000 s ahead"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":1924992000}`, job.CodeInvalid, "due_at is 1924992000; a number is of milliseconds since 1970 and at least 100000000000, in 1973: is this one of seconds?"},
 		{"/v1/jobs", `{"topic":"t","body":1,"due_at":-1}`, job.CodeInvalid, "due_at is -1"},
-		{"/v1/jobs", `{"topic":"t","body":1,"due_at":[]}`, job.CodeBadJSON, "due_at must be an RFC 3339 instant or"},
+		{"/v1/jobs", `{"topic":"t","body":1,"due_at":[]}`, job.CodeBadJSON, "due_at must be an RFC 3339 timestamp or"},
 		{"/v1/jobs", `{"topic":"t","body":1,"id":"a","if_exists":"maybe"}`, job.CodeInvalid, "conflict, keep, replace and postpone"},
 		{"/v1/jobs", `{"topic":"t","body":1,"if_exists":"keep"}`, job.CodeInvalid, "without an id"},
 		{"/v1/jobs", `{"topic":"t","body":1,"backoff":-1}`, job.CodeInvalid, "backoff.delays is -1 s"},
@@ -250,16 +250,16 @@ func TestDueInstants(t *testing.T) {
 		"1960-01-01T00:00:00Z":           1, // the past; 0 would mean none
 		"1970-01-01T00:00:00Z":           1,
 	} {
-		got, err := instant{text: text}.millis("due_at", now)
+		got, err := timestamp{text: text}.millis("due_at", now)
 		require.NoError(t, err, text)
 		require.Equal(t, ms, got, text)
 	}
 	limit := now.Add(job.MaxDelay)
-	_, err := instant{text: limit.Format(time.RFC3339)}.millis("due_at", now)
+	_, err := timestamp{text: limit.Format(time.RFC3339)}.millis("due_at", now)
 	require.NoError(t, err)
-	_, err = instant{text: limit.Add(time.Second).Format(time.RFC3339)}.millis("due_at", now)
+	_, err = timestamp{text: limit.Add(time.Second).Format(time.RFC3339)}.millis("due_at", now)
 	require.Error(t, err)
-	ms, err := instant{number: true, text: strconv.FormatInt(limit.UnixMilli(), 10)}.millis("due_at", now)
+	ms, err := timestamp{number: true, text: strconv.FormatInt(limit.UnixMilli(), 10)}.millis("due_at", now)
 	require.NoError(t, err)
 	require.Equal(t, limit.UnixMilli(), ms)
 }

@@ -192,7 +192,7 @@ func TestTheCommandProtocol(t *testing.T) {
 	require.Equal(t, "b", a["value"])
 	second := jobs[1].(map[string]any)
 	require.Equal(t, []any{"a", map[string]any{"n": 1.0}, "0-1-1"}, []any{second["id"], second["value"], second["token"]})
-	refused(t, r.post("/", `{"command":"finish","id":"a","token":"0-1-2"}`), 409, job.CodeStaleToken, "over")
+	refused(t, r.post("/", `{"command":"finish","id":"a","token":"0-1-2"}`), 409, job.CodeStaleToken, "has ended")
 	r.ok("/", `{"command":"finish","id":"a","token":"0-1-1"}`)
 	r.ok("/", `{"command":"delete","id":"$0-2"}`)
 

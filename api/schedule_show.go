@@ -9,7 +9,7 @@ import (
 	"tarry/schedule"
 )
 
-// previewSchedule shows the next runs of a schedule, as this node works them out.
+// previewSchedule responds with the next runs of a schedule, as this node computes them.
 func (s *server) previewSchedule(x *call) error {
 	count := opt[int64]{v: defaultPreview}
 	if err := numberIn(x.r.URL.Query(), "count", &count); err != nil {
@@ -24,11 +24,11 @@ func (s *server) previewSchedule(x *call) error {
 
 type previewRequest struct {
 	timesRequest
-	After instant    `json:"after"`
+	After timestamp  `json:"after"`
 	Count opt[int64] `json:"count"`
 }
 
-// previewSpec shows the runs of a schedule that is not kept.
+// previewSpec responds with the runs of a schedule that does not exist.
 func (s *server) previewSpec(x *call) error {
 	var q previewRequest
 	if err := x.decode(maxSmallRequest, &q); err != nil {
@@ -70,7 +70,7 @@ func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after, count int6
 	return nil
 }
 
-// scheduleRuns shows what became of the last runs, the latest first.
+// scheduleRuns responds with the outcomes of the last runs, the latest first.
 func (s *server) scheduleRuns(x *call) error {
 	info, err := s.findSchedule(x)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *writer) pastRun(p *jobpb.PastRun) {
 	}
 }
 
-// schedule adds everything known of a schedule but its last runs.
+// schedule adds all fields of a schedule except its last runs.
 func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	s, st := info.Schedule, info.State
 	w.text("schedule", info.Name)
@@ -139,7 +139,8 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	w.endObject()
 }
 
-// template adds the job of a schedule's runs; what the topic decides is left out.
+// template adds the job of a schedule's runs. It omits fields that the topic's settings
+// determine.
 func (w *writer) template(a *jobpb.Add) {
 	w.text("topic", a.Topic)
 	w.number("priority", uint64(a.Priority))

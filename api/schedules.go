@@ -14,8 +14,8 @@ import (
 type timesRequest struct {
 	Spec  opt[string] `json:"spec"`
 	Zone  opt[string] `json:"zone"`
-	Start instant     `json:"start"`
-	End   instant     `json:"end"`
+	Start timestamp   `json:"start"`
+	End   timestamp   `json:"end"`
 }
 
 // scheduleRequest is a whole schedule.

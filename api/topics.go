@@ -10,8 +10,7 @@ func (s *server) topics(x *call) error {
 	return s.pageOfTopics(x, s.reads.Topics, x.json.topic)
 }
 
-// pageOfTopics answers with a page of what list gives; write adds the members of
-// one topic.
+// pageOfTopics responds with a page of topics from list. write adds the fields of one topic.
 func (s *server) pageOfTopics(x *call, list func(context.Context, string, int, bool) ([]*jobpb.Topic, error), write func(*jobpb.Topic)) error {
 	page, full, err := findPage(x, list)
 	if err != nil {
@@ -62,7 +61,7 @@ func (s *server) topic(x *call) error {
 	return nil
 }
 
-// stats answers with the counts of all topics together.
+// stats responds with the sums over all topics.
 func (s *server) stats(x *call) error {
 	stale, err := x.stale()
 	if err != nil {

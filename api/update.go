@@ -10,10 +10,10 @@ import (
 	"tarry/job/jobpb"
 )
 
-// updateRequest is the changes to a job.
+// updateRequest has the changes to a job.
 type updateRequest struct {
 	Delay       opt[float64] `json:"delay"`
-	DueAt       instant      `json:"due_at"`
+	DueAt       timestamp    `json:"due_at"`
 	TTR         opt[float64] `json:"ttr"`
 	Priority    opt[int64]   `json:"priority"`
 	MaxAttempts opt[int64]   `json:"max_attempts"`
@@ -24,7 +24,6 @@ type updateRequest struct {
 	condition
 }
 
-// op returns the operation.
 func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
 	update := &jobpb.Update{Ref: ref}
 	var err error
@@ -63,7 +62,7 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 	}
 	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil &&
 		update.Backoff == nil && update.Headers == nil {
-		return nil, job.Errorf(job.CodeInvalid, "nothing is to change; give one of delay, due_at, ttr, priority, max_attempts, backoff, headers and body")
+		return nil, job.Errorf(job.CodeInvalid, "the request changes nothing; give at least one of delay, due_at, ttr, priority, max_attempts, backoff, headers and body")
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: update}}, nil
 }
@@ -78,13 +77,13 @@ func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
 	due, err := q.DueAt.millis("due_at", now)
 	update.DueMs = &due
 	if q.Delay.set {
-		return nil // that both are given says more
+		return nil // the error that both are given is more helpful; CheckOp returns it
 	}
 	return err
 }
 
-// setOptions reads the backoff, of which an empty list means none from now on, and
-// the headers, which replace those that are there.
+// setOptions sets the backoff and the headers. An empty list removes the backoff. The
+// headers replace all existing ones.
 func (q *updateRequest) setOptions(update *jobpb.Update) error {
 	if q.Backoff.none() {
 		update.Backoff, q.Backoff.set = &jobpb.Backoff{}, false
@@ -119,8 +118,7 @@ func (s *server) updateJob(x *call) error {
 	return s.changed(x, op)
 }
 
-// condition are the members that narrow a request to a job as its caller last
-// saw it.
+// condition has the fields that restrict a request to a job in a certain revision or state.
 type condition struct {
 	IfRevision opt[int64]                `json:"if_revision"`
 	IfState    list[string, statesLimit] `json:"if_state"`
@@ -156,7 +154,7 @@ func (c *condition) proto() (*jobpb.Condition, error) {
 	return made, nil
 }
 
-// statesByName are the states that a job can be found in.
+// statesByName has the states of jobs by their names in requests.
 var statesByName = map[string]jobpb.State{
 	"delayed":  jobpb.State_STATE_DELAYED,
 	"ready":    jobpb.State_STATE_READY,
@@ -166,8 +164,8 @@ var statesByName = map[string]jobpb.State{
 	"deleted":  jobpb.State_STATE_DELETED,
 }
 
-// queryCondition reads a condition from the query of a DELETE, which has no
-// body. States are separated by commas.
+// queryCondition parses the condition in the query of a DELETE, which has no body. States
+// are separated by commas.
 func queryCondition(query url.Values) (*jobpb.Condition, error) {
 	var c condition
 	if err := numberIn(query, "if_revision", &c.IfRevision); err != nil {
@@ -186,7 +184,7 @@ var ifExists = map[string]jobpb.IfExists{
 	"postpone": jobpb.IfExists_IF_EXISTS_POSTPONE,
 }
 
-// ifExists reads what an add is to do when its id is taken.
+// ifExists sets what an add does if a job with its id exists.
 func (q *addRequest) ifExists(add *jobpb.Add) error {
 	what, ok := ifExists[q.IfExists.or("conflict")]
 	if !ok {

@@ -14,8 +14,8 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","delay":60,"body":1}`)
 	for body, says := range map[string]string{
-		`{}`:                                   "nothing is to change",
-		`{"if_revision":1}`:                    "nothing is to change",
+		`{}`:                                   "the request changes nothing",
+		`{"if_revision":1}`:                    "the request changes nothing",
 		`{"delay":1,"due_at":1}`:               "both given",
 		`{"delay":-1}`:                         "delay is -1",
 		`{"due_at":"soon"}`:                    "RFC 3339",
@@ -60,7 +60,7 @@ func TestConditionsHoldOffWhoeverIsLate(t *testing.T) {
 	require.Equal(t, 200, r.do("PATCH", "/v1/jobs/a", `{"delay":0,"if_revision":1}`).Code)
 	r.ok("/v1/reserve", `{"topics":["t"]}`)
 	refused(t, r.do("DELETE", "/v1/jobs/a?if_state=delayed,ready", ""), 412, job.CodeConditionFailed, "reserved")
-	refused(t, r.do("PATCH", "/v1/jobs/a", `{"delay":1}`), 409, job.CodeAlreadyReserved, "consumer")
+	refused(t, r.do("PATCH", "/v1/jobs/a", `{"delay":1}`), 409, job.CodeAlreadyReserved, "reservation ends")
 	require.Equal(t, 200, r.do("DELETE", "/v1/jobs/a?if_state=reserved&if_revision=3", "").Code)
 }
 
