@@ -307,31 +307,33 @@ func (s *script) print(c command) string {
 	case "removed":
 		return fmt.Sprint(s.m.Forgotten(of))
 	}
-	return s.read(v, what, of)
+	return s.read(v, what, c.args[0].Vals)
 }
 
-// read does a read that has no words of its own above: a field of jobpb.Read, with of in its
-// first field if it is a message.
-func (s *script) read(v *View, what, of string) string {
+// read does a read that has no words of its own above: a field of jobpb.Read, with the
+// values of of in its first fields if it is a message.
+func (s *script) read(v *View, what string, of []string) string {
 	read := new(jobpb.Read)
 	m := read.ProtoReflect()
 	fd := m.Descriptor().Fields().ByName(protoreflect.Name(what))
 	require.NotNil(s.t, fd, "%s: nothing to print: %s", s.pos, what)
 	if fd.Message() == nil {
-		m.Set(fd, s.value(fd, of))
+		m.Set(fd, s.value(fd, strings.Join(of, "")))
 	} else {
 		in := m.Mutable(fd).Message()
 		for i := range in.Descriptor().Fields().Len() {
 			switch field := in.Descriptor().Fields().Get(i); {
-			case i == 0:
-				in.Set(field, s.value(field, of))
+			case i < len(of):
+				in.Set(field, s.value(field, of[i]))
 			case field.Name() == "now_ms":
 				in.Set(field, protoreflect.ValueOfInt64(s.now))
 			}
 		}
 	}
 	a, err := v.Read(read)
-	require.NoError(s.t, err, s.pos)
+	if err != nil {
+		return err.Error()
+	}
 	var given string
 	a.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		given = messageText(v.Message())
