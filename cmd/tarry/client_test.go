@@ -275,7 +275,15 @@ func TestCompletion(t *testing.T) {
 		require.Contains(t, s.ok("completion", shell), "__complete")
 	}
 	require.Contains(t, s.ok("__complete", "clus"), "cluster\tmembers")
-	require.Contains(t, s.ok("__complete", "reserve", "--wa"), "--wait")
+	require.Contains(t, s.ok("__complete", "reserve", "--wa"), "--wait\ttime to wait")
+	require.Regexp(t, `^conflict\nkeep\n`, s.ok("__complete", "add", "--if-exists", ""))
+	s.ok("add", "-t", "mail", "x")
+	s.ok("add", "-t", "sms", "x")
+	for _, line := range [][]string{{"reserve", "--topic", "m"}, {"reserve", "-t", "m"}, {"purge", "m"}, {"list", "m"}, {"topic", "set", "m"}, {"kick", "a", "--to-topic", "m"}} {
+		require.Regexp(t, `^mail\n:`, s.ok(append([]string{"__complete"}, line...)...), line)
+	}
+	t.Setenv(addrEnv, "127.0.0.1:1")
+	require.Regexp(t, `^:`, s.ok("__complete", "purge", ""), "no node is there")
 }
 
 func TestNobodyIsThere(t *testing.T) {

@@ -75,6 +75,7 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 
 // does completes the command with what it does.
 func (c *clientCommand) does(f action) *cobra.Command {
+	c.completes()
 	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if name := c.emptyText(); name != "" {
 			return usagef("--%s is empty; leave it out", name)

@@ -20,7 +20,7 @@ func saveProgress(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	next, err := os.Create(path + ".new")
+	next, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ type worker struct {
 }
 
 func workCommand() *cobra.Command {
-	c := newCommand("work", "run a program for each job", "[-- ARGUMENT...]", workText,
+	c := newCommand("work", "run a program for each job", "[flags] [-- ARGUMENT...]", workText,
 		"tarry work --topic mail --exec ./send.sh --concurrency 4", 0, 1000)
 	var topics, ttr, delay, grace = new(list), &duration{positive: true}, &duration{d: 10 * time.Second}, &duration{d: 30 * time.Second}
 	var program, consumer string
