@@ -20,6 +20,7 @@ type language struct {
 
 var languages = []language{
 	{"Go", "golang", []string{"go", "version"}, nil},
+	{"Node", "nodejs", []string{"node", "--version"}, []string{"node", "../clients/node/conformance/driver.mjs"}},
 }
 
 // TestClientConformance holds the client of each language to the same cases, against

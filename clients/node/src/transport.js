@@ -14,8 +14,8 @@ const askAgain = 10_000;
  * @property {(() => unknown) | object} [body] what is sent as JSON; a function is asked before each attempt
  * @property {() => number} [wait] for how many seconds the server was asked to wait
  * @property {number} [work] how many seconds it may take because there is much to do
- * @property {boolean} [repeat] sending it twice does no harm, so an unknown outcome may be
- *   followed by another attempt
+ * @property {boolean} [repeat] sending it twice does no harm, as with every GET, so an unknown
+ *   outcome may be followed by another attempt
  */
 
 /** @typedef {import("tarry").CallOptions} CallOptions */
@@ -69,6 +69,8 @@ export class Transport {
       throw notApplied("the call was cancelled before it was sent", signal.reason);
     }
     const end = Date.now() + (patience + (request.wait?.() ?? 0)) * 1000;
+    const read = request.method === "GET";
+    const repeat = read || Boolean(request.repeat);
     const tried = new Set();
     let attempts = 0;
     let mayBeDone = false;
@@ -89,8 +91,8 @@ export class Transport {
         failure = error;
       }
       attempts++;
-      const again = refused(failure) || (failure.outcome === "unknown" && Boolean(request.repeat));
-      if (request.method === "GET" && failure.outcome === "unknown") {
+      const again = refused(failure) || (failure.outcome === "unknown" && repeat);
+      if (read && failure.outcome === "unknown") {
         failure.code = failure.code === "unknown" ? "not_applied" : failure.code;
         failure.outcome = "not_applied"; // a read changes nothing
       }

@@ -48,6 +48,12 @@ test("an add whose reply was lost is sent again with the id that it had", async 
   assert.deepEqual(node.requests[0], node.requests[1]);
 });
 
+test("a read whose reply was lost is made again", async (t) => {
+  const node = await startNode(t, inTurn("cut", { id: "a" }));
+  assert.deepEqual(await new Client([node.address]).get("a"), { id: "a" });
+  assert.equal(node.requests.length, 2);
+});
+
 test("a step that would do something twice is not sent again", async (t) => {
   const node = await startNode(t, () => "cut");
   const client = new Client([node.address]);
