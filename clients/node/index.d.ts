@@ -222,6 +222,27 @@ export interface ListRequest extends Filter {
   max?: number;
 }
 
+/** The jobs of all topics, or of one, by `idPrefix` or by `headers` that their topics index (docs/headers.md). */
+export interface FoundRequest extends Filter {
+  topic?: string;
+  state?: State;
+  /** 1 to 10,000; without it all. */
+  max?: number;
+  /** The `next` of a call that had `more`. */
+  cursor?: string;
+}
+
+/** `more`: there may be more jobs; call again with `next` as cursor. */
+export interface Found {
+  more?: boolean;
+  next?: string;
+  /** Jobs may have been missed because the index of a topic is being built. */
+  incomplete?: boolean;
+  /** Jobs that were not as they must be, and why not the first of them. */
+  skipped?: number;
+  reason?: string;
+}
+
 export interface ReserveRequest {
   topics: string[];
   /** 1 to 1000; default 1. */
@@ -296,6 +317,7 @@ export interface Settings {
   expiry?: "drop" | "dead";
   spread?: number;
   retain?: number;
+  retainMax?: number;
   lateFinish?: "accept" | "refuse";
   requireToken?: boolean;
   push?: { url: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number };
@@ -395,7 +417,7 @@ export interface Health {
  * A call that a node refuses without doing it (`not_applied`, `overloaded`, `disk_low`), or that
  * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
  * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
- * purge, moveTopic, runSchedule without a key, and what has an `ifRevision` for settings or a
+ * purge, moveTopic, deleteJobs, updateJobs, kickJobs, runSchedule without a key, and what has an `ifRevision` for settings or a
  * schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
  */
 export class Client {
@@ -419,6 +441,12 @@ export class Client {
   list<B = Body>(request: ListRequest, options?: CallOptions): AsyncGenerator<Job<B>, void, undefined>;
   /** One page of what list gives. It may be short, or empty, and still have a `next`, the cursor of the next. */
   listPage<B = Body>(request: ListRequest, cursor?: string, options?: CallOptions): Promise<{ jobs: Job<B>[]; next?: string; incomplete?: boolean }>;
+  /** Deletes the jobs that are found, such as all timers of one order. */
+  deleteJobs(found: FoundRequest, options?: CallOptions): Promise<Found & { deleted: number }>;
+  /** Changes them as update does. */
+  updateJobs(found: FoundRequest, changes: UpdateJob, options?: CallOptions): Promise<Found & { updated: number }>;
+  /** Makes the dead and delayed ones ready. */
+  kickJobs(found: FoundRequest, options?: { toTopic?: string } & CallOptions): Promise<Found & { kicked: number }>;
 
   /** Waits for jobs and reserves some; an empty list means that none came in time. */
   reserve<B = Body>(request: ReserveRequest, options?: CallOptions): Promise<ReservedJob<B>[]>;

@@ -75,6 +75,18 @@ export class Client {
     return this.#call({ method: "GET", path: base + query({ ...filter, cursor }, headers) }, options);
   }
 
+  async deleteJobs(filter, options) {
+    return this.#found("DELETE", "/v1/jobs", filter, undefined, options);
+  }
+
+  async updateJobs(filter, changes, options) {
+    return this.#found("PATCH", "/v1/jobs", filter, changes, options);
+  }
+
+  async kickJobs(filter, { toTopic, ...options } = {}) {
+    return this.#found("POST", "/v1/jobs/kick", filter, { toTopic }, options);
+  }
+
   // Consuming
 
   async reserve({ topics, max, wait = 0, ttr, consumer }, options = {}) {
@@ -298,6 +310,12 @@ export class Client {
   async #sweep(topic, verb, fields, options) {
     const body = toWire(fields);
     return this.#call({ method: "POST", path: path`/v1/topics/${topic}/${verb}`, body, work: sweepTime }, options);
+  }
+
+  /** Does something to the jobs that a filter finds. */
+  async #found(method, path, { headers, ...filter }, fields, options) {
+    const found = query({ ...filter, all: filter.max === undefined }, headers);
+    return this.#call({ method, path: path + found, body: fields && toWire(fields), work: sweepTime }, options);
   }
 
   async #settings(method, topic, settings, { ifRevision, ...options } = {}) {

@@ -50,7 +50,7 @@ test("bytes are bytes, null is a body", async (t) => {
 });
 
 test("names in paths and queries are escaped", async (t) => {
-  const node = await startNode(t, ({ path }) => (path.includes("/jobs?") ? { jobs: [] } : { id: "x" }));
+  const node = await startNode(t, ({ path }) => (path.includes("/t/jobs?") ? { jobs: [] } : { id: "x" }));
   const client = new Client([node.address]);
   await client.get("a b?c#d%&ü/..");
   assert.equal(node.requests.at(-1).path, "/v1/jobs/a%20b%3Fc%23d%25%26%C3%BC%2F..");
@@ -58,6 +58,11 @@ test("names in paths and queries are escaped", async (t) => {
   assert.equal(node.requests.at(-1).path, "/v1/jobs/...");
   await client.listPage({ topic: "t", headers: { "a&b": "c d" }, dueFrom: new Date(0), body: true, max: 3 });
   assert.equal(node.requests.at(-1).path, "/v1/topics/t/jobs?due_from=1970-01-01T00%3A00%3A00.000Z&body=true&max=3&header.a%26b=c+d");
+  await client.kickJobs({ headers: { order: "5" }, state: "dead" }, { toTopic: "u" });
+  assert.equal(node.requests.at(-1).path, "/v1/jobs/kick?state=dead&all=true&header.order=5");
+  assert.deepEqual(node.requests.at(-1).body, { to_topic: "u" });
+  await client.deleteJobs({ idPrefix: "o-", max: 10 });
+  assert.equal(node.requests.at(-1).path, "/v1/jobs?id_prefix=o-&max=10");
   for (const name of ["", ".", "..", undefined]) {
     await assert.rejects(client.delete(name), { code: "invalid_argument" });
   }
