@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -209,10 +210,16 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 		return x.raiseVersion(k.RaiseVersion, r)
 	case *jobpb.Op_Migrate:
 		return x.migrate(k.Migrate, r)
-	default:
-		return x.nextOperation(op, r)
 	}
+	if do, found := otherOps[job.KindOf(op)]; found {
+		return do(x, op, r)
+	}
+	return x.nextOperation(op, r)
 }
+
+// otherOps are the operations that are not made often enough for a case in op. Each is
+// registered where it is, under the name of its field in jobpb.Op.
+var otherOps = map[protoreflect.Name]func(*tx, *jobpb.Op, *jobpb.Result) error{}
 
 // refuse makes r an error result.
 func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any) error {

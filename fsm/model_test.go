@@ -406,69 +406,6 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 	r.State, r.DueMs, r.Revision = j.State, j.DueMs, j.Revision
 }
 
-func (m *model) giveBack(op *jobpb.Release, t *modelTopic, j *modelJob) {
-	j.Revision++
-	if op.Undelivered {
-		m.undelivered(j, op.ReservedMs)
-	}
-	attempt := j.Attempts
-	if op.Returned {
-		m.returnJob(op, t, j)
-	} else {
-		m.release(op, t, j)
-	}
-	m.noteRelease(j, op, attempt)
-}
-
-func (m *model) release(op *jobpb.Release, t *modelTopic, j *modelJob) {
-	if op.SetPriority {
-		j.Priority = op.Priority
-	}
-	delay := op.DelayMs
-	last := j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts
-	if op.Undelivered {
-		j.Attempts--
-		j.Reserves--
-		last = false
-	} else {
-		j.Releases++
-	}
-	if op.Backoff && delay == 0 && !last && !op.Undelivered {
-		delay = m.backoff(j)
-	}
-	j.DelayMs = delay
-	j.Reason = cmp.Or(op.Reason, j.Reason)
-	j.LastError = cmp.Or(op.Reason, j.LastError)
-	j.ReservedUntilMs = 0
-	switch {
-	case last:
-		if op.Reason == "" {
-			j.Reason = fmt.Sprintf("released on attempt %d of %d", j.Attempts, j.MaxAttempts)
-		}
-		m.die(t, j)
-	case delay > 0:
-		j.State = jobpb.State_STATE_DELAYED
-		j.DueMs = m.clock + delay
-	default:
-		m.makeReady(j)
-	}
-}
-
-func (m *model) returnJob(op *jobpb.Release, t *modelTopic, j *modelJob) {
-	j.ReservedUntilMs = 0
-	switch {
-	case op.Undelivered:
-		j.Attempts--
-		j.Reserves--
-		m.makeReady(j)
-	case j.MaxAttempts != 0 && j.Attempts >= j.MaxAttempts:
-		j.Reason = fmt.Sprintf("the consumer's connection ended on attempt %d of %d", j.Attempts, j.MaxAttempts)
-		m.die(t, j)
-	default:
-		m.makeReady(j)
-	}
-}
-
 func (m *model) die(t *modelTopic, j *modelJob) {
 	j.State = jobpb.State_STATE_DEAD
 	j.ReservedUntilMs = 0

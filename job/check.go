@@ -58,7 +58,7 @@ func CheckOp(op *jobpb.Op, l *Limits) error {
 	case *jobpb.Op_ForgetMember:
 		return l.CheckRefID("server_id", k.ForgetMember.ServerId)
 	}
-	if check := operations[kindOf(op)].check; check != nil {
+	if check := operations[KindOf(op)].check; check != nil {
 		return check(l, op)
 	}
 	return nil

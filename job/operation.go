@@ -123,13 +123,23 @@ func (r *operation) forLeader(op *jobpb.Op) bool {
 }
 
 // Adds reports whether an operation may make jobs.
-func Adds(op *jobpb.Op) bool { return operations[kindOf(op)].adds }
+func Adds(op *jobpb.Op) bool { return operations[KindOf(op)].adds }
 
-// kindOf is the name of an operation's field in jobpb.Op; empty: it has none.
-func kindOf(op *jobpb.Op) protoreflect.Name {
+// KindOf is the name of an operation's field in jobpb.Op; empty: it has none.
+func KindOf(op *jobpb.Op) protoreflect.Name {
 	m := op.ProtoReflect()
 	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("kind")); f != nil {
 		return f.Name()
 	}
 	return ""
+}
+
+// firstOf returns the first failure.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
