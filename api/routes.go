@@ -103,6 +103,7 @@ func (s *server) routes() []route {
 		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
 		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
 		{path: "/v1/topics/{topic}/kick", methods: managing(post(s.kickTopic))},
+		{path: "/v1/topics/{topic}/release", methods: managing(post(s.releaseTopic))},
 		{path: "/v1/topics/{topic}/pause", methods: managing(post(s.pauseTopic))},
 		{path: "/v1/topics/{topic}/resume", methods: managing(do(s.resumeTopic))},
 		{path: "/v1/topics/{topic}/settings", methods: managing(methods{
@@ -185,6 +186,7 @@ var calls = map[string]callDoc{
 	"GET /v1/topics/{topic}":             {name: "getTopic", summary: "Shows the counts of a topic.", reply: "TopicReply"},
 	"GET /v1/topics/{topic}/jobs":        {name: "listJobs", summary: "Lists the jobs of a topic in one state.", reply: "JobPage"},
 	"POST /v1/topics/{topic}/kick":       {name: "kickTopic", summary: "Brings dead jobs of a topic back.", request: "KickTopicRequest", reply: "Kicked"},
+	"POST /v1/topics/{topic}/release":    {name: "releaseTopic", summary: "Gives reserved jobs of a topic back, those of one consumer or of all.", request: "ReleaseTopicRequest", reply: "Released"},
 	"POST /v1/topics/{topic}/pause":      {name: "pauseTopic", summary: "Stops the delivery of a topic's jobs.", request: "PauseRequest", reply: "Pause"},
 	"POST /v1/topics/{topic}/resume":     {name: "resumeTopic", summary: "Ends the pause of a topic.", reply: "Pause"},
 	"GET /v1/topics/{topic}/settings":    {name: "getSettings", summary: "Shows the settings of a topic.", reply: "TopicSettingsReply"},

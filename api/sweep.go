@@ -129,6 +129,34 @@ func (s *server) kickTopic(x *call) error {
 	})
 }
 
+type releaseTopicRequest struct {
+	sweepRequest
+	Consumer opt[string] `json:"consumer"`
+	Reason   opt[string] `json:"reason"`
+}
+
+// releaseTopic handles POST /v1/topics/{topic}/release.
+func (s *server) releaseTopic(x *call) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q releaseTopicRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	most, filter, err := q.check()
+	if err != nil {
+		return err
+	}
+	return s.sweep(x, "released", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_ReleaseTopic{ReleaseTopic: &jobpb.ReleaseTopic{
+			Topic: topic, Consumer: q.Consumer.v, Reason: q.Reason.v, Max: uint32(min(left, sweepStep)),
+			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
+		}}}
+	})
+}
+
 type purgeRequest struct {
 	sweepRequest
 	State opt[string] `json:"state"`

@@ -102,6 +102,13 @@ func TestManyJobsAtOnce(t *testing.T) {
 	changed, err := c.KickTo(ctx, "a3", "w")
 	require.NoError(t, err)
 	require.Equal(t, "ready", changed.State)
+	_, err = c.Reserve(ctx, client.Reserve{Topics: []string{"w"}, Consumer: "worker-1"})
+	require.NoError(t, err)
+	for consumer, want := range map[string]int{"worker-2": 0, "worker-1": 1} {
+		released, err := c.ReleaseMany(ctx, "w", consumer, "it is down", client.Sweep{})
+		require.NoError(t, err)
+		require.Equal(t, client.Swept{Count: want}, released, consumer)
+	}
 	changed, err = c.Move(ctx, client.Ref{ID: "a3"}, "v")
 	require.NoError(t, err)
 	require.Equal(t, "ready", changed.State)

@@ -52,6 +52,16 @@ func (c *Client) KickMany(ctx context.Context, topic string, k KickMany) (Swept,
 	}{k.wire(), k.Rate, k.ToTopic})
 }
 
+// ReleaseMany gives back reserved jobs of a topic whose consumer is gone; an empty consumer
+// is any. The attempt of each counts.
+func (c *Client) ReleaseMany(ctx context.Context, topic, consumer, reason string, s Sweep) (Swept, error) {
+	return c.sweep(ctx, topic, "release", struct {
+		wireSweep
+		Consumer string `json:"consumer,omitzero"`
+		Reason   string `json:"reason,omitzero"`
+	}{s.wire(), consumer, reason})
+}
+
 // Purge deletes jobs of a topic in a state: "dead", "delayed" or "ready".
 func (c *Client) Purge(ctx context.Context, topic, state string, s Sweep) (Swept, error) {
 	return c.sweep(ctx, topic, "purge", struct {
@@ -71,14 +81,15 @@ func (c *Client) MoveTopic(ctx context.Context, topic, to string, states ...stri
 
 func (c *Client) sweep(ctx context.Context, topic, verb string, in any) (Swept, error) {
 	var out struct {
-		Kicked  int  `json:"kicked"`
-		Deleted int  `json:"deleted"`
-		Moved   int  `json:"moved"`
-		More    bool `json:"more"`
+		Kicked   int  `json:"kicked"`
+		Deleted  int  `json:"deleted"`
+		Moved    int  `json:"moved"`
+		Released int  `json:"released"`
+		More     bool `json:"more"`
 	}
 	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/" + verb, in: in, wait: sweepTime}
 	_, err := c.call(ctx, q, &out)
-	return Swept{out.Kicked + out.Deleted + out.Moved, out.More}, err
+	return Swept{out.Kicked + out.Deleted + out.Moved + out.Released, out.More}, err
 }
 
 // KickTo makes a dead or delayed job ready in another topic.

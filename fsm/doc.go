@@ -35,6 +35,7 @@
 //	op_reserve.go          hand out the first ready jobs, or one by its id
 //	op_finish.go           finish, also late
 //	op_release.go          release a reserved job: ready, delayed or dead
+//	op_release_topic.go    release reserved jobs of a topic, by their consumer
 //	op_touch.go            restart a reservation's time to run
 //	op_bury.go             make a reserved job dead
 //	op_delete.go           delete

@@ -113,6 +113,14 @@ func topicRules() []checked {
 			rule{func(op *jobpb.Op) { op.GetPurge().Max = 0 }, "max", "is 0"},
 			rule{func(op *jobpb.Op) { op.GetPurge().Max = MaxKick + 1 }, "max", "is 10001"},
 		)},
+		{&jobpb.Op{Kind: &jobpb.Op_ReleaseTopic{ReleaseTopic: &jobpb.ReleaseTopic{Max: 1, Sweep: &jobpb.Sweep{Scan: 1}}}}, append(
+			sweepRules(func(op *jobpb.Op) *jobpb.Sweep { return op.GetReleaseTopic().Sweep }),
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Sweep = nil }, "sweep", "is missing"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Max = 0 }, "max", "is 0"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Max = MaxKick + 1 }, "max", "is 10001"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Consumer = "a\n" }, "consumer", "control character"},
+			rule{func(op *jobpb.Op) { op.GetReleaseTopic().Reason = long(MaxReasonBytes + 1) }, "reason", "has 1001 bytes"},
+		)},
 		{&jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}}}, []rule{
 			to,
 			{move(func(m *jobpb.MoveJobs) { m.To = "t" }), "to", "the topic itself"},

@@ -596,7 +596,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -693,6 +693,7 @@ type Op struct {
 	//	*Op_RaiseVersion
 	//	*Op_ResetClock
 	//	*Op_Migrate
+	//	*Op_ReleaseTopic
 	Kind          isOp_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -969,6 +970,15 @@ func (x *Op) GetMigrate() *Migrate {
 	return nil
 }
 
+func (x *Op) GetReleaseTopic() *ReleaseTopic {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_ReleaseTopic); ok {
+			return x.ReleaseTopic
+		}
+	}
+	return nil
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -1077,6 +1087,10 @@ type Op_Migrate struct {
 	Migrate *Migrate `protobuf:"bytes,26,opt,name=migrate,proto3,oneof"`
 }
 
+type Op_ReleaseTopic struct {
+	ReleaseTopic *ReleaseTopic `protobuf:"bytes,27,opt,name=release_topic,json=releaseTopic,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1128,6 +1142,8 @@ func (*Op_RaiseVersion) isOp_Kind() {}
 func (*Op_ResetClock) isOp_Kind() {}
 
 func (*Op_Migrate) isOp_Kind() {}
+
+func (*Op_ReleaseTopic) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -3358,6 +3374,84 @@ func (x *Purge) GetSweep() *Sweep {
 	return nil
 }
 
+// ReleaseTopic releases reserved jobs of a topic, those of one consumer or of all. It is for
+// consumers that are gone.
+type ReleaseTopic struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Consumer      string                 `protobuf:"bytes,2,opt,name=consumer,proto3" json:"consumer,omitempty"` // that the reserves named; empty: any
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Max           uint32                 `protobuf:"varint,4,opt,name=max,proto3" json:"max,omitempty"`
+	Sweep         *Sweep                 `protobuf:"bytes,5,opt,name=sweep,proto3" json:"sweep,omitempty"` // required
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseTopic) Reset() {
+	*x = ReleaseTopic{}
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseTopic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseTopic) ProtoMessage() {}
+
+func (x *ReleaseTopic) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseTopic.ProtoReflect.Descriptor instead.
+func (*ReleaseTopic) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ReleaseTopic) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ReleaseTopic) GetConsumer() string {
+	if x != nil {
+		return x.Consumer
+	}
+	return ""
+}
+
+func (x *ReleaseTopic) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ReleaseTopic) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *ReleaseTopic) GetSweep() *Sweep {
+	if x != nil {
+		return x.Sweep
+	}
+	return nil
+}
+
 // MoveJobs moves jobs to another topic. They keep their states, and reserved ones their
 // reservations.
 type MoveJobs struct {
@@ -3374,7 +3468,7 @@ type MoveJobs struct {
 
 func (x *MoveJobs) Reset() {
 	*x = MoveJobs{}
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3480,7 @@ func (x *MoveJobs) String() string {
 func (*MoveJobs) ProtoMessage() {}
 
 func (x *MoveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[31]
+	mi := &file_job_jobpb_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3493,7 @@ func (x *MoveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveJobs.ProtoReflect.Descriptor instead.
 func (*MoveJobs) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{31}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MoveJobs) GetTopic() string {
@@ -3454,7 +3548,7 @@ type PauseTopic struct {
 
 func (x *PauseTopic) Reset() {
 	*x = PauseTopic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3466,7 +3560,7 @@ func (x *PauseTopic) String() string {
 func (*PauseTopic) ProtoMessage() {}
 
 func (x *PauseTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[32]
+	mi := &file_job_jobpb_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3479,7 +3573,7 @@ func (x *PauseTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseTopic.ProtoReflect.Descriptor instead.
 func (*PauseTopic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{32}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PauseTopic) GetTopic() string {
@@ -3529,7 +3623,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3541,7 +3635,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[33]
+	mi := &file_job_jobpb_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3554,7 +3648,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{33}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Advance) GetMax() uint32 {
@@ -3581,7 +3675,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3593,7 +3687,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[34]
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3606,7 +3700,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{34}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Mark) GetName() string {
@@ -3626,7 +3720,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3732,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3745,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -3672,7 +3766,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3778,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3791,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -3719,7 +3813,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3825,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3838,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -3772,7 +3866,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3878,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3891,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -3817,7 +3911,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3923,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3936,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -3877,7 +3971,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +3983,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +3996,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Result) GetCode() Code {
@@ -4023,7 +4117,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4035,7 +4129,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4048,7 +4142,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4089,7 +4183,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4195,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4208,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4144,7 +4238,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4250,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4263,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Reserved) GetId() string {
@@ -4296,7 +4390,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4402,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4415,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Job) GetId() string {
@@ -4557,7 +4651,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4569,7 +4663,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4582,7 +4676,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4662,7 +4756,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4768,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4781,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Topic) GetName() string {
@@ -4838,7 +4932,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4850,7 +4944,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4863,7 +4957,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -4928,7 +5022,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5034,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5047,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5040,7 +5134,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5052,7 +5146,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5065,7 +5159,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5107,7 +5201,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5119,7 +5213,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5132,7 +5226,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -5171,7 +5265,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5183,7 +5277,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5196,7 +5290,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5287,7 +5381,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5299,7 +5393,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5312,7 +5406,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5352,7 +5446,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5364,7 +5458,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5377,7 +5471,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5494,7 +5588,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5506,7 +5600,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5519,7 +5613,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5590,7 +5684,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5602,7 +5696,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5615,7 +5709,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5648,7 +5742,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xa7\n" +
+	"clockEpoch\"\xe6\n" +
 	"\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
@@ -5683,7 +5777,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\rraise_version\x18\x18 \x01(\v2\x16.tarry.v1.RaiseVersionH\x00R\fraiseVersion\x127\n" +
 	"\vreset_clock\x18\x19 \x01(\v2\x14.tarry.v1.ResetClockH\x00R\n" +
 	"resetClock\x12-\n" +
-	"\amigrate\x18\x1a \x01(\v2\x11.tarry.v1.MigrateH\x00R\amigrateB\x06\n" +
+	"\amigrate\x18\x1a \x01(\v2\x11.tarry.v1.MigrateH\x00R\amigrate\x12=\n" +
+	"\rrelease_topic\x18\x1b \x01(\v2\x16.tarry.v1.ReleaseTopicH\x00R\freleaseTopicB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -5887,7 +5982,13 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x10\n" +
 	"\x03max\x18\x03 \x01(\rR\x03max\x12%\n" +
-	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\"\x8c\x01\n" +
+	"\x05sweep\x18\x04 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\"\x91\x01\n" +
+	"\fReleaseTopic\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1a\n" +
+	"\bconsumer\x18\x02 \x01(\tR\bconsumer\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x10\n" +
+	"\x03max\x18\x04 \x01(\rR\x03max\x12%\n" +
+	"\x05sweep\x18\x05 \x01(\v2\x0f.tarry.v1.SweepR\x05sweep\"\x8c\x01\n" +
 	"\bMoveJobs\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12'\n" +
@@ -6199,7 +6300,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -6242,31 +6343,32 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*Place)(nil),          // 38: tarry.v1.Place
 	(*Filter)(nil),         // 39: tarry.v1.Filter
 	(*Purge)(nil),          // 40: tarry.v1.Purge
-	(*MoveJobs)(nil),       // 41: tarry.v1.MoveJobs
-	(*PauseTopic)(nil),     // 42: tarry.v1.PauseTopic
-	(*Advance)(nil),        // 43: tarry.v1.Advance
-	(*Mark)(nil),           // 44: tarry.v1.Mark
-	(*SetCluster)(nil),     // 45: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),   // 46: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),     // 47: tarry.v1.ResetClock
-	(*Migrate)(nil),        // 48: tarry.v1.Migrate
-	(*ForgetMember)(nil),   // 49: tarry.v1.ForgetMember
-	(*Result)(nil),         // 50: tarry.v1.Result
-	(*Details)(nil),        // 51: tarry.v1.Details
-	(*Results)(nil),        // 52: tarry.v1.Results
-	(*Reserved)(nil),       // 53: tarry.v1.Reserved
-	(*Job)(nil),            // 54: tarry.v1.Job
-	(*Event)(nil),          // 55: tarry.v1.Event
-	(*Topic)(nil),          // 56: tarry.v1.Topic
-	(*Totals)(nil),         // 57: tarry.v1.Totals
-	(*Schedule)(nil),       // 58: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 59: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 60: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 61: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 62: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 63: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 64: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 65: tarry.v1.ScheduleInfo
+	(*ReleaseTopic)(nil),   // 41: tarry.v1.ReleaseTopic
+	(*MoveJobs)(nil),       // 42: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),     // 43: tarry.v1.PauseTopic
+	(*Advance)(nil),        // 44: tarry.v1.Advance
+	(*Mark)(nil),           // 45: tarry.v1.Mark
+	(*SetCluster)(nil),     // 46: tarry.v1.SetCluster
+	(*RaiseVersion)(nil),   // 47: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),     // 48: tarry.v1.ResetClock
+	(*Migrate)(nil),        // 49: tarry.v1.Migrate
+	(*ForgetMember)(nil),   // 50: tarry.v1.ForgetMember
+	(*Result)(nil),         // 51: tarry.v1.Result
+	(*Details)(nil),        // 52: tarry.v1.Details
+	(*Results)(nil),        // 53: tarry.v1.Results
+	(*Reserved)(nil),       // 54: tarry.v1.Reserved
+	(*Job)(nil),            // 55: tarry.v1.Job
+	(*Event)(nil),          // 56: tarry.v1.Event
+	(*Topic)(nil),          // 57: tarry.v1.Topic
+	(*Totals)(nil),         // 58: tarry.v1.Totals
+	(*Schedule)(nil),       // 59: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 60: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 61: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 62: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 63: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 64: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 65: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 66: tarry.v1.ScheduleInfo
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -6279,101 +6381,103 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	33,  // 7: tarry.v1.Op.bury:type_name -> tarry.v1.Bury
 	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
 	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
-	43,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	44,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	45,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	49,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	44,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
+	45,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	46,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	50,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
-	42,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
+	43,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	59,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	60,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	61,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	60,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	61,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	62,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
-	41,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	46,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	47,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	48,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
-	1,   // 27: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 28: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 29: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 30: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 31: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 32: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 33: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 34: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 35: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 36: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 37: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 38: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 39: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 40: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 41: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 42: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 43: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 44: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 45: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 46: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 47: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 48: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 49: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 50: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	54,  // 51: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 52: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 53: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 54: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 55: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 56: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 57: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 58: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 59: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 60: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 61: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 62: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 63: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 64: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 65: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 66: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 67: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 68: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 69: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 70: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	1,   // 71: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 72: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,   // 73: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 74: tarry.v1.Result.state:type_name -> tarry.v1.State
-	53,  // 75: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	51,  // 76: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	50,  // 77: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 78: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 79: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	50,  // 80: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 81: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 82: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 83: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 84: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 85: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	55,  // 86: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 87: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 88: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 89: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 90: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 91: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 92: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	58,  // 93: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	62,  // 94: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	64,  // 95: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 96: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 97: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	58,  // 98: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	63,  // 99: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	100, // [100:100] is the sub-list for method output_type
-	100, // [100:100] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
+	47,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	48,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	49,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	41,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
+	1,   // 28: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 29: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 30: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 31: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 32: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 33: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 34: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 35: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 36: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 37: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 38: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 39: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 40: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 41: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 42: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 43: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 44: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 45: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 46: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 47: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 48: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 49: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 50: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 51: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	55,  // 52: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 53: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 54: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 55: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 56: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 57: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 58: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 59: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 60: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 61: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 62: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 63: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 64: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 65: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 66: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 67: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 68: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 69: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 70: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 71: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	36,  // 72: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 73: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 74: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	5,   // 75: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 76: tarry.v1.Result.state:type_name -> tarry.v1.State
+	54,  // 77: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	52,  // 78: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	51,  // 79: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 80: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 81: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	51,  // 82: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 83: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 84: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 85: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 86: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 87: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	56,  // 88: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 89: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 90: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 91: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 92: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 93: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 94: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	59,  // 95: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	63,  // 96: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	65,  // 97: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 98: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 99: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	59,  // 100: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	64,  // 101: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	102, // [102:102] is the sub-list for method output_type
+	102, // [102:102] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6408,18 +6512,19 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_RaiseVersion)(nil),
 		(*Op_ResetClock)(nil),
 		(*Op_Migrate)(nil),
+		(*Op_ReleaseTopic)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[49].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
