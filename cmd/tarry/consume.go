@@ -147,19 +147,19 @@ func buryCommand() *cobra.Command {
 		"tarry bury mail-7 --reason 'bad address'", "token priority reason", buryStep)
 }
 
-func deleteCommand() *cobra.Command {
-	return step("delete", "delete a job in any state", "Deletes a job in any state.", "tarry delete mail-7 --if-state delayed,ready", "token if", deleteStep)
-}
-
-func updateCommand() *cobra.Command {
-	return step("update", "change a job that is not reserved", "Changes what is named of a delayed, ready or dead job; the rest stays.",
-		"tarry update mail-7 --delay 2h --priority 5", "due priority ttr-of-job attempts backoff headers body if", updateStep)
-}
+// stepFunc does something to one job.
+type stepFunc func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)
 
 // step makes a command on one job. takes names the flags that it has.
-func step(name, short, text, example, takes string, f func(context.Context, *client.Client, client.Ref, *stepFlags) (client.Changed, error)) *cobra.Command {
-	c := newCommand(name, short, "ID", text, example, 1, 1)
-	s := stepFlags{ttr: duration{positive: true}}
+func step(name, short, text, example, takes string, f stepFunc) *cobra.Command {
+	c, s := newStep(name, short, "ID", 1, text, example, takes)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error { return s.one(ctx, t, args[0], f) })
+}
+
+// newStep begins a command that takes an ID.
+func newStep(name, short, args string, least int, text, example, takes string) (*clientCommand, *stepFlags) {
+	c := newCommand(name, short, args, text, example, least, 1)
+	s := &stepFlags{ttr: duration{positive: true}}
 	for _, flag := range strings.Fields(takes) {
 		switch flag {
 		case "token":
@@ -190,13 +190,16 @@ func step(name, short, text, example, takes string, f func(context.Context, *cli
 			c.flags.Func("if-state", "only if the job is in one of these `states`, separated by commas", s.ifState)
 		}
 	}
-	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		changed, err := f(ctx, t.client, client.Ref{ID: args[0], Token: s.token}, &s)
-		if err != nil {
-			return err
-		}
-		return t.printChanged(changed)
-	})
+	return c, s
+}
+
+// one does something to one job.
+func (s *stepFlags) one(ctx context.Context, t *terminal, id string, f stepFunc) error {
+	changed, err := f(ctx, t.client, client.Ref{ID: id, Token: s.token}, s)
+	if err != nil {
+		return err
+	}
+	return t.printChanged(changed)
 }
 
 func (t *terminal) printChanged(c client.Changed) error {
@@ -226,6 +229,11 @@ func deleteStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFl
 }
 
 func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return c.Update(ctx, ref.ID, s.update())
+}
+
+// update is what the flags say is to change.
+func (s *stepFlags) update() client.Update {
 	u := client.Update{
 		DueAt: s.due.t, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v,
 		Backoff: s.extras.Backoff, Headers: s.extras.Headers, Condition: s.cond,
@@ -236,7 +244,7 @@ func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFl
 	if s.body != nil {
 		u.Body = new(client.Text(*s.body))
 	}
-	return c.Update(ctx, ref.ID, u)
+	return u
 }
 
 func (s *stepFlags) backoff(text string) error {

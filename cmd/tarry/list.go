@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,7 @@ func (f *filterFlags) filter() client.Filter {
 }
 
 func listCommand() *cobra.Command {
-	c := newCommand("list", "list jobs of a topic, or by the beginning of their ids", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics.",
+	c := newCommand("list", "list jobs of a topic, or by the beginning of their ids or a header", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics. With --header and without TOPIC\nthose of all topics that index this header (tarry topic set --index-headers).",
 		"tarry list mail --state dead --reason 'no route'", 0, 1)
 	var f filterFlags
 	f.register(c)
@@ -50,8 +51,8 @@ func listCommand() *cobra.Command {
 		switch {
 		case len(args) == 1:
 			q.Topic = args[0]
-		case q.IDPrefix == "":
-			return usagef("takes a TOPIC, --id-prefix or both")
+		case q.IDPrefix == "" && len(q.Headers) == 0:
+			return usagef("takes a TOPIC, --id-prefix or --header")
 		}
 		if most < 0 {
 			return usagef("--max is %d; it takes 0 or more", most)
@@ -69,6 +70,10 @@ func (t *terminal) list(ctx context.Context, q client.List, most int) error {
 	shown := 0
 	for cursor := ""; ; {
 		page, next, err := t.client.JobsPage(ctx, q, cursor)
+		if errors.Is(err, client.ErrIncomplete) {
+			t.notes.line("%v", err)
+			err = nil
+		}
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 func kickCommand() *cobra.Command {
-	c := newCommand("kick", "make dead or delayed jobs ready", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first.",
+	c := newCommand("kick", "make dead or delayed jobs ready", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first;\nor, with --header or --id-prefix alone, the dead and delayed ones of all topics that this finds.",
 		"tarry kick --topic mail --all --reason 'no route' --rate 10", 0, 1)
 	var f filterFlags
 	f.register(c)
@@ -19,16 +19,18 @@ func kickCommand() *cobra.Command {
 	var k client.KickMany
 	var all bool
 	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose dead jobs to kick")
-	c.flags.IntVarP(&k.Max, "max", "n", 1000, "`number` of the topic's jobs to kick at most, 1 to 10000")
+	c.flags.IntVarP(&k.Max, "max", "n", 1000, "`number` of jobs to kick at most, 1 to 10000")
 	c.flags.BoolVar(&all, "all", false, "kick all of them")
 	c.flags.Float64Var(&k.Rate, "rate", 0, "`number` of jobs that become due in a second, one after the other; default: all at once")
 	c.flags.StringVar(&k.ToTopic, "to-topic", "", "`name` of the topic in which they are then; default: their own")
 	dry := c.dryFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		if (topic == "") == (len(args) == 0) {
-			return usagef("takes either an ID or --topic")
+		k.Filter = f.filter()
+		many := k.Filter.IDPrefix != "" || len(k.Filter.Headers) > 0
+		if topic != "" && len(args) == 1 || topic == "" && len(args) == 0 && !many {
+			return usagef("takes either an ID or --topic; or --header or --id-prefix alone")
 		}
-		if topic == "" {
+		if len(args) == 1 {
 			if err := c.needs("--topic", append(filterNames, "max", "all", "rate", "dry-run")...); err != nil {
 				return err
 			}
@@ -42,7 +44,12 @@ func kickCommand() *cobra.Command {
 		case k.Max < 1:
 			return usagef("--max is %d; it takes 1 to 10000", k.Max)
 		}
-		k.Filter = f.filter()
+		if topic == "" {
+			if err := c.needs("--topic", "rate"); err != nil {
+				return err
+			}
+			return t.kickFound(ctx, *dry, client.Found{Filter: k.Filter, Max: k.Max}, k.ToTopic)
+		}
 		if *dry {
 			n, err := t.matching(ctx, topic, []string{"dead"}, k.Filter)
 			return t.printDry("kicked", atMost(n, k.Max), err)

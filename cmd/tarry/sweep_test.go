@@ -61,7 +61,7 @@ func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
 func TestSweepsThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"list":                                        "takes a TOPIC, --id-prefix or both",
+		"list":                                        "takes a TOPIC, --id-prefix or --header",
 		"list t --max -1":                             "--max is -1",
 		"list t --header x":                           "name=value",
 		"list t --due-from tomorrow":                  "RFC 3339",
