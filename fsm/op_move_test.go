@@ -16,25 +16,6 @@ func opKickSweep(topic string, most uint32, s *jobpb.Sweep) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: topic, Max: most, Sweep: s}}}
 }
 
-// Jobs that die after a whole topic moved are behind the dead ones that moved with it.
-func TestDeadJobsKeepTheirOrderWhenATopicMoves(t *testing.T) {
-	r := newRig(t, Options{})
-	kill := func(topic, id string) {
-		r.do(opAdd(&jobpb.Add{Topic: topic, Id: id}), opReserve(1, topic), opBury(&jobpb.Bury{Ref: byID(id)}))
-	}
-	kill("t", "3")
-	kill("t", "2")
-	r.do(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}))
-	kill("u", "1")
-	page, _ := r.listed(&jobpb.JobQuery{Topic: "u", State: jobpb.State_STATE_DEAD, Max: 9})
-	var order string
-	for _, j := range page.Jobs {
-		order += j.Id
-	}
-	require.Equal(t, "321", order)
-	require.EqualValues(t, 3, r.m.topics["u"].rank)
-}
-
 // A command for many jobs ends early at large ones.
 func TestCommandsForManyJobsEndEarlyAtLargeOnes(t *testing.T) {
 	r := newRig(t, Options{})
