@@ -20,7 +20,7 @@ RACE = ./api/... ./bench/... ./chaos/... ./client/... ./cluster/... ./cmd/... ./
 RACE_SKIP = ^(TestMachineMatchesModel|TestAPageReadsOnlyItsOwnJobs|TestAPageEndsAtTheScanLimit|$\
 TestWindowIsTheHeadOfItsList|TestMemoryOfHostileLists)$$
 
-.PHONY: help build image test test-all fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean
+.PHONY: help build image test test-all clients fuzz check vulncheck chaos chaos-short cluster cluster-down hello bench pair proto clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,12 +45,17 @@ test: ## run the product's tests, then three real nodes through kill -9; under f
 	go test -p 3 -parallel 4 ./...
 	TARRY_FAULT_SECONDS=15 go test -v -count=1 -parallel 4 -run '^($(CORE))$$' ./integration
 
-test-all: test ## run the rest too: all tests with real processes and containers, the fault harness's own, a build of the next release
+test-all: test ## run the rest but make clients: all tests with real processes and containers, the fault harness's own, a build of the next release
 	go test ./chaos/...
 	go test -tags chaos,next ./job ./fsm
 	go test -tags chaos ./cluster/statemachine
 	go test ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
-	go test -v -count=1 -timeout 20m -parallel 4 ./integration
+	go test -v -count=1 -timeout 20m -parallel 4 -skip '^TestClientConformance$$' ./integration
+
+clients: ## check the clients for Python and Node, and run the cases that the clients of all languages must pass
+	cd clients/python && mypy && PYTHONPATH=src python3 -m unittest discover -s tests -t .
+	node --test clients/node/test/*.test.js
+	go test -v -count=1 -timeout 20m -parallel 2 -run '^Test(Client)?Conformance' ./integration
 
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 	FUZZTIME=$(FUZZTIME) .ci/fuzz

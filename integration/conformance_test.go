@@ -21,14 +21,18 @@ type language struct {
 var languages = []language{
 	{"Go", "golang", []string{"go", "version"}, nil},
 	{"Node", "nodejs", []string{"node", "--version"}, []string{"node", "../clients/node/conformance/driver.mjs"}},
+	{"Python", "python3", []string{"python3", "--version"}, []string{"python3", "../clients/python/conformance/driver.py"}},
+	{"Python asyncio", "python3", []string{"python3", "--version"}, []string{"python3", "../clients/python/conformance/driver.py", "--asyncio"}},
 }
 
 // TestClientConformance holds the client of each language to the same cases, against
 // three real nodes.
 func TestClientConformance(t *testing.T) {
+	t.Parallel()
 	cases := loadCases(t, filepath.Join("..", "clients", "conformance", "cases.yaml"))
 	for _, l := range languages {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			if out, err := exec.Command(l.present[0], l.present[1:]...).CombinedOutput(); err != nil {
 				if os.Getenv("CI") == "true" {
 					t.Fatalf("this machine has no %s (apt-get install %s): %v %.200s", l.name, l.packages, err, out)

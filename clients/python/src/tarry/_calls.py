@@ -1,0 +1,483 @@
+"""What each call sends, and how its reply is read. Nothing here does input or output."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
+from urllib.parse import quote, urlencode
+
+from .errors import TarryError, error
+from .types import (
+    JSON,
+    Added,
+    BackoffLike,
+    Cause,
+    Changed,
+    Event,
+    Explanation,
+    Health,
+    History,
+    Job,
+    JobLike,
+    Member,
+    NewJob,
+    PastRun,
+    Pause,
+    PlannedRun,
+    Reserved,
+    Schedule,
+    SchedulePut,
+    Seconds,
+    Stats,
+    Swept,
+    Topic,
+    TopicSettings,
+    decode,
+    encode_backoff,
+    encode_body,
+    instant_text,
+    ref_of,
+    seconds,
+)
+
+T = TypeVar("T")
+
+MAX_WAIT = 300.0
+"""The longest wait that a node takes in one request, in seconds."""
+SWEEP_TIME = 30.0
+MEMBERS_PATH = "/v1/cluster/members"
+
+
+class Unset:
+    """The type of ``UNSET``: an argument that was not given, where None means something."""
+
+
+UNSET = Unset()
+
+
+@dataclass(frozen=True)
+class Request(Generic[T]):
+    """One call. ``repeat``: sending it twice does no harm. ``wait`` is how long the server may take because
+    it was asked to. ``gone``: that the job is not there after an attempt with unknown outcome is success."""
+
+    method: str
+    path: str
+    read: Callable[[JSON, bool], T]
+    body: Optional[JSON] = None
+    repeat: bool = False
+    wait: float = 0.0
+    gone: bool = False
+
+
+def _of(cls: Any) -> Callable[[JSON, bool], Any]:
+    return lambda reply, earlier: decode(cls, reply)
+
+
+def _nothing(reply: JSON, earlier: bool) -> None:
+    return None
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path. Dots alone would mean a folder to something on the way."""
+    if name in (".", ".."):
+        return name.replace(".", "%2E")
+    return quote(name, safe="")
+
+
+def _job_path(id: str, verb: str = "") -> str:
+    if not id:
+        raise error("invalid_argument", "id is missing", field="id")
+    return "/v1/jobs/" + _segment(id) + ("/" + verb if verb else "")
+
+
+def _topic_path(topic: str, verb: str = "") -> str:
+    return "/v1/topics/" + _segment(topic) + ("/" + verb if verb else "")
+
+
+def _schedule_path(name: str, verb: str = "") -> str:
+    return "/v1/schedules/" + _segment(name) + ("/" + verb if verb else "")
+
+
+def _query(path: str, values: Mapping[str, Any]) -> str:
+    given = {k: v for k, v in values.items() if v is not None and v != ""}
+    return path + "?" + urlencode(given) if given else path
+
+
+def _given(**values: Any) -> JSON:
+    """The arguments that were given."""
+    return {k: v for k, v in values.items() if v is not None}
+
+
+def _secs(d: Optional[Seconds]) -> Optional[float]:
+    return None if d is None else seconds(d)
+
+
+def _at(at: Optional[datetime]) -> Optional[str]:
+    return None if at is None else instant_text(at)
+
+
+def _waits(backoff: Optional[BackoffLike]) -> Any:
+    return None if backoff is None else encode_backoff(backoff)
+
+
+def encode_job(job: NewJob) -> JSON:
+    return {
+        "topic": job.topic,
+        "id": job.id if job.id is not None else secrets.token_urlsafe(16),
+        **_given(
+            delay=_secs(job.delay),
+            due_at=_at(job.due_at),
+            ttr=_secs(job.ttr),
+            priority=job.priority,
+            max_attempts=job.max_attempts,
+            backoff=_waits(job.backoff),
+            headers=job.headers,
+            if_exists=job.if_exists,
+            if_revision=job.if_revision,
+            if_state=job.if_state,
+        ),
+        **encode_body(job.body),
+    }
+
+
+def _item_error(item: JSON) -> Optional[TarryError]:
+    if item.get("success"):
+        return None
+    return error(
+        item.get("code", "unknown"),
+        item.get("error", ""),
+        status=200,
+        field=item.get("field"),
+        unknown=item.get("outcome") == "unknown",
+    )
+
+
+def _results(n: int, reply: JSON) -> List[JSON]:
+    results: List[JSON] = reply.get("results", [])
+    if len(results) != n:
+        raise error("unknown", f"{n} items were answered by {len(results)} results")
+    return results
+
+
+def _all_added(n: int) -> Callable[[JSON, bool], List[Added]]:
+    def read(reply: JSON, earlier: bool) -> List[Added]:
+        results = _results(n, reply)
+        for item in results:
+            failure = _item_error(item)
+            if failure:
+                raise failure
+        return [decode(Added, item) for item in results]
+
+    return read
+
+
+def add(job: NewJob) -> Request[Added]:
+    return Request("POST", "/v1/jobs", _of(Added), encode_job(job), repeat=True)
+
+
+def add_batch(jobs: Iterable[NewJob]) -> Request[List[Union[Added, TarryError]]]:
+    sent = [encode_job(j) for j in jobs]
+
+    def read(reply: JSON, earlier: bool) -> List[Union[Added, TarryError]]:
+        return [_item_error(item) or decode(Added, item) for item in _results(len(sent), reply)]
+
+    return Request("POST", "/v1/jobs/batch", read, {"jobs": sent}, repeat=True)
+
+
+def add_all(jobs: Iterable[NewJob]) -> Request[List[Added]]:
+    sent = [encode_job(j) for j in jobs]
+    return Request("POST", "/v1/jobs/batch", _all_added(len(sent)), {"jobs": sent, "atomic": True}, repeat=True)
+
+
+def get(id: str) -> Request[Job]:
+    return Request("GET", _job_path(id), _of(Job), repeat=True)
+
+
+def history(id: str) -> Request[History]:
+    def read(reply: JSON, earlier: bool) -> History:
+        return decode(History, {**reply, "events": [decode(Event, e) for e in reply.get("events", [])]})
+
+    return Request("GET", _job_path(id, "history"), read, repeat=True)
+
+
+def explain(id: str) -> Request[Explanation]:
+    def read(reply: JSON, earlier: bool) -> Explanation:
+        return decode(Explanation, {**reply, "causes": [decode(Cause, c) for c in reply.get("causes", [])]})
+
+    return Request("GET", _job_path(id, "explain"), read, repeat=True)
+
+
+def update(
+    id: str,
+    *,
+    delay: Optional[Seconds],
+    due_at: Optional[datetime],
+    ttr: Optional[Seconds],
+    priority: Optional[int],
+    max_attempts: Optional[int],
+    backoff: Optional[BackoffLike],
+    headers: Optional[Mapping[str, str]],
+    body: Any,
+    if_revision: Optional[int],
+    if_state: Optional[Sequence[str]],
+) -> Request[Changed]:
+    sent = _given(
+        delay=_secs(delay),
+        due_at=_at(due_at),
+        ttr=_secs(ttr),
+        priority=priority,
+        max_attempts=max_attempts,
+        backoff=_waits(backoff),
+        headers=headers,
+        if_revision=if_revision,
+        if_state=if_state,
+    )
+    if not isinstance(body, Unset):
+        sent.update(encode_body(body))
+    return Request("PATCH", _job_path(id), _of(Changed), sent)
+
+
+def delete(job: JobLike, if_revision: Optional[int], if_state: Optional[Sequence[str]]) -> Request[None]:
+    ref = ref_of(job)
+    states = ",".join(if_state) if if_state else None
+    path = _query(_job_path(ref.id), {"token": ref.token, "if_revision": if_revision, "if_state": states})
+    return Request("DELETE", path, _nothing, repeat=True, gone=True)
+
+
+def reserve(
+    topics: Union[str, Sequence[str]],
+    *,
+    max: int,
+    wait: float,
+    ttr: Optional[Seconds],
+    consumer: Optional[str],
+) -> Request[List[Reserved]]:
+    def read(reply: JSON, earlier: bool) -> List[Reserved]:
+        return [decode(Reserved, j) for j in reply.get("jobs", [])]
+
+    names = [topics] if isinstance(topics, str) else list(topics)
+    wait = round(min(wait, MAX_WAIT) if wait > 0 else 0.0, 3)
+    sent = {"topics": names, "max": max, "wait": wait, **_given(ttr=_secs(ttr), consumer=consumer)}
+    # A reservation that got lost on its way ends by itself, so asking again does no harm.
+    return Request("POST", "/v1/reserve", read, sent, repeat=True, wait=wait)
+
+
+def finish(job: JobLike) -> Request[None]:
+    ref = ref_of(job)
+    return Request("POST", _job_path(ref.id, "finish"), _nothing, _given(token=ref.token), repeat=True, gone=True)
+
+
+def finish_batch(jobs: Iterable[JobLike]) -> Request[List[Optional[TarryError]]]:
+    refs = [ref_of(j) for j in jobs]
+
+    def read(reply: JSON, earlier: bool) -> List[Optional[TarryError]]:
+        failures = [_item_error(item) for item in _results(len(refs), reply)]
+        return [None if earlier and f and f.code == "not_found" else f for f in failures]
+
+    sent = [_given(id=r.id, token=r.token) for r in refs]
+    return Request("POST", "/v1/finish", read, {"jobs": sent}, repeat=True)
+
+
+def finish_then(job: JobLike, then: Iterable[NewJob]) -> Request[List[Added]]:
+    ref = ref_of(job)
+    sent = [encode_job(j) for j in then]
+    # Not repeated: not_found would not tell whether the jobs were added.
+    return Request("POST", _job_path(ref.id, "finish"), _all_added(len(sent)), {**_given(token=ref.token), "then": sent})
+
+
+def touch(job: JobLike, ttr: Optional[Seconds]) -> Request[Changed]:
+    ref = ref_of(job)
+    return Request(
+        "POST", _job_path(ref.id, "touch"), _of(Changed), _given(token=ref.token, ttr=_secs(ttr)), repeat=True
+    )
+
+
+def release(
+    job: JobLike, delay: Optional[Seconds], priority: Optional[int], reason: Optional[str]
+) -> Request[Changed]:
+    ref = ref_of(job)
+    sent = _given(token=ref.token, delay=_secs(delay), priority=priority, reason=reason)
+    return Request("POST", _job_path(ref.id, "release"), _of(Changed), sent)
+
+
+def bury(job: JobLike, priority: Optional[int], reason: Optional[str]) -> Request[Changed]:
+    ref = ref_of(job)
+    return Request(
+        "POST", _job_path(ref.id, "bury"), _of(Changed), _given(token=ref.token, priority=priority, reason=reason)
+    )
+
+
+def kick(id: str, to_topic: Optional[str]) -> Request[Changed]:
+    return Request("POST", _job_path(id, "kick"), _of(Changed), _given(to_topic=to_topic))
+
+
+def move(job: JobLike, to: str) -> Request[Changed]:
+    ref = ref_of(job)
+    return Request("POST", _job_path(ref.id, "move"), _of(Changed), {**_given(token=ref.token), "to": to}, repeat=True)
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a listing; ``next`` is where the next one starts, "" at the end."""
+
+    items: List[T]
+    next: str
+
+
+def _page(cls: Any, member: str) -> Callable[[JSON, bool], Any]:
+    def read(reply: JSON, earlier: bool) -> Page[Any]:
+        return Page([decode(cls, item) for item in reply.get(member, [])], reply.get("next", ""))
+
+    return read
+
+
+def jobs_page(
+    topic: Optional[str],
+    *,
+    state: Optional[str],
+    id_prefix: Optional[str],
+    reason: Optional[str],
+    headers: Optional[Mapping[str, str]],
+    due_from: Optional[datetime],
+    due_to: Optional[datetime],
+    died_from: Optional[datetime],
+    died_to: Optional[datetime],
+    body: bool,
+    page: Optional[int],
+    cursor: str,
+) -> Request[Page[Job]]:
+    query: Dict[str, Any] = {
+        "state": state,
+        "id_prefix": id_prefix,
+        "reason": reason,
+        "due_from": _at(due_from),
+        "due_to": _at(due_to),
+        "died_from": _at(died_from),
+        "died_to": _at(died_to),
+        "body": "true" if body else None,
+        "max": page,
+        "cursor": cursor,
+    }
+    query.update({"header." + name: value for name, value in (headers or {}).items()})
+    path = _topic_path(topic, "jobs") if topic else "/v1/jobs"
+    return Request("GET", _query(path, query), _page(Job, "jobs"), repeat=True)
+
+
+def topics_page(after: str, page: Optional[int]) -> Request[Page[Topic]]:
+    return Request("GET", _query("/v1/topics", {"after": after, "max": page}), _page(Topic, "topics"), repeat=True)
+
+
+def topic(name: str) -> Request[Topic]:
+    return Request("GET", _topic_path(name), _of(Topic), repeat=True)
+
+
+def stats() -> Request[Stats]:
+    return Request("GET", "/v1/stats", _of(Stats), repeat=True)
+
+
+def _swept(member: str) -> Callable[[JSON, bool], Swept]:
+    return lambda reply, earlier: Swept(raw=reply, count=reply.get(member, 0), more=reply.get("more", False))
+
+
+def _how_many(max: Optional[int]) -> JSON:
+    return {"all": True} if max is None else {"max": max}
+
+
+def kick_topic(
+    topic: str, max: Optional[int], filter: Optional[JSON], rate: Optional[float], to_topic: Optional[str]
+) -> Request[Swept]:
+    sent = {**_how_many(max), **_given(filter=filter, rate=rate, to_topic=to_topic)}
+    return Request("POST", _topic_path(topic, "kick"), _swept("kicked"), sent, wait=SWEEP_TIME)
+
+
+def purge(topic: str, state: str, max: Optional[int], filter: Optional[JSON]) -> Request[Swept]:
+    sent = {"state": state, **_how_many(max), **_given(filter=filter)}
+    return Request("POST", _topic_path(topic, "purge"), _swept("deleted"), sent, wait=SWEEP_TIME)
+
+
+def move_topic(topic: str, to: str, states: Optional[Sequence[str]]) -> Request[Swept]:
+    return Request(
+        "POST", _topic_path(topic, "move"), _swept("moved"), {"to": to, **_given(states=states)}, wait=SWEEP_TIME
+    )
+
+
+def pause(topic: str, duration: Optional[Seconds]) -> Request[Pause]:
+    sent = {} if duration is None else {"for": seconds(duration)}
+    return Request("POST", _topic_path(topic, "pause"), _of(Pause), sent, repeat=True)
+
+
+def resume(topic: str) -> Request[Pause]:
+    return Request("POST", _topic_path(topic, "resume"), _of(Pause), repeat=True)
+
+
+def settings(topic: str) -> Request[TopicSettings]:
+    return Request("GET", _topic_path(topic, "settings"), _of(TopicSettings), repeat=True)
+
+
+def set_settings(topic: str, values: Mapping[str, Any], if_revision: Optional[int]) -> Request[TopicSettings]:
+    path = _query(_topic_path(topic, "settings"), {"if_revision": if_revision})
+    return Request("PUT", path, _of(TopicSettings), dict(values), repeat=if_revision is None)
+
+
+def change_settings(topic: str, values: Mapping[str, Any]) -> Request[TopicSettings]:
+    return Request("PATCH", _topic_path(topic, "settings"), _of(TopicSettings), dict(values), repeat=True)
+
+
+def put_schedule(
+    name: str, schedule: Mapping[str, Any], if_revision: Optional[int]
+) -> Request[SchedulePut]:
+    sent = {**schedule, **_given(if_revision=if_revision)}
+    return Request("PUT", _schedule_path(name), _of(SchedulePut), sent, repeat=if_revision is None)
+
+
+def schedule(name: str) -> Request[Schedule]:
+    return Request("GET", _schedule_path(name), _of(Schedule), repeat=True)
+
+
+def schedules_page(after: str, page: Optional[int]) -> Request[Page[Schedule]]:
+    path = _query("/v1/schedules", {"after": after, "max": page})
+    return Request("GET", path, _page(Schedule, "schedules"), repeat=True)
+
+
+def delete_schedule(name: str, if_revision: Optional[int]) -> Request[None]:
+    path = _query(_schedule_path(name), {"if_revision": if_revision})
+    return Request("DELETE", path, _nothing, repeat=True, gone=True)
+
+
+def pause_schedule(name: str) -> Request[None]:
+    return Request("POST", _schedule_path(name, "pause"), _nothing, repeat=True)
+
+
+def resume_schedule(name: str) -> Request[None]:
+    return Request("POST", _schedule_path(name, "resume"), _nothing, repeat=True)
+
+
+def run_schedule(name: str, key: Optional[str]) -> Request[Added]:
+    return Request("POST", _schedule_path(name, "run"), _of(Added), _given(key=key), repeat=key is not None)
+
+
+def schedule_runs(name: str) -> Request[List[PastRun]]:
+    def read(reply: JSON, earlier: bool) -> List[PastRun]:
+        return [decode(PastRun, r) for r in reply.get("runs", [])]
+
+    return Request("GET", _schedule_path(name, "runs"), read, repeat=True)
+
+
+def preview_schedule(name: str, count: Optional[int]) -> Request[List[PlannedRun]]:
+    def read(reply: JSON, earlier: bool) -> List[PlannedRun]:
+        return [decode(PlannedRun, r) for r in reply.get("runs", [])]
+
+    return Request("GET", _query(_schedule_path(name, "preview"), {"count": count}), read, repeat=True)
+
+
+def members() -> Request[List[Member]]:
+    def read(reply: JSON, earlier: bool) -> List[Member]:
+        return [decode(Member, m) for m in reply.get("members", [])]
+
+    return Request("GET", MEMBERS_PATH, read, repeat=True)
+
+
+def health() -> Request[Health]:
+    return Request("GET", "/v1/cluster/health", _of(Health), repeat=True)

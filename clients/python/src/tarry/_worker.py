@@ -1,0 +1,41 @@
+"""What workers of threads and of asyncio have in common."""
+
+from __future__ import annotations
+
+import logging
+from typing import Optional
+
+from .errors import TarryError
+from .types import BackoffLike, Backoff, Reserved, seconds
+
+log = logging.getLogger("tarry")
+
+WAIT = 30.0
+"""One wait for jobs, in seconds."""
+PAUSE = 1.0
+"""After a wait that failed."""
+TOUCHES_PER_TTR = 3
+"""They leave time for a touch that meets a change of leader."""
+MAX_REASON = 1000
+"""Bytes that the server keeps of a reason."""
+
+
+def is_lost(failure: TarryError) -> bool:
+    """Whether a touch that failed tells that the reservation is gone."""
+    return failure.code in ("stale_token", "not_found", "not_reserved")
+
+
+def reason(failure: BaseException) -> str:
+    text = str(failure) or type(failure).__name__
+    return text.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
+
+
+def delay_after(backoff: Optional[BackoffLike], job: Reserved) -> Optional[float]:
+    """How long a failed job waits; None: as its own backoff says."""
+    if backoff is None:
+        return None
+    if isinstance(backoff, Backoff):
+        return backoff.after(job.attempts)
+    if not backoff:
+        return None
+    return seconds(backoff[min(max(job.attempts, 1), len(backoff)) - 1])

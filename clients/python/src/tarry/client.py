@@ -1,0 +1,430 @@
+"""The client for threads. The one for asyncio, aio.py, is made from this file by tools/make_aio.py."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+
+from . import _calls
+from ._calls import UNSET, Page, Request
+from ._http import Cancel, Pool
+from ._nodes import Nodes
+from ._policy import attempts
+from ._stream import Stream, open_stream
+from .errors import TarryError
+from .types import (
+    Added,
+    BackoffLike,
+    Changed,
+    Explanation,
+    Health,
+    History,
+    Job,
+    JobLike,
+    Member,
+    NewJob,
+    PastRun,
+    Pause,
+    PlannedRun,
+    Reserved,
+    Schedule,
+    SchedulePut,
+    Seconds,
+    Stats,
+    Swept,
+    Topic,
+    TopicSettings,
+    seconds,
+)
+
+T = TypeVar("T")
+
+SHORT_WAIT = 0.05
+"""A rest of a wait that is not worth another request."""
+
+
+class Client:
+    """A client of the nodes at ``addresses``: host:port, or URLs with http or https.
+
+    It asks the leader first and learns the other nodes of the cluster from replies. ``timeout`` bounds one attempt at
+    one node, beyond the wait that a reserve asks for; ``patience`` is for how long a call is tried
+    again, 0 is one round over the nodes. Threads may share a client. It does not connect before the first call.
+    """
+
+    def __init__(
+        self,
+        addresses: Union[str, Sequence[str]],
+        *,
+        timeout: Seconds = 10.0,
+        patience: Seconds = 30.0,
+        ssl_context: Optional[ssl.SSLContext] = None,
+    ) -> None:
+        names = addresses.split(",") if isinstance(addresses, str) else addresses
+        self._nodes = Nodes(names)
+        self._timeout = seconds(timeout)
+        self._patience = seconds(patience)
+        self._deadline: Optional[float] = None
+        self._pool = Pool(ssl_context)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the idle connections. Calls under way are not disturbed."""
+        self._pool.close()
+
+    def within(self, limit: Seconds) -> Client:
+        """The same client, whose calls end by so many seconds from now, retries and all.
+
+        A call that is cut off raises NotApplied or UnknownOutcome.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._deadline = time.monotonic() + seconds(limit)
+        return other
+
+    def _call(self, request: Request[T], cancel: Optional[Cancel] = None) -> T:
+        steps = attempts(request, self._nodes, self._timeout, self._patience, self._deadline)
+        return self._pool.run(steps, cancel)
+
+    # Producing.
+
+    def add(
+        self,
+        topic: str,
+        body: Any,
+        *,
+        id: Optional[str] = None,
+        delay: Optional[Seconds] = None,
+        due_at: Optional[datetime] = None,
+        ttr: Optional[Seconds] = None,
+        priority: Optional[int] = None,
+        max_attempts: Optional[int] = None,
+        backoff: Optional[BackoffLike] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        if_exists: Optional[str] = None,
+        if_revision: Optional[int] = None,
+        if_state: Optional[Sequence[str]] = None,
+    ) -> Added:
+        """Add a job that is due now, after ``delay`` or at ``due_at``.
+
+        Give it an ``id`` of your own and you can call again after UnknownOutcome: while the job
+        lives there is only one.
+        """
+        return self._call(
+            _calls.add(
+                NewJob(
+                    topic, body, id, delay, due_at, ttr, priority, max_attempts, backoff, headers, if_exists,
+                    if_revision, if_state,
+                )
+            )
+        )  # fmt: skip
+
+    def add_batch(self, jobs: Iterable[NewJob]) -> List[Union[Added, TarryError]]:
+        """Add up to 1000 jobs in one request. The result has an Added or an error for each."""
+        return self._call(_calls.add_batch(jobs))
+
+    def add_all(self, jobs: Iterable[NewJob]) -> List[Added]:
+        """Add up to 1000 jobs, all of them or none."""
+        return self._call(_calls.add_all(jobs))
+
+    def update(
+        self,
+        id: str,
+        *,
+        delay: Optional[Seconds] = None,
+        due_at: Optional[datetime] = None,
+        ttr: Optional[Seconds] = None,
+        priority: Optional[int] = None,
+        max_attempts: Optional[int] = None,
+        backoff: Optional[BackoffLike] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body: Any = UNSET,
+        if_revision: Optional[int] = None,
+        if_state: Optional[Sequence[str]] = None,
+    ) -> Changed:
+        """Change a delayed, ready or dead job in place; what is not given stays. ``backoff=[]`` and
+        ``headers={}`` take them away."""
+        return self._call(
+            _calls.update(
+                id, delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
+                headers=headers, body=body, if_revision=if_revision, if_state=if_state,
+            )
+        )  # fmt: skip
+
+    def delete(
+        self, job: JobLike, *, if_revision: Optional[int] = None, if_state: Optional[Sequence[str]] = None
+    ) -> None:
+        """Delete a job in any state; with a token only while that reservation lasts."""
+        return self._call(_calls.delete(job, if_revision, if_state))
+
+    # Consuming.
+
+    def reserve(
+        self,
+        topics: Union[str, Sequence[str]],
+        *,
+        max: int = 1,
+        wait: Seconds = 0,
+        ttr: Optional[Seconds] = None,
+        consumer: Optional[str] = None,
+    ) -> List[Reserved]:
+        """Wait up to ``wait`` for jobs and reserve up to ``max`` of them. No job in time is an empty list."""
+        return self._reserve(topics, max, seconds(wait), ttr, consumer, None)
+
+    def _reserve(
+        self,
+        topics: Union[str, Sequence[str]],
+        max: int,
+        wait: float,
+        ttr: Optional[Seconds],
+        consumer: Optional[str],
+        cancel: Optional[Cancel],
+    ) -> List[Reserved]:
+        end = time.monotonic() + wait
+        while True:
+            left = end - time.monotonic()
+            jobs = self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer), cancel)
+            if jobs or end - time.monotonic() <= SHORT_WAIT:
+                return jobs
+            time.sleep(SHORT_WAIT)  # the node ended the wait early because it stops
+
+    def stream(
+        self,
+        topics: Union[str, Sequence[str]],
+        *,
+        credit: int = 1,
+        max: int = 0,
+        ttr: Optional[Seconds] = None,
+        heartbeat: Seconds = 15,
+        release_on_close: bool = False,
+        consumer: Optional[str] = None,
+    ) -> Stream:
+        """Jobs as they become ready, over one connection: iterate over the stream, and close it.
+
+        Up to ``credit`` jobs may be unfinished at a time. When a node stops, the stream goes on with the next one. It ends after
+        ``max`` jobs, if that is given. ``release_on_close`` gives unfinished jobs back when the
+        connection ends; otherwise they come back when their ``ttr`` ends.
+        """
+        names = [topics] if isinstance(topics, str) else list(topics)
+        return open_stream(
+            self._nodes, self._pool, self._timeout, self._patience, names, credit, max, ttr, seconds(heartbeat),
+            release_on_close, consumer,
+        )  # fmt: skip
+
+    def finish(self, job: JobLike) -> None:
+        """End a job that was worked on."""
+        return self._call(_calls.finish(job))
+
+    def finish_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
+        """Finish up to 1000 jobs in one request. The result has None or an error for each."""
+        return self._call(_calls.finish_batch(jobs))
+
+    def finish_then(self, job: JobLike, then: Iterable[NewJob]) -> List[Added]:
+        """Finish a job and add others in the same step: all of it happens or nothing."""
+        return self._call(_calls.finish_then(job, then))
+
+    def touch(self, job: JobLike, ttr: Optional[Seconds] = None) -> Changed:
+        """Prolong a reservation: it lasts for ``ttr``, or the job's own, from now."""
+        return self._call(_calls.touch(job, ttr))
+
+    def release(
+        self,
+        job: JobLike,
+        *,
+        delay: Optional[Seconds] = None,
+        priority: Optional[int] = None,
+        reason: Optional[str] = None,
+    ) -> Changed:
+        """Give a reserved job back: after ``delay``, or as its backoff says."""
+        return self._call(_calls.release(job, delay, priority, reason))
+
+    def bury(self, job: JobLike, *, priority: Optional[int] = None, reason: Optional[str] = None) -> Changed:
+        """Set a reserved job aside until it is kicked."""
+        return self._call(_calls.bury(job, priority, reason))
+
+    def kick(self, id: str, *, to_topic: Optional[str] = None) -> Changed:
+        """Make a dead or delayed job ready."""
+        return self._call(_calls.kick(id, to_topic))
+
+    def move(self, job: JobLike, to: str) -> Changed:
+        """Put a job into another topic, in the state in which it is."""
+        return self._call(_calls.move(job, to))
+
+    # Looking.
+
+    def get(self, id: str) -> Job:
+        """Everything known of a job; NotFound when there is none."""
+        return self._call(_calls.get(id))
+
+    def history(self, id: str) -> History:
+        """What happened to a job, as far as its topic keeps histories."""
+        return self._call(_calls.history(id))
+
+    def explain(self, id: str) -> Explanation:
+        """Why a job is not delivered yet, or was delivered late."""
+        return self._call(_calls.explain(id))
+
+    def jobs(
+        self,
+        topic: Optional[str] = None,
+        *,
+        state: Optional[str] = None,
+        id_prefix: Optional[str] = None,
+        reason: Optional[str] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        due_from: Optional[datetime] = None,
+        due_to: Optional[datetime] = None,
+        died_from: Optional[datetime] = None,
+        died_to: Optional[datetime] = None,
+        body: bool = False,
+        page: Optional[int] = None,
+    ) -> Iterator[Job]:
+        """Jobs of a topic, or of all topics by ``id_prefix`` or an indexed header, page after page."""
+        cursor = ""
+        while True:
+            got: Page[Job] = self._call(
+                _calls.jobs_page(
+                    topic, state=state, id_prefix=id_prefix, reason=reason, headers=headers, due_from=due_from,
+                    due_to=due_to, died_from=died_from, died_to=died_to, body=body, page=page, cursor=cursor,
+                )
+            )  # fmt: skip
+            for job in got.items:
+                yield job
+            if not got.next:
+                return
+            cursor = got.next
+
+    def topic(self, name: str) -> Topic:
+        """The counts of one topic, all zero when it has no jobs."""
+        return self._call(_calls.topic(name))
+
+    def topics(self, *, after: str = "", page: Optional[int] = None) -> Iterator[Topic]:
+        """All topics by name, page after page."""
+        while True:
+            got = self.topics_page(after=after, page=page)
+            for one in got.items:
+                yield one
+            if not got.next:
+                return
+            after = got.next
+
+    def topics_page(self, *, after: str = "", page: Optional[int] = None) -> Page[Topic]:
+        """One page of the topics, those after a name."""
+        return self._call(_calls.topics_page(after, page))
+
+    def stats(self) -> Stats:
+        """The counts of all topics together."""
+        return self._call(_calls.stats())
+
+    # Topics.
+
+    def kick_topic(
+        self,
+        topic: str,
+        *,
+        max: Optional[int] = None,
+        filter: Optional[Mapping[str, Any]] = None,
+        rate: Optional[float] = None,
+        to_topic: Optional[str] = None,
+    ) -> Swept:
+        """Make dead jobs of a topic ready, the longest dead first."""
+        return self._call(_calls.kick_topic(topic, max, None if filter is None else dict(filter), rate, to_topic))
+
+    def purge(
+        self, topic: str, state: str, *, max: Optional[int] = None, filter: Optional[Mapping[str, Any]] = None
+    ) -> Swept:
+        """Delete jobs of a topic that are ``dead``, ``delayed`` or ``ready``."""
+        return self._call(_calls.purge(topic, state, max, None if filter is None else dict(filter)))
+
+    def move_topic(self, topic: str, to: str, *, states: Optional[Sequence[str]] = None) -> Swept:
+        """Put all jobs of a topic into another one, or those in some states."""
+        return self._call(_calls.move_topic(topic, to, states))
+
+    def pause(self, topic: str, duration: Optional[Seconds] = None) -> Pause:
+        """Hold a topic's ready jobs back for a while, or until it is resumed."""
+        return self._call(_calls.pause(topic, duration))
+
+    def resume(self, topic: str) -> Pause:
+        """End a topic's pause, if there is one."""
+        return self._call(_calls.resume(topic))
+
+    def settings(self, topic: str) -> TopicSettings:
+        """The settings of a topic (docs/limits.md)."""
+        return self._call(_calls.settings(topic))
+
+    def set_settings(
+        self, topic: str, values: Mapping[str, Any], *, if_revision: Optional[int] = None
+    ) -> TopicSettings:
+        """Set all settings of a topic: those that are not given are removed."""
+        return self._call(_calls.set_settings(topic, values, if_revision))
+
+    def change_settings(self, topic: str, **values: Any) -> TopicSettings:
+        """Set some settings of a topic; None removes one."""
+        return self._call(_calls.change_settings(topic, values))
+
+    # Schedules.
+
+    def put_schedule(
+        self, name: str, schedule: Mapping[str, Any], *, if_revision: Optional[int] = None
+    ) -> SchedulePut:
+        """Make or replace a schedule; its members are those of docs/schedules.md: ``spec``, ``zone``, ``job``, ..."""
+        return self._call(_calls.put_schedule(name, schedule, if_revision))
+
+    def schedule(self, name: str) -> Schedule:
+        """Everything known of a schedule but its last runs."""
+        return self._call(_calls.schedule(name))
+
+    def schedules(self, *, after: str = "", page: Optional[int] = None) -> Iterator[Schedule]:
+        """All schedules by name, page after page."""
+        while True:
+            got: Page[Schedule] = self._call(_calls.schedules_page(after, page))
+            for one in got.items:
+                yield one
+            if not got.next:
+                return
+            after = got.next
+
+    def delete_schedule(self, name: str, *, if_revision: Optional[int] = None) -> None:
+        """Remove a schedule; the jobs of its runs stay."""
+        return self._call(_calls.delete_schedule(name, if_revision))
+
+    def pause_schedule(self, name: str) -> None:
+        """Stop a schedule from starting runs until it is resumed."""
+        return self._call(_calls.pause_schedule(name))
+
+    def resume_schedule(self, name: str) -> None:
+        """Resume a schedule."""
+        return self._call(_calls.resume_schedule(name))
+
+    def run_schedule(self, name: str, *, key: Optional[str] = None) -> Added:
+        """Start a run now. With a ``key`` a repeated request is the same run."""
+        return self._call(_calls.run_schedule(name, key))
+
+    def schedule_runs(self, name: str) -> List[PastRun]:
+        """The last 20 runs, the latest first."""
+        return self._call(_calls.schedule_runs(name))
+
+    def preview_schedule(self, name: str, *, count: Optional[int] = None) -> List[PlannedRun]:
+        """The next runs of a schedule."""
+        return self._call(_calls.preview_schedule(name, count))
+
+    # The cluster.
+
+    def members(self) -> List[Member]:
+        """The nodes of the cluster. The client uses those that it did not know."""
+        got = self._call(_calls.members())
+        self._nodes.meet(m.http_address for m in got)
+        return got
+
+    def health(self) -> Health:
+        """How the cluster is."""
+        return self._call(_calls.health())

@@ -1,0 +1,185 @@
+"""A worker of threads."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+from ._http import Cancel
+from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, delay_after, is_lost, log, reason
+from .client import Client
+from .errors import Permanent, TarryError
+from .types import BackoffLike, Reserved, Seconds, seconds
+
+
+class Worker:
+    """Runs a function for each job of some topics, in up to ``concurrency`` threads.
+
+    When the function returns, the job is finished; when it raises, the job is released with the exception as its
+    reason, or buried if the exception is Permanent. While it runs, the worker prolongs the
+    reservation, so a short ``ttr`` is enough: it is how long a job waits after its worker died.
+
+    ``backoff`` is how long a failed job waits; without it, as the job or its topic says. After SIGTERM or
+    ``stop`` the worker takes no more jobs and waits up to ``grace`` for the functions that run.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        topics: Union[str, Sequence[str]],
+        function: Callable[[Reserved], object],
+        *,
+        concurrency: int = 1,
+        ttr: Optional[Seconds] = None,
+        backoff: Optional[BackoffLike] = None,
+        consumer: Optional[str] = None,
+        grace: Seconds = 30.0,
+    ) -> None:
+        if concurrency < 1:
+            raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
+        self._client = client
+        self._topics = topics
+        self._function = function
+        self._concurrency = concurrency
+        self._ttr = ttr
+        self._backoff = backoff
+        self._consumer = consumer
+        self._grace = seconds(grace)
+        self._wait = Cancel()  # of the wait for jobs
+        self._changed = threading.Condition()
+        self._free = concurrency
+        self._held: Dict[str, Reserved] = {}  # by token; those whose function runs
+
+    def stop(self) -> None:
+        """Take no more jobs. It returns at once; ``run`` returns when the functions have ended."""
+        # On a thread of its own, because a signal handler may interrupt a thread that holds a lock.
+        threading.Thread(target=self._stop, daemon=True).start()
+
+    def _stop(self) -> None:
+        self._wait.cancel()
+        with self._changed:
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Work until ``stop`` is called or, in the main thread, a SIGTERM or SIGINT comes."""
+        before = self._handle_signals()
+        fetcher = threading.Thread(target=self._fetch, name="tarry-fetch", daemon=True)
+        heart = threading.Thread(target=self._heartbeat, name="tarry-heartbeat", daemon=True)
+        try:
+            fetcher.start()
+            heart.start()
+            self._wait.cancelled.wait()
+            fetcher.join()
+            end = time.monotonic() + self._grace
+            with self._changed:
+                while self._free < self._concurrency and time.monotonic() < end:
+                    self._changed.wait(end - time.monotonic())
+                if self._free < self._concurrency:
+                    log.warning("the grace is over: %d functions still run", self._concurrency - self._free)
+        finally:
+            self._stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _handle_signals(self) -> Dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+
+        def handle(number: int, frame: Optional[FrameType]) -> None:
+            self.stop()
+
+        return {int(n): signal.signal(n, handle) for n in (signal.SIGTERM, signal.SIGINT)}
+
+    @property
+    def _stopping(self) -> bool:
+        return self._wait.cancelled.is_set()
+
+    def _fetch(self) -> None:
+        """Reserve as many jobs as functions may begin, until the worker stops."""
+        while not self._stopping:
+            with self._changed:
+                while self._free == 0 and not self._stopping:
+                    self._changed.wait()
+                free = self._free
+            if self._stopping:
+                return
+            try:
+                jobs = self._client._reserve(self._topics, free, WAIT, self._ttr, self._consumer, self._wait)
+            except TarryError as e:
+                if not self._stopping:
+                    log.warning("no job could be reserved: %s", e)
+                    self._wait.cancelled.wait(PAUSE)
+                continue
+            self._begin(jobs)
+
+    def _begin(self, jobs: List[Reserved]) -> None:
+        for job in jobs:
+            with self._changed:
+                self._free -= 1
+                self._held[job.token] = job
+                self._changed.notify_all()
+            threading.Thread(target=self._work, args=(job,), name="tarry-work", daemon=True).start()
+
+    def _work(self, job: Reserved) -> None:
+        try:
+            failure: Optional[BaseException] = None
+            try:
+                self._function(job)
+            except Exception as e:
+                failure = e
+            with self._changed:
+                held = self._held.pop(job.token, None)
+            if held is not None:
+                self._end(job, failure)
+        finally:
+            with self._changed:
+                self._free += 1
+                self._changed.notify_all()
+
+    def _end(self, job: Reserved, failure: Optional[BaseException]) -> None:
+        """Do to the job what came of its function."""
+        try:
+            if failure is None:
+                self._client.finish(job)
+            elif isinstance(failure, Permanent):
+                log.warning("job %r is buried: %s", job.id, failure)
+                self._client.bury(job, reason=reason(failure))
+            else:
+                log.warning("job %r has failed: %s", job.id, failure, exc_info=failure)
+                self._client.release(job, delay=delay_after(self._backoff, job), reason=reason(failure))
+        except TarryError as e:
+            log.warning("the end of job %r could not be told: %s", job.id, e)
+
+    def _heartbeat(self) -> None:
+        """Prolong the reservations whose functions run, until all functions have ended."""
+        due: Dict[str, float] = {}
+        while True:
+            now = time.monotonic()
+            with self._changed:
+                if self._stopping and self._free == self._concurrency:
+                    return
+                held = dict(self._held)
+                due = {t: due.get(t, now + j.ttr / TOUCHES_PER_TTR) for t, j in held.items()}
+                late = [t for t, at in due.items() if at <= now]
+                if not late:
+                    self._changed.wait(min(due.values()) - now if due else None)
+                    continue
+            for token in late:
+                due[token] = time.monotonic() + held[token].ttr / TOUCHES_PER_TTR
+                self._touch(held[token])
+
+    def _touch(self, job: Reserved) -> None:
+        try:
+            # A node that is silent must not hold up the touches of other jobs for long.
+            self._client.within(max(job.ttr / TOUCHES_PER_TTR, 0.1)).touch(job, job.ttr)
+        except TarryError as e:
+            if not is_lost(e):
+                log.warning("the reservation of job %r could not be prolonged: %s", job.id, e)
+                return
+            with self._changed:
+                lost = self._held.pop(job.token, None)
+            if lost is not None:
+                log.warning("the reservation of job %r is lost: what its function does is not recorded", job.id)
