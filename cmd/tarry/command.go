@@ -75,7 +75,6 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 
 // does completes the command with what it does.
 func (c *clientCommand) does(f action) *cobra.Command {
-	c.completes()
 	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if name := c.emptyText(); name != "" {
 			return usagef("--%s is empty; leave it out", name)
@@ -108,7 +107,7 @@ func (c *clientCommand) checkArgs(given []string) error {
 }
 
 func (c *clientCommand) terminal() (*terminal, error) {
-	nodes := strings.FieldsFunc(c.addr, func(r rune) bool { return r == ',' || r == ' ' })
+	nodes := nodesAt(c.addr)
 	notes := printer{c.cmd.ErrOrStderr()}
 	retries := new(atomic.Bool)
 	cl, err := client.New(nodes, client.WithPatience(c.patience.d), client.WithRetrying(func(err error, left time.Duration) {
@@ -124,6 +123,11 @@ func (c *clientCommand) terminal() (*terminal, error) {
 		client: cl, nodes: nodes, in: c.cmd.InOrStdin(), out: printer{c.cmd.OutOrStdout()}, notes: notes,
 		retries: retries, json: c.json, colors: mayColor(c.cmd.OutOrStdout()), clock: clock{time.Now, c.absolute},
 	}, nil
+}
+
+// nodesAt splits the addresses of --addr.
+func nodesAt(addr string) []string {
+	return strings.FieldsFunc(addr, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // path is the command as it was typed, "tarry cluster remove".

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,53 +26,62 @@ var choices = map[string][]string{
 // completeTime bounds asking a node for names while a person waits for a completion.
 const completeTime = time.Second
 
-// completes tells shells what the flags and arguments of a command may be.
-func (c *clientCommand) completes() {
-	c.flags.VisitAll(func(f *pflag.Flag) {
-		var values cobra.CompletionFunc
-		switch words := choices[f.Name]; {
-		case words != nil:
-			values = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-		case f.Name == "topic" || f.Name == "to" || f.Name == "to-topic":
-			values = c.topicNames
-		case f.Name == "exec" || f.Name == "file" || f.Name == "out" || strings.HasSuffix(f.Name, "-file"):
-			return // names of files, which is what shells do by themselves
-		default:
-			values = cobra.NoFileCompletions
+// complete tells shells what the flags and arguments of cmd, and of those below it, may be.
+// It is for the one run that a shell asks: cobra keeps these functions for ever.
+func complete(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells show it as it is
+		if values := valuesOf(f.Name); values != nil {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // fails when it is called twice
 		}
-		_ = c.cmd.RegisterFlagCompletionFunc(f.Name, values) // fails when it is called twice
 	})
-	c.cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) == 0 && strings.HasPrefix(strings.Trim(c.args, "["), "TOPIC") {
-			return c.topicNames(cmd, args, word)
-		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	if words := strings.Fields(cmd.Use); len(words) > 1 && strings.Trim(words[1], "[]") == "TOPIC" {
+		cmd.ValidArgsFunction = firstTopic
+	} else {
+		cmd.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	for _, below := range cmd.Commands() {
+		complete(below)
 	}
 }
 
+// valuesOf completes a flag; nil: with the names of files, as shells do by themselves.
+func valuesOf(name string) cobra.CompletionFunc {
+	words := choices[name]
+	switch {
+	case words != nil:
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	case name == "topic" || name == "to" || name == "to-topic":
+		return topicNames
+	case slices.Contains([]string{"exec", "file", "out", "config", "data-dir", "dir", "push-secret-file"}, name):
+		return nil
+	}
+	return cobra.NoFileCompletions
+}
+
+// firstTopic completes the first argument, which is a topic.
+func firstTopic(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return topicNames(cmd, args, word)
+}
+
 // topicNames completes the name of a topic. When no node answers there are none.
-func (c *clientCommand) topicNames(_ *cobra.Command, _ []string, word string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	t, err := c.terminal()
+func topicNames(cmd *cobra.Command, _ []string, word string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+	addr, _ := cmd.Flags().GetString("addr")
+	c, err := client.New(nodesAt(addr), client.WithPatience(0))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer t.client.Close()
+	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	page, _, _ := t.client.Topics(ctx, "", 0)
+	page, _, _ := c.Topics(ctx, "", 0)
 	for _, topic := range page {
 		if strings.HasPrefix(topic.Name, word) {
 			names = append(names, topic.Name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// withoutQuotes takes the quotes around the names of values out of the help of flags: cobra
-// shows them to shells as they are.
-func withoutQuotes(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
-	for _, below := range cmd.Commands() {
-		withoutQuotes(below)
-	}
 }

@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetErr(stderr)
 	root.SetArgs(twoDashes(root, args))
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		withoutQuotes(root)
+		complete(root)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(printer{stderr}, cmd, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync/atomic"
 	"syscall"
@@ -82,6 +83,9 @@ func workCommand() *cobra.Command {
 		case most < 0:
 			return usagef("--max is %d; it takes 1 or more", most)
 		}
+		if _, err := exec.LookPath(program); err != nil {
+			return usagef("--exec: %w", err)
+		}
 		if consumer == "" {
 			consumer, _ = os.Hostname()
 			consumer = consumer[:min(len(consumer), maxConsumer)]
@@ -147,8 +151,11 @@ func (w *worker) loop(taking, programs context.Context) error {
 			return err
 		}
 		w.running.Add(1)
-		w.work(programs, job)
+		err = w.work(programs, job)
 		w.running.Add(-1)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -183,8 +190,9 @@ func (w *worker) serving() {
 	w.t.retries.Store(false)
 }
 
-// work runs the program for one job and reports what became of it.
-func (w *worker) work(programs context.Context, job *client.Reserved) {
+// work runs the program for one job and reports what became of it. An error is the
+// worker's end: the program cannot be started, and would fail for all jobs.
+func (w *worker) work(programs context.Context, job *client.Reserved) error {
 	ctx, cancel := context.WithCancelCause(programs)
 	defer cancel(nil)
 	beating := make(chan struct{})
@@ -198,12 +206,13 @@ func (w *worker) work(programs context.Context, job *client.Reserved) {
 	<-beating
 	if errors.Is(lost, errLost) {
 		w.t.notes.line("%s: %v", job.ID, lost)
-		return
+		return nil
 	}
 	// Also when the worker stops: the report must reach a node.
 	if err := w.report(context.WithoutCancel(programs), job, result, programs.Err() != nil); err != nil {
 		w.t.notes.line("%s: %s", job.ID, explain(err))
 	}
+	return result.notStarted
 }
 
 // report tells the node what became of a job.

@@ -32,6 +32,8 @@ const (
 type ran struct {
 	code   int    // -1: it did not start, or a signal ended it
 	reason string // why it failed
+
+	notStarted error // why it did not start
 }
 
 // execute runs the program for one job until it ends, or ctx does. It is the head of a
@@ -58,7 +60,7 @@ func (w *worker) execute(ctx context.Context, j *client.Reserved) ran {
 	case errors.As(err, &ended):
 		return ran{code: ended.ExitCode(), reason: reasonOf(errs.last, err)}
 	}
-	return ran{code: -1, reason: reasonOf("", err)}
+	return ran{code: -1, reason: reasonOf("", err), notStarted: err}
 }
 
 // environment is what a program learns of its job.

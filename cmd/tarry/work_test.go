@@ -111,18 +111,28 @@ func TestAWorkerThatIsStoppedEndsItsWork(t *testing.T) {
 func TestAWorkerThatMakesNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"work -e x":            "--topic is missing",
-		"work -t t":            "--exec is missing",
-		"work -t t -e x -c 0":  "--concurrency is 0",
-		"work -t t -e x -n -1": "--max is -1",
+		"work -e x":             "--topic is missing",
+		"work -t t":             "--exec is missing",
+		"work -t t -e sh -c 0":  "--concurrency is 0",
+		"work -t t -e sh -n -1": "--max is -1",
 	} {
 		code, _, errs := s.run(strings.Fields(line)...)
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, errs, says)
 	}
-	code, _, _ := s.run("work", "-t", strings.Repeat("t", 500), "-e", "x")
+	code, _, _ := s.run("work", "-t", strings.Repeat("t", 500), "-e", "sh")
 	require.Equal(t, exitRefused, code)
 	s.ok("add", "-t", "mail", "-i", "a", "--max-attempts", "1", "x")
-	s.ok("work", "-t", "mail", "-n", "1", "-e", "/no/such/program")
-	require.Contains(t, s.ok("get", "a"), "no such file")
+	code, _, errs := s.run("work", "-t", "mail", "-e", "/no/such/program")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "no such file")
+	require.Contains(t, s.ok("get", "a"), "0 reserves", "no job is touched")
+
+	program := filepath.Join(t.TempDir(), "gone") // it cannot be run, which shows only then
+	require.NoError(t, os.WriteFile(program, []byte("#!/no/such/interpreter\n"), 0o700))
+	s.ok("add", "-t", "mail", "-i", "b", "x")
+	code, _, errs = s.run("work", "-t", "mail", "-e", program)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "no such file")
+	require.Contains(t, s.ok("get", "b"), "0 reserves", "one job was tried, and no more")
 }
