@@ -161,9 +161,7 @@ func (s *server) verify(x *call) error {
 	objects(&x.json, "digests", v.Digests, func(d job.NodeDigest) {
 		x.json.text("id", d.ID)
 		x.json.text("digest", d.Digest)
-		if d.Error != "" {
-			x.json.text("error", d.Error)
-		}
+		x.json.textUnlessEmpty("error", d.Error)
 	})
 	x.json.endObject()
 	return nil

@@ -85,6 +85,24 @@ func (w *writer) boolean(name string, v bool) {
 	w.b = strconv.AppendBool(w.b, v)
 }
 
+func (w *writer) textUnlessEmpty(name, v string) {
+	if v != "" {
+		w.text(name, v)
+	}
+}
+
+func (w *writer) numberUnlessZero(name string, v uint64) {
+	if v != 0 {
+		w.number(name, v)
+	}
+}
+
+func (w *writer) booleanIfTrue(name string, v bool) {
+	if v {
+		w.boolean(name, true)
+	}
+}
+
 func (w *writer) null(name string) {
 	w.name(name)
 	w.b = append(w.b, "null"...)

@@ -47,8 +47,6 @@ func (w *writer) cause(c *jobpb.Cause) {
 		w.seconds("late", c.LateMs)
 	}
 	w.timestamp("until", c.UntilMs)
-	if c.Count > 0 {
-		w.number("count", c.Count)
-	}
+	w.numberUnlessZero("count", c.Count)
 	w.text("text", c.Text)
 }

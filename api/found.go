@@ -100,9 +100,7 @@ func (s *server) changeFound(x *call, word string, make change) error {
 		x.json.number("skipped", done.skipped)
 		x.json.text("reason", done.reason)
 	}
-	if done.incomplete {
-		x.json.boolean("incomplete", true)
-	}
+	x.json.booleanIfTrue("incomplete", done.incomplete)
 	if next != "" {
 		x.json.boolean("more", true)
 		x.json.text("next", next)

@@ -46,10 +46,6 @@ func (w *writer) event(e *jobpb.Event) {
 		w.number("attempt", uint64(e.Attempt))
 	}
 	w.timestamp("due_at", e.DueMs)
-	if e.Consumer != "" {
-		w.text("consumer", e.Consumer)
-	}
-	if e.Reason != "" {
-		w.text("reason", e.Reason)
-	}
+	w.textUnlessEmpty("consumer", e.Consumer)
+	w.textUnlessEmpty("reason", e.Reason)
 }

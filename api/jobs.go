@@ -155,12 +155,8 @@ func (w *writer) added(r *jobpb.Result) {
 	w.timestamp("due_at", r.DueMs)
 	w.number("revision", uint64(r.Revision))
 	w.boolean("existing", r.Existing)
-	if r.Replaced {
-		w.boolean("replaced", true)
-	}
-	if r.Postponed {
-		w.boolean("postponed", true)
-	}
+	w.booleanIfTrue("replaced", r.Replaced)
+	w.booleanIfTrue("postponed", r.Postponed)
 }
 
 // check returns an error for an operation that breaks a rule.

@@ -64,9 +64,7 @@ func (s *server) list(x *call, q *jobpb.JobQuery) error {
 		return err
 	}
 	x.json.success()
-	if page.Incomplete {
-		x.json.boolean("incomplete", true)
-	}
+	x.json.booleanIfTrue("incomplete", page.Incomplete)
 	writePage(x, "jobs", page.Jobs, func(j *jobpb.Job) {
 		x.json.job(j)
 		if q.Body {

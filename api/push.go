@@ -76,8 +76,6 @@ func (w *writer) push(p *jobpb.PushTarget) {
 	if p.TimeoutMs != 0 {
 		w.seconds("timeout", p.TimeoutMs)
 	}
-	if p.Concurrency != 0 {
-		w.number("concurrency", uint64(p.Concurrency))
-	}
+	w.numberUnlessZero("concurrency", uint64(p.Concurrency))
 	w.endObject()
 }

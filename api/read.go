@@ -69,8 +69,6 @@ func answerPage[T any](x *call, field string, page []T, write func(T), next stri
 // writePage ends a response with a page.
 func writePage[T any](x *call, field string, page []T, write func(T), next string) {
 	objects(&x.json, field, page, write)
-	if next != "" {
-		x.json.text("next", next)
-	}
+	x.json.textUnlessEmpty("next", next)
 	x.json.endObject()
 }

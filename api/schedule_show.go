@@ -88,18 +88,10 @@ func (w *writer) pastRun(p *jobpb.PastRun) {
 	w.timestamp("planned_at", p.PlannedMs)
 	w.timestamp("at", p.AtMs)
 	w.text("outcome", outcomeNames[p.Outcome])
-	if p.Now {
-		w.boolean("now", true)
-	}
-	if p.Count > 0 {
-		w.number("count", p.Count)
-	}
-	if p.Id != "" {
-		w.text("id", p.Id)
-	}
-	if p.Seq != 0 {
-		w.number("seq", p.Seq)
-	}
+	w.booleanIfTrue("now", p.Now)
+	w.numberUnlessZero("count", p.Count)
+	w.textUnlessEmpty("id", p.Id)
+	w.numberUnlessZero("seq", p.Seq)
 	if p.Code != jobpb.Code_OK {
 		w.text("code", string(job.CodeOfResult(p.Code)))
 	}
@@ -122,9 +114,7 @@ func (w *writer) schedule(info *jobpb.ScheduleInfo) {
 	}
 	w.seconds("missed_after", s.MissedAfterMs)
 	w.boolean("paused", st.Paused)
-	if st.Trouble != "" {
-		w.text("trouble", st.Trouble)
-	}
+	w.textUnlessEmpty("trouble", st.Trouble)
 	w.timestamp("next_at", st.NextMs)
 	w.timestamp("created_at", st.CreatedMs)
 	w.timestamp("changed_at", st.ChangedMs)

@@ -197,9 +197,7 @@ func (w *writer) schedulePut(r *jobpb.Result) {
 	w.text("schedule", r.Id)
 	w.number("revision", r.GetDetails().GetScheduleRevision())
 	w.boolean("existing", r.Existing)
-	if r.Replaced {
-		w.boolean("replaced", true)
-	}
+	w.booleanIfTrue("replaced", r.Replaced)
 }
 
 // pauseSchedule handles POST /v1/schedules/{name}/pause and resume.

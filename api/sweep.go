@@ -83,9 +83,7 @@ func (s *server) sweep(x *call, word string, most uint64, step func(left uint64,
 	}
 	x.json.success()
 	x.json.number(word, done)
-	if more {
-		x.json.boolean("more", true)
-	}
+	x.json.booleanIfTrue("more", more)
 	x.json.endObject()
 	return nil
 }

@@ -31,9 +31,7 @@ func (w *writer) topic(t *jobpb.Topic) {
 	w.number("ready", t.Ready)
 	w.number("reserved", t.Reserved)
 	w.number("dead", t.Dead)
-	if t.Retained > 0 {
-		w.number("retained", t.Retained)
-	}
+	w.numberUnlessZero("retained", t.Retained)
 	w.timestamp("oldest_due_at", t.OldestDueMs)
 	w.pause(t.PausedUntilMs)
 	w.timestamp("throttled_until", t.ThrottledUntilMs)
@@ -42,9 +40,7 @@ func (w *writer) topic(t *jobpb.Topic) {
 	w.number("deleted", t.Deleted)
 	w.number("timeouts", t.Timeouts)
 	w.number("died", t.Died)
-	if t.Expired != 0 {
-		w.number("expired", t.Expired)
-	}
+	w.numberUnlessZero("expired", t.Expired)
 	if t.Settings != nil {
 		w.number("settings_revision", t.Settings.Revision)
 	}
