@@ -68,10 +68,10 @@ func TestColouredTablesHaveTheSameColumns(t *testing.T) {
 	var screen bytes.Buffer
 	colored := &terminal{colors: true, out: printer{&harmlessWriter{to: &screen, terminal: true}}}
 	require.NoError(t, colored.table(head, rows))
-	require.Contains(t, screen.String(), string(red)+"dead"+string(plainS))
-	require.Contains(t, screen.String(), string(bold)+"STATE"+string(plainS))
+	require.Contains(t, screen.String(), string(red)+"dead"+string(unstyled))
+	require.Contains(t, screen.String(), string(bold)+"STATE"+string(unstyled))
 	require.NotContains(t, screen.String(), "\x1b[2J")
-	for _, s := range []style{bold, red, green, plainS} {
+	for _, s := range []style{bold, red, green, unstyled} {
 		screen = *bytes.NewBufferString(strings.ReplaceAll(screen.String(), string(s), ""))
 	}
 	require.Equal(t, want, screen.String())

@@ -53,12 +53,12 @@ func width(cell string) int { return utf8.RuneCountInString(harmless(cell, "")) 
 type style string
 
 const (
-	bold   style = "\x1b[1m"
-	red    style = "\x1b[31m"
-	green  style = "\x1b[32m"
-	yellow style = "\x1b[33m"
-	cyan   style = "\x1b[36m"
-	plainS style = "\x1b[0m"
+	bold     style = "\x1b[1m"
+	red      style = "\x1b[31m"
+	green    style = "\x1b[32m"
+	yellow   style = "\x1b[33m"
+	cyan     style = "\x1b[36m"
+	unstyled style = "\x1b[0m"
 )
 
 // stateStyles are the styles of the states of jobs.
@@ -81,7 +81,7 @@ func (t *terminal) paint(s style, text string) string {
 	if !t.colors || s == "" || text == "" {
 		return text
 	}
-	return string(s) + text + string(plainS)
+	return string(s) + text + string(unstyled)
 }
 
 // mayColor reports whether output is coloured: on a terminal, unless NO_COLOR is set
