@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -75,6 +76,10 @@ func (t *terminal) matching(ctx context.Context, topic string, states []string, 
 	}
 	for _, state := range states {
 		for _, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: state, Filter: f, Page: 1000}) {
+			if errors.Is(err, client.ErrIncomplete) {
+				t.notes.line("%v", err)
+				break
+			}
 			if err != nil {
 				return 0, err
 			}
