@@ -120,7 +120,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 		{"DELETE", "/v1/jobs?header.order=5&max=10001", "", "max is 10001"},
 		{"DELETE", "/v1/jobs?header.order=5&all=true&state=finished", "", "state is finished"},
 		{"DELETE", "/v1/jobs?header.colour=red&all=true", "", "header.colour is not indexed"},
-		{"PATCH", "/v1/jobs?header.order=5&all=true", "{}", "nothing is to change"},
+		{"PATCH", "/v1/jobs?header.order=5&all=true", "{}", "the request changes nothing"},
 		{"PATCH", "/v1/jobs?header.order=5&all=true", `{"ttr":0}`, "ttr is 0"},
 		{"PATCH", "/v1/jobs?header.order=5&all=true", `{"priority":1,"if_revision":1}`, "if_revision"},
 		{"POST", "/v1/jobs/kick?header.order=5&all=true", `{"to_topic":""}`, "to_topic is missing or empty"},

@@ -110,7 +110,7 @@ func TestPathsAndMethods(t *testing.T) {
 		{"GET", "/metrics", 404, job.CodeNotFound, "nothing", ""},
 		{"GET", "/", 405, codeMethod, "POST", "POST"},
 		{"PUT", "/v1/jobs/a", 405, codeMethod, "DELETE or GET or PATCH", "DELETE, GET, PATCH"},
-		{"PUT", "/v1/jobs", 405, codeMethod, "GET or POST", "GET, POST"},
+		{"PUT", "/v1/jobs", 405, codeMethod, "DELETE or GET or PATCH or POST", "DELETE, GET, PATCH, POST"},
 		{"OPTIONS", "/livez", 405, codeMethod, "GET", "GET"},
 		{"GET", "/v1/topics?maximum=3", 400, job.CodeInvalid, `"maximum"`, ""},
 		{"GET", "/v1/topics?max=3&max=4", 400, job.CodeInvalid, "max is given 2 times", ""},
