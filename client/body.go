@@ -8,19 +8,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Body is the body of a job, as JSON carries it. Make one with Text, Bytes or
-// JSON; a zero Body is no body, which a server refuses.
+// Body is the body of a job in its JSON form. Create one with Text, Bytes or JSON. The zero
+// Body is no body, which the server rejects.
 type Body struct {
-	// Value is any JSON value. A string stands for the bytes it denotes.
+	// Value is any JSON value. A string is the body's unescaped bytes.
 	Value json.RawMessage `json:"body,omitzero"`
 	// Base64 is set instead when the bytes are not UTF-8.
 	Base64 string `json:"body_base64,omitzero"`
 }
 
-// Text is the body that consists of the bytes of s.
+// Text returns a body with the bytes of s.
 func Text(s string) Body { return Bytes([]byte(s)) }
 
-// Bytes is the body that consists of b.
+// Bytes returns a body with the bytes b.
 func Bytes(b []byte) Body {
 	if !utf8.Valid(b) {
 		return Body{Base64: base64.StdEncoding.EncodeToString(b)}
@@ -30,14 +30,14 @@ func Bytes(b []byte) Body {
 	return Body{Value: quoted}
 }
 
-// JSON is the body that is the JSON value with this text. White space between
-// its tokens is dropped when it is sent.
+// JSON returns a body that is the JSON value with this text. White space between its tokens
+// is removed when it is sent.
 func JSON(text []byte) Body { return Body{Value: text} }
 
 // IsJSON reports whether the body is a JSON value other than a string.
 func (b Body) IsJSON() bool { return len(b.Value) > 0 && b.Value[0] != '"' }
 
-// Bytes gives the bytes of the body; of a JSON value its text.
+// Bytes returns the bytes of the body; for a JSON value its text.
 func (b Body) Bytes() []byte {
 	if b.Base64 != "" {
 		raw, err := base64.StdEncoding.DecodeString(b.Base64)

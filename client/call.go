@@ -19,10 +19,10 @@ import (
 	"tarry/internal/sleep"
 )
 
-// headerLeader is where each reply names the leader's HTTP address.
+// headerLeader is the header of each response with the leader's HTTP address.
 const headerLeader = "Tarry-Leader"
 
-// maxAnswer bounds an answer: a full reserve with its bodies in the widest form.
+// maxAnswer bounds a response: a full reserve with all bodies in their longest form.
 const maxAnswer = 256 << 20
 
 // request is one call before it is sent.
@@ -30,15 +30,13 @@ type request struct {
 	method string
 	path   string // escaped
 	in     any    // nil: no request body
-	// wait is how long the server may take because it was asked to, and work how
-	// long because there is much to do. Only the first prolongs for how long the call
-	// is tried again.
+	// wait is how long the server may wait at the client's request, and work how long it
+	// may work. Only wait extends the time for which the call is retried.
 	wait, work time.Duration
-	// repeat says that sending it twice does no harm, so that an unknown outcome
-	// may be answered by another attempt.
+	// repeat is set for an idempotent call, which may be retried after an unknown outcome.
 	repeat bool
-	// here says that the call is meant for the nodes that the client was given, and
-	// not for any node of their cluster.
+	// here is set for a call to one of the client's configured nodes, not to any node of
+	// their cluster.
 	here bool
 }
 
@@ -66,7 +64,7 @@ func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, er
 		if ctx.Err() != nil || !time.Now().Before(t.end) {
 			return t.earlier, t.giveUp()
 		}
-		t.tell()
+		t.notify()
 		if !sleep.For(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
 			return t.earlier, t.giveUp()
 		}
@@ -79,13 +77,13 @@ func ask[T any](ctx context.Context, c *Client, q request) (out T, err error) {
 	return out, err
 }
 
-// read asks for what is at a path.
+// read gets the resource at a path.
 func read[T any](ctx context.Context, c *Client, path string) (T, error) {
 	return ask[T](ctx, c, request{method: http.MethodGet, path: path, repeat: true})
 }
 
-// end asks for something to go away. That it is not there after an attempt with
-// unknown outcome is what was wanted.
+// end removes a resource. If it is not found after an attempt with unknown outcome, that is
+// success.
 func (c *Client) end(ctx context.Context, method, path string, in any) error {
 	var out struct{}
 	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, &out)
@@ -103,27 +101,27 @@ func (c *Client) round(q request) []string {
 	return c.nodes.order()
 }
 
-// try is a call while it is made.
+// try is the state of one call.
 type try struct {
 	client  *Client
 	request request
 	body    []byte
 	out     any
 	end     time.Time // no new round begins after it
-	// answered is the last failure that a node has told of, last the last one.
+	// answered is the last failure that a node has returned, last the last failure.
 	answered, last *Error
 	attempts       int
 	earlier        bool // an attempt before the last one may have been done
-	told           bool // WithRetrying's function was called
+	notified       bool // WithRetrying's function was called
 }
 
-// at makes one attempt. over says that the call has ended, with err.
+// at makes one attempt. over reports that the call has ended with err.
 func (t *try) at(ctx context.Context, node string) (over bool, err error) {
 	q, c := t.request, t.client
 	t.earlier = t.earlier || t.last != nil && t.last.Unknown && q.method != http.MethodGet
 	t.attempts++
 	limit := c.timeout + q.wait + q.work
-	if t.attempts > 1 && q.wait > 0 { // the node would wait anew
+	if t.attempts > 1 && q.wait > 0 { // the node would wait for the full time again
 		limit = min(limit, max(time.Until(t.end), time.Second))
 	}
 	failure := c.attempt(ctx, node, limit, q, t.body, t.out)
@@ -143,26 +141,26 @@ func (t *try) at(ctx context.Context, node string) (over bool, err error) {
 		return true, t.giveUp()
 	}
 	if t.answered != nil {
-		t.tell()
+		t.notify()
 	}
 	return false, nil
 }
 
-// tell calls WithRetrying's function, once.
-func (t *try) tell() {
+// notify calls WithRetrying's function, once.
+func (t *try) notify() {
 	left := time.Until(t.end)
-	if t.told || left <= 0 {
+	if t.notified || left <= 0 {
 		return
 	}
-	t.told = true
+	t.notified = true
 	t.client.retrying(t.giveUp(), left)
 }
 
-// giveUp is the error of a call whose last attempt failed: it must not promise
-// that nothing was done when an earlier attempt may have been.
+// giveUp returns the error of a call whose last attempt failed. It must not report that
+// nothing was done if an earlier attempt may have been applied.
 func (t *try) giveUp() error {
 	last := t.last
-	// What a node has answered says more than that another was not heard.
+	// The error of a node is more helpful than a failed connection to another one.
 	if last.Status == 0 && t.answered != nil && (last.notDone() || t.request.repeat) {
 		t.earlier = t.earlier || last.Unknown && t.request.method != http.MethodGet
 		last = t.answered
@@ -208,7 +206,8 @@ func (c *Client) addresses() string {
 	return strings.Join(names, ", ")
 }
 
-// encodeError says what in a request is no JSON; a body, most likely.
+// encodeError returns the error for a request that cannot be encoded, mostly because of a
+// body that is not JSON.
 func encodeError(err error) *Error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
@@ -217,7 +216,7 @@ func encodeError(err error) *Error {
 	return errorf("bad_json", "the request cannot be encoded as JSON: %w", err)
 }
 
-// backoff is the pause after a round of attempts: 50 ms, doubling up to 1 s.
+// backoff returns the pause after a round of attempts: 50 ms, doubling up to 1 s.
 func backoff(round uint32) time.Duration {
 	return min(50*time.Millisecond<<min(round, 5), time.Second)
 }
@@ -256,7 +255,8 @@ func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, 
 	return nil
 }
 
-// connectionError tells apart whether the node can have seen the request.
+// connectionError returns an error that reports whether the node can have received the
+// request.
 func connectionError(node string, err error) *Error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
@@ -267,7 +267,7 @@ func connectionError(node string, err error) *Error {
 	return errorf(CodeUnknown, "the connection to %s was lost before it answered: %w", node, cause(err))
 }
 
-// cause strips what the HTTP client and the dialer put before the reason: the
+// cause removes what the HTTP client and the dialer put before the reason, because the
 // address is named already.
 func cause(err error) error {
 	var code syscall.Errno
@@ -294,7 +294,7 @@ func answerError(answer *http.Response, data []byte) *Error {
 	}
 	e := &Error{Status: answer.StatusCode}
 	if err := json.Unmarshal(data, &a); err != nil || a.Code == "" {
-		// Something between the client and the node has answered.
+		// The response is from something between the client and the node.
 		e.Code, e.Unknown = CodeUnknown, answer.StatusCode >= 500
 		e.Message = fmt.Sprintf("the answer is not Tarry's: %s", answer.Status)
 		return e

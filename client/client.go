@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Client talks to a cluster. It may be used by many goroutines at once.
+// Client makes calls to a cluster. It may be used by many goroutines at once.
 type Client struct {
 	http     *http.Client
 	nodes    *nodes
@@ -17,33 +17,32 @@ type Client struct {
 	retrying func(err error, left time.Duration)
 }
 
-// Option changes a Client that New makes.
+// Option configures a Client.
 type Option func(*Client)
 
 // WithHTTPClient replaces the HTTP client, and with it the connection pool. Its
 // own Timeout must leave room for the longest wait of a reserve.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
-// WithTimeout bounds one attempt at one node, beyond the wait that a reserve
-// asks for. The default is 10 s.
+// WithTimeout bounds one attempt at one node. The wait of a reserve is added to it. The
+// default is 10 s.
 func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// WithPatience sets for how long a call tries again, after its first attempt
-// and beyond the wait that a reserve asks for. The context of the call can end
-// it earlier. The default is 30 s; 0 means one round over the nodes.
+// WithPatience sets for how long a call is retried after its first attempt. The wait of a
+// reserve is added to it. The context of the call can end it earlier. The default is 30 s; 0
+// means one attempt per node.
 func WithPatience(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
-// WithRetrying has f called, once a call at most, when the call is about to be tried
-// again after a node refused it or none answered: with the reason, and with the time
-// for which it will be tried. f must not block.
+// WithRetrying sets a function that is called before the first retry of a call, with the
+// reason and the time for which the call will be retried. f must not block.
 func WithRetrying(f func(err error, left time.Duration)) Option {
 	return func(c *Client) { c.retrying = f }
 }
 
-// New makes a client of the nodes at addrs: host:port, or a URL with http or
-// https. It does not connect. The first call starts at a random node; later ones start
-// at the leader, which replies name. Before its second call the client asks the cluster
-// for its members, so one address is enough while that node is up.
+// New returns a client of the nodes at addrs: host:port, or a URL with http or https. It
+// does not connect. The first call starts at a random node; later ones start at the leader,
+// which responses name. Before its second call the client asks the cluster for its members,
+// so one address is enough while that node is up.
 func New(addrs []string, options ...Option) (*Client, error) {
 	c := &Client{timeout: 10 * time.Second, patience: 30 * time.Second, retrying: func(error, time.Duration) {}}
 	var given []string
@@ -55,7 +54,7 @@ func New(addrs []string, options ...Option) (*Client, error) {
 		given = append(given, url)
 	}
 	if len(given) == 0 {
-		return nil, fmt.Errorf("no address of a node is given")
+		return nil, fmt.Errorf("give at least one address of a node")
 	}
 	c.nodes = newNodes(given)
 	for _, o := range options {
@@ -67,7 +66,7 @@ func New(addrs []string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the idle connections. Calls under way are not disturbed.
+// Close closes the idle connections. It does not interrupt calls.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func baseURL(addr string) (string, error) {
@@ -78,16 +77,16 @@ func baseURL(addr string) (string, error) {
 	host = strings.TrimSuffix(host, "/")
 	name, port, err := net.SplitHostPort(host)
 	if err != nil || name == "" || port == "" || strings.ContainsAny(host, "/?# ") {
-		return "", fmt.Errorf("address %q is not of the form host:port", addr)
+		return "", fmt.Errorf("address %q: must be host:port", addr)
 	}
 	if scheme != "http" && scheme != "https" {
-		return "", fmt.Errorf("address %q has the scheme %q; it takes http or https", addr, scheme)
+		return "", fmt.Errorf("address %q: scheme must be http or https, got %q", addr, scheme)
 	}
 	return scheme + "://" + host, nil
 }
 
-// newTransport keeps as many connections open as calls are made at once, up to
-// a bound: each waiting reserve holds one.
+// newTransport keeps as many connections open as there are concurrent calls, up to a limit.
+// Each waiting reserve uses one.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{

@@ -9,11 +9,12 @@ import (
 // Clocks compares the clocks of the nodes, as the leader sees them.
 type Clocks struct {
 	MaxOffset float64 `json:"max_offset"` // seconds that a clock may be off the majority's for its node to lead
-	// Agreed: a majority of the voters' clocks agrees within MaxOffset, on Majority.
-	// Else Majority is the lower median of those that answered; nil: too few did.
+	// Agreed is set if a majority of the voters' clocks agrees with Majority within
+	// MaxOffset. Otherwise Majority is the lower median of the clocks of the nodes that
+	// replied; nil: too few replied.
 	Agreed   bool       `json:"agreed"`
 	Majority *time.Time `json:"majority,omitempty"`
-	// ClusterAhead is how many seconds the clock of the queue is ahead of Majority.
+	// ClusterAhead is how many seconds the queue's clock is ahead of Majority.
 	ClusterAhead float64     `json:"cluster_ahead"`
 	Clocks       []NodeClock `json:"clocks"`
 }
@@ -24,7 +25,7 @@ type NodeClock struct {
 	Voter    bool    `json:"voter"`
 	Answered bool    `json:"answered"`
 	Offset   float64 `json:"offset"` // seconds ahead of the majority's
-	Within   float64 `json:"within"` // seconds by which Offset may be wrong
+	Within   float64 `json:"within"` // the error of Offset, in seconds
 	Off      bool    `json:"off"`    // by more than MaxOffset: the node does not lead
 }
 
@@ -33,8 +34,8 @@ func (c *Client) Clocks(ctx context.Context) (Clocks, error) {
 	return read[Clocks](ctx, c, "/v1/cluster/clock")
 }
 
-// ResetClock sets the queue's clock back to that of the majority of the nodes. It is
-// refused unless the queue's is ahead by more than the largest offset.
+// ResetClock sets the queue's clock back to the clock of the majority of the nodes. It fails
+// unless the queue's clock is ahead by more than MaxOffset.
 func (c *Client) ResetClock(ctx context.Context) error {
 	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/clock/reset"})
 }

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// OperatorTime is how long a node may take over an operator's call that changes the
-// cluster or compares its nodes.
+// OperatorTime bounds an operator's call that changes the cluster or compares its nodes.
 const OperatorTime = 2 * time.Minute
 
 // Members lists the nodes of the cluster.
@@ -22,20 +21,19 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return out.Members, err
 }
 
-// Health tells how the cluster is.
+// Health returns the health of the cluster.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	return read[Health](ctx, c, "/v1/cluster/health")
 }
 
-// Verify compares the states of all nodes at one index of the log. It blocks
-// until all have answered, or up to two minutes.
+// Verify compares the states of all nodes at one index of the log. It blocks until all have
+// replied, for up to two minutes.
 func (c *Client) Verify(ctx context.Context) (Verification, error) {
 	return ask[Verification](ctx, c, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true})
 }
 
-// TransferLeadership hands leadership to the node id, or to the best follower
-// when it is empty. It blocks until the move is done. moved is false when the node
-// leads already.
+// TransferLeadership transfers leadership to the node id, or to the best follower if that is
+// empty. It blocks until the transfer is done. moved is false if the node leads already.
 func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool, err error) {
 	in := struct {
 		ID string `json:"id,omitzero"`
@@ -47,14 +45,14 @@ func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool,
 	return out.Moved, err
 }
 
-// RemoveMember removes a node from the cluster for good. It is refused when the
-// quorum would not hold.
+// RemoveMember removes a node from the cluster for good. It fails if the quorum would be
+// lost.
 func (c *Client) RemoveMember(ctx context.Context, id string) error {
 	return c.operate(ctx, request{method: http.MethodDelete, path: membersPath + "/" + segment(id)})
 }
 
-// Join makes the node that is asked join the cluster whose nodes gossip at
-// addrs (host:port). Use a client of that one node.
+// Join makes a node join the cluster whose nodes have the gossip addresses addrs
+// (host:port). The client must have the address of only that node.
 func (c *Client) Join(ctx context.Context, addrs []string) error {
 	in := struct {
 		Addresses []string `json:"addresses"`
@@ -62,8 +60,8 @@ func (c *Client) Join(ctx context.Context, addrs []string) error {
 	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/join", in: in, here: true})
 }
 
-// Leave makes the node that is asked leave its cluster and stop. Use a client of
-// that one node.
+// Leave makes a node leave its cluster and stop. The client must have the address of only
+// that node.
 func (c *Client) Leave(ctx context.Context) error {
 	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/leave", here: true})
 }

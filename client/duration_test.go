@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A number of seconds is a duration or is refused; one in whole milliseconds comes
-// out as it went in.
+// A number of seconds is a duration or is refused. A duration in whole milliseconds is
+// encoded and decoded without a change.
 func FuzzDuration(f *testing.F) {
 	for _, s := range []string{"0", "1.5", "-0.001", "1e9", "1e300", "null", `"1"`, "NaN", "0x10", "9223372036.854775807"} {
 		f.Add([]byte(s))

@@ -8,18 +8,18 @@ import (
 
 // Error is a call that failed.
 type Error struct {
-	// Status is the HTTP status, 0 when no node answered.
+	// Status is the HTTP status; 0: no node responded.
 	Status int
-	// Code tells failures apart; the codes are listed in docs/http-api.md.
+	// Code is the kind of failure; docs/http-api.md lists the codes.
 	Code string
 	// Message is a sentence for people.
 	Message string
 	// Field is the invalid field of the request, such as jobs[3].delay, or the invalid
 	// query parameter; "" when there is none.
 	Field string
-	// Unknown is set when it is not known whether the call was done.
+	// Unknown is set if the call may have been applied.
 	Unknown bool
-	// RetryAfter is how long the server asks to wait before another attempt.
+	// RetryAfter is how long to wait before another attempt, if the server said so.
 	RetryAfter time.Duration
 
 	cause  error
@@ -30,7 +30,7 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Codes that callers commonly tell apart.
+// Codes that callers commonly need.
 const (
 	CodeNotFound      = "not_found"
 	CodeIDConflict    = "id_conflict"
@@ -38,7 +38,7 @@ const (
 	CodeTokenRequired = "token_required"
 	CodeNotReserved   = "not_reserved"
 	CodeNotApplied    = "not_applied"
-	// A job that is not as the call needs it.
+	// The job is not in the state that the call needs.
 	CodeAlreadyReserved = "already_reserved"
 	CodeAlreadyDead     = "already_dead"
 	CodeConditionFailed = "condition_failed"
@@ -48,7 +48,7 @@ const (
 	CodeUnknown         = "unknown"
 )
 
-// CodeOf gives the code of an error that a call returned, "" when it has none.
+// CodeOf returns the code of an error of a call; empty: it has none.
 func CodeOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -57,8 +57,7 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// notDone reports whether certainly nothing was done and another attempt may
-// have more luck.
+// notDone reports whether certainly nothing was done, and another attempt may succeed.
 func (e *Error) notDone() bool {
 	return e.Code == CodeNotApplied || e.Code == CodeOverloaded || e.Code == CodeDiskLow
 }

@@ -13,22 +13,22 @@ type Explanation struct {
 	Topic string    `json:"topic"`
 	State string    `json:"state"`
 	DueAt time.Time `json:"due_at"`
-	// Late is how long the job has waited since it was due, or did until it was handed out.
+	// Late is how long the job has waited since it was due, or until it was delivered.
 	Late   Duration `json:"late"`
 	Text   string   `json:"text"` // all of it in one line
 	Causes []Cause  `json:"causes"`
 }
 
-// Cause is one thing that keeps, or kept, a job from its consumer.
+// Cause is one reason why a job is or was not delivered.
 type Cause struct {
 	Cause string    `json:"cause"`           // such as "rate"; see docs/http-api.md
-	Late  Duration  `json:"late,omitzero"`   // how much of the lateness is its, if that is known
+	Late  Duration  `json:"late,omitzero"`   // its part of the lateness, if that is known
 	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
 	Count uint64    `json:"count,omitempty"` // of jobs
 	Text  string    `json:"text"`
 }
 
-// Explain says why a job is not delivered yet, or was delivered late.
+// Explain returns why a job is not delivered yet, or was delivered late.
 func (c *Client) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if id == "" {
 		return nil, errNoID

@@ -12,17 +12,17 @@ import (
 	"tarry/internal/sleep"
 )
 
-// maxWait is the longest wait that a node takes in one request.
+// maxWait is the longest wait that a node allows in one request.
 const maxWait = 5 * time.Minute
 
-// Add adds a job. It may be called again with the same Add after an unknown
-// outcome if Add.ID was set; while the first job lives there will be only one.
+// Add adds a job. If Add.ID was set, it may be called again with the same Add after an
+// unknown outcome: while the first job exists there will be only one.
 func (c *Client) Add(ctx context.Context, a Add) (Added, error) {
 	return ask[Added](ctx, c, request{method: http.MethodPost, path: "/v1/jobs", in: a.wire(), repeat: true})
 }
 
-// AddBatch adds up to 1000 jobs in one request, with one result each, in order.
-// The error speaks of the request as a whole; then no result is known.
+// AddBatch adds up to 1000 jobs in one request, with one result each, in order. After an
+// error, which is about the whole request, no result is known.
 func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) {
 	in := struct {
 		Jobs []wireAdd `json:"jobs"`
@@ -41,8 +41,8 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 	return list, nil
 }
 
-// AddAll adds up to 1000 jobs, all of them or none: an error means that none was
-// added, unless its outcome is unknown.
+// AddAll adds up to 1000 jobs atomically. An error means that none was added, unless its
+// outcome is unknown.
 func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
 	in := struct {
 		Jobs   []wireAdd `json:"jobs"`
@@ -55,10 +55,9 @@ func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
 	return out.all(len(jobs))
 }
 
-// FinishThen ends a job that was worked on and adds jobs in the same step: all of
-// it happens or nothing. One of them may have the id of the job that is finished.
-// It is not sent again after an unknown outcome: not_found would not tell whether
-// the jobs were added.
+// FinishThen finishes a reserved job and adds jobs, atomically. One of them may have the id
+// of the finished job. It is not retried after an unknown outcome, because not_found would
+// not tell whether the jobs were added.
 func (c *Client) FinishThen(ctx context.Context, ref Ref, jobs []Add) ([]Added, error) {
 	if ref.ID == "" {
 		return nil, errNoID
@@ -82,7 +81,7 @@ func wires(jobs []Add) []wireAdd {
 	return made
 }
 
-// wireAdd is an Add as the server reads it.
+// wireAdd is an Add in its JSON form.
 type wireAdd struct {
 	Topic       string            `json:"topic"`
 	ID          string            `json:"id"`
@@ -110,7 +109,7 @@ func (a Add) wire() wireAdd {
 	return w
 }
 
-// seconds leaves 0 out of a request.
+// seconds returns nil for 0, which is omitted from a request.
 func seconds(d time.Duration) *Duration {
 	if d == 0 {
 		return nil
@@ -118,7 +117,7 @@ func seconds(d time.Duration) *Duration {
 	return &Duration{d}
 }
 
-// results is the answer to a batch.
+// results is the response to a batch.
 type results[T any] struct {
 	Results []result[T] `json:"results"`
 }
@@ -146,7 +145,7 @@ func (r *results[T]) check(n int) error {
 	return nil
 }
 
-// all gives the answers of a batch that was done as a whole.
+// all returns the results of an atomic batch.
 func (r *results[T]) all(n int) ([]T, error) {
 	if err := r.check(n); err != nil {
 		return nil, err
@@ -161,9 +160,9 @@ func (r *results[T]) all(n int) ([]T, error) {
 	return list, nil
 }
 
-// Reserve waits up to r.Wait for jobs and reserves up to r.Max of them. No job
-// in time is an empty list and no error. When ctx ends first the error says so,
-// and what was assigned meanwhile goes back.
+// Reserve waits up to r.Wait for jobs and reserves up to r.Max of them. If there is none in
+// time it returns an empty list. If ctx ends first it returns ctx's error, and jobs that were
+// already assigned are released.
 func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 	in := struct {
 		Topics   []string  `json:"topics"`
@@ -178,8 +177,8 @@ func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 		var out struct {
 			Jobs []Reserved `json:"jobs"`
 		}
-		// A reservation that got lost on its way ends by itself, so asking
-		// again does no harm.
+		// A reservation whose response was lost expires by itself, so the call may be
+		// repeated.
 		_, err := c.call(ctx, request{
 			method: http.MethodPost, path: "/v1/reserve", in: in, wait: in.Wait.Duration, repeat: true,
 		}, &out)
@@ -193,18 +192,17 @@ func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
 	}
 }
 
-// shortWait is a rest of a wait that is not worth another request.
+// shortWait is a remaining wait that is too short for another request.
 const shortWait = 50 * time.Millisecond
 
-// errNoID is the failure of a call on one job that does not name it. Only
-// batches take a token alone.
+// errNoID is the error of a call on one job without its id. Only in batches a token is
+// enough.
 var errNoID = errorf("invalid_argument", "id is missing")
 
-// Finish ends a job that was worked on. It succeeds as well when an attempt of
-// its own whose answer was lost has done so, and when the reservation of the token
-// expired and nobody else has had the job since, unless the topic has LateFinish
-// "refuse". Without a token it ends whatever reservation there is, also another
-// consumer's: give the token.
+// Finish finishes a reserved job. It also succeeds if an earlier attempt of the same call,
+// whose response was lost, has done so; and if the lease of the token has expired but no
+// other consumer has had the job since, unless the topic has LateFinish "refuse". Without a
+// token it finishes the job whoever has reserved it, so give the token.
 func (c *Client) Finish(ctx context.Context, ref Ref) error {
 	if ref.ID == "" {
 		return errNoID
@@ -212,14 +210,13 @@ func (c *Client) Finish(ctx context.Context, ref Ref) error {
 	return c.end(ctx, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
 }
 
-// Delete deletes a job in any state. With a token it does so only while that
-// reservation lasts.
+// Delete deletes a job in any state. With a token it fails once that reservation has ended.
 func (c *Client) Delete(ctx context.Context, ref Ref) error {
 	return c.DeleteIf(ctx, ref, Condition{})
 }
 
-// DeleteIf deletes a job while it is as the condition says: with IfState
-// "delayed" and "ready" it cancels what has not begun.
+// DeleteIf deletes a job if it meets the condition. With the IfState "delayed" and "ready" it
+// cancels a job that has not started.
 func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
 	if ref.ID == "" {
 		return errNoID
@@ -241,8 +238,8 @@ func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
 	return c.end(ctx, http.MethodDelete, path, nil)
 }
 
-// Update changes a delayed, ready or dead job in place. Called again after an
-// unknown outcome it does the same once more, unless its condition forbids.
+// Update changes a delayed, ready or dead job in place. After an unknown outcome it may be
+// called again, unless it has a condition.
 func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, error) {
 	if id == "" {
 		return Changed{}, errNoID
@@ -286,8 +283,8 @@ func (b *Backoff) isZero() bool {
 	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
 }
 
-// FinishBatch finishes up to 1000 jobs in one request. It returns one error an
-// item, nil for a finished one; the second error speaks of the whole request.
+// FinishBatch finishes up to 1000 jobs in one request. It returns one error per item, nil for
+// a finished one. The second error is about the whole request.
 func (c *Client) FinishBatch(ctx context.Context, refs []Ref) ([]error, error) {
 	in := struct {
 		Jobs []Ref `json:"jobs"`
@@ -309,7 +306,7 @@ func (c *Client) FinishBatch(ctx context.Context, refs []Ref) ([]error, error) {
 	return errs, nil
 }
 
-// Release gives a reserved job back.
+// Release releases a reserved job.
 func (c *Client) Release(ctx context.Context, ref Ref, r Release) (Changed, error) {
 	delay := seconds(r.Delay)
 	if r.AtOnce {
@@ -323,7 +320,7 @@ func (c *Client) Release(ctx context.Context, ref Ref, r Release) (Changed, erro
 	}{ref.Token, delay, r.Priority, r.Reason})
 }
 
-// Touch prolongs a reservation by ttr from now; 0 means the job's own TTR.
+// Touch makes a reservation expire ttr from now; 0 means the job's own TTR.
 func (c *Client) Touch(ctx context.Context, ref Ref, ttr time.Duration) (Changed, error) {
 	return c.change(ctx, ref, "touch", true, struct {
 		Token string    `json:"token,omitzero"`
@@ -331,7 +328,7 @@ func (c *Client) Touch(ctx context.Context, ref Ref, ttr time.Duration) (Changed
 	}{ref.Token, seconds(ttr)})
 }
 
-// Bury sets a reserved job aside until it is kicked.
+// Bury makes a reserved job dead. It stays until it is kicked or deleted.
 func (c *Client) Bury(ctx context.Context, ref Ref, b Bury) (Changed, error) {
 	return c.change(ctx, ref, "bury", false, struct {
 		Token    string  `json:"token,omitzero"`
@@ -361,7 +358,7 @@ func tokenOnly(ref Ref) any {
 	}{ref.Token}
 }
 
-// Get gives everything known of a job; one that is not there is CodeNotFound.
+// Get returns a job. It fails with CodeNotFound if there is none.
 func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	if id == "" {
 		return nil, errNoID
@@ -369,7 +366,7 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	return read[*Job](ctx, c, jobPath(id, ""))
 }
 
-// History tells what happened to a job, as far as its topic keeps histories.
+// History returns the events of a job, if its topic keeps histories.
 func (c *Client) History(ctx context.Context, id string) (*History, error) {
 	if id == "" {
 		return nil, errNoID
@@ -377,9 +374,9 @@ func (c *Client) History(ctx context.Context, id string) (*History, error) {
 	return read[*History](ctx, c, jobPath(id, "history"))
 }
 
-// Topics lists topics by name, starting after the name given ("" for the
-// first), up to max of them (at most 1000; 0 means 1000). next is where the next
-// page starts, "" when there is none.
+// Topics lists topics by name, starting after the given name (empty: from the first), up to
+// max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
+// are no more.
 func (c *Client) Topics(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
 	var out struct {
 		Topics []Topic `json:"topics"`
@@ -389,12 +386,12 @@ func (c *Client) Topics(ctx context.Context, after string, max int) (topics []To
 	return out.Topics, out.Next, err
 }
 
-// Stats counts the topics, and the jobs of all of them by state.
+// Stats returns the number of topics, and of all jobs by state.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
 	return read[Stats](ctx, c, "/v1/stats")
 }
 
-// Topic gives the counts of one topic, all zero when it has no jobs.
+// Topic returns the counts of one topic; all zero: it has no jobs.
 func (c *Client) Topic(ctx context.Context, name string) (Topic, error) {
 	return read[Topic](ctx, c, "/v1/topics/"+segment(name))
 }
@@ -407,8 +404,8 @@ func jobPath(id, verb string) string {
 	return path
 }
 
-// segment escapes a name as one segment of a path. Dots are escaped too when
-// they would mean this or the upper folder to something on the way.
+// segment escapes a name as one segment of a path. It also escapes "." and "..", which a
+// proxy could resolve.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		return strings.ReplaceAll(name, ".", "%2E")

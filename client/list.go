@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// Filter says which jobs are meant: those that fit all that is set. Ranges of
-// time do not include their end.
+// Filter selects jobs: those that match all fields that are set. Ranges of time exclude
+// their end.
 type Filter struct {
 	IDPrefix string    `json:"id_prefix,omitzero"`
 	Reason   string    `json:"reason,omitzero"` // a part of the reason or of the last error
 	DueFrom  time.Time `json:"due_from,omitzero"`
 	DueTo    time.Time `json:"due_to,omitzero"`
-	DiedFrom time.Time `json:"died_from,omitzero"` // fits only dead jobs, as DiedTo does
+	DiedFrom time.Time `json:"died_from,omitzero"` // selects only dead jobs, like DiedTo
 	DiedTo   time.Time `json:"died_to,omitzero"`
 	// Headers that a job must have, with these values.
 	Headers map[string]string `json:"headers,omitempty"`
 }
 
-// List asks for jobs: those of Topic, in the order of the states delayed, ready,
-// reserved and dead and within each as the server orders them; or, with
-// IDPrefix, by id, of one topic or (with Topic empty) of all; or, with Topic empty and
-// Headers that topics index, by header, of all (docs/headers.md).
+// List selects a listing: the jobs of Topic, in the order of the states delayed, ready,
+// reserved and dead, and in the server's order within each; or, with IDPrefix, jobs by id, of
+// one topic or (with an empty Topic) of all; or, with an empty Topic and Headers that topics
+// index, jobs of all topics by header (docs/headers.md).
 type List struct {
 	Topic string
 	State string // one of the four, "finished" or "deleted"; empty: any of the four
 	Filter
 	Bodies bool // with the bodies of the jobs
-	Page   int  // jobs in one answer, 1 to 1000; 0 means 100
+	Page   int  // jobs per page, 1 to 1000; 0 means 100
 }
 
 // ErrIncomplete says that a listing by header may lack jobs that a topic had before its
 // setting, because their index is still being built.
 var ErrIncomplete = errors.New("jobs may be missing: the index of a header is being built")
 
-// Jobs lists jobs, one answer of the server after the other, until the caller stops,
-// there are no more or a request fails; then the error comes last, with a nil job. Each
-// page is the state at one time; the pages together are not. ErrIncomplete comes last, too,
+// Jobs lists jobs page by page, until the caller stops, there are no more, or a request
+// fails; then the last pair is a nil job and the error. Each page is a consistent state; the
+// pages together are not. ErrIncomplete comes last, too,
 // when all that were found have come.
 func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 	return func(yield func(*Job, error) bool) {
@@ -71,9 +71,9 @@ func (c *Client) Jobs(ctx context.Context, q List) iter.Seq2[*Job, error] {
 	}
 }
 
-// JobsPage gives one page of what Jobs lists; cursor is empty for the first one.
-// next is the cursor of the next page, empty when there is none. A page may be
-// short, or empty, and still have a next. With ErrIncomplete the page is valid, too.
+// JobsPage returns one page of a listing; cursor is empty for the first one. next is the
+// cursor of the next page; empty: there is none. A page may be short or empty and still have
+// a next one. With ErrIncomplete the page is valid, too.
 func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Job, next string, err error) {
 	path := "/v1/jobs"
 	if q.Topic != "" {

@@ -11,7 +11,7 @@ import (
 	"tarry/client"
 )
 
-// bury makes dead jobs of a topic that has no ready one.
+// bury adds dead jobs to a topic without ready ones.
 func bury(t *testing.T, c *client.Client, topic string, ids ...string) {
 	t.Helper()
 	for _, id := range ids {

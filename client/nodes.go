@@ -16,13 +16,13 @@ type nodes struct {
 	learned []string
 	// first is asked first: the leader, or the node that replied last.
 	first string
-	// avoided are nodes that could not be used lately: they are neither learned nor
-	// taken for the leader.
+	// avoided are nodes that have failed recently: they are neither learned nor preferred
+	// as the leader.
 	avoided map[string]avoidance
-	// members says when the cluster may be asked for its members; zero until a reply has
-	// named the leader, which shows that there is a cluster to ask.
+	// members is when the client may ask the cluster for its members; zero until a response
+	// has named the leader, which shows that there is a cluster.
 	members  time.Time
-	complete bool // it was asked, and nothing was forgotten since
+	complete bool // the members were read, and none was forgotten since
 }
 
 // avoidance is for how long a node is not used by itself.
@@ -54,8 +54,7 @@ func (n *nodes) order() []string {
 	return slices.Concat(all[i:], all[:i])
 }
 
-// replied records that a node has replied and, unless it is empty, whom it named as the
-// leader.
+// replied records that a node has replied and, unless it is empty, the leader that it named.
 func (n *nodes) replied(node, leader string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,8 +88,8 @@ func (n *nodes) failed(node string, connected bool) {
 	n.avoided[node] = avoidance{time.Now().Add(pause), pause}
 }
 
-// learn adds an address, unless it is known or avoided. It reports whether the node can
-// be used. It is called with n.mu held.
+// learn adds an address, unless it is known or avoided, and reports whether the node can be
+// used. It is called with n.mu held.
 func (n *nodes) learn(url string) bool {
 	if url == "" || time.Now().Before(n.avoided[url].until) {
 		return false
@@ -105,7 +104,7 @@ func (n *nodes) learn(url string) bool {
 	return true
 }
 
-// wantsMembers reports whether the caller is to ask for the members now.
+// wantsMembers reports whether the caller should ask for the members now.
 func (n *nodes) wantsMembers() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,8 +126,7 @@ func (n *nodes) meet(members []Member) {
 	}
 }
 
-// sibling is the base URL of another node of the cluster, "" when addr is not of the form
-// host:port.
+// sibling returns the base URL of another node of the cluster; empty: addr is not host:port.
 func sibling(node, addr string) string {
 	scheme, _, _ := strings.Cut(node, "://")
 	url, err := baseURL(scheme + "://" + addr)

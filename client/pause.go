@@ -6,17 +6,15 @@ import (
 	"time"
 )
 
-// Pause is how a topic stands after a pause or resume. While it is paused, its
-// ready jobs are not handed out: until Until, and when that is zero until it is
-// resumed.
+// Pause is the state of a topic after a pause or resume. While it is paused its ready jobs
+// are not delivered: until Until, or if that is zero until it is resumed.
 type Pause struct {
 	Paused bool      `json:"paused"`
 	Until  time.Time `json:"paused_until,omitzero"`
 }
 
-// Pause holds a topic's ready jobs back for d; 0 means until it is resumed. It
-// replaces a running pause. The topic need not have jobs yet. Called again after
-// an unknown outcome it begins a new pause.
+// Pause pauses a topic for d; 0 means until it is resumed. It replaces a pause that has not
+// ended. The topic need not have jobs. A call after an unknown outcome begins a new pause.
 func (c *Client) Pause(ctx context.Context, topic string, d time.Duration) (Pause, error) {
 	return c.pauseOf(ctx, topic, "pause", struct {
 		For *Duration `json:"for,omitzero"`
@@ -30,8 +28,8 @@ func (c *Client) PauseUntil(ctx context.Context, topic string, until time.Time) 
 	}{until})
 }
 
-// Resume ends a topic's pause, if there is one. A topic that does not exist is
-// CodeNotFound.
+// Resume ends a topic's pause, if there is one. It fails with CodeNotFound if the topic does
+// not exist.
 func (c *Client) Resume(ctx context.Context, topic string) (Pause, error) {
 	return c.pauseOf(ctx, topic, "resume", nil)
 }

@@ -10,32 +10,32 @@ import (
 
 // Schedule is a recurring job.
 type Schedule struct {
-	// Spec is a cron expression of five fields, or six with seconds in front, a
-	// name such as "@daily", or "@every 90s".
+	// Spec is a cron expression of five fields, or six with seconds first, a name such as
+	// "@daily", or "@every 90s".
 	Spec string `json:"spec"`
 	// Zone is the IANA name of the time zone; empty means UTC.
 	Zone string `json:"zone,omitzero"`
 	// Start and End bound the runs, and with @every Start is the first of them.
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
-	// Jitter puts the job of each run off, by up to so much (24 h at most), at random.
+	// Jitter delays the job of each run by a random time up to this (24 h at most).
 	Jitter Duration `json:"jitter,omitzero"`
-	// Overlap is "allow" (the default) or "skip": no run while the job of the last
-	// one is neither finished nor deleted nor dead.
+	// Overlap is "allow" (the default) or "skip": a run is skipped unless the job of the
+	// last one is finished, deleted or dead.
 	Overlap string `json:"overlap,omitzero"`
-	// Missed says what becomes of runs that nobody could start within MissedAfter
-	// (up to 24 h; 0 means 30 s): "skip" (the default), "one" for the latest of
-	// them, or "all" for the latest MissedMax (up to 1000; 0 means 10).
+	// Missed is which runs to start that could not be started within MissedAfter (up to
+	// 24 h; 0 means 30 s): "skip" (the default) for none, "one" for the latest of them, or
+	// "all" for the latest MissedMax (up to 1000; 0 means 10).
 	Missed      string       `json:"missed,omitzero"`
 	MissedMax   int          `json:"missed_max,omitzero"`
 	MissedAfter Duration     `json:"missed_after,omitzero"`
 	Job         ScheduledJob `json:"job"`
 }
 
-// ScheduledJob is the job that each run adds. In its body {{planned}} stands for the
-// planned time in the schedule's zone, {{planned_ms}} for the same in milliseconds since
-// 1970, {{name}} for the schedule's name and {{run}} for the number of the run. The body
-// may have 64 KiB.
+// ScheduledJob is the job that each run adds. In its body {{planned}} is replaced by the
+// planned time in the schedule's zone, {{planned_ms}} by the same in milliseconds since 1970,
+// {{name}} by the schedule's name and {{run}} by the number of the run. The body may have
+// 64 KiB.
 type ScheduledJob struct {
 	Topic       string            `json:"topic"`
 	TTR         Duration          `json:"ttr,omitzero"`      // 0: the topic's or the server's default
@@ -46,25 +46,25 @@ type ScheduledJob struct {
 	Body
 }
 
-// SchedulePut is what became of a PutSchedule.
+// SchedulePut is the result of PutSchedule.
 type SchedulePut struct {
 	Name     string `json:"schedule"`
 	Revision uint64 `json:"revision"`
-	Existing bool   `json:"existing"`          // the same was there already
-	Replaced bool   `json:"replaced,omitzero"` // another was there
+	Existing bool   `json:"existing"`          // the same schedule existed
+	Replaced bool   `json:"replaced,omitzero"` // another schedule was replaced
 }
 
-// ScheduleInfo is everything known of a schedule but its last runs.
+// ScheduleInfo is a schedule and its state, without its last runs.
 type ScheduleInfo struct {
 	Name     string `json:"schedule"`
-	Revision uint64 `json:"revision"` // another with every change but a run
+	Revision uint64 `json:"revision"` // changes with the schedule, not with its runs
 	Schedule
 	Paused    bool      `json:"paused"`
 	Trouble   string    `json:"trouble,omitzero"` // why the server paused it
-	NextAt    time.Time `json:"next_at,omitzero"` // zero while it is paused, and behind its end
+	NextAt    time.Time `json:"next_at,omitzero"` // zero while it is paused, and after its end
 	CreatedAt time.Time `json:"created_at"`
 	ChangedAt time.Time `json:"changed_at"`
-	// Counts are the runs so far, by what became of them.
+	// Counts are the numbers of runs by outcome.
 	Counts struct {
 		Started uint64 `json:"started"`
 		Skipped uint64 `json:"skipped"`
@@ -79,19 +79,19 @@ type PlannedRun struct {
 	Local string    `json:"local"` // the same in the schedule's zone, RFC 3339
 }
 
-// PastRun is what became of a run.
+// PastRun is a run and its outcome.
 type PastRun struct {
 	PlannedAt time.Time `json:"planned_at"`
-	At        time.Time `json:"at"`      // when it was decided
+	At        time.Time `json:"at"`      // the time of the outcome
 	Outcome   string    `json:"outcome"` // "started", "skipped", "missed" or "refused"
 	Now       bool      `json:"now,omitzero"`
-	Count     uint64    `json:"count,omitzero"` // of "missed": so many runs, up to this one
+	Count     uint64    `json:"count,omitzero"` // for "missed": the number of runs, up to this one
 	ID        string    `json:"id,omitzero"`    // of the job
 	Seq       uint64    `json:"seq,omitzero"`
-	Code      string    `json:"code,omitzero"` // of "refused": why no job was made
+	Code      string    `json:"code,omitzero"` // for "refused": why no job was added
 }
 
-// runs is the answer to a call that lists some.
+// runs is the response of a call that lists runs.
 type runs[T any] struct {
 	Runs []T `json:"runs"`
 }
@@ -104,9 +104,9 @@ func schedulePath(name, verb string) string {
 	return path
 }
 
-// PutSchedule makes or replaces a schedule. ifRevision narrows it to a schedule of
-// that revision; 0 is any, or none. Called again with the same schedule it changes
-// nothing. A schedule that is paused stays so.
+// PutSchedule creates or replaces a schedule. With ifRevision it fails unless the schedule
+// has that revision; 0 means no condition. With the same schedule it changes nothing. A
+// paused schedule stays paused.
 func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRevision uint64) (SchedulePut, error) {
 	in := struct {
 		Schedule
@@ -115,14 +115,13 @@ func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRev
 	return ask[SchedulePut](ctx, c, request{method: http.MethodPut, path: schedulePath(name, ""), in: in, repeat: ifRevision == 0})
 }
 
-// Schedule gives everything known of a schedule but its last runs.
+// Schedule returns a schedule, without its last runs.
 func (c *Client) Schedule(ctx context.Context, name string) (*ScheduleInfo, error) {
 	return read[*ScheduleInfo](ctx, c, schedulePath(name, ""))
 }
 
-// Schedules lists schedules by name, starting after the name given, up to max of
-// them (at most 1000; 0 means 1000). next is where the next page starts, "" when
-// there is none.
+// Schedules lists schedules by name, starting after the given name, up to max of them (at
+// most 1000; 0 means 1000). next is the name to continue with; empty: there are no more.
 func (c *Client) Schedules(ctx context.Context, after string, max int) (list []ScheduleInfo, next string, err error) {
 	var out struct {
 		Schedules []ScheduleInfo `json:"schedules"`
@@ -132,9 +131,9 @@ func (c *Client) Schedules(ctx context.Context, after string, max int) (list []S
 	return out.Schedules, out.Next, err
 }
 
-// DeleteSchedule removes a schedule; the jobs of its runs stay. ifRevision is as with
-// PutSchedule. It also succeeds when an earlier attempt of the same call, whose response
-// was lost, has deleted it.
+// DeleteSchedule deletes a schedule; the jobs of its runs stay. ifRevision is as with
+// PutSchedule. It also succeeds if an earlier attempt of the same call, whose response was
+// lost, has deleted it.
 func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uint64) error {
 	path := schedulePath(name, "")
 	if ifRevision != 0 {
@@ -143,8 +142,8 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uin
 	return c.end(ctx, http.MethodDelete, path, nil)
 }
 
-// PauseSchedule stops a schedule from starting runs until ResumeSchedule. The runs in
-// between are not made up for.
+// PauseSchedule stops a schedule from starting runs until ResumeSchedule. Runs in between
+// are not started later.
 func (c *Client) PauseSchedule(ctx context.Context, name string) error {
 	return c.moveSchedule(ctx, name, "pause")
 }
@@ -159,10 +158,10 @@ func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
 	return err
 }
 
-// RunSchedule starts a run now, out of turn: also while the schedule is paused, and
-// whatever its last run does. key, 1 to 40 bytes, names the request: one that is sent
-// again with the same key is the same run, and Added says Existing. So it is sent again
-// after an unknown outcome. Without a key it is not, and each call is a run.
+// RunSchedule starts an additional run now, also while the schedule is paused or its last run
+// is not finished. key, 1 to 40 bytes, identifies the request: a request with the same key is
+// the same run, and then Existing is set. So the call is retried after an unknown outcome.
+// Without a key it is not retried, and each call starts a run.
 func (c *Client) RunSchedule(ctx context.Context, name, key string) (Added, error) {
 	in := struct {
 		Key string `json:"key,omitzero"`
@@ -176,7 +175,7 @@ func (c *Client) ScheduleRuns(ctx context.Context, name string) ([]PastRun, erro
 	return out.Runs, err
 }
 
-// PreviewSchedule tells the next count runs (1 to 100; 0 means 10) of a schedule.
+// PreviewSchedule returns the next count runs (1 to 100; 0 means 10) of a schedule.
 func (c *Client) PreviewSchedule(ctx context.Context, name string, count int) ([]PlannedRun, error) {
 	path := schedulePath(name, "preview")
 	if count != 0 {
@@ -186,8 +185,8 @@ func (c *Client) PreviewSchedule(ctx context.Context, name string, count int) ([
 	return out.Runs, err
 }
 
-// PreviewSpec tells the first count runs (1 to 100; 0 means 10) of a schedule that is not
-// stored, after a time; zero means now. It uses Spec, Zone, Start and End of s.
+// PreviewSpec returns the first count runs (1 to 100; 0 means 10), after a time (zero: now),
+// of a schedule that is not stored. It uses Spec, Zone, Start and End of s.
 func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, count int) ([]PlannedRun, error) {
 	in := struct {
 		Spec  string    `json:"spec"`

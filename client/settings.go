@@ -12,46 +12,45 @@ import (
 
 // Settings are the settings of a topic. A nil field is not set.
 type Settings struct {
-	// TTR, MaxAttempts and Backoff are for adds that do not say, in the place of
-	// the server's defaults. TTR 0 is not set.
+	// TTR, MaxAttempts and Backoff are the defaults for adds, instead of the server's. A
+	// TTR of 0 is not set.
 	TTR         Duration `json:"ttr,omitzero"`
 	MaxAttempts *uint32  `json:"max_attempts,omitzero"`
 	Backoff     *Backoff `json:"backoff,omitzero"`
-	// MaxPending is how many jobs may be delayed or ready together; past it an
-	// add fails with CodeTopicFull.
+	// MaxPending limits the number of delayed and ready jobs together. Beyond it an add
+	// fails with CodeTopicFull.
 	MaxPending *uint64 `json:"max_pending,omitzero"`
-	// MaxReserved is how many jobs may be reserved at once, cluster-wide; at
-	// least 1.
+	// MaxReserved limits the number of reserved jobs in the cluster; at least 1.
 	MaxReserved *uint64 `json:"max_reserved,omitzero"`
-	// Rate is how many jobs a second are handed out, 0.001 to 1,000,000 with up to
-	// three decimals: in any t seconds no more than Burst + Rate * t. Burst is 1 to
-	// 1,000,000; nil is one second's.
+	// Rate limits the deliveries in jobs per second, 0.001 to 1,000,000 with up to three
+	// decimals: in any t seconds at most Burst + Rate * t. Burst is 1 to 1,000,000; nil means
+	// the jobs of one second.
 	Rate  *float64 `json:"rate,omitzero"`
 	Burst *uint64  `json:"burst,omitzero"`
-	// Expire is how long after its due time a job may still be handed out; then Expiry,
-	// "drop" (as "" means) or "dead", is what becomes of it. 0 is not set.
+	// Expire is how long after its due time a job may still be delivered; 0 is not set. After
+	// that Expiry applies: "drop" (the default) or "dead".
 	Expire Duration `json:"expire,omitzero"`
 	Expiry string   `json:"expiry,omitzero"`
-	// Spread is the window, up to 7 days, over which jobs that are due at one time are
-	// spread: each is due up to so much later than asked.
+	// Spread is the window, up to 7 days, over which jobs that are due at the same time are
+	// spread: each becomes due up to this much later than requested.
 	Spread Duration `json:"spread,omitzero"`
-	// Retain is how long finished and deleted jobs stay known, up to 365 days.
+	// Retain is how long finished and deleted jobs are kept, up to 365 days.
 	Retain Duration `json:"retain,omitzero"`
-	// RetainMax is how many of them stay known at most, 1 to 1,000,000; 0 is not set.
+	// RetainMax limits the number of these jobs, 1 to 1,000,000; 0 is not set.
 	RetainMax uint64 `json:"retain_max,omitzero"`
-	// LateFinish is what becomes of a finish whose reservation has expired:
-	// "accept" (as "" means) lets it count when the job was neither handed out,
-	// updated nor postponed since, "refuse" fails it with CodeStaleToken.
+	// LateFinish applies to a finish after the lease has expired. With "accept" (the
+	// default) it succeeds if the job was not delivered, updated or postponed since. With
+	// "refuse" it fails with CodeStaleToken.
 	LateFinish string `json:"late_finish,omitzero"`
-	// RequireToken refuses what ends or prolongs a reservation without its token,
-	// with CodeTokenRequired.
+	// RequireToken makes calls that end or extend a reservation without its token fail with
+	// CodeTokenRequired.
 	RequireToken bool `json:"require_token,omitzero"`
-	// IndexHeaders are up to 4 headers by which the jobs are found over all topics
-	// (List with no Topic). Nil and empty are none.
+	// IndexHeaders are up to 4 headers by which jobs can be listed over all topics (List
+	// without a Topic). Nil and empty mean none.
 	IndexHeaders []string `json:"index_headers,omitempty"`
 	// Push is where the leader posts the jobs to (docs/push.md).
 	Push *Push `json:"push,omitzero"`
-	// Description says for people what the topic is for, in a line of up to 200 bytes.
+	// Description describes the topic for people, in one line of up to 200 bytes.
 	Description string `json:"description,omitzero"`
 }
 
@@ -66,17 +65,16 @@ type TopicSettings struct {
 // AnyRevision lets a change of settings apply whatever their revision is.
 const AnyRevision = ^uint64(0)
 
-// Settings gives the settings of a topic.
+// Settings returns the settings of a topic.
 func (c *Client) Settings(ctx context.Context, topic string) (TopicSettings, error) {
 	return read[TopicSettings](ctx, c, settingsPath(topic, AnyRevision))
 }
 
-// SetSettings replaces the settings of a topic as a whole, if they have the
-// revision (0: there are none; AnyRevision). Settings that say nothing are
-// deleted. It changes the jobs to come and how those that are there are treated,
-// as docs/limits.md says.
+// SetSettings replaces all settings of a topic, if they have the revision (0: there are
+// none; AnyRevision). Empty settings delete them. docs/limits.md says which settings also
+// affect existing jobs.
 func (c *Client) SetSettings(ctx context.Context, topic string, s Settings, revision uint64) (TopicSettings, error) {
-	// Once more is the same: without a condition nothing changes any more.
+	// The call is idempotent if it has no condition.
 	repeat := revision == AnyRevision
 	return ask[TopicSettings](ctx, c, request{method: http.MethodPut, path: settingsPath(topic, revision), in: s, repeat: repeat})
 }
@@ -91,9 +89,9 @@ func (c *Client) ChangeSettings(ctx context.Context, topic string, s Settings, u
 	return ask[TopicSettings](ctx, c, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true})
 }
 
-// AllSettings lists the topics that have settings by name, starting after the
-// name given, up to max of them (at most 1000; 0 means 1000). next is where the
-// next page starts, "" when there is none.
+// AllSettings lists the topics with settings by name, starting after the given name, up to
+// max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
+// are no more.
 func (c *Client) AllSettings(ctx context.Context, after string, max int) (all []TopicSettings, next string, err error) {
 	var out struct {
 		Topics []TopicSettings `json:"topics"`
@@ -103,7 +101,7 @@ func (c *Client) AllSettings(ctx context.Context, after string, max int) (all []
 	return out.Topics, out.Next, err
 }
 
-// merged are the members of s, and null for what is to go.
+// merged returns the fields of s, with null for the settings to remove.
 func merged(s Settings, unset []string) (map[string]jsontext.Value, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -127,7 +125,7 @@ func settingsPath(topic string, revision uint64) string {
 	return path
 }
 
-// pageQuery is the query of a call that lists page by page.
+// pageQuery returns the query of a call that lists pages.
 func pageQuery(after string, max int) string {
 	query := url.Values{}
 	if after != "" {

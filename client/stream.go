@@ -15,24 +15,23 @@ import (
 	"tarry/internal/sleep"
 )
 
-// Stream asks for jobs as they become ready.
+// Stream selects the jobs of a stream and its options.
 type Stream struct {
 	Topics []string
-	// Credit is how many jobs of the stream may be unfinished at one time, 1 to
-	// 1000; 0 means 1. When one ends, in whatever way, the next may come.
+	// Credit limits the jobs of the stream that are reserved at a time, 1 to 1000; 0 means 1.
+	// When a reservation ends, in whatever way, the next job may be sent.
 	Credit int
-	// Max ends the stream after so many jobs, none of which is reserved in vain;
-	// 0: never.
+	// Max ends the stream after this many jobs; 0: never. The node reserves no more than
+	// that.
 	Max int
-	TTR time.Duration // how long the reservations last; 0: each job's own
-	// Consumer says who asks, in up to 64 bytes, shown with its jobs and kept in their history.
+	TTR time.Duration // of the reservations; 0: each job's own
+	// Consumer is a name of up to 64 bytes, shown with reserved jobs and in their history.
 	Consumer string
-	// Heartbeat is how often the node shows on a silent stream that it is there,
-	// 1 s to 5 min; 0 means 15 s. After three of them the stream goes on with
-	// another node.
+	// Heartbeat is the interval of the node's heartbeats on an idle stream, 1 s to 5 min; 0
+	// means 15 s. If three are missing the stream continues with another node.
 	Heartbeat time.Duration
-	// ReleaseOnClose gives unfinished jobs back when the connection ends, also
-	// when it broke; otherwise they come back when their TTR ends.
+	// ReleaseOnClose releases unfinished jobs when the connection ends, also because of a
+	// failure. Otherwise they become ready when their leases expire.
 	ReleaseOnClose bool
 }
 
@@ -40,16 +39,15 @@ const (
 	defaultHeartbeat = 15 * time.Second
 	// silentBeats is how many heartbeats may be missing.
 	silentBeats = 3
-	// maxEvent bounds one line of a stream: the largest body in its widest form.
+	// maxEvent bounds one line of a stream: the largest body in its longest form.
 	maxEvent = 32 << 20
 )
 
-// Stream gives jobs as they become ready, until ctx ends or the caller leaves the
-// loop. When a node stops or cannot be reached it goes on with the next one. An
-// error is the last that it gives: the nodes refuse the stream, or none has
-// answered for as long as WithPatience says. It runs on the caller's goroutine: no
-// job is read ahead while the loop's body runs, but those that were sent are
-// reserved already, so their time to run counts.
+// Stream yields jobs as they become ready, until ctx ends or the caller leaves the loop. If
+// a node stops or cannot be reached it continues with the next one. After an error it ends:
+// the nodes refuse the stream, or none has responded for the time of WithPatience. It runs on
+// the caller's goroutine and reads no job ahead while the loop's body runs. But jobs that the
+// node has sent are already reserved, so their leases are running.
 func (c *Client) Stream(ctx context.Context, s Stream) iter.Seq2[Reserved, error] {
 	return func(yield func(Reserved, error) bool) {
 		r := &streamReader{client: c, yield: yield, want: s.wire(), heartbeat: s.Heartbeat}
@@ -83,21 +81,21 @@ func (s Stream) wire() wireStream {
 	return w
 }
 
-// streamReader reads one stream over one connection after the other.
+// streamReader reads one stream, over several connections if necessary.
 type streamReader struct {
 	client    *Client
 	yield     func(Reserved, error) bool
 	want      wireStream // its Max counts down
 	heartbeat time.Duration
 	opened    bool // the present connection was accepted
-	left      bool // the caller has left the loop, or has all it wanted
+	left      bool // the caller has left the loop, or has got Max jobs
 }
 
-// run connects until the caller leaves, ctx ends or there is no more hope.
+// run connects until the caller leaves, ctx ends, or the stream fails.
 func (r *streamReader) run(ctx context.Context) error {
 	c := r.client
 	end := time.Now().Add(c.patience)
-	told, attempts := false, 0 // attempts since a connection was accepted
+	notified, attempts := false, 0 // attempts since a connection was accepted
 	for round := uint32(0); ; round++ {
 		nodes := c.nodes.order()
 		for i, node := range nodes {
@@ -107,7 +105,7 @@ func (r *streamReader) run(ctx context.Context) error {
 			}
 			attempts++
 			if r.opened {
-				r.opened, told, attempts, round, end = false, false, 0, 0, time.Now().Add(c.patience)
+				r.opened, notified, attempts, round, end = false, false, 0, 0, time.Now().Add(c.patience)
 			}
 			roundOver := i == len(nodes)-1
 			switch {
@@ -121,17 +119,17 @@ func (r *streamReader) run(ctx context.Context) error {
 			if attempts > 0 && !roundOver {
 				continue
 			}
-			if left := time.Until(end); failure != nil && !told && left > 0 {
-				told = true
+			if left := time.Until(end); failure != nil && !notified && left > 0 {
+				notified = true
 				c.retrying(c.giveUp(failure, false, max(attempts, 1)), left)
 			}
-			sleep.For(ctx, backoff(round)) // also after a node that takes streams and ends them
+			sleep.For(ctx, backoff(round)) // also after a node that accepts streams and ends them
 			break
 		}
 	}
 }
 
-// connect streams from one node until the connection ends; nil: the node said so.
+// connect streams from one node until the connection ends; nil: the node ended the stream.
 func (r *streamReader) connect(ctx context.Context, node string) *Error {
 	body, err := json.Marshal(r.want)
 	if err != nil {
@@ -162,7 +160,7 @@ func (r *streamReader) connect(ctx context.Context, node string) *Error {
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxEvent)
 	for lines.Scan() {
-		// The caller may take its time; only the node's counts.
+		// The time of the caller's loop does not count as silence of the node.
 		silence.Stop()
 		over, failure := r.event(lines.Bytes())
 		if over || failure != nil {
@@ -173,7 +171,7 @@ func (r *streamReader) connect(ctx context.Context, node string) *Error {
 	return connectionError(node, cmp.Or(lines.Err(), io.ErrUnexpectedEOF))
 }
 
-// event deals with one line. over says that it is the last one.
+// event handles one line. over reports that it is the last one.
 func (r *streamReader) event(line []byte) (over bool, failure *Error) {
 	var e struct {
 		Event string `json:"event"`

@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// sweepTime is about how long a node works on one sweep before it answers that
-// there is more.
+// sweepTime is about how long a node works on one sweep before it responds that there are
+// more jobs.
 const sweepTime = 20 * time.Second
 
-// Sweep says which jobs of a topic something is done to.
+// Sweep selects the jobs of a topic for an operation on all of them.
 type Sweep struct {
 	Max    int // 1 to 10000 jobs; 0: all of them
 	Filter Filter
 }
 
-// Swept is what became of it.
+// Swept is the result of a sweep.
 type Swept struct {
 	Count int
-	// More says that the call ended before it had seen all jobs: at Max, because
-	// it took too long, or because the cluster could not go on. It can be made
-	// again.
+	// More is set if the call ended before it had processed all jobs: at Max, because it took
+	// too long, or because of a failure. It can be repeated.
 	More bool
 }
 
-// KickMany says how the dead jobs of a topic are kicked.
+// KickMany has the options for kicking the dead jobs of a topic.
 type KickMany struct {
 	Sweep
-	// Rate is in jobs a second, 0.001 to 1,000,000 with up to three decimals: the
-	// jobs become due one after the other. 0: all at once.
+	// Rate makes the jobs due one after the other, in jobs per second, 0.001 to 1,000,000
+	// with up to three decimals. 0: all at once.
 	Rate    float64
-	ToTopic string // where they are then; empty: where they were
+	ToTopic string // the topic to move them to; empty: they stay
 }
 
-// wireSweep is a Sweep as the server reads it.
+// wireSweep is a Sweep in its JSON form.
 type wireSweep struct {
 	Max    int     `json:"max,omitzero"`
 	All    bool    `json:"all,omitzero"`
@@ -70,8 +69,7 @@ func (c *Client) Purge(ctx context.Context, topic, state string, s Sweep) (Swept
 	}{s.wire(), state})
 }
 
-// MoveTopic puts all jobs of a topic into another one, or those in the given
-// states.
+// MoveTopic moves all jobs of a topic, or those in the given states, to another one.
 func (c *Client) MoveTopic(ctx context.Context, topic, to string, states ...string) (Swept, error) {
 	return c.sweep(ctx, topic, "move", struct {
 		To     string   `json:"to"`
@@ -99,7 +97,7 @@ func (c *Client) KickTo(ctx context.Context, id, topic string) (Changed, error) 
 	}{topic})
 }
 
-// Move puts a job into another topic, in the state in which it is.
+// Move moves a job to another topic. Its state stays.
 func (c *Client) Move(ctx context.Context, ref Ref, to string) (Changed, error) {
 	return c.change(ctx, ref, "move", true, struct {
 		Token string `json:"token,omitzero"`

@@ -9,66 +9,65 @@ import (
 
 // Add is a job to add.
 type Add struct {
-	// ID names the job, unique while it lives. Empty: Client.Add gives it a
-	// random one.
+	// ID is the job's id, unique while the job exists. Empty: Client.Add chooses a random
+	// one.
 	ID    string
 	Topic string
 	Body  Body
-	// Delay and DueAt say when the job is due: after a while, or at an instant.
-	// At most one may be set; neither means now.
+	// Delay and DueAt are when the job becomes due: after a time, or at a time. At most one
+	// may be set; neither means now.
 	Delay time.Duration
 	DueAt time.Time
-	// TTR is how long one reservation lasts; 0 means as the topic's settings
-	// say, and without them 60 s.
+	// TTR is how long one reservation lasts; 0 means the topic's setting, or 60 s if there
+	// is none.
 	TTR time.Duration
 	// Priority orders the ready jobs of a topic, smallest first; nil means 1024.
 	Priority *uint32
-	// MaxAttempts is how often the job is handed out before it is dead; 0 means
-	// without limit, nil means as the topic's settings say, and without them 16.
+	// MaxAttempts is how often the job is delivered before it is dead; 0 means no limit, nil
+	// means the topic's setting, or 16 if there is none.
 	MaxAttempts *uint32
-	// Backoff says how long the job waits after an attempt that failed; nil
-	// means as the topic's settings say, and without them not at all.
+	// Backoff is how long the job waits after a failed attempt; nil means the topic's
+	// setting, or no wait if there is none.
 	Backoff *Backoff
-	// Headers come back with each reservation: up to 64 names and 8 KiB.
+	// Headers are returned with each reservation: up to 64 names and 8 KiB.
 	Headers map[string]string
-	// IfExists says what to do when ID is taken; empty means Conflict.
+	// IfExists is what to do if a job with ID exists; empty means Conflict.
 	IfExists IfExists
-	// Condition is asked of the job that Replace or Postpone finds.
+	// Condition is a condition on the existing job for Replace and Postpone.
 	Condition
 }
 
-// Backoff says how long a job waits after it was released without a delay or
-// overran its TTR: either Delays, one for each attempt and the last for all
-// later ones; or Base after the first attempt, Factor times more after each
-// further one (0 means 2), up to Max (0 means an hour).
+// Backoff is how long a job waits after it was released without a delay or its lease
+// expired: either Delays, one for each attempt and the last for all later ones; or Base
+// after the first attempt, multiplied by Factor (0 means 2) after each further one, up to Max
+// (0 means an hour).
 type Backoff struct {
 	Delays []Duration `json:"delays,omitempty"`
 	Base   Duration   `json:"base,omitzero"`
 	Factor float64    `json:"factor,omitzero"`
 	Max    Duration   `json:"max,omitzero"`
-	// Jitter is the share, 0 to 1, of a wait of which a random part is taken off.
+	// Jitter is the share of a wait, 0 to 1, from which a random part is subtracted.
 	Jitter float64 `json:"jitter,omitzero"`
 }
 
-// IfExists says what an add does when its id is taken.
+// IfExists is what an add does if a job with its id exists.
 type IfExists string
 
 const (
-	Conflict IfExists = "conflict" // the very same job is Existing, another an error with CodeIDConflict
-	Keep     IfExists = "keep"     // whatever is there is Existing
-	Replace  IfExists = "replace"  // the new job takes its place, unless it is reserved
-	Postpone IfExists = "postpone" // a delayed or ready job gets the new due instant and keeps the rest
+	Conflict IfExists = "conflict" // if it is the same job Existing is set, otherwise CodeIDConflict
+	Keep     IfExists = "keep"     // the existing job stays, and Existing is set
+	Replace  IfExists = "replace"  // the new job replaces it, unless it is reserved
+	Postpone IfExists = "postpone" // a delayed or ready job gets the new due time and keeps the rest
 )
 
-// Condition narrows a call to a job that is still as it was seen; otherwise the
-// call fails with CodeConditionFailed and changes nothing. The zero value asks
-// for nothing.
+// Condition is a condition on the job's revision or state. If the job does not meet it the
+// call fails with CodeConditionFailed and changes nothing. The zero value is no condition.
 type Condition struct {
 	IfRevision uint32   `json:"if_revision,omitzero"`
 	IfState    []string `json:"if_state,omitempty"` // any of "delayed", "ready", "reserved", "dead", "finished", "deleted"
 }
 
-// Update is what to change of a job; what is zero or nil stays.
+// Update has the changes to a job. Fields that are zero or nil stay.
 type Update struct {
 	Delay       *time.Duration // until it is due, from now; 0 is now
 	DueAt       time.Time
@@ -76,22 +75,22 @@ type Update struct {
 	Priority    *uint32
 	MaxAttempts *uint32
 	Body        *Body
-	Backoff     *Backoff          // &Backoff{} takes it away
-	Headers     map[string]string // all of them; an empty map takes them away
+	Backoff     *Backoff          // &Backoff{} removes it
+	Headers     map[string]string // replaces all; an empty map removes them
 	Condition
 }
 
-// Added is what became of an add.
+// Added is the result of an add.
 type Added struct {
 	ID       string    `json:"id"`
 	Seq      uint64    `json:"seq"`
 	State    string    `json:"state"` // "delayed" or "ready"; anything when Existing
 	DueAt    time.Time `json:"due_at"`
 	Revision uint32    `json:"revision"`
-	// Existing is set when no job was made because one was there already.
+	// Existing is set if no job was added because one existed.
 	Existing bool `json:"existing"`
-	// Replaced is set when another job gave way, Postponed when the job that
-	// was there got another due instant.
+	// Replaced is set if the job replaced another one, Postponed if the existing job got
+	// another due time.
 	Replaced  bool `json:"replaced,omitzero"`
 	Postponed bool `json:"postponed,omitzero"`
 }
@@ -102,25 +101,24 @@ type AddResult struct {
 	Err error
 }
 
-// Ref names a job by its id, or one reservation of it by its token, or both.
-// With a token a call applies only while that very reservation lasts.
+// Ref names a job by its id, or one reservation of it by its token, or both. A call with a
+// token fails once that reservation has ended.
 type Ref struct {
 	ID    string `json:"id,omitzero"`
 	Token string `json:"token,omitzero"`
 }
 
-// Reserve asks for jobs.
+// Reserve selects the jobs to reserve.
 type Reserve struct {
 	Topics []string
 	Max    int           // 1 to 1000 jobs; 0 means 1
 	Wait   time.Duration // how long to wait for a job; 0: not at all
-	TTR    time.Duration // how long the reservations last; 0: each job's own
-	// Consumer says who asks, in up to 64 bytes: the jobs show it while they are
-	// reserved, and their history keeps it.
+	TTR    time.Duration // of the reservations; 0: each job's own
+	// Consumer is a name of up to 64 bytes, shown with reserved jobs and in their history.
 	Consumer string
 }
 
-// Reserved is a job that was handed out to the caller.
+// Reserved is a job that the caller has reserved.
 type Reserved struct {
 	ID            string            `json:"id"`
 	Seq           uint64            `json:"seq"`
@@ -138,23 +136,23 @@ type Reserved struct {
 // Ref names this reservation.
 func (r *Reserved) Ref() Ref { return Ref{ID: r.ID, Token: r.Token} }
 
-// Release says how a job is given back.
+// Release has the options for releasing a job.
 type Release struct {
-	// Delay until it is due again; 0: as its backoff says, and without one at
-	// once, in its old place.
+	// Delay until it is due again; 0: by its backoff, or without one at once, at its old
+	// position.
 	Delay    time.Duration
-	AtOnce   bool    // whatever its backoff says
+	AtOnce   bool    // ignores its backoff
 	Priority *uint32 // nil: as before
 	Reason   string  // kept with the job
 }
 
-// Bury says how a job is set aside.
+// Bury has the options for burying a job.
 type Bury struct {
 	Priority *uint32 // nil: as before
 	Reason   string  // kept with the job
 }
 
-// Changed is what became of a job.
+// Changed is the result of a change of a job.
 type Changed struct {
 	ID            string    `json:"id"`
 	Seq           uint64    `json:"seq"`
@@ -164,7 +162,7 @@ type Changed struct {
 	ReservedUntil time.Time `json:"reserved_until,omitzero"`
 }
 
-// Job is everything known of a job.
+// Job is a job with all its fields.
 type Job struct {
 	ID            string            `json:"id"`
 	Seq           uint64            `json:"seq"`
@@ -178,7 +176,7 @@ type Job struct {
 	Attempts      uint32            `json:"attempts"`
 	MaxAttempts   uint32            `json:"max_attempts"`
 	CreatedAt     time.Time         `json:"created_at"`
-	ModifiedAt    time.Time         `json:"modified_at"` // falling due is no change
+	ModifiedAt    time.Time         `json:"modified_at"` // becoming due does not count
 	ReservedUntil time.Time         `json:"reserved_until,omitzero"`
 	ReservedBy    string            `json:"reserved_by,omitzero"` // Reserve.Consumer
 	DiedAt        time.Time         `json:"died_at,omitzero"`
@@ -198,40 +196,40 @@ type Job struct {
 	Body
 }
 
-// History is what happened to a job. Its first event is the add.
+// History has the events of a job. The first one is the add.
 type History struct {
 	ID     string  `json:"id"`
 	Seq    uint64  `json:"seq"`
 	Topic  string  `json:"topic"`
 	State  string  `json:"state"`
 	Events []Event `json:"events"`
-	// Dropped counts the events after the add that were forgotten, because
-	// only the latest are kept.
+	// Dropped is the number of events after the add that were dropped, because only the
+	// latest are kept.
 	Dropped uint64 `json:"dropped"`
 }
 
-// Event is one thing that happened to a job.
+// Event is an event of a job.
 type Event struct {
 	At       time.Time `json:"at"`
 	Event    string    `json:"event"` // what, such as "reserved"
-	State    string    `json:"state"` // of the job after it
+	State    string    `json:"state"` // of the job after the event
 	Attempt  uint32    `json:"attempt,omitzero"`
 	DueAt    time.Time `json:"due_at,omitzero"`
 	Consumer string    `json:"consumer,omitzero"`
 	Reason   string    `json:"reason,omitzero"`
 }
 
-// Topic is the counts of a topic: jobs by state now, and totals.
+// Topic has the counts of a topic: jobs by state now, and totals.
 type Topic struct {
 	Name        string    `json:"topic"`
 	Delayed     uint64    `json:"delayed"`
 	Ready       uint64    `json:"ready"`
 	Reserved    uint64    `json:"reserved"`
 	Dead        uint64    `json:"dead"`
-	Retained    uint64    `json:"retained"` // finished and deleted, still known
+	Retained    uint64    `json:"retained"` // finished and deleted, and kept by the topic's retention
 	OldestDueAt time.Time `json:"oldest_due_at,omitzero"`
-	// Paused says that no job is handed out: until PausedUntil, and when that is
-	// zero until the topic is resumed.
+	// Paused is set while no job is delivered: until PausedUntil, or if that is zero until
+	// the topic is resumed.
 	Paused      bool      `json:"paused"`
 	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// ThrottledUntil is when the topic's rate allows another job, if none was
@@ -242,19 +240,19 @@ type Topic struct {
 	Deleted        uint64    `json:"deleted"`
 	Timeouts       uint64    `json:"timeouts"`
 	Died           uint64    `json:"died"`
-	Expired        uint64    `json:"expired,omitzero"` // dropped or dead because nobody took them in time
-	// SettingsRevision is not 0 when the topic has settings.
+	Expired        uint64    `json:"expired,omitzero"` // dropped or dead because they were not reserved in time
+	// SettingsRevision is not 0 if the topic has settings.
 	SettingsRevision uint64 `json:"settings_revision,omitzero"`
 }
 
-// Stats are the counts of all topics together.
+// Stats has the sums over all topics.
 type Stats struct {
-	Topics   uint64 `json:"topics"` // those that have jobs, or had some within the last hour
+	Topics   uint64 `json:"topics"` // topics with jobs now or within the last hour
 	Delayed  uint64 `json:"delayed"`
 	Ready    uint64 `json:"ready"`
 	Reserved uint64 `json:"reserved"`
 	Dead     uint64 `json:"dead"`
-	Retained uint64 `json:"retained"` // finished and deleted, still known
+	Retained uint64 `json:"retained"` // finished and deleted, and kept by their topics' retention
 }
 
 // Member is a node of the cluster.
@@ -269,8 +267,8 @@ type Member struct {
 	Lag          uint64 `json:"lag"` // log entries behind the leader
 	Version      string `json:"version"`
 
-	ClusterVersion    uint32 `json:"cluster_version"`     // as the node's state has it
-	MinClusterVersion uint32 `json:"min_cluster_version"` // that the node's release runs; 0 while it does not answer
+	ClusterVersion    uint32 `json:"cluster_version"`     // in the node's state
+	MinClusterVersion uint32 `json:"min_cluster_version"` // that the node's release runs; 0 while it does not reply
 	MaxClusterVersion uint32 `json:"max_cluster_version"`
 }
 
@@ -280,7 +278,7 @@ type Health struct {
 	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
 	Reasons          []string `json:"reasons"`
 	ClusterVersion   uint32   `json:"cluster_version"`
-	Upgrade          string   `json:"upgrade"` // what a raise of the cluster version waits for; empty: nothing is to be raised
+	Upgrade          string   `json:"upgrade"` // what a raise of the cluster version waits for; empty: there is none to make
 }
 
 // Verification compares the states of all nodes at one index of the log.
@@ -305,7 +303,7 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, d.Seconds(), 'f', -1, 64), nil
 }
 
-// maxSeconds is the longest Duration; a time.Duration holds a little more.
+// maxSeconds is the longest Duration; a time.Duration can be slightly longer.
 const maxSeconds = 9e9
 
 // UnmarshalJSON implements json.Unmarshaler.

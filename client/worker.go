@@ -17,25 +17,25 @@ import (
 type Worker struct {
 	Client *Client
 	Topics []string
-	// Do works on a job. When it returns nil the job is finished; else the job is
-	// released with the error as its reason, or buried if the error is Permanent. Its ctx
-	// ends when the reservation is lost, and when Grace is over.
+	// Do works on a job. If it returns nil the job is finished. Otherwise the job is
+	// released with the error as its reason, or buried if the error is Permanent. ctx ends
+	// when the reservation is lost, and after Grace.
 	Do func(ctx context.Context, j *Reserved) error
 	// Concurrency is how many jobs are worked on at once; 0 means 1.
 	Concurrency int
 	// TTR is how long reservations last; 0: each job's own. While Do runs, the worker
-	// prolongs the reservation, so a short TTR is enough: it is how long a job waits after
-	// its worker died.
+	// extends the reservation. So TTR is only how long a job waits after its worker was
+	// killed, and may be short.
 	TTR time.Duration
 	// Consumer names the worker, in up to 64 bytes.
 	Consumer string
-	// Backoff is how long a failed job waits; nil: as the job or its topic says. Jitter
-	// does not apply.
+	// Backoff is how long a failed job waits; nil: by the job's or its topic's backoff.
+	// Jitter does not apply.
 	Backoff *Backoff
-	// Grace is how long functions may go on after Run was told to stop; 0 means 30 s.
+	// Grace is how long functions may continue after Run's context has ended; 0 means 30 s.
 	Grace time.Duration
-	// OnError is told what went wrong between the worker and the cluster; the worker goes on.
-	// It may be called by several goroutines at once. nil: nobody.
+	// OnError is called with failures of calls to the cluster. The worker continues.
+	// It may be called by several goroutines at once. nil: failures are ignored.
 	OnError func(error)
 }
 
@@ -51,8 +51,8 @@ const (
 // expired, so that another consumer may have the job.
 var ErrLost = errors.New("the job's reservation is lost")
 
-// Permanent marks an error of Worker.Do that another attempt would meet again: the job
-// is buried.
+// Permanent marks an error of Worker.Do that another attempt would have too: the job is
+// buried.
 func Permanent(err error) error { return &permanentError{err} }
 
 type permanentError struct{ err error }
@@ -60,9 +60,9 @@ type permanentError struct{ err error }
 func (p *permanentError) Error() string { return p.err.Error() }
 func (p *permanentError) Unwrap() error { return p.err }
 
-// Run works until ctx ends; signal.NotifyContext makes one that ends with SIGTERM. Then it
-// takes no more jobs, waits for the functions that run, for up to Grace, and finishes
-// or releases their jobs. It returns an error only if the worker cannot begin.
+// Run works until ctx ends; signal.NotifyContext returns one that ends with SIGTERM. Then it
+// reserves no more jobs, waits up to Grace for the functions that run, and finishes or
+// releases their jobs. It returns an error only if the worker cannot start.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.Client == nil || w.Do == nil || len(w.Topics) == 0 {
 		return errors.New("a worker needs a client, topics and a function")

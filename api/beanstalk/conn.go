@@ -21,7 +21,7 @@ const flushBytes = 32 << 10
 const keepBytes = 2 << 10
 
 // errHTTP ends a connection that speaks HTTP, before any of its lines is executed.
-var errHTTP = errors.New("an HTTP request came to the port for beanstalkd clients")
+var errHTTP = errors.New("an HTTP request was sent to the port for beanstalkd clients")
 
 // errClose ends a connection without a further reply.
 var errClose = errors.New("the connection ends here")
@@ -42,7 +42,7 @@ type conn struct {
 	held    reservations
 	share   addrlimit.Share // of the server's bytes for bodies
 	claimed int64           // of it
-	awaits  bool            // a body has a time to arrive in
+	awaits  bool            // a body is being read, with a deadline
 
 	producer, worker bool
 	greeted          bool // its first bytes were checked: it is not an HTTP client
@@ -133,7 +133,7 @@ func (c *conn) execute(line []byte) error {
 	if cmd.verb == put {
 		return c.put(cmd)
 	}
-	c.commit() // all other commands see the puts before them
+	c.commit() // all other commands are executed after the puts before them
 	c.server.counts.commands[cmd.verb].Add(1)
 	switch cmd.verb {
 	case unknown:

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// lasting are tubes that one connection watches all the time.
+// lasting are tubes that one connection always watches.
 var lasting = []string{"one", "two", "three"}
 
 const (
-	// brief comes and goes. Its totals are not compared: Tarry remembers them for
+	// brief is removed when it is empty. Its totals are not compared: Tarry keeps them
 	// longer.
 	brief = "brief"
-	// quiet lasts, and has jobs only for those that wait there.
+	// quiet stays, and has jobs only for clients that wait there.
 	quiet = "quiet"
 )
 
 var hole = regexp.MustCompile(`\{(\d+)\}`)
 
-// fill puts one server's ids into a text.
-func (d *duel) fill(text string, side int) string {
+// fill replaces placeholders in a text by one server's ids.
+func (d *comparison) fill(text string, side int) string {
 	if !strings.Contains(text, "{") {
 		return text
 	}
@@ -31,9 +31,8 @@ func (d *duel) fill(text string, side int) string {
 	})
 }
 
-// command is a random command, or one that is wrong: the texts that are answered
-// once each.
-func (d *duel) command(i int) []string {
+// command returns a random command, or an invalid one: texts that get one reply each.
+func (d *comparison) command(i int) []string {
 	switch n := d.rng.IntN(100); {
 	case n < 22:
 		return []string{d.put(d.delay())}
@@ -47,7 +46,7 @@ func (d *duel) command(i int) []string {
 	return []string{d.line(i) + "\r\n"}
 }
 
-func (d *duel) line(i int) string {
+func (d *comparison) line(i int) string {
 	tube, id := d.anyTube(), d.id(i)
 	lines := []string{
 		"reserve-with-timeout 0", "reserve-with-timeout 0", "reserve-with-timeout 0", "reserve-job " + id,
@@ -64,9 +63,9 @@ func (d *duel) line(i int) string {
 	return lines[d.rng.IntN(len(lines))]
 }
 
-// spoil leaves out a byte of the command's word or adds one anywhere, but never a
-// digit: that would make another id, delay or timeout of it.
-func (d *duel) spoil(line string) string {
+// spoil removes a byte of the command's word or adds one anywhere, but never a digit, which
+// would change an id, delay or timeout.
+func (d *comparison) spoil(line string) string {
 	word := strings.IndexAny(line+" ", " ")
 	if d.rng.IntN(2) == 0 {
 		at := d.rng.IntN(word)
@@ -81,14 +80,14 @@ func (d *duel) spoil(line string) string {
 	case strings.HasPrefix(line, "reserve-with-timeout"):
 		at = min(at, word) // beanstalkd is strict about the timeout only since 1.13
 	case strings.HasPrefix(line, "pause-tube"):
-		at = min(at, word) // beanstalkd counts some that it refuses, by the name's first byte
+		at = min(at, word) // beanstalkd counts some refused commands, by the name's first byte
 	}
 	add := d.rng.IntN(len(odd))
 	return line[:at] + odd[add:add+1] + line[at:]
 }
 
 // put has a body of any bytes, and sometimes a wrong end.
-func (d *duel) put(delay string) string {
+func (d *comparison) put(delay string) string {
 	body := make([]byte, d.rng.IntN(60))
 	switch d.rng.IntN(40) {
 	case 0:
@@ -100,7 +99,7 @@ func (d *duel) put(delay string) string {
 	}
 	for i := range body {
 		if body[i] = byte(d.rng.Uint32()); body[i] == '{' {
-			body[i] = 0 // what follows might look like an id to fill in
+			body[i] = 0 // the rest might look like a placeholder
 		}
 	}
 	end := "\r\n"
@@ -110,8 +109,8 @@ func (d *duel) put(delay string) string {
 	return fmt.Sprintf("put %d %s %d %d\r\n%s%s", d.priority(), delay, 1000+d.rng.IntN(5000), len(body), body, end)
 }
 
-// badPut is refused before its body, which is then taken for a command.
-func (d *duel) badPut() []string {
+// badPut is refused before its body, which is then read as a command.
+func (d *comparison) badPut() []string {
 	lines := []string{
 		"put", "put ", "put x 0 9 2", "put 1 0 9", "put 1 0 9 ", "put 1 -1 9 2", "put 4294967296 0 9 2",
 		"put 1 0 4294967296 2", "put 1 0 9 4294967296", "put 1 0 9 2 ", "put 1 0 9 2 2", "put 1 0 9 +2", "put 1 0 9 0x2", "put\t1 0 9 2",
@@ -119,9 +118,9 @@ func (d *duel) badPut() []string {
 	return []string{lines[d.rng.IntN(len(lines))] + "\r\n", "zz\r\n"}
 }
 
-func (d *duel) tube() string { return lasting[d.rng.IntN(len(lasting))] }
+func (d *comparison) tube() string { return lasting[d.rng.IntN(len(lasting))] }
 
-func (d *duel) anyTube() string {
+func (d *comparison) anyTube() string {
 	switch d.rng.IntN(8) {
 	case 0:
 		return brief
@@ -131,9 +130,9 @@ func (d *duel) anyTube() string {
 	return d.tube()
 }
 
-// id is often that of the job that the connection reserved last, and mostly that
-// of one that is not old.
-func (d *duel) id(i int) string {
+// id returns often the id of the job that the connection reserved last, and mostly that of a
+// recent one.
+func (d *comparison) id(i int) string {
 	n := len(d.ids)
 	switch {
 	case n == 0 || d.rng.IntN(30) == 0:
@@ -148,19 +147,19 @@ func (d *duel) id(i int) string {
 
 // priority differs each time, so that the order of jobs is the same everywhere:
 // within one priority it is not.
-func (d *duel) priority() uint32 {
+func (d *comparison) priority() uint32 {
 	return d.fresh(func() uint32 { return d.rng.Uint32() >> d.rng.IntN(20) })
 }
 
-// delay is 0 or far away, and far from all others.
-func (d *duel) delay() string {
+// delay returns 0, or a long delay that differs much from all others.
+func (d *comparison) delay() string {
 	if d.rng.IntN(3) > 0 {
 		return "0"
 	}
 	return fmt.Sprint(d.fresh(func() uint32 { return 1000 * (100 + d.rng.Uint32N(100_000)) }))
 }
 
-func (d *duel) fresh(draw func() uint32) uint32 {
+func (d *comparison) fresh(draw func() uint32) uint32 {
 	for {
 		if n := draw(); !d.taken[n] {
 			d.taken[n] = true

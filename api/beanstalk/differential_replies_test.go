@@ -31,13 +31,13 @@ type reply struct {
 	body []byte
 }
 
-// bodyAt says which word of a reply is the length of a body.
+// bodyAt has the index of the word of a reply that is the length of a body.
 var bodyAt = map[string]int{"RESERVED": 2, "FOUND": 2, "OK": 1}
 
 func (c *wire) reply() (reply, error) {
 	line, err := c.in.ReadString('\n')
 	if err != nil {
-		return reply{}, fmt.Errorf("%w behind %q", err, line)
+		return reply{}, fmt.Errorf("%w after %q", err, line)
 	}
 	head, whole := strings.CutSuffix(line, "\r\n")
 	r := reply{line: strings.Split(head, " ")}
@@ -57,12 +57,12 @@ func (c *wire) reply() (reply, error) {
 		return r, err
 	}
 	if r.body, whole = bytes.CutSuffix(r.body, []byte("\r\n")); !whole {
-		return r, fmt.Errorf("the body behind %q has another end", line)
+		return r, fmt.Errorf("the body after %q has no CRLF", line)
 	}
 	return r, nil
 }
 
-// id is the job's, if the reply has one.
+// id returns the job's id, if the reply has one.
 func (r *reply) id() string {
 	if len(r.line) == 1 {
 		return ""
@@ -94,7 +94,7 @@ func number(jobs map[string]int, id string) string {
 	return "unknown id " + id
 }
 
-// diff says how two replies to a command differ, or nothing.
+// diff returns how two replies to a command differ; empty: they do not.
 func diff(text string, real, tarry reply) string {
 	if !slices.Equal(real.line, tarry.line) {
 		return fmt.Sprintf("beanstalkd: %q, Tarry: %q", real.line, tarry.line)
@@ -119,21 +119,21 @@ func diff(text string, real, tarry reply) string {
 
 func lines(body []byte) []string { return strings.Split(string(body), "\n") }
 
-// own are values that are each server's own affair. cmd-stats counts the waits of
-// this test, total-connections those for the servers to be there.
+// own are values that differ between servers. cmd-stats also counts this test's polls, and
+// total-connections the ones for the servers to start.
 var own = []string{
 	"file", "cmd-stats", "total-connections", "pid", "version", "rusage-utime", "rusage-stime", "uptime",
 	"binlog-oldest-index", "binlog-current-index", "binlog-records-migrated", "binlog-records-written", "binlog-max-size",
 	"id", "hostname", "os", "platform",
 }
 
-// outlive are values of a tube that Tarry remembers after its last job.
+// outlive are values of a tube that Tarry keeps after its last job.
 var outlive = []string{"total-jobs", "cmd-delete", "cmd-pause-tube"}
 
 // passing are values that count time.
 var passing = []string{"age", "time-left", "pause-time-left"}
 
-// slack is how many seconds such values may be apart.
+// slack is how many seconds such values may differ.
 const slack = 30
 
 // diffDictionaries compares the keys, their order, and what must be equal.

@@ -19,10 +19,10 @@ var (
 	roundsFlag = flag.Int("beanstalk.rounds", 3000, "rounds of the differential test, each of a few commands")
 )
 
-// TestTarryAndBeanstalkdAnswerAlike sends the same random commands to a real
-// beanstalkd and to a node, from several connections, and compares all replies.
-// A round is over when both have answered it, so that both see one order.
-func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
+// The test sends the same random commands to a real beanstalkd and to a node, from several
+// connections, and compares all replies. The next round begins when both servers have
+// replied, so that both see the same order.
+func TestTarryAndBeanstalkdReplyAlike(t *testing.T) {
 	t.Parallel()
 	rounds := *roundsFlag
 	if testing.Short() {
@@ -51,27 +51,27 @@ func TestTarryAndBeanstalkdAnswerAlike(t *testing.T) {
 }
 
 const (
-	clients = 4 // connections that come and go
-	keeper  = 0 // the connection that watches the lasting tubes all the time
+	clients = 4 // connections that are closed and opened again
+	keeper  = 0 // the connection that always watches the lasting tubes
 )
 
-// duel is the two servers and what is known of both. Side 0 is beanstalkd.
-type duel struct {
-	t     *testing.T
-	rng   *rand.Rand
-	addrs [2]string
-	conns [1 + clients][2]*wire
-	jobs  [2]map[string]int // number of the job by id
-	ids   [][2]string       // ids by number
-	taken map[uint32]bool   // priorities and delays that are in use
-	said  []string          // the last commands, for a report
-	seen  map[string]int    // replies by their first word
-	last  [1 + clients]int  // the job that each connection reserved last
-	waits int               // reserves that another connection ended
+// comparison is the two servers and the state of both. Side 0 is beanstalkd.
+type comparison struct {
+	t      *testing.T
+	rng    *rand.Rand
+	addrs  [2]string
+	conns  [1 + clients][2]*wire
+	jobs   [2]map[string]int // number of the job by id
+	ids    [][2]string       // ids by number
+	taken  map[uint32]bool   // priorities and delays that are in use
+	recent []string          // the last commands, for a report
+	seen   map[string]int    // replies by their first word
+	last   [1 + clients]int  // the job that each connection reserved last
+	waits  int               // reserves that another connection ended
 }
 
-func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *duel {
-	d := &duel{
+func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *comparison {
+	d := &comparison{
 		t: t, rng: rng, addrs: [2]string{real, tarry}, jobs: [2]map[string]int{{}, {}},
 		taken: map[uint32]bool{}, seen: map[string]int{},
 	}
@@ -84,14 +84,14 @@ func newDuel(t *testing.T, rng *rand.Rand, real, tarry string) *duel {
 			pair[1].Close()
 		}
 	})
-	// These stay known, so that their counts and pauses do, on both sides.
+	// These tubes stay, and so do their counts and pauses, on both sides.
 	for _, tube := range append([]string{quiet}, lasting...) {
 		d.exchange(keeper, "watch "+tube+"\r\n")
 	}
 	return d
 }
 
-func (d *duel) dial(i int) {
+func (d *comparison) dial(i int) {
 	for side, addr := range d.addrs {
 		c, err := dialWire(addr)
 		require.NoError(d.t, err)
@@ -99,9 +99,9 @@ func (d *duel) dial(i int) {
 	}
 }
 
-// round is a packet of a few commands, a wait that another connection ends, or a
-// connection that ends.
-func (d *duel) round() {
+// round is a packet of a few commands, a wait that another connection ends, or the end of a
+// connection.
+func (d *comparison) round() {
 	i := 1 + d.rng.IntN(clients)
 	switch n := d.rng.IntN(100); {
 	case n < 2:
@@ -117,28 +117,27 @@ func (d *duel) round() {
 	}
 }
 
-// exchange sends texts in one packet and compares one reply to each. {7} in a
-// text stands for the id of job 7. A text may hold two lines that are answered
-// as one.
-func (d *duel) exchange(i int, texts ...string) {
+// exchange sends texts in one packet and compares one reply to each. {7} in a text is
+// replaced by the id of job 7. A text may be two lines that get one reply.
+func (d *comparison) exchange(i int, texts ...string) {
 	d.send(i, texts...)
 	for _, text := range texts {
 		d.compare(i, text)
 	}
 }
 
-func (d *duel) send(i int, texts ...string) {
+func (d *comparison) send(i int, texts ...string) {
 	for side, c := range d.conns[i] {
 		packet := d.fill(strings.Join(texts, ""), side)
 		c.SetDeadline(time.Now().Add(20 * time.Second))
 		_, err := c.Write([]byte(packet))
 		require.NoError(d.t, err)
 	}
-	d.said = append(d.said, fmt.Sprintf("%d> %.300q", i, texts))
-	d.said = d.said[max(0, len(d.said)-40):]
+	d.recent = append(d.recent, fmt.Sprintf("%d> %.300q", i, texts))
+	d.recent = d.recent[max(0, len(d.recent)-40):]
 }
 
-func (d *duel) compare(i int, text string) (word string) {
+func (d *comparison) compare(i int, text string) (word string) {
 	var replies [2]reply
 	for side, c := range d.conns[i] {
 		var err error
@@ -166,15 +165,15 @@ func (d *duel) compare(i int, text string) (word string) {
 	return word
 }
 
-func (d *duel) fail(i int, text, what string) {
+func (d *comparison) fail(i int, text, what string) {
 	d.t.Helper()
-	require.FailNow(d.t, "the servers differ", "%s\nanswers on %d to %.300q\nbefore:\n%s", what, i, text, strings.Join(d.said, "\n"))
+	require.FailNow(d.t, "the servers differ", "%s\nanswers on %d to %.300q\nbefore:\n%s", what, i, text, strings.Join(d.recent, "\n"))
 }
 
-// reconnect ends a connection and waits until both servers have noticed.
-func (d *duel) reconnect(i int) {
+// reconnect closes a connection and waits until both servers have detected that.
+func (d *comparison) reconnect(i int) {
 	quits := d.rng.IntN(2) == 0
-	d.said = append(d.said, fmt.Sprintf("%d ends", i))
+	d.recent = append(d.recent, fmt.Sprintf("%d ends", i))
 	for side := range d.addrs {
 		if quits {
 			d.conns[i][side].Write([]byte("quit\r\n"))
@@ -193,12 +192,12 @@ func (d *duel) reconnect(i int) {
 		d.conns[i][side].Close()
 	}
 	d.dial(i)
-	d.exchange(i, "list-tube-used\r\n") // both have taken the new one in
+	d.exchange(i, "list-tube-used\r\n") // both have accepted the new one
 }
 
-// waitForJob lets a connection wait at a tube that has nothing ready, mostly, for
-// what another puts there, kicks, or lets go.
-func (d *duel) waitForJob(i int) {
+// waitForJob makes a connection wait at a tube that mostly has no ready job, for a job that
+// another connection puts, kicks or releases.
+func (d *comparison) waitForJob(i int) {
 	other := 1 + i%clients
 	var ignored []string
 	for _, tube := range append([]string{"default", brief}, lasting...) {

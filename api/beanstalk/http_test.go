@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHTTPIsToldFromCommands(t *testing.T) {
+func TestHTTPIsDistinguishedFromCommands(t *testing.T) {
 	const undecided, no, yes = "", "no", "yes"
 	for first, want := range map[string]string{
 		"": undecided, "P": undecided, "POST": undecided, "POST ": undecided,

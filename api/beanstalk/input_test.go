@@ -92,8 +92,8 @@ func TestBodies(t *testing.T) {
 
 func roomy(int) bool { return true }
 
-// What a client announces costs nothing before it arrives.
-func TestABodyTakesRoomAsItArrives(t *testing.T) {
+// An announced body uses no memory before it arrives.
+func TestABodyUsesMemoryAsItArrives(t *testing.T) {
 	const size = 1 << 20
 	taken := 0
 	r := &countingReader{r: strings.NewReader(strings.Repeat("b", size) + "\r\n")}
@@ -147,7 +147,7 @@ func awaitLine(t *testing.T, in *input, want string) {
 	}
 }
 
-// FuzzInput: lines and bodies never run past what was sent, and memory stays
+// FuzzInput checks that lines and bodies never exceed what was sent, and that memory stays
 // within the buffer and the body.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte("put 0 0 1 1\r\nx\r\nuse a\r\n"), 3)

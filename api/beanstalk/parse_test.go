@@ -74,7 +74,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a line holds, what comes out can be executed.
+// FuzzParse checks that the result of any line can be executed.
 func FuzzParse(f *testing.F) {
 	for _, w := range words {
 		f.Add([]byte(w.text))

@@ -16,7 +16,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// taking takes every put.
+// taking accepts every put.
 type taking struct{ api.Queue }
 
 func (taking) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
@@ -27,7 +27,7 @@ func (taking) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	return results, nil
 }
 
-// deadlines is a connection that shows the deadline of its reads.
+// deadlines is a connection that records its read deadline.
 type deadlines struct {
 	net.Conn
 	mu   sync.Mutex
@@ -47,8 +47,7 @@ func (d *deadlines) limited() bool {
 	return !d.read.IsZero()
 }
 
-// start serves one end of a pipe. What is written at the other end has been read
-// when the write returns.
+// start serves one end of a pipe. A write at the other end returns when it was read.
 func start(t *testing.T, s *Server) (client net.Conn, server *deadlines) {
 	client, end := net.Pipe()
 	server = &deadlines{Conn: end}
@@ -72,8 +71,8 @@ func receive(t *testing.T, c net.Conn) string {
 	return line
 }
 
-// Connections that announce bodies and send a byte of them shut nobody out.
-func TestAnAnnouncedBodyCostsNothing(t *testing.T) {
+// Connections that announce bodies and send only a byte of them do not block others.
+func TestAnAnnouncedBodyUsesNoMemory(t *testing.T) {
 	s := New(Options{Queue: taking{}, Logger: slog.New(slog.DiscardHandler), MaxBufferedBytes: 1 << 20})
 	for range 200 {
 		c, _ := start(t, s)
@@ -86,8 +85,8 @@ func TestAnAnnouncedBodyCostsNothing(t *testing.T) {
 	require.Equal(t, "INSERTED 1\r\n", receive(t, c))
 }
 
-// A body has a time to arrive in. Who is idle, or waits for a job, has none.
-func TestOnlyABodyHasToArriveInTime(t *testing.T) {
+// A body has a deadline. A client that is idle or waits for a job has none.
+func TestOnlyABodyHasADeadline(t *testing.T) {
 	s := New(Options{Queue: taking{}, Logger: slog.New(slog.DiscardHandler)})
 	c, server := start(t, s)
 	send(t, c, "put 0 0 1 5\r\n")
@@ -104,7 +103,7 @@ func TestOnlyABodyHasToArriveInTime(t *testing.T) {
 	c, server = start(t, s)
 	send(t, c, "put 0 0 1 5\r\n")
 	send(t, c, "12")
-	require.NoError(t, server.SetReadDeadline(longAgo)) // its time is over
+	require.NoError(t, server.SetReadDeadline(longAgo)) // the deadline has passed
 	_, err := c.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF, "the connection is cut")
 }

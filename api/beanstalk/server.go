@@ -27,7 +27,7 @@ const (
 	HardMaxJobSize = 1 << 20
 )
 
-// Options is what a Server needs. Queue and Logger are required.
+// Options configures a Server. Queue and Logger are required.
 type Options struct {
 	Queue  api.Queue
 	Logger *slog.Logger
@@ -44,7 +44,7 @@ type Options struct {
 	// all connections; one client address may have half of it. Puts beyond it get
 	// OUT_OF_MEMORY. 0 means 256 MiB.
 	MaxBufferedBytes int64
-	// Registry takes the server's metrics; nil means that they are not published.
+	// Registry gets the server's metrics; nil means that they are not published.
 	Registry prometheus.Registerer
 	// Draining reports whether puts are refused because this node is about to
 	// stop; nil means never.

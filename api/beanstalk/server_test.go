@@ -48,8 +48,8 @@ func freePorts(t testing.TB, n int) []string {
 	return addrs
 }
 
-// startNodes runs a cluster in this process and gives the beanstalkd address of
-// each node, and the number of the leader.
+// startNodes runs a cluster in this process and returns the beanstalkd address of each node,
+// and the number of the leader.
 func startNodes(t testing.TB, n int) (addrs []string, leader int) {
 	t.Helper()
 	ports := freePorts(t, 2*n)
@@ -107,8 +107,7 @@ func TestAFollowerIsABeanstalkd(t *testing.T) {
 	conformance.Run(t, conformance.Target{Addr: addrs[(leader+1)%3], Tarry: true})
 }
 
-// TestDifferencesAreDocumented: where Tarry differs from beanstalkd on purpose,
-// its users can read so.
+// The docs name each intended difference from beanstalkd.
 func TestDifferencesAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/beanstalkd.md")
 	require.NoError(t, err)

@@ -36,9 +36,8 @@ func TestARetainedJobIsNotFound(t *testing.T) {
 	require.Equal(t, "NOT_FOUND\r\nNOT_FOUND\r\n", string(said))
 }
 
-// A page in a browser can make the browser post to any port of the machine, and what
-// it posts is the page's to choose.
-func TestAnHTTPRequestIsNoListOfCommands(t *testing.T) {
+// A page in a browser can make the browser post any body to any port of the machine.
+func TestAnHTTPRequestIsNotExecutedAsCommands(t *testing.T) {
 	q := &scripted{}
 	addr := serve(t, beanstalk.Options{Queue: q, Logger: slog.New(slog.DiscardHandler)})
 	body := "\r\nput 0 0 60 4\r\nevil\r\nstats\r\n"
@@ -65,8 +64,8 @@ func TestAnHTTPRequestIsNoListOfCommands(t *testing.T) {
 	}
 }
 
-// FuzzSession sends any bytes to a server and hangs up. It answers in whole
-// replies, and the session ends.
+// FuzzSession sends any bytes to a server and disconnects. The server sends complete replies,
+// and the session ends.
 func FuzzSession(f *testing.F) {
 	for _, s := range []string{
 		"put 0 0 1 1\r\nx\r\nput 0 0 1 99999\r\n", "use a\r\nput 1 2 3 4\r\nabcdXYput 0 0 1 0\r\n\r\n",
@@ -87,7 +86,7 @@ func FuzzSession(f *testing.F) {
 		c, err := net.Dial("unix", addr)
 		require.NoError(t, err)
 		defer c.Close()
-		// Behind a quit the server reads no more: then both may fail.
+		// After a quit the server reads no more: then both may fail.
 		quits := strings.Contains(text, "quit")
 		if _, err := c.Write(sent); !quits {
 			require.NoError(t, err)
@@ -104,7 +103,7 @@ func FuzzSession(f *testing.F) {
 	})
 }
 
-func TestAPausedTubeLeavesALineWithWhoAndWhat(t *testing.T) {
+func TestAPauseOfATubeIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		code jobpb.Code
 		done string

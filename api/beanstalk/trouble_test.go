@@ -21,7 +21,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// scripted is a queue that does as it is told and remembers what it was asked.
+// scripted is a queue with scripted results that records its calls.
 type scripted struct {
 	mu    sync.Mutex
 	calls [][]*jobpb.Op
@@ -46,7 +46,7 @@ func (q *scripted) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, er
 	return results, nil
 }
 
-// Reserve gives jobs for ever with "job" as the topic, and waits otherwise.
+// Reserve always returns a job for the topic "job", and waits otherwise.
 func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	if r.Topics[0] == "job" {
 		return []*jobpb.Reserved{{Seq: 7, Generation: 3, TtrMs: 60_000, Body: []byte("x")}}, nil
@@ -75,8 +75,7 @@ func (q *scripted) options(t testing.TB) beanstalk.Options {
 	return beanstalk.Options{Queue: q, Logger: testLogger(t)}
 }
 
-// talk sends everything at once and closes the sending half; it returns all
-// replies.
+// talk sends all lines at once, closes the sending half, and returns all replies.
 func talk(t testing.TB, addr, sent string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -127,7 +126,7 @@ func TestADrainingNodeRefusesPuts(t *testing.T) {
 	require.Len(t, q.asked(), 1)
 }
 
-func TestPipelinedPutsShareATrip(t *testing.T) {
+func TestPipelinedPutsShareACall(t *testing.T) {
 	q := &scripted{}
 	got := talk(t, serve(t, q.options(t)), strings.Repeat("put 0 0 1 1\r\nx\r\n", 20)+"use a\r\nput 0 0 1 1\r\nx\r\n")
 	require.Equal(t, 21, strings.Count(got, "INSERTED "))
@@ -137,19 +136,19 @@ func TestPipelinedPutsShareATrip(t *testing.T) {
 	require.Equal(t, "a", q.asked()[1][0].GetAdd().Topic)
 }
 
-func TestBodiesThatAreTakenInAreBounded(t *testing.T) {
+func TestTheMemoryForBodiesIsBounded(t *testing.T) {
 	q := &scripted{}
 	o := q.options(t)
 	o.MaxBufferedBytes = 204 // one address has half of it, of which two are for CRLF
 	addr := serve(t, o)
 	body := func(n int) string { return strings.Repeat("x", n) + "\r\n" }
-	// Each put gives back what it took, in whatever way it ends.
+	// Each put releases its memory, however it ends.
 	for range 3 {
 		require.Equal(t, "INSERTED\nOUT_OF_MEMORY\nEXPECTED_CRLF\nINSERTED\n",
 			regexp.MustCompile(` \d+`).ReplaceAllString(strings.ReplaceAll(
 				talk(t, addr, "put 0 0 1 60\r\n"+body(60)+"put 0 0 1 101\r\n"+body(101)+"put 0 0 1 90\r\n"+body(91)[:92]+"put 0 0 1 100\r\n"+body(100)), "\r\n", "\n"), ""))
 	}
-	// A client that has announced a small body holds its room.
+	// The memory of a small body is claimed when it is announced.
 	slow, err := net.Dial("tcp", addr)
 	require.NoError(t, err)
 	defer slow.Close()
@@ -160,7 +159,7 @@ func TestBodiesThatAreTakenInAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasPrefix(talk(t, addr, "put 0 0 1 30\r\n"+body(30)), "INSERTED") }, 10*time.Second, 5*time.Millisecond)
 }
 
-func TestAConnectionTooManyIsToldSo(t *testing.T) {
+func TestAConnectionBeyondTheLimitGetsAnError(t *testing.T) {
 	q := &scripted{}
 	o := q.options(t)
 	o.MaxConnections = 1
@@ -207,7 +206,7 @@ func TestCommandsAndFailuresAreCounted(t *testing.T) {
 	}, have)
 }
 
-func TestPutsCarryBeanstalkdsHabits(t *testing.T) {
+func TestPutsHaveBeanstalkdsDefaults(t *testing.T) {
 	q := &scripted{}
 	talk(t, serve(t, q.options(t)), "put 5 4294967295 0 1\r\nx\r\nput 5 2 4294967295 1\r\nx\r\n")
 	first, second := q.asked()[0][0].GetAdd(), q.asked()[0][1].GetAdd()
@@ -223,7 +222,7 @@ func TestAnUnknownOutcomeKeepsTheReservation(t *testing.T) {
 	q := &scripted{err: job.Unknown("lost")}
 	got := talk(t, serve(t, q.options(t)), "watch job\r\nignore default\r\nreserve\r\ndelete 7\r\nrelease 7 0 0\r\nbury 7 0\r\ntouch 7\r\n")
 	require.True(t, strings.HasSuffix(got, strings.Repeat("INTERNAL_ERROR\r\n", 4)), got)
-	// At the end the job is given back, with its fence.
+	// At the end the job is released, with its fence.
 	require.Eventually(t, func() bool { return len(q.asked()) == 5 }, 10*time.Second, time.Millisecond)
 	back := q.asked()[4][0].GetRelease()
 	require.True(t, back.Returned)
@@ -266,8 +265,8 @@ func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
 	require.ErrorIs(t, s.Serve(l), beanstalk.ErrClosed)
 }
 
-// TestShutdownDoesNotWaitForAClientThatDoesNotRead: such a client holds up a
-// write; the end of the patience closes it.
+// A client that does not read blocks a write. The end of Shutdown's context closes its
+// connection.
 func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	q := &scripted{}
@@ -279,8 +278,8 @@ func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
-	// Send until nothing more is taken for a while: then the server hangs in a
-	// write. One pause alone may be a busy machine's.
+	// Send until the server reads nothing for a while: then it is blocked in a write. A
+	// single pause could be due to a busy machine.
 	more := []byte(strings.Repeat("list-tubes\r\n", 1000))
 	for still := 0; still < 5; {
 		require.NoError(t, c.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))

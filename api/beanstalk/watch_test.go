@@ -11,8 +11,8 @@ import (
 	"tarry/job"
 )
 
-// A stranger may watch as many tubes as there may be, on thousands of connections. What
-// that makes for the garbage collector must not grow with the square of the tubes.
+// Any client may watch the maximum number of tubes on thousands of connections. The garbage
+// of that must not grow with the square of the number of tubes.
 func TestWatchingManyTubesIsCheap(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
@@ -32,7 +32,7 @@ func TestWatchingManyTubesIsCheap(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(names)*2048), "bytes")
 }
 
-// A reserve that is over may still read the list that it was given.
+// A reserve that has ended may still read its list.
 func TestAListOfWatchedTubesIsNeverChanged(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
