@@ -52,9 +52,10 @@ test-all: test ## run the rest but make clients: all tests with real processes a
 	go test ./cluster/powerloss -timeout 20m -powerloss.rounds 150 -powerloss.bolt 150
 	go test -v -count=1 -timeout 20m -parallel 4 -skip '^TestClientConformance$$' ./integration
 
-clients: ## check the clients for Python and Node, and run the cases that the clients of all languages must pass
+clients: ## check the clients for Python, Node and PHP, and run the cases that the clients of all languages must pass
 	cd clients/python && mypy && PYTHONPATH=src python3 -m unittest discover -s tests -t .
 	node --test clients/node/test/*.test.js
+	cd clients/php && phpunit --do-not-cache-result --bootstrap autoload.php tests
 	go test -v -count=1 -timeout 20m -parallel 2 -run '^Test(Client)?Conformance' ./integration
 
 fuzz: ## fuzz every decoder for FUZZTIME (20s) each

@@ -21,6 +21,7 @@ type language struct {
 var languages = []language{
 	{"Go", "golang", []string{"go", "version"}, nil},
 	{"Node", "nodejs", []string{"node", "--version"}, []string{"node", "../clients/node/conformance/driver.mjs"}},
+	{"PHP", "php-cli php-curl", []string{"php", "-r", "exit(extension_loaded('curl') ? 0 : 1);"}, []string{"php", "../clients/php/conformance/driver.php"}},
 	{"Python", "python3", []string{"python3", "--version"}, []string{"python3", "../clients/python/conformance/driver.py"}},
 	{"Python asyncio", "python3", []string{"python3", "--version"}, []string{"python3", "../clients/python/conformance/driver.py", "--asyncio"}},
 }

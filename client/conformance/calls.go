@@ -32,6 +32,7 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	}),
 	"get":     verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Get(ctx, a.ID) }),
 	"history": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.History(ctx, a.ID) }),
+	"explain": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Explain(ctx, a.ID) }),
 	"update":  verb(update),
 	"delete": verb(func(ctx context.Context, d *driver, a struct {
 		refArgs
@@ -92,6 +93,15 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		To string `json:"to"`
 	}) (any, error) {
 		return d.client.Move(ctx, a.ref(), a.To)
+	}),
+	"delete_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
+		return changed("deleted")(d.client.DeleteFound(ctx, a.found()))
+	}),
+	"update_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
+		return changed("updated")(d.client.UpdateFound(ctx, a.found(), a.Changes.update()))
+	}),
+	"kick_jobs": verb(func(ctx context.Context, d *driver, a foundArgs) (any, error) {
+		return changed("kicked")(d.client.KickFound(ctx, a.found(), a.ToTopic))
 	}),
 	"list":       verb(list),
 	"kick_topic": verb(kickTopic),
@@ -177,6 +187,29 @@ func swept(name string) func(s client.Swept, err error) (any, error) {
 	return func(s client.Swept, err error) (any, error) { return object{name: s.Count, "more": s.More}, err }
 }
 
+func changed(name string) func(c client.ChangedFound, err error) (any, error) {
+	return func(c client.ChangedFound, err error) (any, error) {
+		return object{name: c.Count, "skipped": c.Skipped, "more": c.More, "next": c.Next}, err
+	}
+}
+
+type foundArgs struct {
+	Found struct {
+		topicArgs
+		client.Filter
+		State  string `json:"state"`
+		Max    int    `json:"max"`
+		Cursor string `json:"cursor"`
+	} `json:"found"`
+	Changes updateArgs `json:"changes"`
+	ToTopic string     `json:"to_topic"`
+}
+
+func (a foundArgs) found() client.Found {
+	f := a.Found
+	return client.Found{Topic: f.Topic, State: f.State, Filter: f.Filter, Max: f.Max, Cursor: f.Cursor}
+}
+
 type jobsArgs[T any] struct {
 	Jobs []T `json:"jobs"`
 }
@@ -237,7 +270,7 @@ func adds(list []addArgs) []client.Add {
 	return made
 }
 
-func update(ctx context.Context, d *driver, a struct {
+type updateArgs struct {
 	ID          string            `json:"id"`
 	Delay       *client.Duration  `json:"delay"`
 	DueAt       time.Time         `json:"due_at"`
@@ -248,7 +281,9 @@ func update(ctx context.Context, d *driver, a struct {
 	Headers     map[string]string `json:"headers"`
 	client.Body
 	client.Condition
-}) (any, error) {
+}
+
+func (a updateArgs) update() client.Update {
 	u := client.Update{
 		DueAt: a.DueAt, TTR: a.TTR.Duration, Priority: a.Priority, MaxAttempts: a.MaxAttempts,
 		Backoff: backoff(a.Backoff), Headers: a.Headers, Condition: a.Condition,
@@ -259,7 +294,11 @@ func update(ctx context.Context, d *driver, a struct {
 	if a.Value != nil || a.Base64 != "" {
 		u.Body = &a.Body
 	}
-	return d.client.Update(ctx, a.ID, u)
+	return u
+}
+
+func update(ctx context.Context, d *driver, a updateArgs) (any, error) {
+	return d.client.Update(ctx, a.ID, a.update())
 }
 
 func reserve(ctx context.Context, d *driver, a struct {

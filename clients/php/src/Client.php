@@ -306,9 +306,7 @@ final class Client
         int $page = 100,
     ): \Generator {
         $query = ['state' => $state, 'id_prefix' => $idPrefix, 'reason' => $reason, 'body' => $bodies ? 'true' : null, 'max' => $page];
-        foreach ($headers as $name => $value) {
-            $query["header.$name"] = $value;
-        }
+        $query += self::headerQuery($headers);
         $path = $topic === null ? '/v1/jobs' : self::topicPath($topic, 'jobs');
         do {
             $reply = $this->read($path . self::query($query));
@@ -317,6 +315,77 @@ final class Client
             }
             $query['cursor'] = $reply['next'] ?? null;
         } while ($query['cursor'] !== null);
+    }
+
+    /**
+     * Why a job is not delivered yet, or was late.
+     *
+     * @return array<string, mixed> as in docs/http-api.md
+     */
+    public function explain(string $id): array
+    {
+        return $this->read(self::jobPath($id, 'explain'));
+    }
+
+    /**
+     * Deletes the jobs that are found, such as all timers of one order.
+     *
+     * @param array<string, mixed> $found topic, state, id_prefix, reason, headers, cursor, and max; without max all
+     * @return array{deleted: int, more?: bool, next?: string} more: call again with next as cursor
+     */
+    public function deleteJobs(array $found): array
+    {
+        return $this->changeFound('DELETE', '/v1/jobs', $found, null);
+    }
+
+    /**
+     * Changes the jobs that are found, as update() does with one.
+     *
+     * @param array<string, mixed> $found as in deleteJobs()
+     * @param array<string, mixed> $changes as in update()
+     * @return array{updated: int, skipped?: int, reason?: string, more?: bool, next?: string}
+     */
+    public function updateJobs(array $found, array $changes): array
+    {
+        return $this->changeFound('PATCH', '/v1/jobs', $found, $changes);
+    }
+
+    /**
+     * Makes the dead and delayed ones of the jobs that are found ready.
+     *
+     * @param array<string, mixed> $found as in deleteJobs()
+     * @return array{kicked: int, skipped?: int, reason?: string, more?: bool, next?: string}
+     */
+    public function kickJobs(array $found, ?string $toTopic = null): array
+    {
+        return $this->changeFound('POST', '/v1/jobs/kick', $found, self::given(['to_topic' => $toTopic]));
+    }
+
+    /**
+     * @param array<string, mixed> $found
+     * @param array<string, mixed>|null $in
+     * @return array<string, mixed>
+     */
+    private function changeFound(string $method, string $path, array $found, ?array $in): array
+    {
+        $query = self::headerQuery($found['headers'] ?? []) + array_diff_key($found, ['headers' => 0]);
+        if (!isset($found['max'])) {
+            $query['all'] = 'true';
+        }
+        return $this->call(new Request($method, $path . self::query($query), $in, wait: self::SWEEP_TIME));
+    }
+
+    /**
+     * @param array<string, string> $headers
+     * @return array<string, string>
+     */
+    private static function headerQuery(array $headers): array
+    {
+        $query = [];
+        foreach ($headers as $name => $value) {
+            $query["header.$name"] = $value;
+        }
+        return $query;
     }
 
     /**

@@ -109,8 +109,12 @@ def update(c: AnyClient, a: Args) -> Any:
     return c.update(a["id"], body=changed, **given)
 
 
-def under(name: str, value: Any) -> Args:
-    return {name: value}
+def found(a: Args) -> Args:
+    return {k: v for k, v in a["found"].items() if k != "max"}
+
+
+def changed(name: str) -> Callable[[tarry.ChangedFound], Args]:
+    return lambda r: {name: r.count, "skipped": r.skipped, "more": r.more, "next": r.next}
 
 
 def swept(name: str) -> Callable[[tarry.Swept], Args]:
@@ -130,7 +134,17 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
     "add_all": (lambda c, a: c.add_all([new_job(j) for j in a["jobs"]]), lambda r: {"results": r}),
     "get": lambda c, a: c.get(a["id"]),
     "history": lambda c, a: c.history(a["id"]),
+    "explain": lambda c, a: c.explain(a["id"]),
     "update": update,
+    "delete_jobs": (lambda c, a: c.delete_jobs(found(a), **pick(a["found"], "max")), changed("deleted")),
+    "update_jobs": (
+        lambda c, a: c.update_jobs(found(a), **pick(a["found"], "max"), **a["changes"]),
+        changed("updated"),
+    ),
+    "kick_jobs": (
+        lambda c, a: c.kick_jobs(found(a), **pick(a["found"], "max"), **pick(a, "to_topic")),
+        changed("kicked"),
+    ),
     "delete": lambda c, a: c.delete(ref(a), **pick(a, "if_revision", "if_state")),
     "reserve": (
         lambda c, a: c.reserve(a["topics"], **pick(a, "max", "wait", "ttr", "consumer")),

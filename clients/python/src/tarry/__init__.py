@@ -27,6 +27,7 @@ from .types import (
     Backoff,
     Cause,
     Changed,
+    ChangedFound,
     Event,
     Explanation,
     Health,
@@ -49,7 +50,7 @@ from .types import (
 from .worker import Worker
 
 __all__ = [
-    "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "Client", "ConditionFailed", "Event",
+    "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client", "ConditionFailed", "Event",
     "Explanation", "Health", "History", "IdConflict", "Job", "Member", "NewJob", "NotApplied", "NotFound", "Page", "PastRun",
     "Pause", "Permanent", "PlannedRun", "Ref", "Refused", "Reserved", "Schedule", "SchedulePut", "StaleToken", "Stats",
     "Stream", "Swept", "TarryError", "Topic", "TopicFull", "TopicSettings", "UnknownOutcome", "Worker",

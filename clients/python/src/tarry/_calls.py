@@ -15,6 +15,7 @@ from .types import (
     BackoffLike,
     Cause,
     Changed,
+    ChangedFound,
     Event,
     Explanation,
     Health,
@@ -209,8 +210,11 @@ def explain(id: str) -> Request[Explanation]:
     return Request("GET", _job_path(id, "explain"), read, repeat=True)
 
 
-def update(
-    id: str,
+def update(id: str, changes: JSON) -> Request[Changed]:
+    return Request("PATCH", _job_path(id), _of(Changed), changes)
+
+
+def changes_of(
     *,
     delay: Optional[Seconds],
     due_at: Optional[datetime],
@@ -220,10 +224,11 @@ def update(
     backoff: Optional[BackoffLike],
     headers: Optional[Mapping[str, str]],
     body: Any,
-    if_revision: Optional[int],
-    if_state: Optional[Sequence[str]],
-) -> Request[Changed]:
-    sent = _given(
+    if_revision: Optional[int] = None,
+    if_state: Optional[Sequence[str]] = None,
+) -> JSON:
+    """The members of an update that were given."""
+    changes = _given(
         delay=_secs(delay),
         due_at=_at(due_at),
         ttr=_secs(ttr),
@@ -235,8 +240,8 @@ def update(
         if_state=if_state,
     )
     if not isinstance(body, Unset):
-        sent.update(encode_body(body))
-    return Request("PATCH", _job_path(id), _of(Changed), sent)
+        changes.update(encode_body(body))
+    return changes
 
 
 def delete(job: JobLike, if_revision: Optional[int], if_state: Optional[Sequence[str]]) -> Request[None]:
@@ -363,6 +368,30 @@ def jobs_page(
     query.update({"header." + name: value for name, value in (headers or {}).items()})
     path = _topic_path(topic, "jobs") if topic else "/v1/jobs"
     return Request("GET", _query(path, query), _page(Job, "jobs"), repeat=True)
+
+
+def _change_found(
+    method: str, path: str, member: str, found: Mapping[str, Any], max: Optional[int], sent: Optional[JSON]
+) -> Request[ChangedFound]:
+    def read(reply: JSON, earlier: bool) -> ChangedFound:
+        return decode(ChangedFound, {**reply, "count": reply.get(member, 0)})
+
+    query: Dict[str, Any] = {k: v for k, v in found.items() if k != "headers"}
+    query.update({"header." + name: value for name, value in (found.get("headers") or {}).items()})
+    query["all" if max is None else "max"] = "true" if max is None else max
+    return Request(method, _query(path, query), read, sent, wait=SWEEP_TIME)
+
+
+def delete_jobs(found: Mapping[str, Any], max: Optional[int]) -> Request[ChangedFound]:
+    return _change_found("DELETE", "/v1/jobs", "deleted", found, max, None)
+
+
+def update_jobs(found: Mapping[str, Any], max: Optional[int], changes: JSON) -> Request[ChangedFound]:
+    return _change_found("PATCH", "/v1/jobs", "updated", found, max, changes)
+
+
+def kick_jobs(found: Mapping[str, Any], max: Optional[int], to_topic: Optional[str]) -> Request[ChangedFound]:
+    return _change_found("POST", "/v1/jobs/kick", "kicked", found, max, _given(to_topic=to_topic))
 
 
 def topics_page(after: str, page: Optional[int]) -> Request[Page[Topic]]:

@@ -19,6 +19,7 @@ from .types import (
     Added,
     BackoffLike,
     Changed,
+    ChangedFound,
     Explanation,
     Health,
     History,
@@ -155,8 +156,11 @@ class Client:
         ``headers={}`` take them away."""
         return self._call(
             _calls.update(
-                id, delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-                headers=headers, body=body, if_revision=if_revision, if_state=if_state,
+                id,
+                _calls.changes_of(
+                    delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
+                    headers=headers, body=body, if_revision=if_revision, if_state=if_state,
+                ),
             )
         )  # fmt: skip
 
@@ -302,6 +306,40 @@ class Client:
             if not got.next:
                 return
             cursor = got.next
+
+    # Many jobs: those that jobs() lists for the same topic, state, id_prefix, reason and headers. One of id_prefix
+    # and an indexed header is needed (docs/headers.md).
+
+    def delete_jobs(self, found: Mapping[str, Any], *, max: Optional[int] = None) -> ChangedFound:
+        """Delete the jobs that are found: ``delete_jobs({"headers": {"order": "5"}})``."""
+        return self._call(_calls.delete_jobs(found, max))
+
+    def update_jobs(
+        self,
+        found: Mapping[str, Any],
+        *,
+        max: Optional[int] = None,
+        delay: Optional[Seconds] = None,
+        due_at: Optional[datetime] = None,
+        ttr: Optional[Seconds] = None,
+        priority: Optional[int] = None,
+        max_attempts: Optional[int] = None,
+        backoff: Optional[BackoffLike] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        body: Any = UNSET,
+    ) -> ChangedFound:
+        """Change the jobs that are found, as ``update`` does with one."""
+        changes = _calls.changes_of(
+            delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
+            headers=headers, body=body,
+        )  # fmt: skip
+        return self._call(_calls.update_jobs(found, max, changes))
+
+    def kick_jobs(
+        self, found: Mapping[str, Any], *, max: Optional[int] = None, to_topic: Optional[str] = None
+    ) -> ChangedFound:
+        """Make the dead and delayed ones of the jobs that are found ready."""
+        return self._call(_calls.kick_jobs(found, max, to_topic))
 
     def topic(self, name: str) -> Topic:
         """The counts of one topic, all zero when it has no jobs."""

@@ -342,6 +342,20 @@ class Swept(Reply):
 
 
 @dataclass(frozen=True)
+class ChangedFound(Reply):
+    """What became of a call on the jobs that were found. ``skipped`` could not be changed; ``reason`` says why the
+    first was. ``more``: call again with ``next`` as ``cursor``. ``incomplete``: jobs may have been missed, because a topic's
+    index is being built."""
+
+    count: int = 0
+    skipped: int = 0
+    reason: str = ""
+    more: bool = False
+    next: str = ""
+    incomplete: bool = False
+
+
+@dataclass(frozen=True)
 class Schedule(Reply):
     """A recurring job (docs/schedules.md)."""
 
