@@ -273,26 +273,6 @@ func TestFollowerThatIsFarBehindGetsTheState(t *testing.T) {
 	g.agree(t)
 }
 
-func TestWholeGroupStartsAgain(t *testing.T) {
-	g := newGroup(t)
-	g.add(t, "first", 30)
-	g.agree(t)
-	want := g[0].digest()
-	for _, n := range g {
-		n.stop()
-	}
-	for _, n := range g {
-		n.start()
-		require.Equal(t, want, n.digest())
-		f := n.raft.GetConfiguration()
-		require.NoError(t, f.Error())
-		require.Len(t, f.Configuration().Servers, 3, "known from the state")
-	}
-	g.connect()
-	g.add(t, "second", 30)
-	g.agree(t)
-}
-
 func TestResultsAreBuiltOnlyWhileServing(t *testing.T) {
 	g := newGroup(t)
 	lead := g.leader(t)
