@@ -80,6 +80,16 @@ func remove(ops []Op, id string, kind Kind) []Op {
 	return kept
 }
 
+// requireBroken requires that a history breaks a rule; "": that it breaks none.
+func requireBroken(t *testing.T, r *Report, rule string) {
+	t.Helper()
+	if rule == "" {
+		require.True(t, r.OK(), "%v", r)
+		return
+	}
+	require.NotZero(t, r.Found[rule], "%v", r)
+}
+
 func TestEachInvariantCanFail(t *testing.T) {
 	for _, c := range []struct {
 		name      string
