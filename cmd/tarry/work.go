@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ type worker struct {
 	addr      string
 	delay     time.Duration
 	grace     time.Duration
+	beat      time.Duration // between two signs of life; 0: a third of the ttr
 	unlimited bool
 	left      atomic.Int64 // jobs to take still, unless unlimited
 	running   atomic.Int64
@@ -238,11 +240,8 @@ var errLost = errors.New("its reservation is lost, so its program was stopped")
 // heartbeat prolongs a reservation, three times within its time, until ctx ends. When it
 // is lost it ends ctx.
 func (w *worker) heartbeat(ctx context.Context, job *client.Reserved, lost context.CancelCauseFunc) {
-	ttr := w.reserve.TTR
-	if ttr == 0 {
-		ttr = job.TTR.Duration
-	}
-	for sleep.For(ctx, max(ttr/3, time.Millisecond)) {
+	beat := cmp.Or(w.beat, cmp.Or(w.reserve.TTR, job.TTR.Duration)/3, time.Millisecond)
+	for sleep.For(ctx, beat) {
 		_, err := w.t.client.Touch(ctx, job.Ref(), w.reserve.TTR)
 		switch client.CodeOf(err) {
 		case client.CodeNotFound, client.CodeStaleToken, client.CodeNotReserved:

@@ -3,13 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/client"
 )
 
 // script writes a program and gives its path.
@@ -51,13 +55,31 @@ func TestAProgramKnowsItsJob(t *testing.T) {
 		`TARRY_HEADERS=\{"to":"ann"\}\nTARRY_ID=a\nTARRY_PRIORITY=7\nTARRY_TOKEN=0-1-1\nTARRY_TOPIC=mail\nTARRY_TTR=90\n$`, out)
 }
 
-func TestAProgramMayTakeLongerThanItsReservation(t *testing.T) {
+func TestAReservationIsProlongedWhileItsProgramRuns(t *testing.T) {
 	s := newShell(t)
 	s.ok("topic", "set", "mail", "--retain", "1h")
-	s.ok("add", "-t", "mail", "-i", "a", "--ttr", "300ms", "x")
-	s.ok("work", "-t", "mail", "-n", "1", "-e", script(t, "sleep 1.2"), "--consumer", "w")
-	require.Regexp(t, `(?m)^so far +1 reserves, 0 timeouts`, s.ok("get", "a"))
-	require.Regexp(t, `(?m)^state +finished$`, s.ok("get", "a"))
+	s.ok("add", "-t", "mail", "-i", "a", "--ttr", "1h", "x")
+	c, err := client.New([]string{os.Getenv(addrEnv)})
+	require.NoError(t, err)
+	defer c.Close()
+	end := filepath.Join(t.TempDir(), "end")
+	w := &worker{
+		t:       &terminal{client: c, out: printer{io.Discard}, notes: printer{io.Discard}, retries: new(atomic.Bool)},
+		program: []string{script(t, "until [ -e "+end+" ]; do sleep 0.05; done")}, beat: time.Millisecond,
+		reserve: client.Reserve{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
+	}
+	w.left.Store(1)
+	ended := make(chan error, 1)
+	go func() { ended <- w.run(t.Context(), 1) }()
+	touched := func() uint32 {
+		j, err := c.Get(t.Context(), "a")
+		require.NoError(t, err)
+		return j.Revision
+	}
+	require.Eventually(t, func() bool { return touched() > 5 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
+	require.NoError(t, <-ended)
+	require.Regexp(t, `(?m)^state +finished$[^$]*^so far +1 reserves, 0 timeouts`, s.ok("get", "a"))
 }
 
 func TestAProgramWhoseReservationIsLostIsStopped(t *testing.T) {
