@@ -21,6 +21,9 @@ import (
 // version is set by the linker: -X main.version=...
 var version = "development"
 
+// The help lists commands in the order of sections.
+func init() { cobra.EnableCommandSorting = false }
+
 func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run runs the command that args name and returns the exit code.
@@ -83,7 +86,6 @@ func newRoot() *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	cobra.EnableCommandSorting = false
 	for _, s := range sections() {
 		root.AddGroup(&cobra.Group{ID: s.id, Title: s.title})
 		for _, c := range s.commands {

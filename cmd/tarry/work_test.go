@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -55,28 +54,41 @@ func TestAProgramKnowsItsJob(t *testing.T) {
 		`TARRY_HEADERS=\{"to":"ann"\}\nTARRY_ID=a\nTARRY_PRIORITY=7\nTARRY_TOKEN=0-1-1\nTARRY_TOPIC=mail\nTARRY_TTR=90\n$`, out)
 }
 
+// oneJob makes a worker with a fast heartbeat that takes one job of the topic mail, and
+// starts it.
+func oneJob(t *testing.T, program string) (c *client.Client, log *logBuffer, ended chan error) {
+	c, err := client.New([]string{os.Getenv(addrEnv)})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	log, ended = &logBuffer{}, make(chan error, 1)
+	w := &worker{
+		t:       &terminal{client: c, out: printer{io.Discard}, notes: printer{log}, retries: new(atomic.Bool)},
+		program: []string{program}, beat: time.Millisecond,
+		reserve: client.Reserve{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
+	}
+	w.left.Store(1)
+	go func() { ended <- w.run(t.Context(), 1) }()
+	return c, log, ended
+}
+
+// until is a program that runs until there is a file.
+func until(file string) string { return "until [ -e " + file + " ]; do sleep 0.05; done" }
+
+func eventually(t *testing.T, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, 30*time.Second, time.Millisecond)
+}
+
 func TestAReservationIsProlongedWhileItsProgramRuns(t *testing.T) {
 	s := newShell(t)
 	s.ok("topic", "set", "mail", "--retain", "1h")
 	s.ok("add", "-t", "mail", "-i", "a", "--ttr", "1h", "x")
-	c, err := client.New([]string{os.Getenv(addrEnv)})
-	require.NoError(t, err)
-	defer c.Close()
 	end := filepath.Join(t.TempDir(), "end")
-	w := &worker{
-		t:       &terminal{client: c, out: printer{io.Discard}, notes: printer{io.Discard}, retries: new(atomic.Bool)},
-		program: []string{script(t, "until [ -e "+end+" ]; do sleep 0.05; done")}, beat: time.Millisecond,
-		reserve: client.Reserve{Topics: []string{"mail"}, Max: 1, Wait: time.Minute},
-	}
-	w.left.Store(1)
-	ended := make(chan error, 1)
-	go func() { ended <- w.run(t.Context(), 1) }()
-	touched := func() uint32 {
+	c, _, ended := oneJob(t, script(t, until(end)))
+	eventually(t, func() bool {
 		j, err := c.Get(t.Context(), "a")
-		require.NoError(t, err)
-		return j.Revision
-	}
-	require.Eventually(t, func() bool { return touched() > 5 }, 20*time.Second, time.Millisecond)
+		return err == nil && j.Revision > 5
+	})
 	require.NoError(t, os.WriteFile(end, nil, 0o600))
 	require.NoError(t, <-ended)
 	require.Regexp(t, `(?m)^state +finished$[^$]*^so far +1 reserves, 0 timeouts`, s.ok("get", "a"))
@@ -84,44 +96,44 @@ func TestAReservationIsProlongedWhileItsProgramRuns(t *testing.T) {
 
 func TestAProgramWhoseReservationIsLostIsStopped(t *testing.T) {
 	s := newShell(t)
-	s.ok("add", "-t", "mail", "-i", "a", "--ttr", "300ms", "x")
-	taken := filepath.Join(t.TempDir(), "taken")
-	done := make(chan string, 1)
-	go func() {
-		_, _, errs := s.run("work", "-t", "mail", "-n", "1", "-e", script(t, "touch "+taken+"; sleep 600"))
-		done <- errs
-	}()
-	require.Eventually(t, func() bool { _, err := os.Stat(taken); return err == nil }, 20*time.Second, time.Millisecond)
+	s.ok("add", "-t", "mail", "-i", "a", "--ttr", "1h", "x")
+	began := filepath.Join(t.TempDir(), "began")
+	_, log, ended := oneJob(t, script(t, "touch "+began+"; sleep 600"))
+	eventually(t, func() bool { _, err := os.Stat(began); return err == nil })
 	s.ok("delete", "a")
-	require.Contains(t, <-done, "a: its reservation is lost, so its program was stopped")
+	require.NoError(t, <-ended)
+	require.Contains(t, log.String(), "a: its reservation is lost, so its program was stopped")
 }
 
 func TestAWorkerThatIsStoppedEndsItsWork(t *testing.T) {
 	for _, c := range []struct {
-		grace, lines, notes string
-		code                int
-		state               string
+		grace, lines string
+		code         int
+		state        string
 	}{
-		{"1m", "sleep 0.5", "programs that run: 2", exitNotFound, ""},
-		{"1ms", "sleep 600 & sleep 600", "programs that run: 2", exitOK, "ready"},
+		{"1h", "", exitNotFound, ""},
+		{"1ms", "sleep 600 & sleep 600", exitOK, "ready"},
 	} {
 		s := newShell(t)
-		folder := t.TempDir()
+		folder, end := t.TempDir(), filepath.Join(t.TempDir(), "end")
 		for _, id := range []string{"a", "b"} {
 			s.ok("add", "-t", "mail", "-i", id, "--backoff", "1h", "x")
 		}
+		if c.lines == "" {
+			c.lines = until(end)
+		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		ended := make(chan string, 1)
+		var out, errs logBuffer
+		ended := make(chan int, 1)
 		go func() {
-			var out, errs bytes.Buffer
-			code := run(ctx, []string{"work", "-t", "mail", "-c", "2", "--grace", c.grace, "-e", script(t, "touch "+folder+"/$TARRY_ID\n"+c.lines)}, nil, &out, &errs)
-			require.Equal(t, exitOK, code, errs.String())
-			ended <- errs.String()
+			ended <- run(ctx, []string{"work", "-t", "mail", "-c", "2", "--grace", c.grace, "-e", script(t, "touch "+folder+"/$TARRY_ID\n"+c.lines)}, nil, &out, &errs)
 		}()
-		require.Eventually(t, func() bool { files, _ := os.ReadDir(folder); return len(files) == 2 }, 20*time.Second, time.Millisecond)
+		eventually(t, func() bool { files, _ := os.ReadDir(folder); return len(files) == 2 })
 		stop()
-		require.Contains(t, <-ended, c.notes)
+		eventually(t, func() bool { return strings.Contains(errs.String(), "programs that run: 2") })
+		require.NoError(t, os.WriteFile(end, nil, 0o600))
+		require.Equal(t, exitOK, <-ended, errs.String())
 		for _, id := range []string{"a", "b"} {
 			code, out, errs := s.run("get", id)
 			require.Equal(t, c.code, code, errs)
