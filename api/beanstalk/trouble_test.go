@@ -239,8 +239,8 @@ func TestALongKickGoesInSteps(t *testing.T) {
 	require.EqualValues(t, job.MaxKick, q.asked()[1][0].GetKickTopic().Max)
 }
 
-func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
-	q := &scripted{wait: make(chan struct{}, 1)}
+// connected starts a server and connects to it.
+func connected(t *testing.T, q *scripted) (*beanstalk.Server, net.Listener, <-chan error, net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s := beanstalk.New(q.options(t))
@@ -248,8 +248,14 @@ func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
 	go func() { served <- s.Serve(l) }()
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
-	defer c.Close()
-	_, err = io.WriteString(c, "watch job\r\nignore default\r\nreserve\r\nwatch other\r\nignore job\r\nreserve\r\n")
+	t.Cleanup(func() { c.Close() })
+	return s, l, served, c
+}
+
+func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
+	q := &scripted{wait: make(chan struct{}, 1)}
+	s, l, served, c := connected(t, q)
+	_, err := io.WriteString(c, "watch job\r\nignore default\r\nreserve\r\nwatch other\r\nignore job\r\nreserve\r\n")
 	require.NoError(t, err)
 	<-q.wait
 	idle, err := net.Dial("tcp", l.Addr().String())
@@ -270,14 +276,7 @@ func TestShutdownEndsWaitsAndReturnsJobs(t *testing.T) {
 func TestShutdownDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	q := &scripted{}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	s := beanstalk.New(q.options(t))
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
+	s, _, served, c := connected(t, q)
 	// Send until the server reads nothing for a while: then it is blocked in a write. A
 	// single pause could be due to a busy machine.
 	more := []byte(strings.Repeat("list-tubes\r\n", 1000))

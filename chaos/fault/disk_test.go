@@ -164,27 +164,23 @@ func chosen(faults []Fault, quick string) []string {
 }
 
 func TestNodesBehaveOnFaultyDisks(t *testing.T) {
-	e := onDisks(t)
-	for _, name := range chosen(Disk(), "sync-error-leader,torn-write,power-loss-all") {
-		t.Run(name, func(t *testing.T) {
-			load := startAdds(t, e, name)
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-			defer cancel()
-			require.NoError(t, named(t, Disk(), name).Run(ctx, e))
-			e.Claimed.Release(e)
-			load.check(t, e)
-		})
-	}
+	underAdds(t, Disk(), "sync-error-leader,torn-write,power-loss-all")
 }
 
 func TestNodesWithDamagedFilesRefuseToStartOrServe(t *testing.T) {
+	underAdds(t, Corrupt(), "corrupt-identity,corrupt-generation,corrupt-manifest")
+}
+
+// underAdds runs the chosen faults, one after the other, and requires that what was
+// acknowledged meanwhile is there.
+func underAdds(t *testing.T, faults []Fault, quick string) {
 	e := onDisks(t)
-	for _, name := range chosen(Corrupt(), "corrupt-identity,corrupt-generation,corrupt-manifest") {
+	for _, name := range chosen(faults, quick) {
 		t.Run(name, func(t *testing.T) {
 			load := startAdds(t, e, name)
 			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 			defer cancel()
-			require.NoError(t, named(t, Corrupt(), name).Run(ctx, e))
+			require.NoError(t, named(t, faults, name).Run(ctx, e))
 			e.Claimed.Release(e)
 			load.check(t, e)
 		})
