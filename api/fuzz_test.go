@@ -96,6 +96,9 @@ func FuzzURLs(f *testing.F) {
 		{"OPTIONS", "*", "", ""},
 		{"PUT", "/v1/topics/t/settings", "if_revision=0", ""},
 		{"PATCH", "/v1/topics/t/settings", "if_revision=18446744073709551616", ""},
+		{"GET", "/v1/jobs", "header.order=5&max=3&cursor=AQ", ""},
+		{"DELETE", "/v1/jobs", "header.order=5&all=true&topic=t", ""},
+		{"POST", "/v1/jobs/kick", "id_prefix=a&max=5", ""},
 	} {
 		f.Add(c[0], c[1], c[2], c[3])
 	}

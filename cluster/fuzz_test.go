@@ -93,6 +93,7 @@ func someReads() []*jobpb.Read {
 		{What: &jobpb.Read_Topics{Topics: &jobpb.Page{Max: 1 << 31}}},
 		{What: &jobpb.Read_Peek{Peek: &jobpb.Peek{Topic: "t", State: -1}}},
 		{What: &jobpb.Read_Jobs{Jobs: &jobpb.JobQuery{Topic: "t", Max: 2}}},
+		{What: &jobpb.Read_Jobs{Jobs: &jobpb.JobQuery{ByHeader: true, Filter: &jobpb.Filter{Headers: []*jobpb.Header{{Name: "h", Value: "v"}}}, Max: 2, After: &jobpb.JobMark{Header: "h", Seq: 3}}}},
 	}
 	kinds := (*jobpb.Read)(nil).ProtoReflect().Descriptor().Oneofs().ByName("what").Fields()
 	for i := range kinds.Len() {

@@ -35,6 +35,8 @@ type bench struct {
 	index uint64
 	now   int64
 	body  []byte
+	// options of the jobs; nil: none.
+	options *jobpb.JobOptions
 }
 
 func newBench(tb testing.TB) *bench {
@@ -75,7 +77,7 @@ func (b *bench) entry(n int, op func(i int) *jobpb.Op) []byte {
 
 func (b *bench) adds(n int, ownIDs bool, delay func() int64) []byte {
 	return b.entry(n, func(i int) *jobpb.Op {
-		a := &jobpb.Add{Topic: "t", Body: b.body, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16, DelayMs: delay()}
+		a := &jobpb.Add{Topic: "t", Body: b.body, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16, DelayMs: delay(), Options: b.options}
 		if ownIDs {
 			a.Id = "order-" + strconv.FormatUint(b.index*benchOps+uint64(i), 10)
 		}
@@ -110,13 +112,50 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 // A job is added with a delay, falls due, is reserved and finished.
-func BenchmarkCycle(b *testing.B) { benchmarkCycle(b, 0) }
+func BenchmarkCycle(b *testing.B) { benchmarkCycle(b, newBench(b), 0) }
 
 // The same with a retention, which ends one or two rounds later.
-func BenchmarkCycleRetained(b *testing.B) { benchmarkCycle(b, 1000) }
+func BenchmarkCycleRetained(b *testing.B) { benchmarkCycle(b, newBench(b), 1000) }
 
-func benchmarkCycle(b *testing.B, retainMS int64) {
-	d := newBench(b)
+// The same with a header, which the topic indexes or not.
+func BenchmarkCycleHeader(b *testing.B) {
+	for _, indexed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("indexed=%v", indexed), func(b *testing.B) {
+			d := newBench(b)
+			d.options = orderOptions
+			if indexed {
+				d.apply(encodeEntry(b, d.now, indexOrders), true)
+			}
+			benchmarkCycle(b, d, 0)
+		})
+	}
+}
+
+var (
+	orderOptions = &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "order", Value: "5"}}}
+	indexOrders  = opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{IndexHeaders: []string{"order"}}})
+)
+
+// Jobs of before the setting are indexed.
+func BenchmarkIndexHeaders(b *testing.B) {
+	const jobs = 20 * benchOps
+	for b.Loop() {
+		b.StopTimer()
+		d := newBench(b)
+		d.options = orderOptions
+		for range jobs / benchOps {
+			d.apply(d.adds(benchOps, true, func() int64 { return 1_000_000 }), true)
+		}
+		d.apply(encodeEntry(b, d.now, indexOrders), true)
+		b.StartTimer()
+		for d.m.NextDue() == atOnce {
+			d.apply(encodeEntry(b, d.now, opAdvance(benchOps)), true)
+		}
+	}
+	perJob(b, b.N*jobs)
+}
+
+func benchmarkCycle(b *testing.B, d *bench, retainMS int64) {
 	if retainMS > 0 {
 		d.apply(encodeEntry(b, d.now, opRetain("t", retainMS)), true)
 	}

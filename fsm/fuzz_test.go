@@ -39,6 +39,9 @@ func FuzzRecords(f *testing.F) {
 	f.Add(w.append(nil))
 	reset := clockReset{epoch: 1, ahead: 2, back: 3, limit: 4, next: 5}
 	f.Add(reset.append(nil))
+	walk := headerWalk{limit: 9, next: 3, names: []walkedHeader{{"order", true}, {"url", false}}}
+	f.Add(walk.append(nil))
+	f.Add(appendHeaderKey(nil, "order", "5", 7))
 	settings, err := encodeSettings(&jobpb.TopicSettings{Revision: 1, TtrMs: new(int64(2)), Backoff: &jobpb.Backoff{DelaysMs: []int64{3}}})
 	require.NoError(f, err)
 	f.Add(settings)
@@ -66,6 +69,10 @@ func FuzzRecords(f *testing.F) {
 		same(err, func() []byte { return w.append(nil) })
 		reset, err := decodeClockReset(in)
 		same(err, func() []byte { return reset.append(nil) })
+		walk, err := decodeHeaderWalk(in)
+		same(err, func() []byte { return walk.append(nil) })
+		_, _ = seqOfHeaderKey(in)
+		_, _ = decodeHeaderCount(in)
 		index, configuration, err := decodeConfiguration(in)
 		same(err, func() []byte { return appendConfiguration(nil, index, configuration) })
 		// A message has several encodings, so the messages are compared.
@@ -100,6 +107,12 @@ func FuzzApply(f *testing.F) {
 	seed(opReserve(2, "t"), opBury(&jobpb.Bury{Ref: bySeq(1), Reason: "b"}), opKickSweep("t", 2, sweep), opPurge(&jobpb.Purge{Topic: "t", State: jobpb.State_STATE_READY, Max: 1, Sweep: sweep}))
 	seed(opMove(&jobpb.MoveJobs{Topic: "t", To: "u", Max: 1}), opMove(&jobpb.MoveJobs{Ref: bySeq(1), To: "t"}), opMove(&jobpb.MoveJobs{Topic: "u", To: "t", Max: 9, States: []jobpb.State{3, 2}}))
 	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opPause("t", 5, false), opReset(rigStart-5, 0), opAdd(&jobpb.Add{Topic: "u"}), opAdvance(1))
+	index := func(topic string, names ...string) *jobpb.Op {
+		return opSettings(&jobpb.SetTopic{Topic: topic, Settings: &jobpb.TopicSettings{IndexHeaders: names}})
+	}
+	headers := &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "h", Value: "1"}}}
+	seed(opAdd(&jobpb.Add{Topic: "t", Options: headers}), index("t", "h"), opAdd(&jobpb.Add{Topic: "t", Options: headers}), opMove(&jobpb.MoveJobs{Ref: bySeq(3), To: "u"}), opAdvance(1))
+	seed(index("t", "h"), opAdvance(9), opUpdate(&jobpb.Update{Ref: bySeq(2), Headers: &jobpb.Headers{List: headers.Headers}, Condition: &jobpb.Condition{Topic: "t", Filter: &jobpb.Filter{Headers: headers.Headers}}}), opDelete(bySeq(2)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, decodeErr := job.DecodeEntry(bytes.Clone(data))
 		m, err := Open(rigDir, Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10, CacheBytes: 1 << 16})
