@@ -72,6 +72,7 @@ func TestMutantsAreFound(t *testing.T) {
 		"forget-postpone":  "I3",
 		"ignore-condition": "revision",
 		"finish-unposted":  "I1",
+		"forget-header":    "life",
 		"stale-read":       "I10",
 	} {
 		t.Run(mutant, func(t *testing.T) {

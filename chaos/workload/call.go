@@ -69,7 +69,10 @@ type answer struct {
 	ReservedUntil time.Time `json:"reserved_until"`
 
 	Results []answer    `json:"results"` // of a batch
-	Jobs    []delivered `json:"jobs"`    // of a reserve
+	Jobs    []delivered `json:"jobs"`    // of a reserve or a page
+	// Of a page.
+	Next       string `json:"next"`
+	Incomplete bool   `json:"incomplete"`
 	// Of a job.
 	Topic    string `json:"topic"`
 	State    string `json:"state"`
@@ -93,6 +96,10 @@ type delivered struct {
 	Attempts      int       `json:"attempts"`
 	DueAt         time.Time `json:"due_at"`
 	ReservedUntil time.Time `json:"reserved_until"`
+	// In a page.
+	State     string `json:"state"`
+	Revision  uint64 `json:"revision"`
+	LastError string `json:"last_error"`
 }
 
 // name is the job's name in the history: its id or, for a job that was put over beanstalkd's

@@ -30,6 +30,13 @@ func Prepare(ctx context.Context, c Config) error {
 			return err
 		}
 	}
+	for _, topic := range c.added() {
+		for one.index(ctx, topic, []string{groupHeader}) != history.OK {
+			if !sleep.For(ctx, retryPause) {
+				return errors.Join(fmt.Errorf("no node takes the index of topic %s", topic), ctx.Err())
+			}
+		}
+	}
 	for _, p := range c.plans() {
 		if err := one.schedule(ctx, c.Scheduled, p); err != nil {
 			return err

@@ -20,13 +20,20 @@ type producer struct {
 	topics []string
 	made   int
 	old    []*newJob // jobs of topics with retention, to be added again
+
+	finds   bool      // its jobs are in groups, by which it finds them
+	grouped []*newJob // those of the present group that were added
 }
 
 func makeProducer(id int, c Config, topics []string) *producer {
 	return &producer{caller: newCaller(id, c), config: c, rand: random(c, id), topics: topics}
 }
 
-func newProducer(id int, c Config) client { return makeProducer(id, c, c.added()) }
+func newProducer(id int, c Config) client {
+	p := makeProducer(id, c, c.added())
+	p.finds = true
+	return p
+}
 
 // newJob is the body of an add.
 type newJob struct {
@@ -53,8 +60,14 @@ func (p *producer) run(ctx context.Context) {
 	defer p.close()
 	for think(ctx, p.config, p.rand, 1) {
 		j := p.make()
+		if p.finds {
+			p.group(j)
+		}
 		if !p.add(ctx, j) || !p.addOld(ctx, j) {
 			return
+		}
+		if p.finds {
+			p.grouped = append(p.grouped, j)
 		}
 		switch dice := p.rand.IntN(10); {
 		case dice < 2 && j.delay() > maxDelay/2:
@@ -63,6 +76,10 @@ func (p *producer) run(ctx context.Context) {
 			p.kickJob(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
 		case dice < 5:
 			p.get(context.WithoutCancel(ctx), j.ID, j.ID, j.Topic)
+		case dice == 5 && p.finds:
+			p.find(context.WithoutCancel(ctx))
+		case dice == 6 && p.finds && p.rand.IntN(10) == 0:
+			p.reindex(context.WithoutCancel(ctx), j.Topic)
 		}
 	}
 }

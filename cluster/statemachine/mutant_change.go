@@ -11,6 +11,9 @@ import (
 // is halved.
 const halvedEvery = 4
 
+// unfoundEvery is how many jobs there are for each that is not found.
+const unfoundEvery = 8
+
 // reword makes an operation ask for less than its sender wants and returns how to
 // make its answer look right; nil when it is left alone.
 func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
@@ -22,6 +25,10 @@ func (m *mutant) reword(now int64, op *jobpb.Op) func(*jobpb.Result) {
 	case hook.ForgetPostpone:
 		if a := op.GetAdd(); a.GetIfExists() == jobpb.IfExists_IF_EXISTS_POSTPONE {
 			return stay(now, a)
+		}
+	case hook.ForgetHeader:
+		if a := op.GetAdd(); a != nil && oneIn(nameOfAdd(a), unfoundEvery) {
+			return unfindable(a)
 		}
 	case hook.IgnoreCondition:
 		return unconditional(op)
@@ -50,6 +57,17 @@ func stay(now int64, a *jobpb.Add) func(*jobpb.Result) {
 			r.Postponed, r.DueMs = true, dueOf(now, a)
 		}
 	}
+}
+
+// unfindable empties the headers of a job, so that no search finds it.
+func unfindable(a *jobpb.Add) func(*jobpb.Result) {
+	if len(a.Options.GetHeaders()) == 0 {
+		return nil
+	}
+	for _, h := range a.Options.Headers {
+		h.Value = ""
+	}
+	return func(*jobpb.Result) {}
 }
 
 // unconditional takes the condition from an operation.

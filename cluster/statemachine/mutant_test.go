@@ -144,6 +144,23 @@ func TestMutantIgnoresConditions(t *testing.T) {
 	}}})
 }
 
+func TestMutantForgetsHeaders(t *testing.T) {
+	r := newMutantRig(t, hook.ForgetHeader)
+	r.do(1000, &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: &jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{IndexHeaders: []string{"h"}}}}})
+	const jobs = 10 * unfoundEvery
+	for i := range jobs {
+		add := addOp(fmt.Sprint("job-", i), 0)
+		add.GetAdd().Options = &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "h", Value: "v"}}}
+		r.do(1000, add)
+	}
+	v := r.a.machine.View()
+	defer v.Close()
+	page, err := v.Jobs(&jobpb.JobQuery{ByHeader: true, Max: 1000, Filter: &jobpb.Filter{Headers: []*jobpb.Header{{Name: "h", Value: "v"}}}})
+	require.NoError(t, err)
+	require.Less(t, len(page.Jobs), jobs)
+	require.NotEmpty(t, page.Jobs)
+}
+
 func TestSoundProcessIsNoMutant(t *testing.T) {
 	require.Nil(t, newMutant())
 }

@@ -37,6 +37,7 @@ const (
 	ForgetPostpone  = "forget-postpone"  // some adds that postpone a job leave its due instant
 	IgnoreCondition = "ignore-condition" // changes ignore their condition
 	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
+	ForgetHeader    = "forget-header"    // some jobs are not found by their headers
 	StaleRead       = "stale-read"       // consistent reads return the local state of the node
 )
 
@@ -44,6 +45,6 @@ const (
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, StaleRead,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, StaleRead,
 	}
 }
