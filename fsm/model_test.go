@@ -511,7 +511,7 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		return
 	}
 	m.setBack(int(op.Max))
-	m.walkOn(int(op.Max))
+	m.walkOn(max(1, int(op.Max)/4))
 	isDue := func(t *modelTopic) bool {
 		at := m.nextInstant(t)
 		return at != 0 && at <= m.clock

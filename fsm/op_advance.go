@@ -19,7 +19,7 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	if err := x.setJobsBack(op.Max); err != nil {
 		return err
 	}
-	if err := x.walkHeaders(op.Max); err != nil {
+	if err := x.walkHeaders(max(1, op.Max/walkShare)); err != nil {
 		return err
 	}
 	if err := x.refreshHeads(); err != nil {

@@ -137,6 +137,10 @@ func (x *tx) saveHeaderWalk() {
 	must(x.batch.Set(keyHeaderWalk, x.value, nil))
 }
 
+// walkShare is by how much less an Advance does of the walk than of what is due: the steps
+// follow each other at once and must leave the other operations most of the time.
+const walkShare = 4
+
 // walkHeaders processes the next jobs of the walk, at most most of them.
 func (x *tx) walkHeaders(most uint32) error {
 	w := &x.m.meta.walk

@@ -29,6 +29,9 @@ var fixedConstants = map[string]struct{ is, was any }{
 	"retentionStepMS":     {retentionStepMS, 1000},
 	"topicKeepMS":         {topicKeepMS, 3_600_000},
 	"token":               {token, 1_000_000},
+	"walkShare":           {walkShare, 4},
+	"headerValueMax":      {headerValueMax, 64},
+	"headerHashLen":       {headerHashLen, 16},
 	// Formats that nodes of two releases read.
 	"formatVersion":   {formatVersion, 4},
 	"specVersion":     {specVersion, 3},
