@@ -417,7 +417,7 @@ export interface Health {
  * A call that a node refuses without doing it (`not_applied`, `overloaded`, `disk_low`), or that
  * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
  * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
- * purge, moveTopic, deleteJobs, updateJobs, kickJobs, runSchedule without a key, and what has an `ifRevision` for settings or a
+ * releaseTopic, purge, moveTopic, deleteJobs, updateJobs, kickJobs, runSchedule without a key, and what has an `ifRevision` for settings or a
  * schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
  */
 export class Client {
@@ -482,6 +482,8 @@ export class Client {
   resume(topic: string, options?: CallOptions): Promise<{ paused: boolean }>;
   /** Makes dead jobs ready, the longest dead first; `rate` is in jobs a second. `more`: call it again. */
   kickTopic(topic: string, options?: { max?: number; filter?: Filter; rate?: number; toTopic?: string } & CallOptions): Promise<{ kicked: number; more?: boolean }>;
+  /** Gives reserved jobs back at once, because their consumers are gone: those of one, or of all. */
+  releaseTopic(topic: string, options?: { consumer?: string; max?: number; filter?: Filter; reason?: string } & CallOptions): Promise<{ released: number; more?: boolean }>;
   /** Deletes jobs in a state. */
   purge(topic: string, state: "dead" | "delayed" | "ready", options?: { max?: number; filter?: Filter } & CallOptions): Promise<{ deleted: number; more?: boolean }>;
   /** Moves the jobs of a topic, or those in some states. */

@@ -179,6 +179,10 @@ export class Client {
     return this.#sweep(topic, "kick", { max, all: max === undefined, filter, rate, toTopic }, options);
   }
 
+  async releaseTopic(topic, { consumer, max, filter, reason, ...options } = {}) {
+    return this.#sweep(topic, "release", { consumer, max, all: max === undefined, filter, reason }, options);
+  }
+
   async purge(topic, state, { max, filter, ...options } = {}) {
     return this.#sweep(topic, "purge", { state, max, all: max === undefined, filter }, options);
   }

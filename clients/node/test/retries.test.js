@@ -65,6 +65,7 @@ test("a step that would do something twice is not sent again", async (t) => {
     () => client.update("a", { delay: 1 }),
     () => client.finishThen(ref, [{ topic: "t", body: 1 }]),
     () => client.purge("t", "dead"),
+    () => client.releaseTopic("t"),
     () => client.updateJobs({ idPrefix: "a" }, { delay: 1 }),
     () => client.runSchedule("s"),
     () => client.setSettings("t", {}, { ifRevision: 1 }),
