@@ -25,7 +25,7 @@ type call struct {
 	decoded []byte
 	// commandID is the id in a command at POST /, which the response repeats.
 	commandID string
-	share     addrlimit.Share // of the budget; none before the first claim
+	share     addrlimit.Share // of the bytes that are buffered; none before the first claim
 	claimed   int64           // bytes of it
 
 	out    *buffer
