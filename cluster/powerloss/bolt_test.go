@@ -11,17 +11,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// boltDisk is the real file of raft-boltdb during one life of a node, and what of it a
-// power loss would leave. bbolt maps its file, so it cannot lie on the disk in memory,
-// and its writes and syncs cannot be seen one by one. But a commit has one order: it
-// writes the pages that have changed, syncs, writes a root, and syncs. So each commit is
-// made first, seen by nobody, and the pages in which the file differs then count as its
-// writes: the power may go before any of them, or before either sync. What this cannot
-// show is that bbolt does sync where it should: that is for the faulty disk of chaos,
-// which sees the real ones.
+// boltDisk is the real file of raft-boltdb during one run of a node, and the content that a
+// power loss would leave. bbolt maps its file, so the file cannot be on the disk in memory,
+// and its writes and syncs cannot be observed one by one. But a commit has a fixed order: it
+// writes the changed pages, syncs, writes a meta page, and syncs. So each commit is made
+// first, and then the pages in which the file differs count as its writes: a power loss may
+// happen before any of them, or before either sync. This cannot show that bbolt syncs where
+// it should. The faulty disk of package chaos does, which observes the real syncs.
 type boltDisk struct {
 	dir      string
-	write    func() // counts a write, and may take the power
+	write    func() // counts a write, and may cause a power loss
 	unsynced bool   // the syncs do nothing
 
 	mu      sync.Mutex
@@ -31,7 +30,7 @@ type boltDisk struct {
 
 const boltPage = 4096
 
-// scratch is where the files are: in memory if the machine can, for speed.
+// scratch returns the directory for the files: in memory if possible, for speed.
 func scratch() string {
 	const memory = "/dev/shm"
 	if info, err := os.Stat(memory); err == nil && info.IsDir() {
@@ -40,7 +39,7 @@ func scratch() string {
 	return ""
 }
 
-// newBoltDisk makes a directory with what a power loss has left; nothing: no file.
+// newBoltDisk creates a directory with the content that a power loss has left; nil: no file.
 func newBoltDisk(left []byte, unsynced bool, write func()) (*boltDisk, error) {
 	dir, err := os.MkdirTemp(scratch(), "powerloss-")
 	if err != nil {
@@ -58,7 +57,7 @@ func (d *boltDisk) close() error { return os.RemoveAll(d.dir) }
 // wrap is logstore.Disk's WrapBolt.
 func (d *boltDisk) wrap(path string, log raft.LogStore) raft.LogStore {
 	b := &boltOnDisk{LogStore: log, disk: d, path: path}
-	_ = b.commit(func() error { return nil }) // that of opening the file
+	_ = b.commit(func() error { return nil }) // the commit of opening the file
 	return b
 }
 
@@ -81,14 +80,14 @@ func (d *boltDisk) sync() {
 	d.pending = map[int64][]byte{}
 }
 
-// current is the file as the node sees it.
+// current returns the file as the node sees it.
 func (d *boltDisk) current() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return laid(d.durable, d.pending, func() bool { return true })
 }
 
-// remains is what a power loss leaves: everything that was synced, and some sectors of
+// remains returns what a power loss leaves: everything that was synced, and some sectors of
 // the rest.
 func (d *boltDisk) remains(percent int, rng *rand.Rand) []byte {
 	d.mu.Lock()
@@ -96,7 +95,7 @@ func (d *boltDisk) remains(percent int, rng *rand.Rand) []byte {
 	return laid(d.durable, d.pending, func() bool { return rng.IntN(100) < percent })
 }
 
-// laid puts sectors of pages over a file.
+// laid overwrites a file with sectors of pages.
 func laid(under []byte, pages map[int64][]byte, keep func() bool) []byte {
 	const sector = 512
 	file := append([]byte(nil), under...)
@@ -182,7 +181,7 @@ func (b *boltOnDisk) used() ([]byte, error) {
 	if _, err := f.ReadAt(roots, 0); err != nil {
 		return nil, err
 	}
-	high := uint64(0) // the first page that was never used, by either root
+	high := uint64(0) // the first page that was never used, by either meta page
 	for _, at := range []int{0, boltPage} {
 		high = max(high, binary.NativeEndian.Uint64(roots[at+16+40:]))
 	}

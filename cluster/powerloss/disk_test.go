@@ -13,27 +13,27 @@ import (
 	"tarry/internal/durable"
 )
 
-// disk is one node's disk during one life of the node. After a power loss the
-// node's next life has another disk, made of what is left of this one; what the
-// dead node still writes to this one is seen by nobody.
+// disk is one node's disk during one run of the node. After a power loss the node's next run
+// has another disk, made of what is left of this one. What the ended run still writes to this
+// one has no effect.
 type disk struct {
 	vfs.FS // what the node uses
 	mem    *vfs.MemFS
-	linkMu *sync.RWMutex // held while a clone is made: MemFS.Link cannot bear one
+	linkMu *sync.RWMutex // held while a clone is made: MemFS.Link must not run then
 
 	mu   sync.Mutex
-	left int    // writes until the power goes; 0: nothing is planned
-	loss func() // takes the power; runs before that write
+	left int    // writes until the power loss; 0: none is planned
+	loss func() // causes the power loss; called before that write
 }
 
-// plan takes the power after some more writes; 0: never.
+// plan causes a power loss after this many more writes; 0: never.
 func (d *disk) plan(writes int, loss func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left, d.loss = writes, loss
 }
 
-// write counts one that is about to be made.
+// write counts a write that is about to be made.
 func (d *disk) write() {
 	d.mu.Lock()
 	last := d.left == 1
@@ -56,7 +56,7 @@ func newDisk(mem *vfs.MemFS) *disk {
 	return d
 }
 
-// remains is a disk with everything that was synced and some of the rest.
+// remains returns a disk with everything that was synced and some of the rest.
 func (d *disk) remains(percent int, rng *rand.Rand) *vfs.MemFS {
 	d.linkMu.Lock()
 	defer d.linkMu.Unlock()
@@ -107,7 +107,7 @@ func (s segments) OpenReader(dir, name string) (types.ReadableFile, error) {
 func (s segments) OpenWriter(dir, name string) (types.WritableFile, error) {
 	path := s.fs.PathJoin(dir, name)
 	if _, err := s.fs.Stat(path); err != nil {
-		return nil, err // OpenReadWrite would make the file
+		return nil, err // OpenReadWrite would create the file
 	}
 	f, err := s.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"tarry/fsm"
 )
 
-// ledger is the one history that all nodes must apply, as the first of them did,
-// with a digest of the state after each entry.
+// ledger is the history that all nodes must apply: the entries that the first of them has
+// applied, with a digest of the state after each entry.
 type ledger struct {
 	mu      sync.Mutex
 	entries []*raft.Log
-	digests []string // of the state after each entry, as far as asked for
+	digests []string // of the state after each entry, as far as requested
 	state   *fsm.Machine
 	wrong   error // the first contradiction
 }
@@ -32,7 +32,7 @@ func (l *ledger) find(index uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.entries, index, func(e *raft.Log, i uint64) int { return cmp.Compare(e.Index, i) })
 }
 
-// applied takes in what a node is about to apply.
+// applied records what a node is about to apply.
 func (l *ledger) applied(id raft.ServerID, logs []*raft.Log) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,10 +49,10 @@ func (l *ledger) applied(id raft.ServerID, logs []*raft.Log) {
 	}
 }
 
-// complete takes in what a node was the first to apply when its power was going:
-// after it fell silent, before what is left of its disk was fixed. It is in its
-// state, so it must be in its log.
-func (l *ledger) complete(n *life) error {
+// complete records entries that a node was the first to apply during its power loss: after
+// its transport was cut and before the rest of its disk was determined. They are in its
+// state, so they must be in its log.
+func (l *ledger) complete(n *nodeRun) error {
 	l.mu.Lock()
 	last := uint64(0)
 	if known := len(l.entries); known > 0 {
@@ -83,7 +83,7 @@ func (l *ledger) failure() error {
 	return l.wrong
 }
 
-// term of an entry that was applied; 0: none was.
+// term returns the term of an applied entry; 0: it was not applied.
 func (l *ledger) term(index uint64) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *ledger) term(index uint64) uint64 {
 	return 0
 }
 
-// digestAt is the digest of the history up to index.
+// digestAt returns the digest of the history up to index.
 func (l *ledger) digestAt(index uint64) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +129,7 @@ func digest(m *fsm.Machine) (string, error) {
 	return v.Digest()
 }
 
-// checkState proves that a state is the history up to where it says it is.
+// checkState returns an error unless a state is the history up to its applied index.
 func (l *ledger) checkState(id raft.ServerID, m *fsm.Machine) error {
 	at := m.Applied().Index
 	got, err := digest(m)

@@ -18,14 +18,14 @@ import (
 	"tarry/internal/durable"
 )
 
-// life is one run of a node: from a start to the next power loss.
-type life struct {
+// nodeRun is one run of a node: from a start to the next power loss.
+type nodeRun struct {
 	id   raft.ServerID
 	s    *simulation
 	disk *disk
 	kind logstore.Kind
-	bolt *boltDisk     // nil but with raft-boltdb
-	dead atomic.Bool   // the power is off: what it still does must not be seen
+	bolt *boltDisk     // nil unless the log is in raft-boltdb
+	dead atomic.Bool   // the power is off: what it still does must have no effect
 	over chan struct{} // closed when it is stopped
 	wire *raft.InmemTransport
 
@@ -46,8 +46,8 @@ type remains struct {
 	bolt []byte // the file of raft-boltdb; nil: there is none
 }
 
-// openStores opens log and state, or makes fresh ones.
-func (l *life) openStores() error {
+// openStores opens or creates log and state.
+func (l *nodeRun) openStores() error {
 	const dir, walDir = "raft", "raft/wal"
 	if err := durable.MkdirAll(l.disk, walDir); err != nil {
 		return err
@@ -71,9 +71,9 @@ func (l *life) openStores() error {
 	return statemachine.CheckStart(l.machine, l.stores.Log, l.stores.Stable)
 }
 
-// fatal is the end of the process, which nothing but a power loss may bring, and a
-// snapshot over a log that goes beyond it.
-func (l *life) fatal(err error) {
+// fatal ends the process. Only a power loss, and a snapshot over a log that goes beyond it,
+// may cause that.
+func (l *nodeRun) fatal(err error) {
 	switch {
 	case l.dead.Load():
 	case errors.Is(err, statemachine.ErrRestart):
@@ -83,7 +83,7 @@ func (l *life) fatal(err error) {
 	}
 }
 
-func (l *life) startRaft() error {
+func (l *nodeRun) startRaft() error {
 	l.adapter = statemachine.New(l.machine, statemachine.Options{Fatal: l.fatal, Log: l.stores.Log})
 	c := raft.DefaultConfig()
 	c.LocalID = l.id
@@ -96,13 +96,13 @@ func (l *life) startRaft() error {
 	if err != nil {
 		return err
 	}
-	l.raft, err = raft.NewRaft(c, recorder{l.adapter, l}, cache, l.stores.Stable, l.adapter.Snapshots(), l.trap())
+	l.raft, err = raft.NewRaft(c, recorder{l.adapter, l}, cache, l.stores.Stable, l.adapter.Snapshots(), l.cutOff())
 	l.ready.Store(err == nil)
 	return err
 }
 
-// stop ends what is left of a life and waits for it.
-func (l *life) stop() error {
+// stop ends the rest of a run and waits for it.
+func (l *nodeRun) stop() error {
 	var errs []error
 	if l.raft != nil {
 		errs = append(errs, l.raft.Shutdown().Error())
@@ -121,10 +121,10 @@ func (l *life) stop() error {
 	return errors.Join(errs...)
 }
 
-// recorder tells the ledger what Raft applies.
+// recorder records in the ledger what Raft applies.
 type recorder struct {
 	*statemachine.Adapter
-	l *life
+	l *nodeRun
 }
 
 func (r recorder) Apply(e *raft.Log) any { return r.ApplyBatch([]*raft.Log{e})[0] }
@@ -154,17 +154,17 @@ func (l strictLog) GetLog(index uint64, entry *raft.Log) error {
 	return l.LogStore.GetLog(index, entry)
 }
 
-// trapped is a transport that lets no answer out once the power is off: what the
-// answer is about may not be on the disk that is left.
-type trapped struct {
+// cutTransport is a transport that sends no reply once the power is off, because what the
+// reply acknowledges may not be on the remaining disk.
+type cutTransport struct {
 	*raft.InmemTransport
 	calls chan raft.RPC
 }
 
-func (t trapped) Consumer() <-chan raft.RPC { return t.calls }
+func (t cutTransport) Consumer() <-chan raft.RPC { return t.calls }
 
-func (l *life) trap() raft.Transport {
-	t := trapped{l.wire, make(chan raft.RPC)}
+func (l *nodeRun) cutOff() raft.Transport {
+	t := cutTransport{l.wire, make(chan raft.RPC)}
 	l.relays.Go(func() {
 		for {
 			select {
@@ -178,7 +178,7 @@ func (l *life) trap() raft.Transport {
 	return t
 }
 
-func (l *life) relay(t trapped, call raft.RPC) {
+func (l *nodeRun) relay(t cutTransport, call raft.RPC) {
 	to, answer := call.RespChan, make(chan raft.RPCResponse, 1)
 	call.RespChan = answer
 	select {
@@ -197,8 +197,8 @@ func (l *life) relay(t trapped, call raft.RPC) {
 	})
 }
 
-// holds says whether this node has an entry, in its log or in its state.
-func (l *life) holds(index, term uint64) (bool, error) {
+// holds reports whether this node has an entry, in its log or in its state.
+func (l *nodeRun) holds(index, term uint64) (bool, error) {
 	if l.machine.Applied().Index >= index {
 		return true, nil
 	}

@@ -26,7 +26,7 @@ var (
 	boltFlag  = flag.Uint64("powerloss.bolt", 20, "seeds to run with raft-boltdb; a fifth with -short")
 )
 
-// workers run seeds side by side.
+// workers is the number of seeds that run concurrently.
 const workers uint64 = 2
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pass lets virtual time pass.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// run is one simulation. The error is the first promise that was broken.
+// run runs one simulation. The error is the first violation.
 func run(seed uint64, kinds [nodes]logstore.Kind, unsynced bool) (tally, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &simulation{rng: rng, kinds: kinds, unsynced: unsynced, seed: seed << 16, maybe: map[string]bool{}}
@@ -49,7 +49,7 @@ func run(seed uint64, kinds [nodes]logstore.Kind, unsynced bool) (tally, error) 
 			return tally{}, err
 		}
 	}
-	if err := s.lives[0].Load().raft.BootstrapCluster(c).Error(); err != nil {
+	if err := s.runs[0].Load().raft.BootstrapCluster(c).Error(); err != nil {
 		return tally{}, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,7 +60,7 @@ func run(seed uint64, kinds [nodes]logstore.Kind, unsynced bool) (tally, error) 
 	}
 	pass(time.Second)
 	for range 3 + rng.IntN(4) {
-		if err = s.trouble(); err != nil || s.failure() != nil || s.ledger.failure() != nil {
+		if err = s.losePower(); err != nil || s.failure() != nil || s.ledger.failure() != nil {
 			break
 		}
 		pass(time.Duration(rng.IntN(1500)) * time.Millisecond)
@@ -70,18 +70,18 @@ func run(seed uint64, kinds [nodes]logstore.Kind, unsynced bool) (tally, error) 
 		err = s.endRun(&clients)
 	}
 	for n := range nodes {
-		_ = s.lives[n].Load().stop() // a life that lost power may end badly
+		_ = s.runs[n].Load().stop() // a run that lost power may end with an error
 	}
 	clients.Wait()
 	s.tally.entries = len(s.ledger.entries)
 	return s.tally, errors.Join(err, s.failure(), s.ledger.failure(), s.ledger.state.Close())
 }
 
-// endRun powers every node for good and checks the state that they reach.
+// endRun powers all nodes on for good and checks the state that they reach.
 func (s *simulation) endRun(clients *sync.WaitGroup) error {
 	s.calm = true
 	for n := range nodes {
-		s.lives[n].Load().disk.plan(0, nil)
+		s.runs[n].Load().disk.plan(0, nil)
 		if err := s.restart(n); err != nil {
 			return err
 		}
@@ -89,18 +89,18 @@ func (s *simulation) endRun(clients *sync.WaitGroup) error {
 	clients.Wait()
 	end := time.Now().Add(patience)
 	for !s.agree() {
-		for n := range nodes { // one that has ended by itself
+		for n := range nodes { // a node that has ended by itself
 			if err := s.restart(n); err != nil {
 				return err
 			}
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("the nodes do not agree on one state after all have power: %s", s.stand())
+			return fmt.Errorf("the nodes do not agree on one state after all have power: %s", s.positions())
 		}
 		pass(100 * time.Millisecond)
 	}
 	for n := range nodes {
-		l := s.lives[n].Load()
+		l := s.runs[n].Load()
 		if err := errors.Join(s.ledger.checkState(l.id, l.machine), s.checkJobs(l)); err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (s *simulation) endRun(clients *sync.WaitGroup) error {
 	return s.checkHeld(s.acked)
 }
 
-// checkJobs compares a node's jobs with what clients were told of them.
-func (s *simulation) checkJobs(l *life) error {
+// checkJobs compares a node's jobs with the replies to clients.
+func (s *simulation) checkJobs(l *nodeRun) error {
 	deleted := map[string]bool{}
 	for _, a := range s.acked {
 		deleted[a.id] = deleted[a.id] || a.deleted
@@ -130,21 +130,21 @@ func (s *simulation) checkJobs(l *life) error {
 	return nil
 }
 
-// stand says where each node is, for a failure.
-func (s *simulation) stand() string {
+// positions describes the position of each node, for a failure.
+func (s *simulation) positions() string {
 	var b strings.Builder
 	for n := range nodes {
-		l := s.lives[n].Load()
+		l := s.runs[n].Load()
 		st := l.raft.Stats()
 		fmt.Fprintf(&b, "%s: %s, term %s, log to %s, commit %s, applied %d; ", l.id, st["state"], st["term"], st["last_log_index"], st["commit_index"], l.machine.Applied().Index)
 	}
 	return b.String()
 }
 
-// agree says whether there is a leader and all nodes have applied all it has.
+// agree reports whether there is a leader and all nodes have applied all its entries.
 func (s *simulation) agree() bool {
 	for n := range nodes {
-		l := s.lives[n].Load()
+		l := s.runs[n].Load()
 		if l.raft.State() != raft.Leader || l.raft.Barrier(time.Second).Error() != nil {
 			continue
 		}
@@ -155,7 +155,7 @@ func (s *simulation) agree() bool {
 			return false
 		}
 		for m := range nodes {
-			other := s.lives[m].Load()
+			other := s.runs[m].Load()
 			if got, err := digest(other.machine); other.raft.AppliedIndex() < last || err != nil || got != want {
 				return false
 			}
@@ -213,8 +213,8 @@ func seeds(t *testing.T, rounds uint64, kinds func(seed uint64) [nodes]logstore.
 	}
 }
 
-// oneSeed is a test of its own, so that the others go on after a failure and a test
-// that hangs or crashes names it.
+// oneSeed is a separate test, so that the others continue after a failure, and a hang or a
+// crash names the seed.
 func oneSeed(t *testing.T, seed uint64, kinds [nodes]logstore.Kind) (got tally) {
 	t.Run(fmt.Sprint("seed-", seed), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -227,8 +227,8 @@ func oneSeed(t *testing.T, seed uint64, kinds [nodes]logstore.Kind) (got tally) 
 	return got
 }
 
-// A log that does not sync must be found out, or the tests above show nothing.
-func TestUnsyncedLogIsFoundOut(t *testing.T) {
+// A log that does not sync must be detected, or the tests above show nothing.
+func TestUnsyncedLogIsDetected(t *testing.T) {
 	for _, kind := range []logstore.Kind{logstore.RaftWAL, logstore.RaftBoltDB} {
 		caught := 0
 		for seed := range uint64(10) {

@@ -17,34 +17,34 @@ import (
 
 const nodes = 3
 
-// patience bounds, in virtual time, what must come about by itself.
+// patience bounds, in virtual time, the wait for what must happen by itself.
 const patience = time.Minute
 
 // simulation is one run: clients write, nodes lose power.
 type simulation struct {
 	rng      *rand.Rand // of the controller
 	kinds    [nodes]logstore.Kind
-	unsynced bool // the log lies about its syncs
+	unsynced bool // the log does not sync
 	calm     bool // no more losses
 	ledger   *ledger
-	lives    [nodes]atomic.Pointer[life]
+	runs     [nodes]atomic.Pointer[nodeRun]
 
 	mu    sync.Mutex
 	wrong error
 	acked []ack
 	maybe map[string]bool // jobs with a delete of unknown outcome
-	seed  uint64          // of what is left of a disk, counted on
+	seed  uint64          // of what is left of a disk; incremented for each
 	tally tally
 }
 
-// ack is a write that a client was told is done.
+// ack is a write that was acknowledged to a client.
 type ack struct {
 	id      string
 	deleted bool
 	index   uint64
 }
 
-// tally is what a run went through.
+// tally has the counts of a run.
 type tally struct{ losses, whole, exits, acked, unknown, entries int }
 
 func (t *tally) add(o tally) {
@@ -72,10 +72,10 @@ func (s *simulation) failure() error {
 
 func idOf(n int) raft.ServerID { return raft.ServerID(fmt.Sprintf("n%d", n)) }
 
-// begin starts a life of node n on a disk; the power may go while it starts. A
-// life whose power went counts as started.
-func (s *simulation) begin(n int, left remains, lossAfter int) (*life, error) {
-	l := &life{id: idOf(n), s: s, disk: newDisk(left.mem), kind: s.kinds[n], over: make(chan struct{})}
+// begin starts a run of node n on a disk. The power loss may happen while it starts; such a
+// run counts as started.
+func (s *simulation) begin(n int, left remains, lossAfter int) (*nodeRun, error) {
+	l := &nodeRun{id: idOf(n), s: s, disk: newDisk(left.mem), kind: s.kinds[n], over: make(chan struct{})}
 	if l.kind == logstore.RaftBoltDB {
 		var err error
 		if l.bolt, err = newBoltDisk(left.bolt, s.unsynced, l.disk.write); err != nil {
@@ -84,7 +84,7 @@ func (s *simulation) begin(n int, left remains, lossAfter int) (*life, error) {
 	}
 	_, l.wire = raft.NewInmemTransportWithTimeout(raft.ServerAddress(l.id), time.Second)
 	l.disk.plan(lossAfter, func() { s.powerOff(l) })
-	s.lives[n].Store(l)
+	s.runs[n].Store(l)
 	err := l.openStores()
 	if err == nil && !l.dead.Load() {
 		if err = s.ledger.complete(l); err == nil {
@@ -104,12 +104,12 @@ func (s *simulation) begin(n int, left remains, lossAfter int) (*life, error) {
 	return l, nil
 }
 
-// connect joins a living node to the others.
-func (s *simulation) connect(l *life) {
+// connect connects a running node to the others.
+func (s *simulation) connect(l *nodeRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for n := range s.lives {
-		other := s.lives[n].Load()
+	for n := range s.runs {
+		other := s.runs[n].Load()
 		if other == nil || other == l || other.dead.Load() || l.dead.Load() {
 			continue
 		}
@@ -118,8 +118,8 @@ func (s *simulation) connect(l *life) {
 	}
 }
 
-// powerOff ends a life, and some of what was not synced is lost.
-func (s *simulation) powerOff(l *life) {
+// powerOff ends a run, and some of what was not synced is lost.
+func (s *simulation) powerOff(l *nodeRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.dead.Load() {
@@ -133,8 +133,8 @@ func (s *simulation) powerOff(l *life) {
 	}
 }
 
-// exit ends a life whose process has ended by itself: its disk keeps everything.
-func (s *simulation) exit(l *life) {
+// exit ends a run whose process has ended by itself: its disk keeps everything.
+func (s *simulation) exit(l *nodeRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end(l, 100, rand.New(rand.NewPCG(s.seed, 1))) {
@@ -142,15 +142,15 @@ func (s *simulation) exit(l *life) {
 	}
 }
 
-// end ends a life, unless it has ended. First nothing comes out of the node any more,
-// then what is left of its disk is fixed: so whatever it told anybody was done before.
-func (s *simulation) end(l *life, percent int, rng *rand.Rand) bool {
+// end ends a run, unless it has ended. First the node's transport is cut, then the rest of
+// its disk is determined. So everything that it acknowledged was written before.
+func (s *simulation) end(l *nodeRun, percent int, rng *rand.Rand) bool {
 	if l.dead.Swap(true) {
 		return false
 	}
 	l.wire.DisconnectAll()
-	for n := range s.lives {
-		if other := s.lives[n].Load(); other != nil && other != l {
+	for n := range s.runs {
+		if other := s.runs[n].Load(); other != nil && other != l {
 			other.wire.Disconnect(l.wire.LocalAddr())
 		}
 	}
@@ -164,15 +164,15 @@ func (s *simulation) end(l *life, percent int, rng *rand.Rand) bool {
 	return true
 }
 
-// restart ends what is left of node n and starts it from what is left of its
-// disk, until it lives.
+// restart ends the rest of node n's run and starts it from what is left of its disk, until
+// it runs.
 func (s *simulation) restart(n int) error {
 	for {
-		old := s.lives[n].Load()
+		old := s.runs[n].Load()
 		if !old.dead.Load() {
 			return nil
 		}
-		_ = old.stop() // what a node without power meets is of no interest
+		_ = old.stop() // errors of a node without power do not matter
 		old.mu.Lock()
 		left := old.next
 		old.mu.Unlock()
@@ -186,23 +186,23 @@ func (s *simulation) restart(n int) error {
 	}
 }
 
-// trouble takes the power from some nodes at a random write of one of them, and
-// gives it back.
-func (s *simulation) trouble() error {
+// losePower causes a power loss of some nodes at a random write of one of them, and restarts
+// them.
+func (s *simulation) losePower() error {
 	order := s.rng.Perm(nodes)
 	victims := order[:[]int{1, 1, 2, 2, 3}[s.rng.IntN(5)]]
-	first := s.lives[victims[0]].Load()
+	first := s.runs[victims[0]].Load()
 	gone := make(chan struct{})
 	loss := sync.OnceFunc(func() {
 		for _, v := range victims {
-			s.powerOff(s.lives[v].Load())
+			s.powerOff(s.runs[v].Load())
 		}
 		close(gone)
 	})
 	first.disk.plan(1+s.rng.IntN(120), loss)
 	select {
 	case <-gone:
-	case <-time.After(2 * time.Second): // it does not write that much
+	case <-time.After(2 * time.Second): // it does not make that many writes
 		loss()
 	}
 	if len(victims) == nodes {
@@ -224,14 +224,14 @@ func (s *simulation) acknowledged() []ack {
 	return s.acked[:len(s.acked):len(s.acked)]
 }
 
-// checkHeld proves that every acknowledged write is on a majority of the disks.
+// checkHeld returns an error unless every acknowledged write is on a majority of the disks.
 func (s *simulation) checkHeld(acked []ack) error {
 	for _, a := range acked {
 		held := 0
-		for n := range s.lives {
-			l := s.lives[n].Load()
+		for n := range s.runs {
+			l := s.runs[n].Load()
 			if l.dead.Load() {
-				held++ // it lost power again and is looked at after its start
+				held++ // it lost power again and is checked after its start
 				continue
 			}
 			has, err := l.holds(a.index, s.ledger.term(a.index))
@@ -253,7 +253,7 @@ func (s *simulation) checkHeld(acked []ack) error {
 func (s *simulation) client(ctx context.Context, name string, rng *rand.Rand) {
 	for n := 0; ctx.Err() == nil; n++ {
 		pass(time.Duration(1+rng.IntN(60)) * time.Millisecond)
-		l := s.lives[rng.IntN(nodes)].Load()
+		l := s.runs[rng.IntN(nodes)].Load()
 		if l.dead.Load() || !l.ready.Load() || l.raft.State() != raft.Leader {
 			continue
 		}
@@ -275,8 +275,8 @@ func (s *simulation) client(ctx context.Context, name string, rng *rand.Rand) {
 	}
 }
 
-// propose makes one entry and says whether it was acknowledged.
-func (s *simulation) propose(l *life, id string, op *jobpb.Op, deletes bool) bool {
+// propose makes one entry and reports whether it was acknowledged.
+func (s *simulation) propose(l *nodeRun, id string, op *jobpb.Op, deletes bool) bool {
 	data, err := job.AppendOp(job.AppendEntryHeader(nil, time.Now().UnixMilli()), op)
 	if err != nil {
 		s.fail(err)
