@@ -17,9 +17,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A stranger on the cluster port may ask where a node stands, and nothing else: it
-// reads no job, proposes nothing and removes nobody.
-func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
+// A caller that is not a member may only ask a node for its status. It cannot read jobs,
+// propose operations or remove members.
+func TestANonMemberOnTheClusterPortIsRefused(t *testing.T) {
 	c := newTestCluster(t, 1)
 	leader := c.nodes[c.leader()]
 	do(t, leader, add("secret", "t", time.Hour))
@@ -75,8 +75,8 @@ func TestAStrangerOnTheClusterPortIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a stranger sends is not read: a message is up to 256 MiB, and more in memory.
-func TestAStrangerIsRefusedBeforeItsMessage(t *testing.T) {
+// The message of a non-member is not read: it could have 256 MiB, and more in memory.
+func TestANonMemberIsRefusedBeforeItsMessage(t *testing.T) {
 	c := newTestCluster(t, 1)
 	leader := c.nodes[c.leader()]
 	stranger, err := transport.Listen(transport.Options{Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x"})

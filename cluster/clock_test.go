@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClockNeverStandsStill(t *testing.T) {
+func TestClockNeverStops(t *testing.T) {
 	const s = time.Second
 	type reading struct{ passed, wall, floor, want time.Duration } // since the test began
 	for name, readings := range map[string][]reading{
@@ -32,8 +32,8 @@ func TestClockNeverStandsStill(t *testing.T) {
 	}
 }
 
-// A wall clock that is off what the voters said moves nothing: neither in one step
-// nor in many.
+// A wall clock that is off the voters' clocks does not move the queue's clock, in one step or
+// in many.
 func TestAWallClockOffTheMajoritysIsNotFollowed(t *testing.T) {
 	const s, h = time.Second, time.Hour
 	type step struct {

@@ -16,11 +16,11 @@ import (
 	"tarry/job/jobpb"
 )
 
-// skewedCluster is a cluster whose nodes' clocks can be set off.
+// skewedCluster is a cluster whose nodes' clocks can be set.
 type skewedCluster struct {
 	*testCluster
 	by  []atomic.Int64 // nanoseconds
-	all atomic.Int64   // of all nodes, besides
+	all atomic.Int64   // added to all nodes' clocks
 }
 
 func newSkewedCluster(t *testing.T, n int) *skewedCluster {
@@ -43,7 +43,7 @@ func (s *skewedCluster) write(n *Node, id string, offset time.Duration) {
 	require.WithinDuration(s.t, time.Now().Add(offset), clock, time.Minute)
 }
 
-func TestALeaderWhoseClockJumpsGivesLeadershipAway(t *testing.T) {
+func TestALeaderWhoseClockJumpsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	s := newSkewedCluster(t, 3)
 	bad := s.leader()
@@ -82,7 +82,7 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 				return strings.Contains(strings.Join(s.nodes[bad].Readiness().Warnings, ""), name+" the majority's")
 			}, "the node says so of itself")
 
-			// Raft alone does not know.
+			// Raft alone does not check clocks.
 			led := s.nodes[bad].shard.raft
 			f := s.nodes[l].shard.raft.LeadershipTransferToServer(raft.ServerID(s.nodes[bad].shard.cfg.ServerID), raft.ServerAddress(s.nodes[bad].shard.localAddr))
 			require.NoError(t, f.Error())
@@ -93,7 +93,7 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 	}
 }
 
-// Where no majority agrees nobody can be blamed: the queue goes on, by the earlier
+// If no majority agrees, no clock is known to be wrong: the queue continues with the earlier
 // of two clocks.
 func TestTwoNodesWhoseClocksDisagree(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The limits of package job are on the parts of a request; the entry's on the whole.
-func TestWhatPassesTheLimitsFitsAnEntry(t *testing.T) {
+// Package job limits the parts of a request; the size of an entry limits the whole.
+func TestRequestsWithinTheLimitsFitInAnEntry(t *testing.T) {
 	name := strings.Repeat("n", job.MaxNameBytes)
 	delays := make([]int64, job.MaxBackoffDelays)
 	for i := range delays {
@@ -47,7 +47,7 @@ func TestWhatPassesTheLimitsFitsAnEntry(t *testing.T) {
 		require.LessOrEqual(t, job.OpSize(op), groupcommit.MaxEntryBytes, "%T", op.Kind)
 	}
 
-	// What the leader proposes in one piece.
+	// Operations that the leader proposes as one unit.
 	var back []*jobpb.Reserved
 	for range job.MaxReserve {
 		back = append(back, &jobpb.Reserved{Id: name, Seq: 1 << 63, Generation: 1 << 31, ReservedUntilMs: job.NeverMS})

@@ -20,9 +20,8 @@ func setTopic(topic string, s *jobpb.TopicSettings) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: &jobpb.SetTopic{Topic: topic, Settings: s}}}
 }
 
-// consumers reserve one job at a time of the topics and finish it after work,
-// until there have been so many, through all nodes in turn. They give what they
-// got, in no order.
+// consumers reserve jobs of the topics one by one, through all nodes in turn, and finish each
+// after work, until there were so many. They return the jobs in no particular order.
 func (c *testCluster) consumers(n, jobs int, work func(*jobpb.Reserved), topics ...string) []*jobpb.Reserved {
 	ctx, enough := context.WithTimeout(context.Background(), time.Minute)
 	defer enough()
@@ -87,7 +86,7 @@ func addMany(t *testing.T, n *Node, topic string, jobs int) {
 	do(t, n, ops...)
 }
 
-func TestARateHoldsOverAllNodesAndNobodyAsksInVain(t *testing.T) {
+func TestARateAppliesOverAllNodesWithoutUselessReserves(t *testing.T) {
 	const jobs, rate, burst = 200, 150, 5
 	c := newTestCluster(t, 3)
 	l := c.nodes[c.leader()]
@@ -126,7 +125,7 @@ func TestARateHoldsOverAllNodesAndNobodyAsksInVain(t *testing.T) {
 	require.LessOrEqual(t, advances, jobs+jobs/10, "an Advance for a token that nobody waits for")
 }
 
-func TestNoMoreThanTheLimitAreHeldOverAllNodes(t *testing.T) {
+func TestNoMoreThanTheLimitAreReservedOverAllNodes(t *testing.T) {
 	const jobs, limit = 200, 5
 	c := newTestCluster(t, 3)
 	l := c.nodes[c.leader()]
@@ -138,7 +137,7 @@ func TestNoMoreThanTheLimitAreHeldOverAllNodes(t *testing.T) {
 		n := held.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		topic, err := l.shard.Topic(context.Background(), "t", false) // takes a while, too
+		topic, err := l.shard.Topic(context.Background(), "t", false) // also takes some time
 		if err != nil || topic.Reserved > limit {
 			t.Errorf("%v, %v: more than %d are reserved", topic, err, limit)
 		}

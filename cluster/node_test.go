@@ -51,7 +51,7 @@ func newTunedCluster(t testing.TB, n int, tune func(i int, cfg *Config)) *testCl
 	c := &testCluster{t: t, nodes: make([]*Node, n)}
 	ports := freePorts(t, 2*n)
 	log := &testLog{t: t}
-	t.Cleanup(log.end) // the last of the clean-ups
+	t.Cleanup(log.end) // runs last
 	for i := range n {
 		cfg := Config{
 			NodeID: fmt.Sprint("n", i+1), DataDir: t.TempDir(), Version: "test",
@@ -93,7 +93,7 @@ func (c *testCluster) stop(i int) {
 	}
 }
 
-// leader waits for one and returns its place.
+// leader waits for a leader and returns its index.
 func (c *testCluster) leader() int {
 	c.t.Helper()
 	at := -1
@@ -126,8 +126,8 @@ func (c *testCluster) eventually(ok func() bool, what string) {
 	require.Eventually(c.t, ok, 30*time.Second, 10*time.Millisecond, what)
 }
 
-// testLog gives lines to the test, until it has ended: memberlist does not wait
-// for its goroutines.
+// testLog writes lines to the test's log until the test has ended, because memberlist does
+// not wait for its goroutines.
 type testLog struct {
 	t testing.TB
 
@@ -195,7 +195,7 @@ func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
 	require.Len(t, jobs, 1)
 }
 
-func TestConsumerThatHangsUpOnAFollowerLeavesNothingReserved(t *testing.T) {
+func TestAConsumerThatDisconnectsFromAFollowerLeavesNothingReserved(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
@@ -236,7 +236,7 @@ func TestWithoutAMajorityNothingIsAcknowledged(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "no linearizable read without a majority")
 }
 
-func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {
+func TestDrainTransfersLeadershipAndEndsWaits(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
@@ -254,7 +254,7 @@ func TestDrainHandsLeadershipOverAndEndsWaits(t *testing.T) {
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err))
 }
 
-func TestLargeBatchIsSplitAndAnsweredInOrder(t *testing.T) {
+func TestALargeBatchIsSplitAndItsResultsAreInOrder(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()

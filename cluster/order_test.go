@@ -16,8 +16,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A leader that refuses a part of a call and takes what comes behind it must not find
-// anything of the same call behind it.
+// If a leader refuses a part of a call, it must not accept a later part of the same call.
 func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -68,7 +67,7 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// A call of a MiB, on the leader and by way of a follower.
+// A call of a MiB, on the leader and through a follower.
 func BenchmarkLargeCall(b *testing.B) {
 	c := newTestCluster(b, 3)
 	l := c.leader()

@@ -14,7 +14,7 @@ import (
 
 var _ api.Queue = (*Shard)(nil)
 
-func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
+func TestReadsOnAFollowerSeeAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()
@@ -57,7 +57,7 @@ func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 		require.Equal(t, job.CodeNotFound, job.CodeOf(err), "%v", err)
 	}
 
-	// A stale read asks nobody, so the follower has to catch up first.
+	// A stale read is served by the follower alone, which has to catch up first.
 	c.eventually(func() bool {
 		j, err := via.shard.Peek(context.Background(), "t", jobpb.State_STATE_READY, true)
 		return err == nil && j.Seq == seq(2)
@@ -67,7 +67,7 @@ func TestReadsOnAFollowerSeeWhatWasAcknowledged(t *testing.T) {
 	require.Equal(t, "soon", j.Id)
 }
 
-func TestAListingOnAFollowerSeesWhatWasAcknowledged(t *testing.T) {
+func TestAListingOnAFollowerSeesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	via := c.follower()
@@ -91,8 +91,8 @@ func TestAListingOnAFollowerSeesWhatWasAcknowledged(t *testing.T) {
 	require.Equal(t, job.CodeInvalid, job.CodeOf(err), "refused at once, not asked for again")
 }
 
-// The dispatcher knows nothing of pauses: what the state machine tells it must
-// keep waiters waiting and wake them when the pause is over.
+// The dispatcher does not know pauses: the changes that the state machine reports must keep
+// waiters waiting, and wake them when the pause ends.
 func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {
 	t.Parallel()
 	pause := func(ms int64) *jobpb.Op {

@@ -11,9 +11,9 @@ import (
 	"tarry/job/jobpb"
 )
 
-// Through any node a finished job is shown, with who reserved it; and it is
-// forgotten by itself on an idle cluster, at few entries of the log.
-func TestFinishedJobsAreRetainedAndForgotten(t *testing.T) {
+// Every node returns a finished job with its last consumer. On an idle cluster the job is
+// dropped after its retention, with few entries of the log.
+func TestFinishedJobsAreRetainedAndDropped(t *testing.T) {
 	const jobs = 100
 	c := newTestCluster(t, 3)
 	l, follower := c.nodes[c.leader()], c.follower()

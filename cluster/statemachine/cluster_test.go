@@ -187,8 +187,7 @@ func (g group) leader(t *testing.T) (l *node) {
 	return l
 }
 
-// add adds jobs through whoever leads; an id is added again when the outcome is
-// unknown.
+// add adds jobs through the leader. It adds a job again after an unknown outcome.
 func (g group) add(t *testing.T, prefix string, count int) {
 	t.Helper()
 	for i := range count {
@@ -199,7 +198,7 @@ func (g group) add(t *testing.T, prefix string, count int) {
 	}
 }
 
-// agree waits until all nodes have come to the same point and compares states.
+// agree waits until all nodes have applied the same index and compares states.
 func (g group) agree(t *testing.T) {
 	t.Helper()
 	require.NoError(t, g.leader(t).raft.Barrier(patience).Error())
@@ -214,7 +213,7 @@ func (g group) agree(t *testing.T) {
 	})
 	var want string
 	for _, n := range g {
-		require.NoError(t, n.raft.Snapshot().Error()) // behind everything that is queued
+		require.NoError(t, n.raft.Snapshot().Error()) // after everything that is queued
 		if want == "" {
 			want = n.digest()
 		}
@@ -256,7 +255,7 @@ func TestFollowerThatIsFarBehindGetsTheState(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, names, "gen-000001", "the state was replaced")
 	for _, n := range g {
-		// The leader removes its checkpoint after the follower has answered.
+		// The leader removes its checkpoint after the follower has replied.
 		eventually(t, "CURRENT and one generation, no checkpoint", func() bool {
 			names, err := n.fs.List("state")
 			return err == nil && len(names) == 2
@@ -265,7 +264,7 @@ func TestFollowerThatIsFarBehindGetsTheState(t *testing.T) {
 	g.add(t, "after", 20)
 	g.agree(t)
 
-	// And it starts again from what it got.
+	// It restarts from the received state.
 	behind.stop()
 	rest.add(t, "stopped", 3)
 	behind.start()

@@ -12,10 +12,10 @@ import (
 	"tarry/job/jobpb"
 )
 
-// mutant breaks one promise on purpose, to show that the checker of histories
-// notices. It changes entries on their way to the machine, on every node alike,
-// and makes their results look as if nothing had happened. Package hook decides
-// whether a process is one; a build without the tag chaos cannot be.
+// mutant violates one guarantee on purpose, to show that the checker of histories detects
+// it. It changes entries before the machine applies them, on every node alike, and makes
+// their results look correct. Package hook decides whether a process has one; a build without
+// the tag chaos cannot.
 type mutant struct {
 	name  string
 	last  map[string]*jobpb.Reserved // the last job handed out, by topic
@@ -36,7 +36,7 @@ func newMutant() *mutant {
 // fix makes the results of a changed entry those that its sender expects.
 type fix func([]*jobpb.Result) []*jobpb.Result
 
-// One job in victimEvery suffers, told by its name, so that every node and every
+// One job in victimEvery is affected. It is chosen by its name, so that every node and every
 // repetition chooses the same. A reserve has no name and is counted.
 const (
 	victimEvery  = 40
@@ -69,7 +69,7 @@ func (m *mutant) change(entries []fsm.Entry) []fix {
 		}
 		in, err := job.DecodeEntry(e.Data)
 		if err != nil {
-			continue // the machine will say so
+			continue // the machine returns the error
 		}
 		fixes[i] = m.entry(e, in)
 	}
@@ -123,7 +123,7 @@ func (m *mutant) entry(e *fsm.Entry, in *jobpb.Entry) fix {
 	}
 }
 
-// forget returns the answer to an operation that is not to be done, else nil.
+// forget returns the result of an operation that is to be dropped; nil: it is not.
 func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
 	var ref *jobpb.Ref
 	switch k := op.Kind.(type) {
@@ -150,7 +150,7 @@ func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
 	return &jobpb.Result{Seq: ref.Seq, Id: ref.Id}
 }
 
-// nameOfAdd tells jobs apart that have no id by their bodies.
+// nameOfAdd returns the id of a job, or its body if it has none.
 func nameOfAdd(a *jobpb.Add) string {
 	if a.Id != "" {
 		return a.Id
@@ -170,8 +170,8 @@ func hasten(now int64, a *jobpb.Add) int64 {
 	return due
 }
 
-// handOutTwice replaces, now and then, a job that was reserved by the one of its
-// topic that was handed out before it.
+// handOutTwice sometimes replaces a reserved job by the job of its topic that was delivered
+// before it.
 func (m *mutant) handOutTwice(in *jobpb.Entry, rs []*jobpb.Result) []*jobpb.Result {
 	for i, r := range rs {
 		if in.Ops[i].GetReserve() == nil || len(r.Jobs) == 0 {

@@ -47,7 +47,7 @@ func (s *snapshots) forget(now time.Time) {
 }
 
 // OldestSent returns the last entry in the oldest of the states that are being sent
-// now, or whose receivers still catch up: they need the entries behind it.
+// now, or whose receivers still catch up: they need the entries after it.
 func (a *Adapter) OldestSent(now time.Time) (index uint64, ok bool) {
 	s := a.snapshots
 	s.mu.Lock()

@@ -23,11 +23,11 @@ type snapshots struct {
 	mu       sync.Mutex
 	count    uint64
 	received *received // whole, and waiting for its Open
-	sent     []*sent   // of this state, under way or of late
+	sent     []*sent   // transfers of this state, under way or recent
 }
 
-// List returns the machine as the one snapshot there is, none when it is fresh.
-// Its size is known once it is opened.
+// List returns the machine as the only snapshot; none if it is empty. Its size is known once
+// it is opened.
 func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 	a := s.machine.Applied()
 	if a.Index == 0 {
@@ -76,7 +76,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	stream, err := s.machine.OpenStream()
 	if err != nil {
-		// Raft retries for ever. That helps if the disk is full, but not if it is
+		// Raft retries indefinitely. That helps if the disk is full, but not if the state is
 		// damaged: then another leader must send the snapshot.
 		if fsm.Damaged(err) {
 			s.fatal(err)
@@ -157,7 +157,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	n, err := s.receiver.Write(p)
 	s.meta.Size += int64(n)
 	if version := new(job.VersionError); errors.As(err, &version) {
-		s.store.fatal(err) // the leader would send it again for ever
+		s.store.fatal(err) // the leader would send it again and again
 	}
 	return n, err
 }
@@ -193,8 +193,8 @@ func (s *sink) Cancel() error {
 	return s.receiver.Abort()
 }
 
-// received is a whole snapshot from a leader on its way to Restore. It is not
-// read: it is installed.
+// received is a complete snapshot from a leader for Restore, which installs it and does not
+// read it.
 type received struct {
 	meta     *raft.SnapshotMeta
 	receiver *fsm.Receiver

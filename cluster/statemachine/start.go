@@ -14,7 +14,7 @@ const keyTerm = "CurrentTerm"
 
 // ErrUntrustedData is wrapped by the errors of a node that must not start with the
 // content of its data directory.
-var ErrUntrustedData = errors.New("the data directory is not to be trusted")
+var ErrUntrustedData = errors.New("the data directory cannot be used")
 
 // CheckStart verifies that a machine, its log and its votes fit together. The node
 // calls it before it starts Raft. Otherwise it returns an error that wraps
@@ -46,7 +46,7 @@ func CheckStart(m *fsm.Machine, logs raft.LogStore, votes raft.StableStore) erro
 		return fmt.Errorf("check the log: %w", err)
 	}
 	if last > 0 && first > a.Index+1 {
-		return fmt.Errorf("%w: the state has come to entry %d, but the log begins with entry %d: what lies between is lost", ErrUntrustedData, a.Index, first)
+		return fmt.Errorf("%w: the state ends with entry %d, but the log begins with entry %d: the entries in between are lost", ErrUntrustedData, a.Index, first)
 	}
 	if last < first {
 		return fmt.Errorf("%w: the log ends with entry %d, before its first, %d: its end is lost", ErrUntrustedData, last, first)
@@ -95,7 +95,8 @@ func checkEntries(logs raft.LogStore, from, last uint64) (term uint64, err error
 	return term, nil
 }
 
-// checkVotes: Raft makes a term durable before it takes an entry of that term.
+// checkVotes returns an error if the votes are older than log and state. Raft makes a term
+// durable before it stores an entry of that term.
 func checkVotes(votes raft.StableStore, state, log uint64) error {
 	term, err := Term(votes)
 	if err != nil {
@@ -107,10 +108,10 @@ func checkVotes(votes raft.StableStore, state, log uint64) error {
 	return nil
 }
 
-// Term is the term that votes have come to; 0 before the first.
+// Term returns the latest term in the stable store; 0: there is none.
 func Term(votes raft.StableStore) (uint64, error) {
 	term, err := votes.GetUint64([]byte(keyTerm))
-	if err != nil && err.Error() != "not found" { // as Raft does: the stores share no error
+	if err != nil && err.Error() != "not found" { // like Raft, because the stores share no error
 		return 0, fmt.Errorf("read Raft's term: %w", err)
 	}
 	return term, nil

@@ -33,8 +33,8 @@ func logEntries(t *testing.T, first, last, term uint64) (logs []*raft.Log) {
 	return logs
 }
 
-// The rows are where a machine's state and its log can stand after a crash.
-func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
+// The rows are the positions that a machine's state and its log can have after a crash.
+func TestStartWithEveryPositionOfStateAndLog(t *testing.T) {
 	const term = 2
 	tests := map[string]struct {
 		state       uint64 // 0: fresh
@@ -46,11 +46,11 @@ func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
 	}{
 		"fresh":                              {},
 		"fresh, log from its beginning":      {first: 1, last: 9, votes: 2},
-		"fresh, log truncated":               {first: 5, last: 9, votes: 3, refused: "has come to entry 0, but the log begins with entry 5"},
+		"fresh, log truncated":               {first: 5, last: 9, votes: 3, refused: "ends with entry 0, but the log begins with entry 5"},
 		"state within the log":               {state: 6, first: 3, last: 9, votes: 3},
 		"state at the log's end":             {state: 9, first: 3, last: 9, votes: 3},
 		"state just before the log":          {state: 2, first: 3, last: 9, votes: 3},
-		"state further behind the log":       {state: 2, first: 4, last: 9, votes: 3, refused: "has come to entry 2, but the log begins with entry 4"},
+		"state further behind the log":       {state: 2, first: 4, last: 9, votes: 3, refused: "ends with entry 2, but the log begins with entry 4"},
 		"state alone":                        {state: 9, votes: 2},
 		"state beyond the log":               {state: 12, first: 3, last: 9, votes: 3, dropped: true},
 		"state contradicts the log":          {state: 6, stateTerm: 3, first: 3, last: 9, votes: 3, dropped: true},
@@ -93,7 +93,7 @@ func TestStartWithEveryStandOfStateAndLog(t *testing.T) {
 			require.Equal(t, tt.dropped, tt.last > 0 && last == 0)
 			n.closeDisks()
 
-			// Raft goes on from there: it leads, and counts on.
+			// Raft continues from there: it leads, and the index grows.
 			n.start()
 			defer n.stop()
 			if tt.state == 0 && tt.last == 0 {
@@ -160,7 +160,7 @@ func send(t *testing.T, from, to *Adapter) raft.SnapshotSink {
 	return s
 }
 
-func TestSnapshotThatRaftWouldStumbleOverEndsTheProcess(t *testing.T) {
+func TestASnapshotAfterWhichRaftCannotContinueEndsTheProcess(t *testing.T) {
 	tests := map[string]struct {
 		last, term uint64 // of the log's end
 		fatal      bool
@@ -257,8 +257,8 @@ func TestFailedMarkDurableIsFatal(t *testing.T) {
 	require.True(t, errors.Is(reported[0], err))
 }
 
-// A leader that cannot read its own state cannot help a follower that needs it,
-// and Raft would try for ever.
+// A leader that cannot read its own state cannot send it to a follower, and Raft would retry
+// indefinitely.
 func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 	n := newNode(t, "n0")
 	n.open()
@@ -274,7 +274,7 @@ func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 		if !strings.HasPrefix(name, "MANIFEST-") {
 			continue
 		}
-		// In place: the store goes on with the file that it has open.
+		// In place: the store keeps using the open file.
 		f, err := n.fs.OpenReadWrite("state/gen-000001/"+name, vfs.WriteCategoryUnspecified)
 		require.NoError(t, err)
 		_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, 3), 30)
@@ -288,7 +288,7 @@ func TestStateThatIsDamagedWhenItIsToBeSentIsFatal(t *testing.T) {
 	n.closeDisks()
 }
 
-// cutLog is a log whose file was cut off before what is left of its start.
+// cutLog is a log whose end was lost up to before its first index.
 type cutLog struct{ raft.LogStore }
 
 func (cutLog) FirstIndex() (uint64, error) { return 7, nil }

@@ -33,7 +33,7 @@ func listen(t *testing.T, o Options) *Mux {
 
 func cluster(id string) func() string { return func() string { return id } }
 
-// target is a server named as all in these tests, unless they say otherwise.
+// target returns a server with the default name of these tests.
 func target(address string) raft.ServerAddress { return Target("n1", raft.ServerAddress(address)) }
 
 func patient(t *testing.T) context.Context {
@@ -42,7 +42,7 @@ func patient(t *testing.T) context.Context {
 	return ctx
 }
 
-// echo answers each connection of l with one line: what and then what it read.
+// echo replies to each connection of l with one line: what, and then what it read.
 func echo(t *testing.T, l net.Listener, what string) {
 	t.Helper()
 	ended := make(chan struct{})
@@ -78,7 +78,7 @@ func ask(t *testing.T, c net.Conn, err error) string {
 	return string(b)
 }
 
-func TestConversationsShareThePort(t *testing.T) {
+func TestRaftAndRPCShareThePort(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{ClusterID: cluster("one")})
 	echo(t, b.RPC(), "rpc ")
 	echo(t, b.Raft(0), "raft 0 ")
@@ -93,7 +93,7 @@ func TestConversationsShareThePort(t *testing.T) {
 	require.Equal(t, "raft 7 ping", ask(t, c, err))
 }
 
-func TestAServerThatIsNotMeantRefuses(t *testing.T) {
+func TestAServerRefusesAConnectionForAnother(t *testing.T) {
 	a, b := listen(t, Options{ServerID: "n2.old"}), listen(t, Options{ServerID: "n3.x"})
 	echo(t, b.RPC(), "rpc ")
 	echo(t, b.Raft(0), "raft ")
@@ -110,7 +110,7 @@ func TestAServerThatIsNotMeantRefuses(t *testing.T) {
 	require.Equal(t, "raft ping", ask(t, c, err))
 }
 
-func TestACallerIsKnownByWhatItSays(t *testing.T) {
+func TestACallersIdsAreThoseOfItsHeader(t *testing.T) {
 	a, b := listen(t, Options{ServerID: "n2.a", ClusterID: cluster("one")}), listen(t, Options{})
 	go func() {
 		if c, err := a.DialRPC(context.Background(), "n1", b.Addr().String()); err == nil {
@@ -141,7 +141,7 @@ func TestListenRefusesUselessAddresses(t *testing.T) {
 	}
 }
 
-func TestRefusalsSayWhy(t *testing.T) {
+func TestRefusalsHaveAReason(t *testing.T) {
 	tests := map[string]struct {
 		dialer, acceptor string
 		dial             func(m *Mux, address string) (net.Conn, error)
@@ -190,7 +190,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 	}
 }
 
-// banner is a server that says text to whoever connects.
+// banner is a server that sends text on each connection.
 func banner(t *testing.T, text string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -207,7 +207,7 @@ func banner(t *testing.T, text string) string {
 	return l.Addr().String()
 }
 
-func TestNodesWithoutAClusterAreLetIn(t *testing.T) {
+func TestNodesWithoutAClusterAreAccepted(t *testing.T) {
 	for name, ids := range map[string][2]string{"joiner dials": {"", "one"}, "joiner is dialed": {"one", ""}, "same cluster": {"one", "one"}} {
 		t.Run(name, func(t *testing.T) {
 			a, b := listen(t, Options{ClusterID: cluster(ids[0])}), listen(t, Options{ClusterID: cluster(ids[1])})
@@ -237,7 +237,7 @@ func TestNewerVersionGetsAReason(t *testing.T) {
 	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 4 is not known here, only 3: upgrade the older node"}, a)
 }
 
-func TestStrangersAreHungUpOn(t *testing.T) {
+func TestConnectionsWithoutAHeaderAreClosed(t *testing.T) {
 	m := listen(t, Options{})
 	c := raw(t, m, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	b, err := io.ReadAll(c)
@@ -246,12 +246,12 @@ func TestStrangersAreHungUpOn(t *testing.T) {
 	require.False(t, errors.As(err, &late) && late.Timeout(), "still open")
 }
 
-func TestSlowHandshakesAndFullQueuesBlockNobodyElse(t *testing.T) {
+func TestSlowHandshakesAndFullQueuesDoNotBlockOthers(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{})
 	for range 20 {
-		raw(t, b, "TAR") // and says no more
+		raw(t, b, "TAR") // and sends nothing more
 	}
-	// Nobody accepts RPC: its queue fills and overflows.
+	// Accept is not called for RPC: its queue fills and overflows.
 	address := b.Addr().String()
 	for range acceptQueue + 4 {
 		c, err := a.DialRPC(patient(t), "n1", address)
@@ -291,7 +291,7 @@ func TestConnectionsOfEachKindAreBounded(t *testing.T) {
 
 func TestDialHonoursItsContext(t *testing.T) {
 	m := listen(t, Options{})
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel connects, nobody answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel connects, but there is no reply
 	require.NoError(t, err)
 	defer silent.Close()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -339,7 +339,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed, "dialed connections are closed too")
 }
 
-func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
+func TestAClosedLayerCanBeReopened(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{})
 	require.NoError(t, b.Raft(0).Close())
 	_, err := a.Raft(0).Dial(target(b.Addr().String()), patience)
@@ -349,12 +349,12 @@ func TestClosedLayerCanBeOpenedAgain(t *testing.T) {
 	require.Equal(t, "raft ping", ask(t, c, err))
 }
 
-// One address that opens all the connections it can, and says no more than the
-// beginning of a header in each, leaves room for other nodes.
-func TestSilentConnectionsOfOneAddressKeepNoNodeOut(t *testing.T) {
+// If one address opens as many connections as possible and sends only the beginning of a
+// header on each, other nodes can still connect.
+func TestSilentConnectionsOfOneAddressDoNotBlockNodes(t *testing.T) {
 	a, b := listen(t, Options{}), listen(t, Options{Bind: "127.0.0.1:0", Advertise: "localhost:0"})
 	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
-	for range maxHandshakes { // the last have been judged when the dialed node answers
+	for range maxHandshakes { // the last ones were handled when the dialed node replies
 		c, err := from.Dial("tcp4", b.listener.Addr().String())
 		if err != nil {
 			t.Skipf("no second address on this machine: %v", err)

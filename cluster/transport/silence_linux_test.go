@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gRPC sets this by itself, but not on a connection that it does not recognize,
-// and ours are wrapped. The chaos runs (new-addresses) show what it is for.
+// gRPC sets this itself, but not on wrapped connections such as ours. The chaos fault
+// new-addresses needs it.
 func TestRPCConnectionsDoNotWaitForASilentMachine(t *testing.T) {
 	m := listen(t, Options{ClusterID: cluster("c")})
 	accepted := make(chan net.Conn, 1)
@@ -30,8 +30,8 @@ func TestRPCConnectionsDoNotWaitForASilentMachine(t *testing.T) {
 	require.Equal(t, silence, silenceOf(t, there))
 }
 
-// What a leader sends into nothing must not hold it up until Raft's deadline; but
-// who takes a large snapshot may be busy with it for a while.
+// A leader that sends to a machine that is gone must not wait for Raft's deadline. But a
+// follower that receives a large snapshot may be busy for a while.
 func TestRaftConnectionsWaitForASilentMachineOnlyWithASnapshot(t *testing.T) {
 	m := listen(t, Options{ClusterID: cluster("c")})
 	layer := m.Raft(0)

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// electedPeer is another node that this one takes for the leader. Until it leads it
-// refuses every stream.
+// electedPeer is another node that has been elected. Until it is established it refuses every
+// stream.
 type electedPeer struct {
 	leads atomic.Bool
-	asked atomic.Int64 // messages that came
+	asked atomic.Int64 // messages that it received
 }
 
 func (p *electedPeer) Wait(ctx context.Context, _ ...grpc.CallOption) (noderpc.Node_WaitClient, error) {

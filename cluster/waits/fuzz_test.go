@@ -31,8 +31,7 @@ func encoded(t testing.TB, ms ...proto.Message) []byte {
 	return b
 }
 
-// pieces splits what encoded has joined; a last piece that is cut short is whole
-// as far as it goes.
+// pieces splits what encoded has joined. The last piece may be truncated.
 func pieces(b []byte) (out [][]byte) {
 	for len(b) > 0 {
 		n, w := binary.Uvarint(b)
@@ -47,7 +46,7 @@ func pieces(b []byte) (out [][]byte) {
 	return out
 }
 
-// sentBy is a stream of waits whose peer sends a fixed list of messages.
+// sentBy is a stream whose peer sends a fixed list of messages.
 type sentBy struct {
 	grpc.ServerStream
 	messages [][]byte
@@ -63,7 +62,7 @@ func (s *sentBy) Recv() (*noderpc.WaitRequest, error) {
 		m := new(noderpc.WaitRequest)
 		err := proto.Unmarshal(s.messages[0], m)
 		s.messages = s.messages[1:]
-		if err == nil { // gRPC refuses the others before they come here
+		if err == nil { // gRPC rejects the others
 			return m, nil
 		}
 	}
@@ -77,8 +76,8 @@ func (s *sentBy) Send(a *noderpc.WaitAnswer) error {
 	return nil
 }
 
-// serveSent serves a stream on a leader whose topic "t" has ready jobs. It returns
-// why the stream ended.
+// serveSent serves a stream on a leader whose topic "t" has ready jobs. It returns the error
+// that ended the stream.
 func serveSent(t testing.TB, messages [][]byte) error {
 	submitted := 0
 	// The state machine refuses a Reserve that is out of bounds.
@@ -126,8 +125,8 @@ func TestWaitEndsTheStreamOfAPeerThatBreaksTheRules(t *testing.T) {
 	}
 }
 
-// Whatever a peer sends on its stream, no waiter outlives the stream and no
-// reserve is tried for ever.
+// For any messages of a peer, no waiter outlives the stream and no reserve is retried
+// indefinitely.
 func FuzzWaitRequests(f *testing.F) {
 	wait := waitFor(1, &jobpb.Reserve{Topics: []string{"u"}, Max: 1})
 	f.Add(encoded(f, wait, &noderpc.WaitRequest{Waiter: 1, Keep: true}, waitFor(2, &jobpb.Reserve{Topics: []string{"t", "u"}, Max: 2})))
@@ -141,7 +140,7 @@ func FuzzWaitRequests(f *testing.F) {
 	})
 }
 
-// Whatever the leader answers, a waiter ends once.
+// For any messages of the leader, a waiter ends exactly once.
 func FuzzWaitAnswers(f *testing.F) {
 	jobs := []*jobpb.Reserved{{Seq: 1}}
 	f.Add(encoded(f, &noderpc.WaitAnswer{Waiter: 1, Jobs: jobs}, &noderpc.WaitAnswer{Waiter: 2, Failure: leaderrpc.NewFailure(errTooMany())}, &noderpc.WaitAnswer{Waiter: 2}))

@@ -10,8 +10,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// What the leader's state machine refuses, a waiter of another node hears as such.
-func TestARefusalTravelsToTheNodeThatWaits(t *testing.T) {
+// A waiter on another node gets a refusal of the leader's state machine unchanged.
+func TestARefusalReachesTheNodeThatWaits(t *testing.T) {
 	leader := &remoteWaiters{waiters: map[uint64]*dispatch.Waiter{}}
 	leader.out.init()
 	leader.answer(1, nil, &job.Error{Code: job.CodeInvalid, Message: "no such reserve"})

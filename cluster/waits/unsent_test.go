@@ -9,8 +9,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// A canceled waiter that no leader has heard of ends at once, and is not sent.
-func TestAWaiterThatWasNotSentIsCancelnHere(t *testing.T) {
+// A canceled waiter that was not sent to a leader ends at once, and is not sent.
+func TestAWaiterThatWasNotSentIsCanceledHere(t *testing.T) {
 	s := newStream(nil, 0, nil)
 	ends := make([]error, 3)
 	var ws []*dispatch.Waiter
