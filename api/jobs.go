@@ -19,6 +19,7 @@ type addRequest struct {
 	ID          opt[string]  `json:"id"`
 	Delay       opt[float64] `json:"delay"`
 	DueAt       timestamp    `json:"due_at"`
+	ExpiresAt   timestamp    `json:"expires_at"`
 	TTR         opt[float64] `json:"ttr"`
 	Priority    opt[int64]   `json:"priority"`
 	MaxAttempts opt[int64]   `json:"max_attempts"`
@@ -68,7 +69,28 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 			return nil, err
 		}
 	}
+	if q.ExpiresAt.set {
+		if err := q.setExpiry(add, now); err != nil {
+			return nil, err
+		}
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
+}
+
+// setExpiry reads when the job expires, which must be after it is due.
+func (q *addRequest) setExpiry(add *jobpb.Add, now time.Time) error {
+	at, err := q.ExpiresAt.millis("expires_at", now)
+	if err != nil {
+		return err
+	}
+	if at <= max(add.DueMs, now.UnixMilli()+add.DelayMs) {
+		return job.Invalid("expires_at", "is %s, when the job is not due yet or just due; it must be later", job.Instant(at))
+	}
+	if add.Options == nil {
+		add.Options = &jobpb.JobOptions{}
+	}
+	add.Options.ExpiresMs = at
+	return nil
 }
 
 // timestamp is an optional field with a time: RFC 3339 text, or a number of milliseconds

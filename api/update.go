@@ -14,6 +14,7 @@ import (
 type updateRequest struct {
 	Delay       opt[float64] `json:"delay"`
 	DueAt       timestamp    `json:"due_at"`
+	ExpiresAt   timestamp    `json:"expires_at"`
 	TTR         opt[float64] `json:"ttr"`
 	Priority    opt[int64]   `json:"priority"`
 	MaxAttempts opt[int64]   `json:"max_attempts"`
@@ -60,9 +61,16 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 	if err := q.setOptions(update); err != nil {
 		return nil, err
 	}
+	if q.ExpiresAt.set {
+		at, err := q.expiry(now)
+		if err != nil {
+			return nil, err
+		}
+		update.ExpiresMs = &at
+	}
 	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil &&
-		update.Backoff == nil && update.Headers == nil {
-		return nil, job.Errorf(job.CodeInvalid, "the request changes nothing; give at least one of delay, due_at, ttr, priority, max_attempts, backoff, headers and body")
+		update.Backoff == nil && update.Headers == nil && update.ExpiresMs == nil {
+		return nil, job.Errorf(job.CodeInvalid, "the request changes nothing; give at least one of delay, due_at, expires_at, ttr, priority, max_attempts, backoff, headers and body")
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: update}}, nil
 }
@@ -80,6 +88,18 @@ func (q *updateRequest) setDue(update *jobpb.Update, now time.Time) error {
 		return nil // the error that both are given is more helpful; CheckOp returns it
 	}
 	return err
+}
+
+// expiry reads when the job expires; 0: never from now on.
+func (q *updateRequest) expiry(now time.Time) (int64, error) {
+	if !q.ExpiresAt.number && q.ExpiresAt.text == "never" {
+		return 0, nil
+	}
+	at, err := q.ExpiresAt.millis("expires_at", now)
+	if err == nil && at <= now.UnixMilli() {
+		err = job.Invalid("expires_at", "is %s, which has passed; delete the job instead", job.Instant(at))
+	}
+	return at, err
 }
 
 // setOptions sets the backoff and the headers. An empty list removes the backoff. The

@@ -87,6 +87,7 @@ type wireAdd struct {
 	ID          string            `json:"id"`
 	Delay       *Duration         `json:"delay,omitzero"`
 	DueAt       *time.Time        `json:"due_at,omitzero"`
+	ExpiresAt   *time.Time        `json:"expires_at,omitzero"`
 	TTR         *Duration         `json:"ttr,omitzero"`
 	Priority    *uint32           `json:"priority,omitzero"`
 	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
@@ -105,6 +106,9 @@ func (a Add) wire() wireAdd {
 	w.Delay, w.TTR = seconds(a.Delay), seconds(a.TTR)
 	if !a.DueAt.IsZero() {
 		w.DueAt = &a.DueAt
+	}
+	if !a.ExpiresAt.IsZero() {
+		w.ExpiresAt = &a.ExpiresAt
 	}
 	return w
 }
@@ -252,6 +256,7 @@ func (u *Update) wire() any {
 	in := struct {
 		Delay       *Duration  `json:"delay,omitzero"`
 		DueAt       *time.Time `json:"due_at,omitzero"`
+		ExpiresAt   *time.Time `json:"expires_at,omitzero"`
 		TTR         *Duration  `json:"ttr,omitzero"`
 		Priority    *uint32    `json:"priority,omitzero"`
 		MaxAttempts *uint32    `json:"max_attempts,omitzero"`
@@ -265,6 +270,9 @@ func (u *Update) wire() any {
 	}
 	if !u.DueAt.IsZero() {
 		in.DueAt = &u.DueAt
+	}
+	if !u.ExpiresAt.IsZero() {
+		in.ExpiresAt = &u.ExpiresAt
 	}
 	if u.Headers != nil {
 		in.Headers = u.Headers

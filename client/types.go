@@ -18,6 +18,9 @@ type Add struct {
 	// may be set; neither means now.
 	Delay time.Duration
 	DueAt time.Time
+	// ExpiresAt is when the job is dropped, or dead if its topic says so, unless somebody
+	// has it then; zero means never, or as the topic's settings say.
+	ExpiresAt time.Time
 	// TTR is how long one reservation lasts; 0 means the topic's setting, or 60 s if there
 	// is none.
 	TTR time.Duration
@@ -71,6 +74,7 @@ type Condition struct {
 type Update struct {
 	Delay       *time.Duration // until it is due, from now; 0 is now
 	DueAt       time.Time
+	ExpiresAt   time.Time
 	TTR         time.Duration
 	Priority    *uint32
 	MaxAttempts *uint32

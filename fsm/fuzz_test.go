@@ -32,6 +32,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(rec.append(nil))
 	rec.expiryIndexed, rec.expired = everything, 2
 	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
+	rec.counts[listDeadline], rec.heads[listDeadline] = 2, place{instant: 7, seq: 8}
 	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
 	f.Add(s.append(nil))

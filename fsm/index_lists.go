@@ -3,10 +3,10 @@ package fsm
 import "tarry/job/jobpb"
 
 // listKind is one of the lists that a topic has of its jobs. Each job is in exactly one
-// of the first five; a ready job that may expire is also in listExpiring
+// of the first five; a job that may expire is also in listExpiring, listDeadline or both
 // (rule_expiry.go). The order of each list is described at the type place.
 //
-// A list is not a state: ended jobs have two states and one list, and listExpiring has
+// A list is not a state: ended jobs have two states and one list, and the last two have
 // no state. listOfState and listKind.state convert between the two.
 //
 // The numbers are on disk: in the keys of the lists, and as the order of the counts and
@@ -21,9 +21,10 @@ const (
 	listDead     listKind = 4
 	listEnded    listKind = 5 // finished and deleted jobs that the topic retains
 	listExpiring listKind = 6 // ready jobs, a second time
+	listDeadline listKind = 7 // delayed and ready jobs with an expiry of their own, a second time
 
-	listCount = 7 // the length of an array with an element for each listKind
-	// stateLists is how many lists divide the jobs by state: all but listExpiring.
+	listCount = 8 // the length of an array with an element for each listKind
+	// stateLists is how many lists divide the jobs by state: all but the last two.
 	stateLists = int(listEnded)
 )
 
@@ -84,6 +85,8 @@ func (l listKind) String() string {
 		return "ended"
 	case listExpiring:
 		return "expiring"
+	case listDeadline:
+		return "deadline"
 	}
 	return "no list"
 }

@@ -37,5 +37,6 @@ func TestStatesAndLists(t *testing.T) {
 	require.Equal(t, jobpb.State_STATE_READY, listExpiring.state(phaseWaiting))
 	require.Equal(t, jobpb.State_STATE_NONE, listKind(listCount).state(phaseWaiting))
 	require.EqualValues(t, 6, listExpiring)
+	require.EqualValues(t, 7, listDeadline)
 	require.Equal(t, jobpb.State_STATE_RESERVED, listReserved.state(phaseDeleted), "the phase matters for ended jobs only")
 }

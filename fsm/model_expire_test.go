@@ -8,10 +8,11 @@ import (
 
 // expiry returns when a waiting job expires; 0: never.
 func (m *model) expiry(j *modelJob) int64 {
-	if after := m.settings[j.Topic].GetExpireMs(); after > 0 {
-		return j.DueMs + after
+	at := j.expiresOwn
+	if after := m.settings[j.Topic].GetExpireMs(); after > 0 && (at == 0 || j.DueMs+after < at) {
+		at = j.DueMs + after
 	}
-	return 0
+	return at
 }
 
 func (m *model) expired(j *modelJob) bool {
@@ -21,7 +22,7 @@ func (m *model) expired(j *modelJob) bool {
 func (m *model) expire(j *modelJob) {
 	t := m.topics[j.Topic]
 	t.Expired++
-	if m.settings[j.Topic].Expiry == jobpb.Expiry_EXPIRY_DROP {
+	if m.settings[j.Topic].GetExpiry() == jobpb.Expiry_EXPIRY_DROP {
 		j.expiring = true
 		m.end(j, jobpb.State_STATE_DELETED)
 		return
@@ -34,6 +35,9 @@ func (m *model) expire(j *modelJob) {
 
 // restartExpiry restarts the time of a dead job that comes back, in that topic.
 func (m *model) restartExpiry(j *modelJob, topic string) {
+	if j.expiresOwn <= m.clock {
+		j.expiresOwn = 0
+	}
 	if m.settings[topic].GetExpireMs() > 0 {
 		j.DueMs = m.clock
 	}

@@ -106,6 +106,9 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 		m.moveTo(j, op.ToTopic)
 		if op.RateMilli > 0 {
 			j.DueMs = max(start+int64(min(k*1_000_000/uint64(op.RateMilli), 1_000_000_000_000)), m.clock)
+			if j.expiresOwn <= j.DueMs {
+				j.expiresOwn = 0
+			}
 			if j.DelayMs = j.DueMs - m.clock; j.DelayMs > 0 {
 				j.State = jobpb.State_STATE_DELAYED
 			}

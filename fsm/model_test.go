@@ -40,8 +40,9 @@ type modelJob struct {
 	first      jobpb.Add // as requested
 	generation uint32
 	deadRank   uint64
-	expiring   bool // it is dropped because it has expired
-	late       bool // nothing but time changed it since its reservation expired
+	expiresOwn int64 // its own expiry; 0: none
+	expiring   bool  // it is dropped because it has expired
+	late       bool  // nothing but time changed it since its reservation expired
 }
 
 type modelTopic struct {
@@ -180,7 +181,7 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		DelayMs: a.DelayMs, DueMs: a.DueMs, TtrMs: a.TtrMs, MaxAttempts: a.MaxAttempts, Options: a.Options,
 	}}
 	m.useDefaults(a, &j.first)
-	j.Options = a.Options
+	j.Options, j.expiresOwn = a.Options, a.Options.GetExpiresMs()
 	j.Seq, j.Id, j.Topic, j.Body, j.BodyKind = m.lastSeq, a.Id, a.Topic, a.Body, a.BodyKind
 	if a.Id == "" {
 		j.Id = "$0-" + strconv.FormatUint(j.Seq, 10)
@@ -425,20 +426,33 @@ func (m *model) remove(j *modelJob) {
 	m.topics[j.Topic].emptySince = m.clock
 }
 
-// instant returns when a job needs an Advance; 0: never.
-func (m *model) instant(j *modelJob) int64 {
+// Why a job needs an Advance, in the order in which those of one instant are processed.
+const (
+	fallsDue = iota
+	timesOut
+	isForgotten
+	expires
+	expiresByItself
+)
+
+// instant returns when a job needs an Advance, and why; 0: never.
+func (m *model) instant(j *modelJob) (at int64, why int) {
 	switch j.State {
 	case jobpb.State_STATE_DELAYED:
-		return j.DueMs
-	case jobpb.State_STATE_RESERVED:
-		return j.ReservedUntilMs
-	case jobpb.State_STATE_READY:
-		if !m.covers(j) {
-			return 0
+		if own := j.expiresOwn; own != 0 && own < j.DueMs {
+			return own, expiresByItself
 		}
-		return m.expiry(j)
+		return j.DueMs, fallsDue
+	case jobpb.State_STATE_RESERVED:
+		return j.ReservedUntilMs, timesOut
+	case jobpb.State_STATE_READY:
+		after := m.settings[j.Topic].GetExpireMs()
+		if after > 0 && m.covers(j) && (j.expiresOwn == 0 || j.DueMs+after <= j.expiresOwn) {
+			return j.DueMs + after, expires
+		}
+		return j.expiresOwn, expiresByItself
 	}
-	return j.RetainedUntilMs
+	return j.RetainedUntilMs, isForgotten
 }
 
 // nextOf returns the job of a topic that needs an Advance first, and when. An instant
@@ -462,11 +476,9 @@ func (m *model) nextOf(t *modelTopic) (*modelJob, int64) {
 
 func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 	inTopic := m.sorted(func(j *modelJob) bool { return j.Topic == t.Name }, func(a, b *modelJob) int {
-		// Delayed before reserved before retained before ready ones that expire.
-		rank := map[jobpb.State]int{
-			jobpb.State_STATE_RESERVED: 1, jobpb.State_STATE_FINISHED: 2, jobpb.State_STATE_DELETED: 2, jobpb.State_STATE_READY: 3,
-		}
-		return cmp.Or(cmp.Compare(m.instant(a), m.instant(b)), cmp.Compare(rank[a.State], rank[b.State]), cmp.Compare(a.Seq, b.Seq))
+		atA, whyA := m.instant(a)
+		atB, whyB := m.instant(b)
+		return cmp.Or(cmp.Compare(atA, atB), cmp.Compare(whyA, whyB), cmp.Compare(a.Seq, b.Seq))
 	})
 	if len(inTopic) == 0 {
 		if l := t.limit; l != nil {
@@ -475,7 +487,7 @@ func (m *model) nextJob(t *modelTopic) (*modelJob, int64) {
 		return nil, t.emptySince + 3_600_000
 	}
 	for _, j := range inTopic {
-		if at := m.instant(j); at != 0 {
+		if at, _ := m.instant(j); at != 0 {
 			return j, at
 		}
 	}
@@ -568,11 +580,11 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 		return
 	}
 	r.Count++
-	switch j.State {
-	case jobpb.State_STATE_DELAYED:
+	switch _, why := m.instant(j); why {
+	case fallsDue:
 		m.makeReady(j)
 		return
-	case jobpb.State_STATE_READY:
+	case expires, expiresByItself:
 		m.expire(j)
 		return
 	}
@@ -598,7 +610,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 // badOptions reports whether options that the random test makes are invalid.
 func badOptions(e *jobpb.JobOptions) bool {
 	b := e.GetBackoff()
-	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0)
+	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0) || e.GetExpiresMs() < 0
 }
 
 // backoff returns a job's wait after a failed attempt, without jitter.

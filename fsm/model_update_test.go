@@ -129,11 +129,14 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 // badChange reports whether backoffs and headers that the random test makes are invalid.
 func badChange(op *jobpb.Update) bool {
 	h := op.Headers.GetList()
-	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3
+	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3 || op.GetExpiresMs() < 0
 }
 
 func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
-	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders()}
+	if op.ExpiresMs != nil {
+		j.expiresOwn = *op.ExpiresMs
+	}
+	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders(), ExpiresMs: j.Options.GetExpiresMs()}
 	if op.Backoff != nil {
 		if e.Backoff = op.Backoff; len(op.Backoff.DelaysMs) == 0 {
 			e.Backoff = nil
@@ -142,7 +145,7 @@ func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
 	if op.Headers != nil {
 		e.Headers = op.Headers.List
 	}
-	if e.Backoff == nil && len(e.Headers) == 0 {
+	if e.Backoff == nil && len(e.Headers) == 0 && e.ExpiresMs == 0 {
 		e = nil
 	}
 	j.Options, j.first.Options = e, e
@@ -198,7 +201,7 @@ func (m *model) clone() *model {
 	c := *m
 	c.jobs, c.topics = map[uint64]*modelJob{}, map[string]*modelTopic{}
 	for seq, j := range m.jobs {
-		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank, late: j.late}
+		k := &modelJob{ownID: j.ownID, generation: j.generation, deadRank: j.deadRank, late: j.late, expiresOwn: j.expiresOwn}
 		proto.Merge(&k.Job, &j.Job)
 		proto.Merge(&k.first, &j.first)
 		c.jobs[seq] = k

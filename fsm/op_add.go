@@ -40,7 +40,7 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 		return err
 	}
 	rec, list := x.newRecord(op, t)
-	rec.spec.options = options
+	rec.spec.options, rec.status.expiresMS = options, op.Options.GetExpiresMs()
 	t.added++
 	x.create(t, rec, list)
 	x.indexNew(t, rec.seq, op.Options.GetHeaders())

@@ -89,7 +89,7 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 		case listReserved:
 			err = x.timeOut(t, p.seq, op.Entropy)
 		default:
-			err = x.expireNext(t, p)
+			err = x.expireNext(t, list, p)
 		}
 		if err != nil {
 			return done, err
@@ -101,14 +101,14 @@ func (x *tx) advanceTopic(op *jobpb.Advance, t *topic, share uint32, moved *uint
 
 // firstDue returns the due place with the earliest instant, and its list; listNone: none is
 // due. At one instant a delayed job comes first, then a reserved one, then a retained one,
-// then one that expires.
+// then one that expires by its topic's settings, then one by its own.
 func (x *tx) firstDue(t *topic) (first place, list listKind, err error) {
 	var at int64
-	for _, l := range [...]listKind{listDelayed, listReserved, listEnded, listExpiring} {
+	for _, l := range [...]listKind{listDelayed, listReserved, listEnded, listExpiring, listDeadline} {
 		var after int64
 		if l == listExpiring {
 			if after = t.settings.GetExpireMs(); after == 0 {
-				break
+				continue
 			}
 		}
 		p, ok, err := x.head(t, l)

@@ -122,6 +122,9 @@ func (x *tx) kickDeadAt(t, target *topic, rec *record, dueMS int64) error {
 	return x.moveTo(t, target, rec, listDead, to, func(s *jobStatus) {
 		s.revive()
 		s.dueMS = max(dueMS, now)
+		if s.expiresMS <= s.dueMS {
+			s.expiresMS = 0
+		}
 		s.lastDelayMS = s.dueMS - now
 		x.recordEvent(target, rec, jobpb.Event_KICKED, to, 0, "")
 	})

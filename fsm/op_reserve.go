@@ -29,7 +29,7 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 			if late++; late > maxExpire {
 				break // a later Reserve continues
 			}
-			if err := errors.Join(x.expire(h.topic, rec), x.nextHead(&heads)); err != nil {
+			if err := errors.Join(x.expire(h.topic, rec, listReady), x.nextHead(&heads)); err != nil {
 				return err
 			}
 			continue
@@ -133,7 +133,7 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 		return x.refuseHandOut(t, r)
 	}
 	if from == listReady && x.expired(t, rec) {
-		if err := x.expire(t, rec); err != nil {
+		if err := x.expire(t, rec, listReady); err != nil {
 			return err
 		}
 		if rec.gone || rec.status.phase.ended() {

@@ -52,6 +52,9 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		if op.MaxAttempts != nil {
 			s.maxAttempts = *op.MaxAttempts
 		}
+		if op.ExpiresMs != nil {
+			s.expiresMS = *op.ExpiresMs
+		}
 		if rewrites {
 			x.rewrite(rec, kind, body)
 		}

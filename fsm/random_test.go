@@ -294,6 +294,9 @@ func (s *simulation) updateOp() *jobpb.Op {
 	if s.rng.IntN(2) == 0 {
 		u.Headers = &jobpb.Headers{List: []*jobpb.Header{{Name: "a", Value: "2"}, {Name: "c", Value: "1"}, {Name: "c"}}[:s.rng.IntN(4)]}
 	}
+	if s.rng.IntN(5) == 0 {
+		u.ExpiresMs = new(s.pick(-1, 0, 1, s.now+10, s.now+300))
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
 }
 
@@ -314,6 +317,12 @@ func (s *simulation) addOp() *jobpb.Op {
 			Backoff: &jobpb.Backoff{BaseMs: 3, FactorPermille: 2000, MaxMs: 500},
 			Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b"}},
 		}
+	}
+	if s.rng.IntN(5) == 0 {
+		if a.Options == nil {
+			a.Options = &jobpb.JobOptions{}
+		}
+		a.Options.ExpiresMs = s.pick(-1, 1, s.now, s.now+10, s.now+300, s.now+300, s.now+5000)
 	}
 	switch s.rng.IntN(20) {
 	case 0:

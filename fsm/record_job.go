@@ -55,6 +55,8 @@ func (rec *record) place(list listKind) place {
 		return place{instant: s.retainedUntilMS(), seq: rec.seq}
 	case listExpiring:
 		return place{instant: s.dueMS, seq: rec.seq}
+	case listDeadline:
+		return place{instant: s.expiresMS, seq: rec.seq}
 	default:
 		return place{instant: int64(s.rank), seq: rec.seq}
 	}
@@ -106,6 +108,7 @@ type jobStatus struct {
 	dueMS       int64
 	lastDelayMS int64
 	ttrMS       int64
+	expiresMS   int64 // when it expires if it waits then; 0: as its topic says
 	modifiedMS  int64 // when the status was last written; at first when the job was added
 	// The meaning of untilMS and sinceMS depends on the phase: use reservedUntilMS,
 	// retainedUntilMS, diedMS and endedMS.
@@ -127,6 +130,7 @@ func newStatus(spec *jobSpec) jobStatus {
 	return jobStatus{
 		priority: spec.priority, dueMS: spec.dueMS, lastDelayMS: spec.dueMS - spec.createdMS,
 		ttrMS: spec.ttrMS, maxAttempts: spec.maxAttempts, revision: 1, modifiedMS: spec.createdMS,
+		expiresMS: spec.expiresMS(),
 	}
 }
 

@@ -89,6 +89,7 @@ const (
 	flagHistory   // the history follows the last error
 	flagTimedOut
 	flagReservedBy // reservedBy follows the history
+	flagExpires    // expiresMS follows reservedBy
 )
 
 func (s *jobStatus) flags() (flags byte) {
@@ -106,6 +107,9 @@ func (s *jobStatus) flags() (flags byte) {
 	}
 	if s.reservedBy != "" {
 		flags |= flagReservedBy
+	}
+	if s.expiresMS != 0 {
+		flags |= flagExpires
 	}
 	return flags
 }
@@ -132,7 +136,20 @@ func (s *jobStatus) append(b []byte, format byte) []byte {
 		b = append(b, byte(len(s.reservedBy))) // job.MaxConsumerBytes is less
 		b = append(b, s.reservedBy...)
 	}
+	if s.expiresMS != 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(s.expiresMS))
+	}
 	return append(s.nextStatus.append(b, format), s.reason...)
+}
+
+func (s *jobStatus) decodeExpires(b []byte) (rest []byte, err error) {
+	if len(b) < 8 {
+		return nil, fmt.Errorf("job state record's expiry: %w", errShort)
+	}
+	if s.expiresMS = int64(binary.BigEndian.Uint64(b)); s.expiresMS <= 0 {
+		return nil, fmt.Errorf("job state record has the expiry %d", s.expiresMS)
+	}
+	return b[8:], nil
 }
 
 func decodeStatus(b []byte) (s jobStatus, err error) {
@@ -147,7 +164,7 @@ func decodeStatus(b []byte) (s jobStatus, err error) {
 		return jobStatus{}, fmt.Errorf("job state record has the unknown state %d", b[1])
 	}
 	flags := b[2]
-	if flags > flagRewritten|flagMoved|flagHistory|flagTimedOut|flagReservedBy {
+	if flags > flagRewritten|flagMoved|flagHistory|flagTimedOut|flagReservedBy|flagExpires {
 		return jobStatus{}, fmt.Errorf("job state record has the unknown flags %x", flags)
 	}
 	s.rewritten, s.timedOut = flags&flagRewritten != 0, flags&flagTimedOut != 0
@@ -192,6 +209,11 @@ func decodeStatus(b []byte) (s jobStatus, err error) {
 		}
 		n := 1 + int(rest[0])
 		s.reservedBy, rest = string(rest[1:n]), rest[n:]
+	}
+	if flags&flagExpires != 0 {
+		if rest, err = s.decodeExpires(rest); err != nil {
+			return jobStatus{}, err
+		}
 	}
 	if rest, err = s.nextStatus.decode(rest, b[0]); err != nil {
 		return jobStatus{}, err

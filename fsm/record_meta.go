@@ -11,7 +11,7 @@ import (
 
 // formatVersion is the version of the whole store's layout. A store of another version is
 // refused.
-const formatVersion = 4
+const formatVersion = 5
 
 // Names in the meta keyspace. They are on disk.
 var (

@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"tarry/job/jobpb"
 )
 
@@ -20,9 +22,32 @@ func (spec *jobSpec) decodeOptions() (*jobpb.JobOptions, error) {
 
 // encodeOptions returns the stored form of options; empty: none.
 func encodeOptions(o *jobpb.JobOptions) (string, error) {
-	if o.GetBackoff() == nil && len(o.GetHeaders()) == 0 {
+	if o.GetBackoff() == nil && len(o.GetHeaders()) == 0 && o.GetExpiresMs() == 0 {
 		return "", nil
 	}
 	b, err := o.MarshalVT()
 	return string(b), err
+}
+
+// expiresField is the number of JobOptions.expires_ms.
+const expiresField = 3
+
+// expiresMS returns the expiry that the add asked for; 0: none. It decodes nothing else.
+func (spec *jobSpec) expiresMS() int64 {
+	for b := []byte(spec.options); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return 0 // decodeOptions says so
+		}
+		b = b[n:]
+		if number == expiresField && kind == protowire.VarintType {
+			v, _ := protowire.ConsumeVarint(b)
+			return int64(v)
+		}
+		if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
+			return 0
+		}
+		b = b[n:]
+	}
+	return 0
 }

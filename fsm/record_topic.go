@@ -83,19 +83,24 @@ func (r *topicRecord) append(b []byte) []byte {
 			b = binary.BigEndian.AppendUint64(b, uint64(v))
 		}
 	}
-	if r.expiryIndexed == (place{}) && r.expired == 0 {
+	if !r.expires() {
 		return b
 	}
 	b = r.expiryIndexed.append(b)
-	for _, n := range [...]uint64{r.expired, r.counts[listExpiring]} {
+	for _, n := range [...]uint64{r.expired, r.counts[listExpiring], r.counts[listDeadline]} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	return r.heads[listExpiring].append(b)
+	return r.heads[listDeadline].append(r.heads[listExpiring].append(b))
+}
+
+// expires reports whether the topic has or had jobs that expire.
+func (r *topicRecord) expires() bool {
+	return r.expiryIndexed != (place{}) || r.expired != 0 || r.counts[listDeadline] != 0
 }
 
 // expiryLen is the length of the expiry fields, which only records of topics that have or
-// had a time of expiry end with.
-const expiryLen = placeLen + 2*8 + placeLen
+// had jobs that expire end with.
+const expiryLen = placeLen + 3*8 + 2*placeLen
 
 func decodeTopic(b []byte) (r topicRecord, err error) {
 	if err := checkVersion("topic record", b, topicVersion); err != nil {
@@ -131,13 +136,13 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		return r, nil
 	}
 	r.expiryIndexed, rest = decodePlace(rest), rest[placeLen:]
-	for _, p := range [...]*uint64{&r.expired, &r.counts[listExpiring]} {
+	for _, p := range [...]*uint64{&r.expired, &r.counts[listExpiring], &r.counts[listDeadline]} {
 		*p = binary.BigEndian.Uint64(rest)
 		rest = rest[8:]
 	}
-	if r.expiryIndexed == (place{}) && r.expired == 0 {
+	if !r.expires() {
 		return topicRecord{}, errors.New("topic record has expiry fields, but all are zero")
 	}
-	r.heads[listExpiring] = decodePlace(rest)
+	r.heads[listExpiring], r.heads[listDeadline] = decodePlace(rest), decodePlace(rest[placeLen:])
 	return r, nil
 }

@@ -22,6 +22,10 @@ import (
 // topic that never had the setting has no cost, and one that had it has no cost once
 // its ready list is empty.
 
+// A job can also have an expiry of its own (expires_at). Then it is in listDeadline while
+// it is delayed or ready, in the order of these instants. It expires at the earlier of the
+// two. Falling due changes nothing there, so that it need not read the job.
+
 // expiredReason is the reason of a job that died because it expired.
 const expiredReason = "expired"
 
@@ -63,6 +67,27 @@ func (x *tx) removeFromLists(t *topic, list listKind, p place) error {
 	return nil
 }
 
+// list adds a job to a list and, while it waits with an expiry of its own, to listDeadline.
+func (x *tx) list(t *topic, rec *record, list listKind) {
+	x.addToLists(t, list, rec.place(list))
+	if rec.hasDeadline(list) {
+		x.insertPlace(t, listDeadline, rec.place(listDeadline))
+	}
+}
+
+// unlist undoes list.
+func (x *tx) unlist(t *topic, rec *record, list listKind) error {
+	if err := x.removeFromLists(t, list, rec.place(list)); err != nil || !rec.hasDeadline(list) {
+		return err
+	}
+	return x.removePlace(t, listDeadline, rec.place(listDeadline))
+}
+
+// hasDeadline reports whether a job of the list is in listDeadline too.
+func (rec *record) hasDeadline(list listKind) bool {
+	return rec.status.expiresMS != 0 && list.waits()
+}
+
 // needsExpiryIndex reports whether ready jobs are missing from the expiring list.
 func (t *topic) needsExpiryIndex() bool {
 	return t.settings.GetExpireMs() > 0 && t.counts[listExpiring] < t.counts[listReady]
@@ -89,44 +114,65 @@ func (x *tx) indexExpiry(t *topic, most uint32) (uint32, error) {
 
 // expired reports whether a ready job has expired.
 func (x *tx) expired(t *topic, rec *record) bool {
-	after := t.settings.GetExpireMs()
-	return after > 0 && rec.status.dueMS+after <= x.clock()
+	at := rec.expiresAt(t.settings)
+	return at != 0 && at <= x.clock()
 }
 
-// expire deletes an expired ready job or sets it dead, by the topic's settings.
-func (x *tx) expire(t *topic, rec *record) error {
+// expiresAt returns when a waiting job of a topic with the settings expires; 0: never.
+func (rec *record) expiresAt(s *jobpb.TopicSettings) int64 {
+	own, after := rec.status.expiresMS, s.GetExpireMs()
+	switch {
+	case after == 0:
+		return own
+	case own == 0:
+		return rec.status.dueMS + after
+	}
+	return min(own, rec.status.dueMS+after)
+}
+
+// expire deletes an expired job of the list from or sets it dead, by the topic's settings.
+func (x *tx) expire(t *topic, rec *record, from listKind) error {
 	t.expired++
 	if t.settings.GetExpiry() != jobpb.Expiry_EXPIRY_DEAD {
-		return x.endJob(t, rec, listReady, jobpb.Event_EXPIRED, "")
+		return x.endJob(t, rec, from, jobpb.Event_EXPIRED, "")
 	}
-	return x.move(t, rec, listReady, listDead, func(s *jobStatus) {
+	return x.move(t, rec, from, listDead, func(s *jobStatus) {
 		s.reason = expiredReason
 		x.setDead(t, s)
 		x.recordEvent(t, rec, jobpb.Event_EXPIRED, listDead, s.attempts, "")
 	})
 }
 
-// expireNext expires the first job of the expiring list.
-func (x *tx) expireNext(t *topic, p place) error {
-	rec, err := x.jobIn(t, listExpiring, p.seq, false)
+// expireNext expires the first job of listExpiring or listDeadline.
+func (x *tx) expireNext(t *topic, of listKind, p place) error {
+	rec, err := x.jobIn(t, of, p.seq, false)
 	if err != nil {
 		return err
 	}
-	return x.expire(t, rec)
+	from, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	return x.expire(t, rec, from)
 }
 
 // nextExpiry returns when the next job of the topic expires; 0: never.
-func (t *topic) nextExpiry() int64 {
-	after := t.settings.GetExpireMs()
-	if after == 0 || t.counts[listExpiring] == 0 {
-		return 0
+func (t *topic) nextExpiry() (at int64) {
+	if after := t.settings.GetExpireMs(); after != 0 && t.counts[listExpiring] > 0 {
+		at = t.heads[listExpiring].instant + after
 	}
-	return t.heads[listExpiring].instant + after
+	if t.counts[listDeadline] > 0 && (at == 0 || t.heads[listDeadline].instant < at) {
+		at = t.heads[listDeadline].instant
+	}
+	return at
 }
 
-// restartExpiry restarts the time of expiry of a dead job that comes back to t. Without
-// that it would expire at once.
+// restartExpiry restarts the time of expiry of a dead job that comes back to t, and takes
+// one of its own away that has passed. Without that it would expire at once.
 func (x *tx) restartExpiry(t *topic, s *jobStatus) {
+	if s.expiresMS <= x.clock() {
+		s.expiresMS = 0
+	}
 	if t.settings.GetExpireMs() > 0 {
 		s.dueMS = x.clock()
 	}

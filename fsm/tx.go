@@ -147,12 +147,12 @@ func (x *tx) create(t *topic, rec *record, list listKind) {
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
 		must(x.batch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
 	}
-	x.addToLists(t, list, rec.place(list))
+	x.list(t, rec, list)
 }
 
 // erase deletes a job that is in the list, with all its records.
 func (x *tx) erase(t *topic, rec *record, list listKind) error {
-	if err := x.removeFromLists(t, list, rec.place(list)); err != nil {
+	if err := x.unlist(t, rec, list); err != nil {
 		return err
 	}
 	if err := x.reindex(rec, t.settings, nil); err != nil {
@@ -194,7 +194,7 @@ func (x *tx) move(t *topic, rec *record, from, to listKind, change func(*jobStat
 
 // moveTo is move to a list of another topic.
 func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change func(*jobStatus)) error {
-	if err := x.removeFromLists(t, from, rec.place(from)); err != nil {
+	if err := x.unlist(t, rec, from); err != nil {
 		return err
 	}
 	change(&rec.status)
@@ -209,7 +209,7 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 		}
 	}
 	x.save(rec)
-	x.addToLists(target, to, rec.place(to))
+	x.list(target, rec, to)
 	return nil
 }
 

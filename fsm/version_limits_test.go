@@ -33,7 +33,7 @@ var fixedConstants = map[string]struct{ is, was any }{
 	"headerValueMax":      {headerValueMax, 64},
 	"headerHashLen":       {headerHashLen, 16},
 	// Formats that nodes of two releases read.
-	"formatVersion":   {formatVersion, 4},
+	"formatVersion":   {formatVersion, 5},
 	"specVersion":     {specVersion, 3},
 	"statusVersion":   {statusVersion, 4},
 	"topicVersion":    {topicVersion, 2},

@@ -149,9 +149,7 @@ func (v *View) describe(r pebble.Reader, rec *record, list listKind, topic strin
 		if err != nil {
 			return nil, err
 		}
-		if s.GetExpireMs() > 0 {
-			j.ExpiresMs = rec.status.dueMS + s.ExpireMs
-		}
+		j.ExpiresMs = rec.expiresAt(s)
 	case list == listReserved:
 		j.ReservedUntilMs, j.ReservedBy = rec.status.reservedUntilMS(), rec.status.reservedBy
 	case list == listEnded:

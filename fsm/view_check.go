@@ -18,7 +18,7 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64)}
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64)}
 		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
@@ -40,10 +40,12 @@ type checker struct {
 	found  map[listID]uint64 // index entries by list
 	urgent map[uint32]uint64 // ready jobs that are urgent, by topic
 	heads  map[listID]place  // the first of each list
-	listed uint64            // index entries in all, except those of listExpiring
+	listed uint64            // index entries in all, except those of listExpiring and listDeadline
 	named  uint64            // jobs with a producer's id
 	// expiring counts, by topic, the ready jobs that must be listed as expiring.
 	expiring map[uint32]uint64
+	// deadlines counts, by topic, the waiting jobs with an expiry of their own.
+	deadlines map[uint32]uint64
 }
 
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
@@ -129,9 +131,13 @@ func (c *checker) checkIndex() error {
 			return fmt.Errorf("index entry %x is of a topic that does not exist", key)
 		}
 		indexed := topic.isExpiryIndexed(rec.place(listReady))
-		beside := l.list == listExpiring && list == listReady
+		expiring := l.list == listExpiring && list == listReady
+		beside := expiring || l.list == listDeadline && rec.hasDeadline(list)
+		if l.list == list && rec.hasDeadline(list) {
+			c.deadlines[l.topic]++
+		}
 		switch {
-		case beside && !indexed:
+		case expiring && !indexed:
 			return fmt.Errorf("job %d is listed as expiring, but its topic has not come to it yet", p.seq)
 		case indexed && l.list == listReady:
 			c.expiring[l.topic]++
@@ -139,8 +145,8 @@ func (c *checker) checkIndex() error {
 		if want := rec.place(l.list); (list != l.list && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, list, want, l.list, p)
 		}
-		if list == listReady && p.instant > c.meta.maxClock() {
-			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, p.instant)
+		if list == listReady && rec.status.dueMS > c.meta.maxClock() {
+			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, rec.status.dueMS)
 		}
 		if c.found[l] == 0 {
 			p.carried = 0
@@ -174,6 +180,9 @@ func (c *checker) checkCounts() error {
 		}
 		if rec.counts[listExpiring] != c.expiring[number] {
 			return fmt.Errorf("topic %d has %d ready jobs that are to be in its expiring list, which has %d", number, c.expiring[number], rec.counts[listExpiring])
+		}
+		if rec.counts[listDeadline] != c.deadlines[number] {
+			return fmt.Errorf("topic %d has %d waiting jobs with an expiry of their own, but counts %d in their list", number, c.deadlines[number], rec.counts[listDeadline])
 		}
 		for list, count := range rec.counts {
 			l := listID{number, listKind(list)}

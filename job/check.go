@@ -220,6 +220,9 @@ func (l *Limits) checkUpdate(op *jobpb.Update) error {
 			return err
 		}
 	}
+	if err := checkExpires(op.GetExpiresMs()); err != nil {
+		return err
+	}
 	return l.checkHeaders(op.Headers.GetList())
 }
 

@@ -11,7 +11,18 @@ func (l *Limits) CheckJobOptions(o *jobpb.JobOptions) error {
 	if err := l.CheckBackoff(o.GetBackoff()); err != nil {
 		return err
 	}
+	if err := checkExpires(o.GetExpiresMs()); err != nil {
+		return err
+	}
 	return l.checkHeaders(o.GetHeaders())
+}
+
+// checkExpires leaves the rules that need the clock to the API.
+func checkExpires(ms int64) error {
+	if ms < 0 {
+		return Invalid("expires_at", "is before 1970")
+	}
+	return nil
 }
 
 // CheckBackoff checks a backoff; nil is none.

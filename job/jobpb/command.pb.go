@@ -1431,7 +1431,8 @@ func (x *Add) GetTopicAttempts() bool {
 type JobOptions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Backoff       *Backoff               `protobuf:"bytes,1,opt,name=backoff,proto3" json:"backoff,omitempty"`
-	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
+	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`                       // sorted by name, each name once
+	ExpiresMs     int64                  `protobuf:"varint,3,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // when it expires unless it was taken; 0: never
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1478,6 +1479,13 @@ func (x *JobOptions) GetHeaders() []*Header {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *JobOptions) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
 }
 
 type Header struct {
@@ -1983,8 +1991,9 @@ type Update struct {
 	MaxAttempts   *uint32                `protobuf:"varint,7,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	Body          []byte                 `protobuf:"bytes,8,opt,name=body,proto3,oneof" json:"body,omitempty"`
 	BodyKind      BodyKind               `protobuf:"varint,9,opt,name=body_kind,json=bodyKind,proto3,enum=tarry.v1.BodyKind" json:"body_kind,omitempty"`
-	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"` // empty: remove
-	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"` // empty: remove
+	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"`                             // empty: remove
+	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"`                             // empty: remove
+	ExpiresMs     *int64                 `protobuf:"varint,12,opt,name=expires_ms,json=expiresMs,proto3,oneof" json:"expires_ms,omitempty"` // 0: remove
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2094,6 +2103,13 @@ func (x *Update) GetHeaders() *Headers {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *Update) GetExpiresMs() int64 {
+	if x != nil && x.ExpiresMs != nil {
+		return *x.ExpiresMs
+	}
+	return 0
 }
 
 // JobQuery asks for a page of jobs. With an id prefix in its filter: those with that prefix,
@@ -5806,11 +5822,13 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12.\n" +
 	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1b\n" +
 	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
-	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"e\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\x84\x01\n" +
 	"\n" +
 	"JobOptions\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
-	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"2\n" +
+	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x03 \x01(\x03R\texpiresMs\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"/\n" +
@@ -5862,7 +5880,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12$\n" +
 	"\vif_revision\x18\x03 \x01(\x04H\x00R\n" +
 	"ifRevision\x88\x01\x01B\x0e\n" +
-	"\f_if_revision\"\xeb\x03\n" +
+	"\f_if_revision\"\x9e\x04\n" +
 	"\x06Update\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12\x1e\n" +
@@ -5875,13 +5893,16 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tbody_kind\x18\t \x01(\x0e2\x12.tarry.v1.BodyKindR\bbodyKind\x12+\n" +
 	"\abackoff\x18\n" +
 	" \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12+\n" +
-	"\aheaders\x18\v \x01(\v2\x11.tarry.v1.HeadersR\aheadersB\v\n" +
+	"\aheaders\x18\v \x01(\v2\x11.tarry.v1.HeadersR\aheaders\x12\"\n" +
+	"\n" +
+	"expires_ms\x18\f \x01(\x03H\x06R\texpiresMs\x88\x01\x01B\v\n" +
 	"\t_delay_msB\t\n" +
 	"\a_due_msB\v\n" +
 	"\t_priorityB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\a\n" +
-	"\x05_body\"\xdd\x01\n" +
+	"\x05_bodyB\r\n" +
+	"\v_expires_ms\"\xdd\x01\n" +
 	"\bJobQuery\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12(\n" +
