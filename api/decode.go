@@ -65,7 +65,7 @@ func (x *call) decodeOptional(limit int64, v any) error {
 func (x *call) refuseBody(query []string) error {
 	err := x.decodeOptional(maxSmallRequest, &struct{}{})
 	switch e := asError(err); {
-	case err == nil || e.Code != job.CodeBadJSON:
+	case err == nil || e.Code != job.CodeBadJSON && e.Code != job.CodeInvalid:
 		return err
 	case e.Field == "":
 		return job.Errorf(job.CodeInvalid, "the request has a body, but this call takes none; its query parameters: %s", orNone(query))
@@ -177,17 +177,20 @@ const maxDepth = 10_000
 func semanticError(err *json.SemanticError) error {
 	field := fieldName(err.JSONPointer)
 	switch {
-	case errors.Is(err, json.ErrUnknownName):
-		return badField(field, "is not a field of this call")
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return badField(field, "is given twice")
+	case field == "":
+		return badField(field, "must be %s, not %s", wanted(err.GoType), given(err))
+	case errors.Is(err, json.ErrUnknownName):
+		return job.Invalid(field, "is not a field of this call")
 	case err.JSONKind == '0' && err.GoType != nil && err.GoType.Kind() == reflect.Float64:
-		return badField(field, "is %.40s, which is out of range", err.JSONValue)
+		return job.Invalid(field, "is %.40s, which is out of range", err.JSONValue)
 	}
-	return badField(field, "must be %s, not %s", wanted(err.GoType), given(err))
+	return job.Invalid(field, "must be %s, not %s", wanted(err.GoType), given(err))
 }
 
-// badField is the error of a field, or of the whole request when field is empty.
+// badField is the error of text that is not the JSON of any call, in a field, or in the
+// whole request when field is empty.
 func badField(field, format string, args ...any) error {
 	if field == "" {
 		return job.Errorf(job.CodeBadJSON, "the request "+format, args...)

@@ -93,7 +93,7 @@ func TestTargetsThatAreRefused(t *testing.T) {
 	} {
 		refused(t, r.do("PUT", "/v1/topics/mail/settings", body), 400, job.CodeInvalid, says)
 	}
-	refused(t, r.do("PUT", "/v1/topics/mail/settings", `{"push":{`+url+`,`+secret+`,"has_secret":true}}`), 400, job.CodeBadJSON, "has_secret is not a field")
+	refused(t, r.do("PUT", "/v1/topics/mail/settings", `{"push":{`+url+`,`+secret+`,"has_secret":true}}`), 400, job.CodeInvalid, "has_secret is not a field")
 	off := newRig(t)
 	refused(t, off.do("PUT", "/v1/topics/mail/settings", `{"push":{`+url+`,`+secret+`}}`), 400, job.CodeInvalid, "push is off")
 }

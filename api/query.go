@@ -57,6 +57,17 @@ func (x *call) stale() (bool, error) {
 	}
 }
 
+// oneName returns which of a parameter's two names the query has; both are too many.
+func oneName(query url.Values, name, old string) (string, error) {
+	switch {
+	case !query.Has(old):
+		return name, nil
+	case query.Has(name):
+		return "", job.Invalid(old, "and %s are both given; %s is the old name of %s", name, old, name)
+	}
+	return old, nil
+}
+
 // numberIn reads a whole number from the query, if it is there.
 func numberIn(query url.Values, name string, to *opt[int64]) error {
 	if !query.Has(name) {

@@ -29,10 +29,14 @@ func find[T any](x *call, name func() (string, error), read func(context.Context
 // many as it may have.
 func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
 	query := x.r.URL.Query()
-	after := query.Get("after")
+	name, err := oneName(query, "cursor", "after")
+	if err != nil {
+		return nil, false, err
+	}
+	after := query.Get(name)
 	if after != "" {
 		// The names of schedules are within what those of topics may be.
-		if err := job.CheckTopic("after", after); err != nil {
+		if err := job.CheckTopic(name, after); err != nil {
 			return nil, false, err
 		}
 	}

@@ -64,7 +64,11 @@ var deleteQuery = []string{"token", "if_revision", "if_state"}
 // routes is the whole HTTP API except /metrics. The router tries paths in this order, so
 // the busy ones come first.
 func (s *server) routes() []route {
-	return append(s.nextRoutes(), []route{
+	return slices.Concat(s.nextRoutes(), s.jobRoutes(), s.topicRoutes(), s.scheduleRoutes(), s.nodeRoutes())
+}
+
+func (s *server) jobRoutes() []route {
+	return []route{
 		{path: "/v1/jobs", methods: methods{
 			http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...),
 			http.MethodPatch: managed(with(s.updateFound, foundQuery...)), http.MethodDelete: managed(on(s.deleteFound, foundQuery...)),
@@ -75,17 +79,17 @@ func (s *server) routes() []route {
 		// "batch" and "kick" are also ids of jobs like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{
 			http.MethodPost: with(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
-			http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/jobs/{id:kick}", methods: methods{
 			http.MethodPost: managed(with(s.kickFound, foundQuery...)), http.MethodGet: on(s.getJob, "consistency"),
-			http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
 		{path: "/", methods: post(s.command)},
 
 		{path: "/v1/jobs/{id}", methods: methods{
-			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: with(s.updateJob), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/jobs/{id}/release", methods: post(s.changeOne(verbRelease))},
 		{path: "/v1/jobs/{id}/touch", methods: post(s.changeOne(verbTouch))},
@@ -97,9 +101,13 @@ func (s *server) routes() []route {
 		{path: "/v1/release", methods: post(s.changeMany(verbRelease))},
 		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
 		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},
+	}
+}
 
+func (s *server) topicRoutes() []route {
+	return []route{
 		{path: "/v1/stats", methods: get(s.stats, "consistency")},
-		{path: "/v1/topics", methods: get(s.topics, "after", "max", "consistency")},
+		{path: "/v1/topics", methods: get(s.topics, "cursor", "after", "max", "consistency")},
 		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
 		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
 		{path: "/v1/topics/{topic}/kick", methods: managing(post(s.kickTopic))},
@@ -110,21 +118,29 @@ func (s *server) routes() []route {
 			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: with(s.putSettings, "if_revision"),
 			http.MethodPatch: with(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
 		})},
-		{path: "/v1/topic-settings", methods: get(s.topicSettings, "after", "max", "consistency")},
+		{path: "/v1/topic-settings", methods: get(s.topicSettings, "cursor", "after", "max", "consistency")},
 		{path: "/v1/topics/{topic}/purge", methods: managing(post(s.purge))},
 		{path: "/v1/topics/{topic}/move", methods: managing(post(s.moveTopic))},
+	}
+}
 
-		{path: "/v1/schedules", methods: get(s.schedules, "after", "max", "consistency")},
+func (s *server) scheduleRoutes() []route {
+	return []route{
+		{path: "/v1/schedules", methods: get(s.schedules, "cursor", "after", "max", "consistency")},
 		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: managing(methods{
-			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: with(s.putSchedule), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
+			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: with(s.putSchedule, "if_revision"), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
 		})},
-		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "count")},
+		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "max", "count")},
 		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},
 		{path: "/v1/schedules/{name}/run", methods: managing(post(s.runSchedule))},
 		{path: "/v1/schedules/{name}/pause", methods: managing(do(s.pauseSchedule(true)))},
 		{path: "/v1/schedules/{name}/resume", methods: managing(do(s.pauseSchedule(false)))},
+	}
+}
 
+func (s *server) nodeRoutes() []route {
+	return []route{
 		{path: "/v1/cluster/members", methods: get(s.members)},
 		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(s.removeMember)})},
 		{path: "/v1/cluster/health", methods: get(s.health)},
@@ -138,7 +154,7 @@ func (s *server) routes() []route {
 		{path: "/v1/openapi.json", methods: get(s.openAPI)},
 		{path: "/livez", methods: get(s.livez)},
 		{path: "/readyz", methods: get(s.readyz)},
-	}...)
+	}
 }
 
 // callDoc is what OpenAPI says of a call beyond its route.

@@ -11,21 +11,27 @@ import (
 
 // previewSchedule responds with the next runs of a schedule, as this node computes them.
 func (s *server) previewSchedule(x *call) error {
-	count := opt[int64]{v: defaultPreview}
-	if err := numberIn(x.r.URL.Query(), "count", &count); err != nil {
+	query := x.r.URL.Query()
+	name, err := oneName(query, "max", "count")
+	if err != nil {
+		return err
+	}
+	most := opt[int64]{v: defaultPreview}
+	if err := numberIn(query, name, &most); err != nil {
 		return err
 	}
 	info, err := s.findSchedule(x)
 	if err != nil {
 		return err
 	}
-	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), count.v)
+	return s.preview(x, info.Schedule, info.State.AnchorMs, time.Now().UnixMilli(), name, most.v)
 }
 
 type previewRequest struct {
 	timesRequest
 	After timestamp  `json:"after"`
-	Count opt[int64] `json:"count"`
+	Max   opt[int64] `json:"max"`
+	Count opt[int64] `json:"count"` // the old name of max
 }
 
 // previewSpec responds with the runs of a schedule that does not exist.
@@ -49,11 +55,18 @@ func (s *server) previewSpec(x *call) error {
 	if err := schedule.Check(made, after); err != nil {
 		return err
 	}
-	return s.preview(x, made, after, after, q.Count.or(defaultPreview))
+	name, most := "max", q.Max
+	if q.Count.set {
+		if q.Max.set {
+			return job.Invalid("count", "and max are both given; count is the old name of max")
+		}
+		name, most = "count", q.Count
+	}
+	return s.preview(x, made, after, after, name, most.or(defaultPreview))
 }
 
-func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after, count int64) error {
-	n, err := within("count", count, maxPreview)
+func (s *server) preview(x *call, def *jobpb.Schedule, anchor, after int64, name string, most int64) error {
+	n, err := within(name, most, maxPreview)
 	if err != nil {
 		return err
 	}

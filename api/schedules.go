@@ -179,6 +179,14 @@ func (s *server) putSchedule(x *call) error {
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
+	if query := x.r.URL.Query(); query.Has("if_revision") {
+		if q.IfRevision.set {
+			return job.Invalid("if_revision", "is given in the query and in the request; give it in the query")
+		}
+		if err := numberIn(query, "if_revision", &q.IfRevision); err != nil {
+			return err
+		}
+	}
 	op, err := q.op(name, s.MaxBodyBytes, time.Now())
 	if err != nil {
 		return err

@@ -78,12 +78,22 @@ func TestAPutLeavesAScheduleAsPausedAsItIs(t *testing.T) {
 	require.Equal(t, false, decoded(t, r.do("GET", "/v1/schedules/s", ""))["paused"])
 }
 
-// A put has its condition in the body; one in the query must not be overlooked.
-func TestAPutTakesNoRevisionFromTheQuery(t *testing.T) {
+// A put has its condition in the query, or as of old in the request; neither is overlooked.
+func TestAPutTakesTheRevisionFromTheQuery(t *testing.T) {
 	r := newRig(t)
 	w := r.do("PUT", "/v1/schedules/a?if_revision=7", `{"spec":"@daily","job":{"topic":"t","body":""}}`)
-	refused(t, w, 400, job.CodeInvalid, "if_revision")
+	refused(t, w, 404, job.CodeNotFound, "a")
 	refused(t, r.do("GET", "/v1/schedules/a", ""), 404, job.CodeNotFound, "a")
+	w = r.do("PUT", "/v1/schedules/a?if_revision=7", `{"spec":"@daily","if_revision":7,"job":{"topic":"t","body":""}}`)
+	refused(t, w, 400, job.CodeInvalid, "if_revision is given in the query and in the request")
+	require.Equal(t, 201, r.do("PUT", "/v1/schedules/a", `{"spec":"@daily","job":{"topic":"t","body":""}}`).Code)
+	for _, query := range []string{"?max=2", "?count=2"} {
+		require.Len(t, decoded(t, r.do("GET", "/v1/schedules/a/preview"+query, ""))["runs"], 2, query)
+	}
+	refused(t, r.do("GET", "/v1/schedules/a/preview?max=2&count=2", ""), 400, job.CodeInvalid, "count and max are both given")
+	for _, query := range []string{"?cursor=a", "?after=a"} {
+		require.Empty(t, decoded(t, r.do("GET", "/v1/schedules"+query, ""))["schedules"], query)
+	}
 }
 
 func TestPreviewsKeepTheLimitsOfASchedule(t *testing.T) {
@@ -134,9 +144,9 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 		{`{"spec":"@daily","job":{"topic":"t"}}`, job.CodeInvalid, "job.body is missing"},
 		{`{"spec":"@daily","job":{"topic":"t","body":"","delay":3}}`, job.CodeInvalid, "job.delay is not a field"},
 		{`{"spec":"@daily","job":{"topic":"t","body":"","id":"x"}}`, job.CodeInvalid, "job.id is not a field"},
-		{`{"spec":"@daily","job":{"topic":"t","body":"","dely":3}}`, job.CodeBadJSON, "job.dely is not a field"},
-		{`{"spec":"@daily","cron":"x",` + fine + `}`, job.CodeBadJSON, "cron is not a field"},
-		{`{"spec":7,` + fine + `}`, job.CodeBadJSON, "spec must be a string"},
+		{`{"spec":"@daily","job":{"topic":"t","body":"","dely":3}}`, job.CodeInvalid, "job.dely is not a field"},
+		{`{"spec":"@daily","cron":"x",` + fine + `}`, job.CodeInvalid, "cron is not a field"},
+		{`{"spec":7,` + fine + `}`, job.CodeInvalid, "spec must be a string"},
 		{`{"spec":"@daily","job":{"topic":"t","body":"` + strings.Repeat("x", job.MaxScheduleBodyBytes+1) + `"}}`, job.CodeTooLarge, "job.body has 65537 bytes"},
 	} {
 		r := newRig(t)
@@ -162,7 +172,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 	}
 	refused(t, r.post("/v1/schedules/preview", `{"spec":"@daily","zone":"x"}`), 400, job.CodeInvalid, "zone")
 	refused(t, r.post("/v1/schedules/preview", `{"spec":"@daily","count":0}`), 400, job.CodeInvalid, "count is 0")
-	refused(t, r.post("/v1/schedules/preview", `{"spec":"@daily","job":1}`), 400, job.CodeBadJSON, "job is not a field")
+	refused(t, r.post("/v1/schedules/preview", `{"spec":"@daily","job":1}`), 400, job.CodeInvalid, "job is not a field")
 }
 
 func TestPagesOfSchedules(t *testing.T) {

@@ -321,7 +321,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 	} {
 		refused(t, r.do(http.MethodGet, "/v1/stream?"+query, ""), 400, job.CodeInvalid, says)
 	}
-	refused(t, r.post("/v1/stream", `{"topics":["t"],"wait":1}`), 400, job.CodeBadJSON, "wait is not a field")
+	refused(t, r.post("/v1/stream", `{"topics":["t"],"wait":1}`), 400, job.CodeInvalid, "wait is not a field")
 	refused(t, r.post("/v1/stream?credit=3", `{"topics":["t"]}`), 400, job.CodeInvalid, "not in both")
 	require.Equal(t, 405, r.do(http.MethodHead, "/v1/stream?topics=t", "").Code)
 }

@@ -135,6 +135,16 @@ func (s *server) updateJob(x *call) error {
 	if err != nil {
 		return err
 	}
+	c, err := queryCondition(x.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if c != nil && op.GetUpdate().Condition != nil {
+		return job.Invalid("if_revision", "and if_state are given in the query and in the request; give them in the query")
+	}
+	if c != nil {
+		op.GetUpdate().Condition = c
+	}
 	return s.changed(x, op)
 }
 

@@ -33,7 +33,7 @@ func TestUpdatesThatAreRefused(t *testing.T) {
 	} {
 		refused(t, r.do("PATCH", "/v1/jobs/a", body), 400, job.CodeInvalid, says)
 	}
-	refused(t, r.do("PATCH", "/v1/jobs/a", `{"topic":"u"}`), 400, job.CodeBadJSON, "topic is not a field")
+	refused(t, r.do("PATCH", "/v1/jobs/a", `{"topic":"u"}`), 400, job.CodeInvalid, "topic is not a field")
 	refused(t, r.do("PATCH", "/v1/jobs/b", `{"delay":1}`), 404, job.CodeNotFound, "does not exist")
 	refused(t, r.do("DELETE", "/v1/jobs/a?if_revision=x", ""), 400, job.CodeInvalid, "whole number")
 	refused(t, r.do("DELETE", "/v1/jobs/a?if_state=ready,", ""), 400, job.CodeInvalid, "if_state")
@@ -53,7 +53,8 @@ func TestAnUpdateChangesWhatItNames(t *testing.T) {
 func TestConditionsHoldOffWhoeverIsLate(t *testing.T) {
 	r := newRig(t)
 	r.ok("/v1/jobs", `{"topic":"t","id":"a","delay":60,"body":1}`)
-	refused(t, r.do("PATCH", "/v1/jobs/a?if_revision=2", `{"delay":1}`), 400, job.CodeInvalid, "query parameter \"if_revision\" is not known here")
+	refused(t, r.do("PATCH", "/v1/jobs/a?if_revision=2", `{"delay":1}`), 412, job.CodeConditionFailed, "delayed with revision 1")
+	refused(t, r.do("PATCH", "/v1/jobs/a?if_revision=1", `{"delay":1,"if_revision":1}`), 400, job.CodeInvalid, "if_revision and if_state are given in the query and")
 	refused(t, r.do("PATCH", "/v1/jobs/a", `{"delay":1,"if_revision":2}`), 412, job.CodeConditionFailed, "delayed with revision 1")
 	refused(t, r.do("DELETE", "/v1/jobs/a?if_state=ready", ""), 412, job.CodeConditionFailed, "delayed")
 	refused(t, r.post("/v1/jobs", `{"topic":"t","id":"a","body":2,"if_exists":"replace","if_state":["dead"]}`), 412, job.CodeConditionFailed, "delayed")
