@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from typing import Dict, List, Optional, TypeVar
+from typing import Any, Coroutine, Dict, List, Optional, TypeVar
 from urllib.parse import urlsplit
 
 from ._http import CONNECT_TIME, IDLE_TIME, MAX_IDLE, PIECE
@@ -15,6 +15,28 @@ from ._wire import MAX_REPLY, Response, WireError, encode_request
 T = TypeVar("T")
 
 FAILURES = (OSError, WireError, asyncio.TimeoutError, EOFError)
+
+
+async def limited(work: Coroutine[Any, Any, T], limit: float) -> T:
+    """The result of ``work``, or asyncio.TimeoutError. Unlike asyncio.wait_for before Python 3.12, it does not swallow
+    a cancellation that comes when the work has just ended."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=limit)
+    except asyncio.CancelledError:
+        await _ended(task)
+        raise
+    if not done:
+        await _ended(task)
+        raise asyncio.TimeoutError("no reply in time")
+    return task.result()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # it is looked at, so that nobody complains
 
 
 class AsyncConnection:
@@ -47,7 +69,7 @@ async def connect(node: str, limit: float, context: Optional[ssl.SSLContext]) ->
     made = None
     if url.scheme == "https":
         made = context or ssl.create_default_context()
-    reader, writer = await asyncio.wait_for(
+    reader, writer = await limited(
         asyncio.open_connection(url.hostname, url.port, ssl=made), min(limit, CONNECT_TIME)
     )
     return AsyncConnection(reader, writer)
@@ -108,7 +130,7 @@ class AsyncPool:
             return unreachable(a.node, e or type(e).__name__)
         response = Response()
         try:
-            reply = await asyncio.wait_for(self._exchange(connection, a, response), a.limit)
+            reply = await limited(self._exchange(connection, a, response), a.limit)
         except FAILURES as e:
             connection.close()
             return lost(a.node, str(e) or type(e).__name__)

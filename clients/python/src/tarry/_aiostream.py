@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from types import TracebackType
-from typing import Optional, Sequence, Type
+from typing import Deque, Optional, Sequence, Type
 
-from ._aiohttp import FAILURES, AsyncConnection, AsyncPool
+from ._aiohttp import FAILURES, AsyncConnection, AsyncPool, limited
 from ._nodes import Nodes
 from ._policy import HTTPReply, lost, reply_error, unreachable
 from ._stream import Plan
@@ -25,6 +26,8 @@ class AsyncStream:
         self._node = ""
         self._connection: Optional[AsyncConnection] = None
         self._response = Response()
+        self._pieces: Deque[bytes] = deque()
+        self._named = False  # the node has named the leader
         self._silent_at = 0.0
         self._not_before = 0.0
 
@@ -76,7 +79,8 @@ class AsyncStream:
             await asyncio.sleep(wait)
         plan = self._plan
         self._node = plan.node()
-        self._response = Response()
+        self._response, self._named = Response(), False
+        self._pieces.clear()
         try:
             connection = await self._pool.connect(self._node, plan.timeout)
         except (OSError, asyncio.TimeoutError) as e:
@@ -91,13 +95,16 @@ class AsyncStream:
 
     async def _read(self, connection: AsyncConnection) -> None:
         plan, response = self._plan, self._response
-        head = response.status == 0
+        head = not self._named
         try:
             left = max(self._silent_at - time.monotonic(), 0.001)
-            data = await asyncio.wait_for(connection.receive(response), left)
+            if not self._pieces:
+                await limited(self._receive(connection, response), left)
         except FAILURES as e:
             raise lost(self._node, e or "it is silent") from e
+        data = self._pieces.popleft()
         if head and response.status:
+            self._named = True
             plan.nodes.replied(self._node, response.headers.get("tarry-leader"))
         if response.status >= 300:
             await self._refused(connection, data)
@@ -112,11 +119,15 @@ class AsyncStream:
         if response.done and not plan.ended:
             raise lost(self._node, "the stream has ended")
 
+    async def _receive(self, connection: AsyncConnection, response: Response) -> None:
+        """Take a piece. It is kept for the next call when this one is cancelled just then."""
+        self._pieces.append(await connection.receive(response))
+
     async def _refused(self, connection: AsyncConnection, data: bytes) -> None:
         """Read the rest of a refusal and raise it."""
         try:
             while not self._response.done:
-                data += await asyncio.wait_for(connection.receive(self._response), self._plan.timeout)
+                data += await limited(connection.receive(self._response), self._plan.timeout)
         except FAILURES as e:
             raise lost(self._node, e) from e
         raise reply_error(HTTPReply(self._response.status, self._response.headers, data))
