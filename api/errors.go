@@ -96,7 +96,7 @@ func statusOf(e *job.Error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is the header's value: whole seconds, rounded up.
+// retryAfter returns the header's value: whole seconds, rounded up.
 func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

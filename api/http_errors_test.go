@@ -36,7 +36,7 @@ func TestErrorsOfTheServerItselfAreJSON(t *testing.T) {
 		"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n":                                             {404, "nothing"},
 		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n":                                         {400, "malformed"},
 		"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n":                                          {400, "id_prefix"},
-		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n": {400, "broke off"},
+		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n": {400, "incomplete"},
 	} {
 		t.Run(sent[:min(len(sent), 80)], func(t *testing.T) {
 			c, err := net.Dial("tcp", real.Addr().String())

@@ -60,7 +60,7 @@ func (s *server) paused(x *call, op *jobpb.PauseTopic) error {
 	})
 }
 
-// pause says whether a topic is paused, and until when if that has an end.
+// pause adds whether a topic is paused, and until when if the pause has an end.
 func (w *writer) pause(untilMS int64) {
 	w.boolean("paused", untilMS != 0)
 	if untilMS != job.NeverMS {

@@ -16,8 +16,8 @@ type pushRequest struct {
 // applyPush changes the target in settings. Responses never show the secret, nor the
 // values in the query of the URL. So a change may omit the secret and repeat the URL as
 // shown, and both keep their values. A change to another server must set the secret:
-// otherwise anybody who may change settings could direct posts with the old signature to
-// their own server.
+// otherwise anyone who may change settings could send posts with the old signature to
+// another server.
 func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) error {
 	if !m.set {
 		if m.given {

@@ -9,7 +9,7 @@ import (
 // maxPage bounds a page of topics or schedules; it is the default as well.
 const maxPage = 1000
 
-// find reads the one thing that the path names, as fresh as the query asks for.
+// find reads what the path names, with the consistency of the query.
 func find[T any](x *call, name func() (string, error), read func(context.Context, string, bool) (T, error)) (found T, err error) {
 	n, err := name()
 	if err != nil {
@@ -24,9 +24,8 @@ func find[T any](x *call, name func() (string, error), read func(context.Context
 	return read(ctx, n, stale)
 }
 
-// findPage reads a page of what is listed by name, and makes room for an answer with
-// it: after, max and consistency in the query say which. full says that it has as
-// many as it may have.
+// findPage reads a page of a listing by name, and claims memory for a response with it. The
+// query has cursor (or after), max and consistency. full reports that the page has max items.
 func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Context, after string, most int, stale bool) ([]T, error)) (page []T, full bool, err error) {
 	query := x.r.URL.Query()
 	name, err := oneName(query, "cursor", "after")
@@ -35,7 +34,7 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 	}
 	after := query.Get(name)
 	if after != "" {
-		// The names of schedules are within what those of topics may be.
+		// The rules for the names of schedules are stricter.
 		if err := job.CheckTopic(name, after); err != nil {
 			return nil, false, err
 		}
@@ -63,8 +62,8 @@ func findPage[T interface{ SizeVT() int }](x *call, list func(ctx context.Contex
 	return page, len(page) == int(most.v), x.claim(room)
 }
 
-// answerPage responds with a page; next, unless it is empty, is where the following one
-// begins.
+// answerPage responds with a page. next is where the following one begins; empty: there is
+// none.
 func answerPage[T any](x *call, field string, page []T, write func(T), next string) {
 	x.json.success()
 	writePage(x, field, page, write, next)

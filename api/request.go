@@ -19,28 +19,28 @@ const (
 	maxBatchRequest = 32 << 20
 	// maxSmallRequest bounds requests that carry no body of a job.
 	maxSmallRequest = 512 << 10
-	// jsonRoom is what one character of a body may grow to when it is escaped
-	// (\u0001), so that every body within the limit can be sent as JSON.
+	// jsonRoom is the longest form of one character of a body in JSON (\u0001), so that
+	// every body within the limit can be sent as JSON.
 	jsonRoom = 6
 )
 
-// largeRequest is when a request's text takes milliseconds to decode.
+// largeRequest is the size from which decoding a request takes milliseconds.
 const largeRequest = 64 << 10
 
-// newDecodeSlots bounds the large requests that are decoded at a time to what the
-// processors can do. With hundreds at a time, each of Raft's heartbeats would wait
-// behind all of them, and the leader would lose its leadership.
+// newDecodeSlots bounds the large requests that are decoded at a time by the number of
+// processors. With hundreds at a time, Raft's heartbeats would be delayed by all of them, and
+// the leader would lose its leadership.
 func newDecodeSlots() *semaphore.Weighted {
 	return semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 }
 
 func (s *server) maxJobRequest() int64 { return jsonRoom*int64(s.MaxBodyBytes) + maxSmallRequest }
 
-// read reads the whole request, at most limit bytes. What it returns is valid
-// until the call is closed.
+// read reads the whole request, at most limit bytes. The result is valid until the call is
+// closed.
 func (x *call) read(limit int64) ([]byte, error) {
 	if enc := x.r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, job.Errorf(codeEncoding, "Content-Encoding %.40q is not taken; send the JSON as it is", enc)
+		return nil, job.Errorf(codeEncoding, "Content-Encoding %.40q is not supported; send the JSON without an encoding", enc)
 	}
 	if x.r.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -57,7 +57,7 @@ func (x *call) read(limit int64) ([]byte, error) {
 		b = grown(b, int(room))
 		x.in.b = b
 		end := len(b) + int(room)
-		if x.r.ContentLength != 0 { // else the server watches the connection already
+		if x.r.ContentLength != 0 { // otherwise the server watches the connection already
 			allowRead(x.w, started, min(ReadTime(int64(end)), x.s.Timeout))
 		}
 		for len(b) < end {
@@ -77,10 +77,10 @@ func (x *call) read(limit int64) ([]byte, error) {
 // of as many connections as a node allows by default.
 const firstRoom = 4 << 10
 
-// NextRoom is how many bytes more to make room for when so many of a request have
-// arrived: as many again, or three times as many towards a size that was announced
-// (negative: none was). So what a client merely announces costs next to nothing. One
-// byte behind that size is room for the end to show.
+// NextRoom returns how many more bytes to allocate after so many bytes of a request have
+// arrived: the same number again, or up to three times as many towards an announced size
+// (negative: none). So an announced size alone uses almost no memory. One byte more than that
+// size is needed to detect the end.
 func NextRoom(arrived, announced int64) int64 {
 	if announced < arrived {
 		return max(arrived, firstRoom)
@@ -101,7 +101,7 @@ func (x *call) claim(n int64) error {
 		x.share = x.s.buffered.Of(x.r.RemoteAddr)
 	}
 	if !x.share.TryAcquire(n) {
-		return job.Errorf(job.CodeOverloaded, "this node holds as many bytes of requests as it may, %d, of which one address may have half; try again soon, or another node", x.s.buffered.Total())
+		return job.Errorf(job.CodeOverloaded, "this node has the maximum of %d bytes of requests in memory, of which one address may use half; try again soon, or use another node", x.s.buffered.Total())
 	}
 	x.claimed += n
 	return nil
@@ -120,7 +120,7 @@ func (x *call) readError(err error, limit int64) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return job.Errorf(codeTooSlow, "the request did not arrive in time; it may take %v, a second more for each %d bytes, and %v at most", readGrace, slowestRead, x.s.Timeout)
 	}
-	return job.Errorf(job.CodeInvalid, "the request broke off before its end")
+	return job.Errorf(job.CodeInvalid, "the request is incomplete")
 }
 
 func tooLarge(limit int64) error {

@@ -373,7 +373,7 @@ func TestABrokenRequestIsTheClientsFault(t *testing.T) {
 	q := httptest.NewRequest("POST", "/v1/jobs", io.MultiReader(strings.NewReader(`{"topic"`), brokenReader{}))
 	w := httptest.NewRecorder()
 	r.handler.ServeHTTP(w, q)
-	refused(t, w, 400, job.CodeInvalid, "broke off")
+	refused(t, w, 400, job.CodeInvalid, "incomplete")
 }
 
 type brokenReader struct{}

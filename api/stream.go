@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxStreams bounds the streams of a node, maxStreamCredit their credits
-	// together: each is a reservation that the node follows.
+	// maxStreams bounds the streams of a node, maxStreamCredit the sum of their credits.
+	// Each credit is a reservation that the node watches.
 	maxStreams      = 10_000
 	maxStreamCredit = 100_000
 
@@ -23,11 +23,11 @@ const (
 	// for a single larger one.
 	maxStreamBytes = 1 << 20
 
-	// streamChunk is about what a stream writes at once. Jobs before it were
-	// delivered when the connection breaks, jobs in it and behind it were not.
+	// streamChunk is the approximate size of one write of a stream. If the connection
+	// breaks, the jobs before it were delivered; the jobs in it and after it were not.
 	streamChunk = 64 << 10
 
-	// streamPause is how long a stream waits when there is no leader, or no room.
+	// streamPause is how long a stream waits if there is no leader, or no free memory.
 	streamPause = time.Second
 )
 
@@ -38,7 +38,7 @@ func newStreamRoom() streamRoom {
 	return streamRoom{addrlimit.New(maxStreams, maxStreams), addrlimit.New(maxStreamCredit, maxStreamCredit)}
 }
 
-// publish makes metrics of what the streams take.
+// publish registers metrics of the streams and their credits.
 func (r *streamRoom) publish(registry prometheus.Registerer) {
 	if registry == nil {
 		return
@@ -52,14 +52,14 @@ func (r *streamRoom) publish(registry prometheus.Registerer) {
 		}, func() float64 { return float64(r.credit.Held()) }))
 }
 
-// stream is one long response: jobs as they become ready, within the credit. One
-// goroutine serves it: it waits either for jobs or for credit.
+// stream is one long response with jobs as they become ready, within the credit. One
+// goroutine serves it and waits either for jobs or for credit.
 type stream struct {
 	*call
 	streamOptions
 	watch job.Watch
-	// held are the reservations that the client has got and that, as far as this node
-	// knows, have not ended.
+	// held are the reservations that were sent to the client and have not ended, as far as
+	// this node knows.
 	held   map[job.Token]struct{}
 	buffer []byte    // the output before it is sent
 	given  int64     // jobs
@@ -77,11 +77,11 @@ func (s *server) stream(x *call) error {
 	}
 	streams, credit := s.streams.streams.Of(""), s.streams.credit.Of("")
 	if !streams.TryAcquire(1) {
-		return job.Errorf(job.CodeOverloaded, "this node serves as many streams as it may (%d); use another node", maxStreams)
+		return job.Errorf(job.CodeOverloaded, "this node has the maximum of %d streams; use another node", maxStreams)
 	}
 	defer streams.Release(1)
 	if !credit.TryAcquire(o.credit) {
-		return job.Errorf(job.CodeOverloaded, "the streams of this node have as much credit as they may (%d); use another node", maxStreamCredit)
+		return job.Errorf(job.CodeOverloaded, "the streams of this node have the maximum credit of %d; use another node", maxStreamCredit)
 	}
 	defer credit.Release(o.credit)
 	t := &stream{call: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
@@ -143,7 +143,7 @@ func (t *stream) step(ctx context.Context) error {
 	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
 	case outcomes[job.CodeOf(err)] != "":
-		return t.pause(ctx, min(silent, streamPause)) // between leaders, say
+		return t.pause(ctx, min(silent, streamPause)) // for example while there is no leader
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (t *stream) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// hand sends jobs to the client. It gives back at once those that the client did not get.
+// hand sends jobs to the client. It releases at once those that the client did not get.
 func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 	if ctx.Err() != nil {
 		t.s.giveBack(t.call, jobs)
@@ -204,7 +204,7 @@ func (t *stream) encode(jobs []*jobpb.Reserved) (n int) {
 	return n
 }
 
-// end sends the last event if the client is connected, and gives back the held jobs if
+// end sends the last event if the client is connected, and releases the held jobs if
 // the client asked for that. After a normal end the client keeps its jobs.
 func (t *stream) end(err error) {
 	var bye streamEnd

@@ -61,10 +61,10 @@ func streamOptionsOf(x *call) (streamOptions, error) {
 	return o, err
 }
 
-// fromQuery reads the query string of a GET. Unlike other GETs it changes the
-// queue, so a page of another origin may not make a browser send it. Browsers say
-// where a GET comes from to this machine and over TLS only, and an image needs no
-// Origin; so one that does not say it is refused.
+// fromQuery parses the query string of a GET. Unlike other GETs it changes the queue, so a
+// page of another origin must not be able to make a browser send it. Browsers send the origin
+// of a GET only to this machine and over TLS, and an image needs none. So a GET of a browser
+// without an origin is refused.
 func (q *streamRequest) fromQuery(x *call) error {
 	if x.r.Method != http.MethodGet {
 		return job.Errorf(codeMethod, "a stream is a GET or a POST, not a %s", x.r.Method)
@@ -149,8 +149,8 @@ func formatOf(accept []string) streamFormat {
 	return lines
 }
 
-// line adds an event to the output. A JSON body keeps its bytes but for line
-// ends, which stand between its values and never within: they become spaces.
+// line adds an event to the output. A JSON body keeps its bytes, except that line ends become
+// spaces; they are only between tokens.
 func (t *stream) line(name string, members func(*writer)) {
 	w := &t.json
 	w.b = w.b[:0]

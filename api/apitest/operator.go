@@ -9,19 +9,19 @@ import (
 	"tarry/job"
 )
 
-// Operator is a cluster of three nodes that only exist on paper.
+// Operator is a fake cluster of three nodes.
 type Operator struct {
 	mu    sync.Mutex
 	calls []string
-	// Err, when set, is what every call fails with.
+	// Err, if set, is the error of every call.
 	Err error
-	// NotReady, when set, is why the node cannot serve.
+	// NotReady, if set, is why the node cannot serve.
 	NotReady []string
 	// Leader is the leader's HTTP address that replies name; "": none.
 	Leader string
 }
 
-// Calls lists the changes that were asked for, as "verb argument".
+// Calls lists the requested changes, as "verb argument".
 func (o *Operator) Calls() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -31,7 +31,7 @@ type Queue struct {
 	waiting int
 }
 
-// New makes an empty queue that lasts until the end of the test.
+// New returns an empty queue, which is closed at the end of the test.
 func New(t testing.TB) *Queue {
 	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem(), CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
 	if err != nil {
@@ -47,8 +47,8 @@ func New(t testing.TB) *Queue {
 	return q
 }
 
-// FailNext makes the next calls fail with errs, one each, before they do
-// anything. A nil among them lets its call pass.
+// FailNext makes the next calls fail with errs, one each, before they do anything. A nil
+// error makes its call succeed.
 func (q *Queue) FailNext(errs ...error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,7 @@ func (q *Queue) Ops() []*jobpb.Op {
 	return slices.Clone(q.ops)
 }
 
-// Waiting is the number of reserves that wait now.
+// Waiting returns the number of reserves that wait now.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,8 +78,8 @@ func (q *Queue) takeFailure() error {
 	return err
 }
 
-// apply makes ops one entry of the log, behind what a leader would have done by
-// now for the schedules, and an advance: what is due by now is ready.
+// apply applies ops as one entry of the log, after the leader's work for the schedules and an
+// advance, which makes due jobs ready.
 func (q *Queue) apply(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	if err := q.fireSchedules(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (q *Queue) fireSchedules() error {
 	}
 }
 
-// enter makes ops one entry of the log, behind an advance.
+// enter applies ops as one entry of the log, after an advance.
 func (q *Queue) enter(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 	data := job.AppendEntryHeader(nil, time.Now().UnixMilli())
 	advance := &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1000}}}
