@@ -199,7 +199,7 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"kick":                                                    "either an ID or --topic",
 		"kick a --topic t":                                        "either an ID or --topic",
 		"get a --addr nowhere":                                    "host:port",
-		"topics --addr ,":                                         "no address",
+		"topics --addr ,":                                         "at least one address",
 		"cluster":                                                 "Usage:\n  tarry cluster [command]",
 		"cluster fly":                                             `tarry cluster: there is no command "fly"; see tarry cluster --help`,
 		"clutser members":                                         "did you mean cluster?",
