@@ -69,7 +69,8 @@ class ValuesTest(unittest.TestCase):
 
     def test_durations_and_instants(self) -> None:
         at = datetime(2050, 1, 31, 13, 0, 0, 250000, timezone(timedelta(hours=1)))
-        sent = encode_job(NewJob("t", 1, delay=timedelta(milliseconds=1500), due_at=at, backoff=[1, timedelta(minutes=1)]))
+        sent = encode_job(NewJob("t", 1, delay=timedelta(milliseconds=1500), due_at=at, backoff=[1, timedelta(minutes=1)], expires_at=at))
+        self.assertEqual(sent["expires_at"], "2050-01-31T12:00:00.250Z")
         self.assertEqual([sent["delay"], sent["due_at"], sent["backoff"]], [1.5, "2050-01-31T12:00:00.250Z", [1, 60.0]])
         with self.assertRaises(ValueError):
             encode_job(NewJob("t", 1, due_at=datetime(2050, 1, 1)))

@@ -138,6 +138,7 @@ def encode_job(job: NewJob) -> JSON:
             if_exists=job.if_exists,
             if_revision=job.if_revision,
             if_state=job.if_state,
+            expires_at=_at(job.expires_at),
         ),
         **encode_body(job.body),
     }
@@ -224,6 +225,7 @@ def changes_of(
     backoff: Optional[BackoffLike],
     headers: Optional[Mapping[str, str]],
     body: Any,
+    expires_at: Optional[datetime],
     if_revision: Optional[int] = None,
     if_state: Optional[Sequence[str]] = None,
 ) -> JSON:
@@ -236,6 +238,7 @@ def changes_of(
         max_attempts=max_attempts,
         backoff=_waits(backoff),
         headers=headers,
+        expires_at=_at(expires_at),
         if_revision=if_revision,
         if_state=if_state,
     )

@@ -114,8 +114,9 @@ class Client:
         if_exists: Optional[str] = None,
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
+        expires_at: Optional[datetime] = None,
     ) -> Added:
-        """Add a job that is due now, after ``delay`` or at ``due_at``.
+        """Add a job that is due now, after ``delay`` or at ``due_at``. At ``expires_at`` it is dropped unless somebody has it.
 
         Give it an ``id`` of your own and you can call again after UnknownOutcome: while the job
         lives there is only one.
@@ -124,7 +125,7 @@ class Client:
             _calls.add(
                 NewJob(
                     topic, body, id, delay, due_at, ttr, priority, max_attempts, backoff, headers, if_exists,
-                    if_revision, if_state,
+                    if_revision, if_state, expires_at,
                 )
             )
         )  # fmt: skip
@@ -149,6 +150,7 @@ class Client:
         backoff: Optional[BackoffLike] = None,
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
+        expires_at: Optional[datetime] = None,
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
     ) -> Changed:
@@ -159,7 +161,7 @@ class Client:
                 id,
                 _calls.changes_of(
                     delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-                    headers=headers, body=body, if_revision=if_revision, if_state=if_state,
+                    headers=headers, body=body, expires_at=expires_at, if_revision=if_revision, if_state=if_state,
                 ),
             )
         )  # fmt: skip
@@ -327,11 +329,12 @@ class Client:
         backoff: Optional[BackoffLike] = None,
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
+        expires_at: Optional[datetime] = None,
     ) -> ChangedFound:
         """Change the jobs that are found, as ``update`` does with one."""
         changes = _calls.changes_of(
             delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-            headers=headers, body=body,
+            headers=headers, body=body, expires_at=expires_at,
         )  # fmt: skip
         return self._call(_calls.update_jobs(found, max, changes))
 

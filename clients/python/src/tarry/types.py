@@ -103,6 +103,8 @@ class NewJob:
     if_exists: Optional[str] = None
     if_revision: Optional[int] = None
     if_state: Optional[Sequence[str]] = None
+    expires_at: Optional[datetime] = None
+    """When the job is dropped, or dead if its topic says so, unless somebody has it then."""
 
 
 @dataclass(frozen=True)
