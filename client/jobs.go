@@ -256,7 +256,7 @@ func (u *Update) wire() any {
 	in := struct {
 		Delay       *Duration  `json:"delay,omitzero"`
 		DueAt       *time.Time `json:"due_at,omitzero"`
-		ExpiresAt   *time.Time `json:"expires_at,omitzero"`
+		ExpiresAt   any        `json:"expires_at,omitzero"`
 		TTR         *Duration  `json:"ttr,omitzero"`
 		Priority    *uint32    `json:"priority,omitzero"`
 		MaxAttempts *uint32    `json:"max_attempts,omitzero"`
@@ -271,8 +271,11 @@ func (u *Update) wire() any {
 	if !u.DueAt.IsZero() {
 		in.DueAt = &u.DueAt
 	}
-	if !u.ExpiresAt.IsZero() {
-		in.ExpiresAt = &u.ExpiresAt
+	switch {
+	case u.NeverExpire:
+		in.ExpiresAt = "never"
+	case !u.ExpiresAt.IsZero():
+		in.ExpiresAt = u.ExpiresAt
 	}
 	if u.Headers != nil {
 		in.Headers = u.Headers

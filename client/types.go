@@ -75,6 +75,7 @@ type Update struct {
 	Delay       *time.Duration // until it is due, from now; 0 is now
 	DueAt       time.Time
 	ExpiresAt   time.Time
+	NeverExpire bool // takes ExpiresAt away
 	TTR         time.Duration
 	Priority    *uint32
 	MaxAttempts *uint32

@@ -234,6 +234,7 @@ type addArgs struct {
 	ID          string            `json:"id"`
 	Delay       client.Duration   `json:"delay"`
 	DueAt       time.Time         `json:"due_at"`
+	ExpiresAt   time.Time         `json:"expires_at"`
 	TTR         client.Duration   `json:"ttr"`
 	Priority    *uint32           `json:"priority"`
 	MaxAttempts *uint32           `json:"max_attempts"`
@@ -245,7 +246,7 @@ type addArgs struct {
 
 func (a addArgs) add() client.Add {
 	return client.Add{
-		ID: a.ID, Topic: a.Topic, Body: a.Body, Delay: a.Delay.Duration, DueAt: a.DueAt, TTR: a.TTR.Duration,
+		ID: a.ID, Topic: a.Topic, Body: a.Body, Delay: a.Delay.Duration, DueAt: a.DueAt, ExpiresAt: a.ExpiresAt, TTR: a.TTR.Duration,
 		Priority: a.Priority, MaxAttempts: a.MaxAttempts, Backoff: backoff(a.Backoff), Headers: a.Headers, IfExists: a.IfExists,
 	}
 }
@@ -274,6 +275,7 @@ type updateArgs struct {
 	ID          string            `json:"id"`
 	Delay       *client.Duration  `json:"delay"`
 	DueAt       time.Time         `json:"due_at"`
+	ExpiresAt   string            `json:"expires_at"`
 	TTR         client.Duration   `json:"ttr"`
 	Priority    *uint32           `json:"priority"`
 	MaxAttempts *uint32           `json:"max_attempts"`
@@ -290,6 +292,9 @@ func (a updateArgs) update() client.Update {
 	}
 	if a.Delay != nil {
 		u.Delay = &a.Delay.Duration
+	}
+	if u.NeverExpire = a.ExpiresAt == "never"; a.ExpiresAt != "" && !u.NeverExpire {
+		u.ExpiresAt, _ = time.Parse(time.RFC3339, a.ExpiresAt) // the cases have good ones
 	}
 	if a.Value != nil || a.Base64 != "" {
 		u.Body = &a.Body

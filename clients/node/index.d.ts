@@ -72,6 +72,8 @@ export interface AddJob<B = Body> extends Condition {
   /** Until it is due; default 0. Not with `dueAt`. */
   delay?: number;
   dueAt?: Date;
+  /** Dropped then, or dead if the topic says so, unless somebody has it. */
+  expiresAt?: Date;
   /** How long a reservation lasts; default 60, or the topic's. */
   ttr?: number;
   /** The smallest is handed out first; default 1024. */
@@ -99,6 +101,8 @@ export interface Added {
 export interface UpdateJob extends Condition {
   delay?: number;
   dueAt?: Date;
+  /** `"never"` removes it. */
+  expiresAt?: Date | "never";
   ttr?: number;
   priority?: number;
   maxAttempts?: number;

@@ -7,13 +7,13 @@ import { BuryError, Client, TarryError, Worker } from "tarry";
 /** Names of the HTTP API to those of the client, and back; bodies and headers are nobody's. */
 const camel = (name) => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase());
 const snake = (name) => name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase());
-const instants = new Set(["due_at", "due_from", "due_to", "died_from", "died_to", "until", "start", "end"]);
+const instants = new Set(["due_at", "expires_at", "due_from", "due_to", "died_from", "died_to", "until", "start", "end"]);
 
 function toClient(value, name) {
   if (Array.isArray(value)) {
     return value.map((element) => toClient(element));
   }
-  if (instants.has(name) && typeof value === "string") {
+  if (instants.has(name) && typeof value === "string" && value !== "never") {
     return new Date(value);
   }
   if (value === null || typeof value !== "object" || name === "body" || name === "headers") {

@@ -157,6 +157,7 @@ final class Driver
             $a['id'] ?? null,
             $a['delay'] ?? 0.0,
             isset($a['due_at']) ? new \DateTimeImmutable($a['due_at']) : null,
+            isset($a['expires_at']) ? new \DateTimeImmutable($a['expires_at']) : null,
             $a['ttr'] ?? null,
             $a['priority'] ?? null,
             $a['max_attempts'] ?? null,

@@ -238,14 +238,16 @@ final class Client
     /**
      * Changes a delayed, ready or dead job in place.
      *
-     * @param array{delay?: float, due_at?: \DateTimeInterface|int|string, ttr?: float, priority?: int, max_attempts?: int,
+     * @param array{delay?: float, due_at?: \DateTimeInterface|string, expires_at?: \DateTimeInterface|string, ttr?: float, priority?: int, max_attempts?: int,
      *     backoff?: array<mixed>, headers?: array<string, string>, body?: mixed,
      *     if_revision?: int, if_state?: list<string>} $changes
      */
     public function update(string $id, array $changes): Changed
     {
-        if (($changes['due_at'] ?? null) instanceof \DateTimeInterface) {
-            $changes['due_at'] = Json::time($changes['due_at']);
+        foreach (['due_at', 'expires_at'] as $name) {
+            if (($changes[$name] ?? null) instanceof \DateTimeInterface) {
+                $changes[$name] = Json::time($changes[$name]);
+            }
         }
         if (isset($changes['headers'])) {
             $changes['headers'] = (object) $changes['headers'];

@@ -16,6 +16,7 @@ final class NewJob
      *     without one the client makes a random one
      * @param float $delay seconds, up to 31 years
      * @param \DateTimeInterface|null $dueAt in the place of $delay
+     * @param \DateTimeInterface|null $expiresAt dropped then, or dead if the topic says so, unless somebody has it
      * @param float|null $ttr seconds that one reservation lasts; null: the topic's or the server's default
      * @param int|null $priority the smallest is handed out first; null: 1024
      * @param int|null $maxAttempts then the job is dead; 0 is no limit, null the default
@@ -32,6 +33,7 @@ final class NewJob
         ?string $id = null,
         public readonly float $delay = 0.0,
         public readonly ?\DateTimeInterface $dueAt = null,
+        public readonly ?\DateTimeInterface $expiresAt = null,
         public readonly ?float $ttr = null,
         public readonly ?int $priority = null,
         public readonly ?int $maxAttempts = null,
@@ -55,6 +57,7 @@ final class NewJob
             'id' => $this->id,
             'delay' => $this->delay === 0.0 ? null : $this->delay,
             'due_at' => Json::time($this->dueAt),
+            'expires_at' => Json::time($this->expiresAt),
             'ttr' => $this->ttr,
             'priority' => $this->priority,
             'max_attempts' => $this->maxAttempts,
