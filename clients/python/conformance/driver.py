@@ -84,8 +84,9 @@ def backoff(value: Any) -> Any:
 
 def new_job(a: Args) -> tarry.NewJob:
     given = {k: v for k, v in a.items() if k not in ("body", "body_base64", "deadline")}
-    if "due_at" in given:
-        given["due_at"] = instant(given["due_at"])
+    for name in ("due_at", "expires_at"):
+        if name in given and given[name] != "never":
+            given[name] = instant(given[name])
     if "backoff" in given:
         given["backoff"] = backoff(given["backoff"])
     return tarry.NewJob(body=body(a), **given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Literal, Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote, urlencode
 
 from .errors import TarryError, error
@@ -225,7 +225,7 @@ def changes_of(
     backoff: Optional[BackoffLike],
     headers: Optional[Mapping[str, str]],
     body: Any,
-    expires_at: Optional[datetime],
+    expires_at: Union[datetime, Literal["never"], None],
     if_revision: Optional[int] = None,
     if_state: Optional[Sequence[str]] = None,
 ) -> JSON:
@@ -238,7 +238,7 @@ def changes_of(
         max_attempts=max_attempts,
         backoff=_waits(backoff),
         headers=headers,
-        expires_at=_at(expires_at),
+        expires_at=expires_at if isinstance(expires_at, str) else _at(expires_at),
         if_revision=if_revision,
         if_state=if_state,
     )

@@ -6,7 +6,7 @@ import ssl
 import time
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from . import _calls
 from ._calls import UNSET, Page, Request
@@ -150,7 +150,7 @@ class Client:
         backoff: Optional[BackoffLike] = None,
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
-        expires_at: Optional[datetime] = None,
+        expires_at: Union[datetime, Literal["never"], None] = None,
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
     ) -> Changed:
@@ -329,7 +329,7 @@ class Client:
         backoff: Optional[BackoffLike] = None,
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
-        expires_at: Optional[datetime] = None,
+        expires_at: Union[datetime, Literal["never"], None] = None,
     ) -> ChangedFound:
         """Change the jobs that are found, as ``update`` does with one."""
         changes = _calls.changes_of(
