@@ -160,8 +160,16 @@ async function* readJobs(transport, node, events, heartbeat, deadline) {
 async function* readEvents(transport, node, response, deadline, caller) {
   const decoder = new TextDecoder();
   let rest = "";
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  // The read that waits ends with the deadline, even where fetch does not see to it (Node 18).
+  deadline.signal.addEventListener("abort", () => reader.cancel().catch(() => {}), { once: true });
   try {
-    for await (const chunk of /** @type {any} */ (response.body)) {
+    for (;;) {
+      const { value: chunk, done } = await reader.read();
+      deadline.signal.throwIfAborted();
+      if (done) {
+        return;
+      }
       const lines = decoder.decode(chunk, { stream: true }).split("\n");
       lines[0] = rest + lines[0];
       rest = /** @type {string} */ (lines.pop());
