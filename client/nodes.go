@@ -73,11 +73,14 @@ func (n *nodes) replied(node, leader string) {
 	}
 }
 
-// failed records that a node did not reply. A learned one that could not even be
-// connected to is forgotten.
+// failed records that a node did not reply, or fell silent: the one after it is asked
+// first. A learned one that could not even be connected to is forgotten.
 func (n *nodes) failed(node string, connected bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if all := slices.Concat(n.given, n.learned); n.first == node {
+		n.first = all[(slices.Index(all, node)+1)%len(all)]
+	}
 	pause := avoidFailed
 	if i := slices.Index(n.learned, node); i >= 0 && !connected {
 		pause = min(max(avoidUnreachable, 2*n.avoided[node].pause), maxAvoid)
