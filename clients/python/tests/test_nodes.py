@@ -41,6 +41,13 @@ class NodesTest(unittest.TestCase):
         n.replied(B, "a:1")
         self.assertEqual(n.order()[0], A)
 
+    def test_after_a_node_that_failed_the_next_one_is_asked_first(self) -> None:
+        nodes = Nodes(["a:1", "b:1", "c:1"])
+        for node in ("http://b:1", "http://c:1"):
+            nodes.replied(node, None)
+            nodes.failed(node, True)
+        self.assertEqual(nodes.order(), ["http://a:1", "http://b:1", "http://c:1"])
+
     def test_an_address_that_nobody_can_reach_is_forgotten(self) -> None:
         n = self.nodes("a:1")
         n.meet(["a:1", "b:1", ""])

@@ -64,8 +64,12 @@ class Nodes:
                 self._first = url
 
     def failed(self, node: str, connected: bool) -> None:
-        """A node did not reply. A learned one to which no connection was made is forgotten."""
+        """A node did not reply, or fell silent: the one after it is asked first. A learned one to which no
+        connection was made is forgotten."""
         with self._lock:
+            known = self.given + self._learned
+            if node == self._first and node in known:
+                self._first = known[(known.index(node) + 1) % len(known)]
             pause = AVOID_FAILED
             if node in self._learned and not connected:
                 last = self._avoided.get(node, (0.0, 0.0))[1]
