@@ -130,7 +130,7 @@ func (e *exporter) countAll(ctx context.Context, topic string) {
 	if !reflect.ValueOf(e.filter).IsZero() {
 		return
 	}
-	by := map[string]uint64{}
+	var by map[string]uint64
 	if topic == "" {
 		s, _ := e.t.client.Stats(ctx)
 		by = map[string]uint64{"delayed": s.Delayed, "ready": s.Ready, "reserved": s.Reserved, "dead": s.Dead}
