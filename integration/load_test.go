@@ -41,6 +41,7 @@ func startLoad(t *testing.T, addrs []string) *load {
 		Nodes: func() []workload.Node { return nodes }, Recorder: history.NewRecorder(), Topics: []string{"mail", "bills", "thumbnails"},
 		Producers: 4, Consumers: 6, Think: 10 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("r%x", seed&0xffff),
 	}}
+	require.NoError(t, workload.Prepare(ctx, l.config))
 	l.from = l.config.Recorder.Now()
 	l.done.Go(func() { workload.Run(ctx, l.config) })
 	t.Cleanup(l.halt)
