@@ -64,6 +64,30 @@ func (s *server) changeMany(v verb) handlerFunc {
 	}
 }
 
+// updateItem is one change in a list.
+type updateItem struct {
+	ID opt[string] `json:"id"`
+	updateRequest
+}
+
+// updateMany handles POST /v1/update.
+func (s *server) updateMany(x *call) error {
+	var q batch[updateItem]
+	if err := x.decode(maxBatchRequest, &q); err != nil {
+		return err
+	}
+	if err := q.check(); err != nil {
+		return err
+	}
+	now, items := time.Now(), q.Jobs.v
+	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
+		if err := job.CheckRefID("id", items[i].ID.v); err != nil {
+			return nil, err
+		}
+		return items[i].op(&jobpb.Ref{Id: items[i].ID.v}, s.MaxBodyBytes, now)
+	}, (*writer).changed)
+}
+
 // each makes n operations, applies the valid ones, and responds with one result per item,
 // in order.
 func (s *server) each(x *call, n int, op func(int) (*jobpb.Op, error), write func(*writer, *jobpb.Result)) error {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -75,4 +76,49 @@ func TestStepsInBatches(t *testing.T) {
 	r := newRig(t)
 	a := r.ok("/v1/finish", `{"jobs":[{"id":"a","ttr":1}]}`)
 	require.Equal(t, []string{"invalid_argument"}, outcomesOf(t, a))
+}
+
+func TestJobsAreChangedByLists(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"a", "b"} {
+		r.ok("/v1/jobs", `{"topic":"t","id":"`+id+`","delay":60,"body":1}`)
+	}
+	for _, c := range []struct{ path, jobs, says string }{
+		{"/v1/update", `{"id":"a","priority":3},{"id":"b","delay":-1},{"priority":3},{"id":"nobody","priority":3}`,
+			`^true delayed, jobs\[1\].delay, jobs\[2\].id, not_found$`},
+		{"/v1/update", `{"id":"a"},{"id":"b","body":2,"if_state":["ready"]}`, `^jobs\[0\], condition_failed$`},
+		{"/v1/kick", `{"id":"a"},{"id":"b","token":"0-1-1"}`, `^true ready, jobs\[1\].token$`},
+		{"/v1/delete", `{"id":"a"},{"id":"b"},{"id":"a"}`, `^true gone, true gone, not_found$`},
+	} {
+		var says []string
+		for _, one := range decoded(t, r.post(c.path, `{"jobs":[`+c.jobs+`]}`))["results"].([]any) {
+			one := one.(map[string]any)
+			switch {
+			case one["success"] == true:
+				says = append(says, "true "+one["state"].(string))
+			case one["field"] != nil:
+				says = append(says, one["field"].(string))
+			case one["code"] == "invalid_argument":
+				says = append(says, one["error"].(string))
+			default:
+				says = append(says, one["code"].(string))
+			}
+		}
+		require.Regexp(t, c.says, strings.Join(says, ", "), c.path)
+	}
+}
+
+func TestTheKeyOfAnAddIsItsID(t *testing.T) {
+	r := newRig(t)
+	add := func(key, body string) map[string]any {
+		q := httptest.NewRequest("POST", "/v1/jobs", strings.NewReader(body))
+		q.Header.Set("Idempotency-Key", key)
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, q)
+		return decoded(t, w)
+	}
+	require.Equal(t, "k", add("k", `{"topic":"t","body":1}`)["id"])
+	require.Equal(t, true, add("k", `{"topic":"t","body":1}`)["existing"])
+	require.Equal(t, "a", add("k", `{"topic":"t","id":"a","body":1}`)["id"], "an id of its own counts")
+	require.Equal(t, "Idempotency-Key", add("$0-1", `{"topic":"t","body":1}`)["field"])
 }

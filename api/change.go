@@ -35,6 +35,7 @@ var (
 	verbTouch   = verb{"touch", []string{"token", "ttr"}, touchOp}
 	verbBury    = verb{"bury", []string{"token", "priority", "reason"}, buryOp}
 	verbKick    = verb{"kick", []string{"to_topic"}, kickOp}
+	verbDelete  = verb{"delete", []string{"token"}, deleteOp} // of lists; one job has a DELETE of its own
 	verbMove    = verb{"move", []string{"token", "to"}, moveOp}
 )
 
@@ -143,6 +144,10 @@ func kickOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
 		}
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: ref, ToTopic: q.ToTopic.v}}}, nil
+}
+
+func deleteOp(_ *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {
+	return &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}, nil
 }
 
 func moveOp(q *changeRequest, ref *jobpb.Ref) (*jobpb.Op, error) {

@@ -153,12 +153,21 @@ func (s *server) add(x *call) error {
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
 	}
+	if key := x.r.Header.Get(keyHeader); key != "" && !q.ID.set {
+		if err := job.CheckID(keyHeader, key); err != nil {
+			return err
+		}
+		q.ID = opt[string]{set: true, v: key}
+	}
 	op, err := q.op(s.MaxBodyBytes, time.Now())
 	if err != nil {
 		return err
 	}
 	return s.apply(x, op, x.added)
 }
+
+// keyHeader is the id of a job that is added without one, so that the add can be repeated.
+const keyHeader = "Idempotency-Key"
 
 // added responds with a successful add.
 func (x *call) added(r *jobpb.Result) {

@@ -181,7 +181,7 @@ func (d *describer) kindOf(t reflect.Type) string {
 		return d.kindOf(v.Type)
 	}
 	for name, of := range requests {
-		if of == t && (name == "AddRequest" || name == "ChangeItem" || name == "Filter") {
+		if of == t && (name == "AddRequest" || name == "ChangeItem" || name == "UpdateItem" || name == "Filter") {
 			if d.schemas[name] == nil {
 				d.schemas[name] = d.ofType(name, of, nil)
 			}

@@ -77,6 +77,7 @@ var fieldDocs = map[string]fieldDoc{
 
 	"postponed":                says("Whether the existing job got the due time of this add."),
 	"expires_at":               says("When the job is dropped, or dead if its topic says so, unless somebody has it then. In a request, RFC 3339 text or milliseconds since 1970."),
+	"UpdateItem.expires_at":    says("When the job is dropped, or dead if its topic says so, unless somebody has it then: RFC 3339 text, milliseconds since 1970, or never."),
 	"UpdateRequest.expires_at": says("When the job is dropped, or dead if its topic says so, unless somebody has it then: RFC 3339 text, milliseconds since 1970, or never."),
 	"due_at":                   says("When the job becomes or became ready. In a request, RFC 3339 text or milliseconds since 1970."),
 	"reserved_until":           says("When the reservation expires."),
@@ -294,6 +295,8 @@ var requests = map[string]reflect.Type{
 	"MoveRequest":         reflect.TypeFor[changeRequest](),
 	"ChangeItem":          reflect.TypeFor[changeRequest](),
 	"ChangeBatch":         reflect.TypeFor[batch[changeRequest]](),
+	"UpdateItem":          reflect.TypeFor[updateItem](),
+	"UpdateBatch":         reflect.TypeFor[batch[updateItem]](),
 	"CommandRequest":      reflect.TypeFor[commandRequest](),
 	"KickTopicRequest":    reflect.TypeFor[kickTopicRequest](),
 	"ReleaseTopicRequest": reflect.TypeFor[releaseTopicRequest](),

@@ -101,6 +101,9 @@ func (s *server) jobRoutes() []route {
 		{path: "/v1/release", methods: post(s.changeMany(verbRelease))},
 		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
 		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},
+		{path: "/v1/kick", methods: post(s.changeMany(verbKick))},
+		{path: "/v1/delete", methods: post(s.changeMany(verbDelete))},
+		{path: "/v1/update", methods: post(s.updateMany)},
 	}
 }
 
@@ -195,6 +198,9 @@ var calls = map[string]callDoc{
 	"POST /v1/release":           {name: "releaseJobs", summary: "Gives up to 1000 reserved jobs back.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/touch":             {name: "touchJobs", summary: "Starts the reservations of up to 1000 jobs again.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/bury":              {name: "buryJobs", summary: "Sets up to 1000 reserved jobs aside as dead.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
+	"POST /v1/kick":              {name: "kickJobsById", summary: "Brings up to 1000 dead or delayed jobs back.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
+	"POST /v1/delete":            {name: "deleteJobsById", summary: "Deletes up to 1000 jobs in any state.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
+	"POST /v1/update":            {name: "updateJobsById", summary: "Changes up to 1000 delayed, ready or dead jobs in place.", request: "UpdateBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /":                     {name: "command", summary: "The command protocol of earlier systems.", request: "CommandRequest", required: []string{"command"}, reply: "CommandReply"},
 
 	"GET /v1/stats":                      {name: "getStats", summary: "Counts the topics, and the jobs of all of them by state.", reply: "Stats"},
