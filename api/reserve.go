@@ -167,7 +167,7 @@ func (s *server) giveBack(x *call, jobs []*jobpb.Reserved) {
 		}}}
 	}
 	if _, err := doOps(ctx, s.Queue, ops); err != nil {
-		s.Logger.Warn("jobs of a consumer that hung up could not be given back; they return when their time to run is over",
+		s.Logger.Warn("jobs of a consumer that hung up could not be given back; they are ready again when their leases expire",
 			"jobs", len(jobs), "first", jobs[0].Id, "error", err)
 	}
 }

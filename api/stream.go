@@ -236,7 +236,7 @@ func (t *stream) giveUp() {
 		}}})
 	}
 	if _, err := doOps(ctx, t.s.Queue, ops); err != nil {
-		t.s.Logger.Warn("jobs of a stream that ended could not be given back; they return when their time to run is over",
+		t.s.Logger.Warn("jobs of a stream that ended could not be given back; they are ready again when their leases expire",
 			"jobs", len(ops), "error", err)
 	}
 }

@@ -42,7 +42,7 @@ type request struct {
 
 // call sends a request until it gets a response, and decodes the response into out. It
 // tries the next node when one does not respond or could not do it, and pauses after each
-// round. Besides the error it reports whether an earlier attempt may have been done.
+// round. It also reports whether an earlier attempt may have been done.
 func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, err error) {
 	var body []byte
 	if q.in != nil {

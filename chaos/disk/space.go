@@ -67,7 +67,7 @@ func allocated(info os.FileInfo) int64 {
 	return st.Blocks * statBlock
 }
 
-// room says whether the file may grow to hold the byte before end; 0: it may.
+// room reports whether the file may grow to hold the byte before end; 0: it may.
 func (d *Disk) room(f *file, end int64) syscall.Errno {
 	s := &d.space
 	s.mu.Lock()

@@ -26,7 +26,7 @@ import (
 	"tarry/push"
 )
 
-// serverConfig is what `tarry server` is told, by flag, environment variable or
+// serverConfig has the settings of `tarry server`, by flag, environment variable or
 // configuration file, in that order of precedence.
 type serverConfig struct {
 	NodeID          string
@@ -112,7 +112,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 func serverCommand(env func(string) (string, bool), start func(context.Context, *serverConfig, io.Writer) error) *cobra.Command {
 	cfg := &serverConfig{}
 	flags := cfg.flags()
-	cmd := &cobra.Command{Use: "server", Short: "run a node until it is told to stop", Long: serverText, Example: serverExample, Args: flagsOnly}
+	cmd := &cobra.Command{Use: "server", Short: "run a node until it is stopped", Long: serverText, Example: serverExample, Args: flagsOnly}
 	cmd.Flags().AddGoFlagSet(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given := map[string]bool{}

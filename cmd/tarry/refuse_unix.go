@@ -8,5 +8,5 @@ import (
 	"syscall"
 )
 
-// notifyRefuse asks for the signal by which beanstalkd is told to refuse puts.
+// notifyRefuse asks for the signal that makes beanstalkd refuse puts.
 func notifyRefuse(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }

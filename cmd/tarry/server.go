@@ -75,7 +75,7 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		LogStore: cfg.LogStore,
 		Lead:     func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n.Shard()) },
 		Fatal: func(err error) {
-			log.Error("stopping at once, because going on would risk data; start the node again when the cause is mended", "error", err)
+			log.Error("stopping at once, because going on would risk data; start the node again when the cause is fixed", "error", err)
 			os.Exit(exitStopped)
 		},
 	})
