@@ -63,7 +63,6 @@ func describeAPI(routes []route) object {
 			"title":       "Tarry",
 			"version":     "1",
 			"description": "A replicated delay queue. Any node serves any request. A member of a request that is null counts as not given, except for body.",
-			"license":     object{"name": "see the project's LICENSE"},
 		},
 		"servers":    []any{object{"url": "http://localhost:7300"}},
 		"paths":      paths,

@@ -123,6 +123,8 @@ type stepFlags struct {
 	priority number
 	reason   string
 	due      instant
+	expires  instant
+	never    bool // it expires no more
 	attempts number
 	body     *string
 	extras   client.Update // backoff and headers
@@ -175,6 +177,7 @@ func newStep(name, short, args string, least int, text, example, takes string) (
 		case "due":
 			c.flags.VarP(&s.delay, "delay", "d", "`time` until the job is due, from now; 0 is now")
 			c.flags.Var(&s.due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
+			c.flags.Func("expires-at", "`timestamp` at which the job is dropped, or dead if its topic says so, unless somebody has it then; never removes it", s.expiry)
 		case "ttr-of-job":
 			c.flags.Var(&s.ttr, "ttr", "`time` that one reservation lasts")
 		case "attempts":
@@ -232,10 +235,18 @@ func updateStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFl
 	return c.Update(ctx, ref.ID, s.update())
 }
 
+// expiry reads --expires-at.
+func (s *stepFlags) expiry(text string) error {
+	if s.never = text == "never"; s.never {
+		return nil
+	}
+	return s.expires.Set(text)
+}
+
 // update is what the flags say is to change.
 func (s *stepFlags) update() client.Update {
 	u := client.Update{
-		DueAt: s.due.t, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v,
+		DueAt: s.due.t, ExpiresAt: s.expires.t, NeverExpire: s.never, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v,
 		Backoff: s.extras.Backoff, Headers: s.extras.Headers, Condition: s.cond,
 	}
 	if s.delay.set {

@@ -19,8 +19,8 @@ import (
 )
 
 const exportText = `Writes the jobs of a topic, or of all topics, as lines of JSON that tarry add --file takes.
-A line has what was added: topic, id, due_at, ttr, priority, max_attempts, backoff, headers
-and body. Attempts, histories and reservations are not exported, nor are ids that a node
+A line has what was added: topic, id, due_at, expires_at, ttr, priority, max_attempts,
+backoff, headers and body. Attempts, histories and reservations are not exported, nor are ids that a node
 made. Jobs that change their state meanwhile may be missed or written twice: pause the topics
 for an exact copy.
 
@@ -243,7 +243,7 @@ func (e *exporter) write(page []client.Job) error {
 // lineOf is a job as it was added.
 func lineOf(j *client.Job) jobLine {
 	line := jobLine{
-		Topic: j.Topic, ID: j.ID, DueAt: j.DueAt, TTR: j.TTR, Priority: &j.Priority, MaxAttempts: &j.MaxAttempts,
+		Topic: j.Topic, ID: j.ID, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR, Priority: &j.Priority, MaxAttempts: &j.MaxAttempts,
 		Headers: j.Headers, Body: j.Body,
 	}
 	if strings.HasPrefix(j.ID, "$") { // a node gave it

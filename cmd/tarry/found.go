@@ -95,10 +95,8 @@ func (t *terminal) changeFound(ctx context.Context, word string, dry bool, f cli
 // printFound prints how many jobs were changed.
 func (t *terminal) printFound(word string, c client.ChangedFound) error {
 	if t.json {
-		return t.out.line("{%q:%d,\"skipped\":%d,\"incomplete\":%t,\"more\":%t}", word, c.Count, c.Skipped, c.Incomplete, c.More)
-	}
-	if c.Incomplete {
-		t.notes.line("%v", client.ErrIncomplete)
+		err := t.out.line("{%q:%d,\"skipped\":%d,\"incomplete\":%t,\"more\":%t}", word, c.Count, c.Skipped, c.Incomplete, c.More)
+		return errors.Join(err, incomplete(c))
 	}
 	line := fmt.Sprintf("%d %s", c.Count, word)
 	if c.Skipped > 0 {
@@ -107,7 +105,16 @@ func (t *terminal) printFound(word string, c client.ChangedFound) error {
 	if c.More {
 		line += "; there may be more"
 	}
-	return t.out.line("%s", line)
+	return errors.Join(t.out.line("%s", line), incomplete(c))
+}
+
+// incomplete is why a change of found jobs may have missed some, if it may: then the command
+// fails, because a script must not take it for all of them.
+func incomplete(c client.ChangedFound) error {
+	if c.Incomplete {
+		return client.ErrIncomplete
+	}
+	return nil
 }
 
 func deleteCommand() *cobra.Command {

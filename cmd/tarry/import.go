@@ -35,6 +35,7 @@ type jobLine struct {
 	ID          string            `json:"id,omitzero"`
 	Delay       client.Duration   `json:"delay,omitzero"`
 	DueAt       time.Time         `json:"due_at,omitzero"`
+	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
 	TTR         client.Duration   `json:"ttr,omitzero"`
 	Priority    *uint32           `json:"priority,omitzero"`
 	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
@@ -247,7 +248,7 @@ func (m *importer) take(line []byte) error {
 		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
 	}
 	a := client.Add{
-		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, TTR: j.TTR.Duration,
+		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR.Duration,
 		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, IfExists: j.IfExists,
 	}
 	if j.Backoff != nil {

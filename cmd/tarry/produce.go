@@ -25,11 +25,12 @@ func addCommand() *cobra.Command {
 	c := newCommand("add", "add a job, or those of a file", "[BODY]", addText, "tarry add --topic mail --delay 30s 'hello'", 0, 1)
 	var a addFlags
 	var delay duration
-	var due instant
+	var due, expires instant
 	a.register(c)
 	c.flags.StringVarP(&a.ID, "id", "i", "", "`name` of the job, unique while it exists; default: a random one")
 	c.flags.VarP(&delay, "delay", "d", "`time` until the job is due, such as 250ms, 30s, 1h30m")
 	c.flags.Var(&due, "due-at", "`timestamp` at which the job is due, such as 2030-01-31T12:00:00Z")
+	c.flags.Var(&expires, "expires-at", "`timestamp` at which the job is dropped, or dead if its topic says so, unless somebody has it then")
 	c.flags.StringVar((*string)(&a.IfExists), "if-exists", "", "`what` to do when the id is taken: conflict, keep, replace or postpone; default conflict")
 	var file string
 	c.flags.StringVarP(&file, "file", "f", "", "`file` with a job on each line, instead of BODY; - is standard input")
@@ -38,7 +39,7 @@ func addCommand() *cobra.Command {
 		case (file == "") == (len(args) == 0):
 			return usagef("takes either BODY or --file")
 		case file != "":
-			if name := c.given("id", "delay", "due-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header"); name != "" {
+			if name := c.given("id", "delay", "due-at", "expires-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header"); name != "" {
 				return usagef("--%s is for one job; with --file each line has its own", name)
 			}
 			return t.importFile(ctx, file, jobLine{Topic: a.Topic, IfExists: a.IfExists})
@@ -46,7 +47,7 @@ func addCommand() *cobra.Command {
 		if delay.d != 0 && !due.t.IsZero() {
 			return usagef("--delay and --due-at are both given; give one")
 		}
-		a.Delay, a.DueAt = delay.d, due.t
+		a.Delay, a.DueAt, a.ExpiresAt = delay.d, due.t, expires.t
 		if err := a.fill(t, args[0]); err != nil {
 			return err
 		}

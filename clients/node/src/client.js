@@ -354,9 +354,14 @@ function whole(results) {
 
 async function* pages(page, member) {
   let next;
+  let incomplete = false;
   do {
     const reply = await page(next);
     yield* reply[member];
+    incomplete ||= reply.incomplete === true;
     next = reply.next;
   } while (next);
+  if (incomplete) {
+    throw new TarryError("jobs may be missing: the index of a header is being built", { code: "incomplete" });
+  }
 }

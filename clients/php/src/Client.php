@@ -310,13 +310,18 @@ final class Client
         $query = ['state' => $state, 'id_prefix' => $idPrefix, 'reason' => $reason, 'body' => $bodies ? 'true' : null, 'max' => $page];
         $query += self::headerQuery($headers);
         $path = $topic === null ? '/v1/jobs' : self::topicPath($topic, 'jobs');
+        $incomplete = false;
         do {
             $reply = $this->read($path . self::query($query));
             foreach ($reply['jobs'] as $job) {
                 yield Job::fromReply($job);
             }
+            $incomplete = $incomplete || ($reply['incomplete'] ?? false);
             $query['cursor'] = $reply['next'] ?? null;
         } while ($query['cursor'] !== null);
+        if ($incomplete) {
+            throw new TarryException(ErrorCode::INCOMPLETE, 'jobs may be missing: the index of a header is being built');
+        }
     }
 
     /**

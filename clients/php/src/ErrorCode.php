@@ -24,6 +24,8 @@ final class ErrorCode
     public const NOT_APPLIED = 'not_applied';
     public const OVERLOADED = 'overloaded';
     public const DISK_LOW = 'disk_low';
+    /** Jobs of a listing by header may be missing, because its index is being built. */
+    public const INCOMPLETE = 'incomplete';
     public const INTERNAL = 'internal';
     /** The call may have been done. */
     public const UNKNOWN = 'unknown';

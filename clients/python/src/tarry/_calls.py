@@ -332,11 +332,12 @@ class Page(Generic[T]):
 
     items: List[T]
     next: str
+    incomplete: bool = False
 
 
 def _page(cls: Any, member: str) -> Callable[[JSON, bool], Any]:
     def read(reply: JSON, earlier: bool) -> Page[Any]:
-        return Page([decode(cls, item) for item in reply.get(member, [])], reply.get("next", ""))
+        return Page([decode(cls, item) for item in reply.get(member, [])], reply.get("next", ""), reply.get("incomplete", False))
 
     return read
 

@@ -294,8 +294,9 @@ class Client:
         body: bool = False,
         page: Optional[int] = None,
     ) -> Iterator[Job]:
-        """Jobs of a topic, or of all topics by ``id_prefix`` or an indexed header, page after page."""
-        cursor = ""
+        """Jobs of a topic, or of all topics by ``id_prefix`` or an indexed header, page after page. It ends with an
+        error of the code ``incomplete`` when jobs may be missing, because the index of a header is being built."""
+        cursor, incomplete = "", False
         while True:
             got: Page[Job] = self._call(
                 _calls.jobs_page(
@@ -305,9 +306,12 @@ class Client:
             )  # fmt: skip
             for job in got.items:
                 yield job
+            incomplete = incomplete or got.incomplete
             if not got.next:
-                return
+                break
             cursor = got.next
+        if incomplete:
+            raise TarryError("incomplete", "jobs may be missing: the index of a header is being built")
 
     # Many jobs: those that jobs() lists for the same topic, state, id_prefix, reason and headers. One of id_prefix
     # and an indexed header is needed (docs/headers.md).
