@@ -37,6 +37,9 @@ func (s *server) addBatch(x *call) error {
 	if err := q.check(); err != nil {
 		return err
 	}
+	if len(x.r.Header.Values(keyHeader)) > 0 {
+		return job.Invalid(keyHeader, "is for one job; give each of a batch an id")
+	}
 	now := time.Now()
 	items := q.Jobs.v
 	if q.Atomic.v {

@@ -83,9 +83,6 @@ func (q *addRequest) setExpiry(add *jobpb.Add, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if at <= max(add.DueMs, now.UnixMilli()+add.DelayMs) {
-		return job.Invalid("expires_at", "is %s, when the job is not due yet or just due; it must be later", job.Instant(at))
-	}
 	if add.Options == nil {
 		add.Options = &jobpb.JobOptions{}
 	}
@@ -153,11 +150,14 @@ func (s *server) add(x *call) error {
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
 	}
-	if key := x.r.Header.Get(keyHeader); key != "" && !q.ID.set {
-		if err := job.CheckID(keyHeader, key); err != nil {
+	if keys := x.r.Header.Values(keyHeader); len(keys) > 0 && !q.ID.set {
+		if len(keys) > 1 {
+			return job.Invalid(keyHeader, "is given %d times", len(keys))
+		}
+		if err := job.CheckID(keyHeader, keys[0]); err != nil {
 			return err
 		}
-		q.ID = opt[string]{set: true, v: key}
+		q.ID = opt[string]{set: true, v: keys[0]}
 	}
 	op, err := q.op(s.MaxBodyBytes, time.Now())
 	if err != nil {

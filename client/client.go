@@ -63,6 +63,11 @@ func New(addrs []string, options ...Option) (*Client, error) {
 	if c.http == nil {
 		c.http = &http.Client{Transport: newTransport()}
 	}
+	// A redirect would make another call of it, a GET whose success would be taken for this
+	// one's, or carry its body elsewhere.
+	own := *c.http
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http = &own
 	return c, nil
 }
 

@@ -529,3 +529,25 @@ func TestACallSaysWhatANodeAnswered(t *testing.T) {
 		}
 	}
 }
+
+// A redirect turns a DELETE into a GET, whose success says nothing of the job.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	followed := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/elsewhere" {
+			followed++
+			_, err := w.Write([]byte(`{"success":true}`))
+			require.NoError(t, err)
+			return
+		}
+		http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
+	}))
+	defer s.Close()
+	for _, options := range [][]client.Option{nil, {client.WithHTTPClient(&http.Client{})}} {
+		c, err := client.New([]string{s.Listener.Addr().String()}, append(options, client.WithPatience(0))...)
+		require.NoError(t, err)
+		require.ErrorContains(t, c.Delete(t.Context(), client.Ref{ID: "a"}), "301")
+		c.Close()
+	}
+	require.Zero(t, followed)
+}

@@ -162,6 +162,10 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 			return
 		}
 	}
+	if m.early(a.DueMs, a.DelayMs, a.Options.GetExpiresMs()) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
 	if m.full(a.Topic, 0) {
 		r.Code = jobpb.Code_TOPIC_FULL
 		return

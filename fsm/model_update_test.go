@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -21,6 +22,8 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_CONDITION_FAILED
 	case old.State == jobpb.State_STATE_RESERVED:
 		r.Code = jobpb.Code_ALREADY_RESERVED
+	case (replaces || old.ended()) && m.early(a.DueMs, a.DelayMs, a.Options.GetExpiresMs()):
+		r.Code = jobpb.Code_INVALID
 	case (replaces || old.ended()) && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 	case (replaces || old.ended()) && m.full(a.Topic, old.waitingIn(a.Topic)):
@@ -36,7 +39,10 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_ID_CONFLICT
 	case old.State == jobpb.State_STATE_DEAD:
 		r.Code = jobpb.Code_ALREADY_DEAD
+	case m.early(a.DueMs, a.DelayMs, cmp.Or(a.Options.GetExpiresMs(), old.expiresOwn)):
+		r.Code = jobpb.Code_INVALID
 	default:
+		old.expiresOwn = cmp.Or(a.Options.GetExpiresMs(), old.expiresOwn)
 		m.setDue(old, a.DueMs, a.DelayMs)
 		old.Revision++
 		old.late = false
@@ -47,13 +53,23 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 	return false
 }
 
+// early reports whether a job would expire before it is due.
+func (m *model) early(due, delay, expires int64) bool {
+	if due == 0 {
+		due = m.clock + delay
+	}
+	return expires != 0 && expires <= max(due, m.clock)
+}
+
 func (m *model) setDue(j *modelJob, due, delay int64) {
 	if due == 0 {
 		due = m.clock + delay
 	}
 	j.DueMs = due
 	if due > m.clock || m.planned {
-		j.DueMs += m.share(j)
+		if later := due + m.share(j); j.expiresOwn == 0 || later < j.expiresOwn {
+			j.DueMs = later
+		}
 	}
 	j.DueMs = max(j.DueMs, m.clock)
 	j.DelayMs = j.DueMs - m.clock
@@ -100,7 +116,23 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 	case j.State != jobpb.State_STATE_DEAD && op.GetMaxAttempts() != 0 && *op.MaxAttempts <= j.Attempts:
 		r.Code = jobpb.Code_INVALID
 		return
-	case moves:
+	}
+	expires := j.expiresOwn
+	if op.ExpiresMs != nil {
+		expires = *op.ExpiresMs
+	}
+	if j.State != jobpb.State_STATE_DEAD && (moves || op.ExpiresMs != nil) {
+		at := due
+		if !moves {
+			at = j.DueMs
+		}
+		if m.early(at, delay, expires) {
+			r.Code = jobpb.Code_INVALID
+			return
+		}
+	}
+	j.expiresOwn = expires
+	if moves {
 		m.setDue(j, due, delay)
 	}
 	j.late = false
@@ -133,9 +165,6 @@ func badChange(op *jobpb.Update) bool {
 }
 
 func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
-	if op.ExpiresMs != nil {
-		j.expiresOwn = *op.ExpiresMs
-	}
 	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders(), ExpiresMs: j.Options.GetExpiresMs()}
 	if op.Backoff != nil {
 		if e.Backoff = op.Backoff; len(op.Backoff.DelaysMs) == 0 {

@@ -20,6 +20,9 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 			return x.addTakenID(op, old, r)
 		}
 	}
+	if err := x.checkExpiry(op); err != nil {
+		return x.refuseInvalid(err, r)
+	}
 	return x.addNew(op, r)
 }
 
@@ -87,7 +90,7 @@ func (x *tx) newRecord(op *jobpb.Add, t *topic) (*record, listKind) {
 	if op.DueMs == 0 {
 		rec.spec.delayMS = op.DelayMs
 	}
-	list, due := x.waitUntil(t, rec.seq, op.DueMs, op.DelayMs)
+	list, due := x.waitUntil(t, rec.seq, op.DueMs, op.DelayMs, op.Options.GetExpiresMs())
 	rec.spec.dueMS = due
 	rec.status = newStatus(&rec.spec)
 	return rec, list

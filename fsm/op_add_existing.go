@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"cmp"
 
 	"tarry/job/jobpb"
 )
@@ -71,7 +72,7 @@ func difference(op *jobpb.Add, options, topic string, old *record) string {
 	case !op.TopicAttempts && op.MaxAttempts != old.spec.maxAttempts:
 		return "max_attempts"
 	case options != old.spec.options:
-		return "backoff or headers"
+		return "backoff, headers or expiry"
 	case op.DueMs != old.spec.dueRequest || delayMS != old.spec.delayMS:
 		return "delay or due instant"
 	}
@@ -86,6 +87,9 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 		return err
 	}
 	// All checks come before the first change.
+	if err := x.checkExpiry(op); err != nil {
+		return x.refuseInvalid(err, r)
+	}
 	to := x.m.topics[op.Topic]
 	if to == nil && x.topicsAtLimit() {
 		return x.refuseTopic(op.Topic, r)
@@ -122,9 +126,13 @@ func (x *tx) postpone(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	case from == listDead:
 		return x.refuseDead(old, r)
 	}
-	to, due := x.waitUntil(t, old.seq, op.DueMs, op.DelayMs)
+	expires := cmp.Or(op.Options.GetExpiresMs(), old.status.expiresMS)
+	if err := x.expiresLater(op.DueMs, op.DelayMs, expires); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	to, due := x.waitUntil(t, old.seq, op.DueMs, op.DelayMs, expires)
 	err = x.move(t, old, from, to, func(s *jobStatus) {
-		s.timedOut = false
+		s.timedOut, s.expiresMS = false, expires
 		s.dueMS, s.lastDelayMS = due, due-x.clock()
 		x.recordEvent(t, old, jobpb.Event_POSTPONED, to, s.attempts, "")
 	})

@@ -77,6 +77,9 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 			}
 			continue
 		}
+		if err := x.checkExpiry(add); err != nil {
+			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+		}
 		t := x.m.topics[add.Topic]
 		pending := t.pending() + added[add.Topic]
 		if t != nil && t == freed {

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,13 +94,20 @@ func FuzzCheckedOperationsAreValid(f *testing.F) {
 	})
 }
 
-// bringNear reduces every instant that the clock limits to the last valid one.
+// bringNear reduces every instant that the clock limits to the last valid one, and
+// postpones every expiry.
 func bringNear(op *jobpb.Op) {
 	near := func(ms *int64) { *ms = min(*ms, maxClockMS) }
 	for _, add := range append([]*jobpb.Add{op.GetAdd()}, op.GetAtomicAdd().GetAdds()...) {
 		if add != nil {
 			near(&add.DueMs)
+			if add.GetOptions().GetExpiresMs() > 0 {
+				add.Options.ExpiresMs = math.MaxInt64 // after any due instant
+			}
 		}
+	}
+	if u := op.GetUpdate(); u.GetExpiresMs() > 0 {
+		*u.ExpiresMs = math.MaxInt64
 	}
 	if u := op.GetUpdate(); u.GetDueMs() != 0 {
 		near(u.DueMs)

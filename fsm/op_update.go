@@ -30,13 +30,25 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		// A dead job may have fewer: a kick resets its attempts.
 		return x.refuse(r, jobpb.Code_INVALID, "max_attempts is %d; job %.40q has had %d attempts and needs one more", *op.MaxAttempts, x.name(rec), rec.status.attempts)
 	}
+	to, due, expires := from, rec.status.dueMS, rec.status.expiresMS
+	if op.ExpiresMs != nil {
+		expires = *op.ExpiresMs
+	}
+	if from != listDead && (moves || op.ExpiresMs != nil) {
+		dueMS := op.GetDueMs()
+		if !moves {
+			dueMS = due
+		}
+		if err := x.expiresLater(dueMS, op.GetDelayMs(), expires); err != nil {
+			return x.refuseInvalid(err, r)
+		}
+	}
 	body, kind, rewrites, err := x.newContent(op, t, rec)
 	if err != nil {
 		return err
 	}
-	to, due := from, rec.status.dueMS
 	if moves {
-		to, due = x.waitUntil(t, rec.seq, op.GetDueMs(), op.GetDelayMs())
+		to, due = x.waitUntil(t, rec.seq, op.GetDueMs(), op.GetDelayMs(), expires)
 	}
 	err = x.move(t, rec, from, to, func(s *jobStatus) {
 		s.timedOut = false
@@ -52,9 +64,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		if op.MaxAttempts != nil {
 			s.maxAttempts = *op.MaxAttempts
 		}
-		if op.ExpiresMs != nil {
-			s.expiresMS = *op.ExpiresMs
-		}
+		s.expiresMS = expires
 		if rewrites {
 			x.rewrite(rec, kind, body)
 		}

@@ -5,13 +5,16 @@ import "math/bits"
 // waitUntil returns the list and the due instant of a job that waits until dueMS, or for
 // delayMS if dueMS is 0. The topic's spread is added if the job has to wait at all, or is
 // of a scheduled run.
-func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS int64) (listKind, int64) {
+func (x *tx) waitUntil(t *topic, seq uint64, dueMS, delayMS, expiresMS int64) (listKind, int64) {
 	now := x.clock()
 	if dueMS == 0 {
 		dueMS = now + delayMS
 	}
 	if dueMS > now || x.planned {
-		dueMS += spread(seq, t.settings.GetSpreadMs())
+		later := dueMS + spread(seq, t.settings.GetSpreadMs())
+		if expiresMS == 0 || later < expiresMS { // the spread lets no job expire
+			dueMS = later
+		}
 	}
 	if dueMS <= now {
 		return listReady, now

@@ -167,6 +167,23 @@ func (t *topic) nextExpiry() (at int64) {
 	return at
 }
 
+// checkExpiry returns an error for an add of a job that would expire before it is due.
+func (x *tx) checkExpiry(op *jobpb.Add) error {
+	return x.expiresLater(op.DueMs, op.DelayMs, op.Options.GetExpiresMs())
+}
+
+// expiresLater returns an error unless a job expires, if at all, after it is due: at dueMS
+// or, if that is 0, after delayMS.
+func (x *tx) expiresLater(dueMS, delayMS, expiresMS int64) error {
+	if dueMS == 0 {
+		dueMS = x.clock() + delayMS
+	}
+	if dueMS = max(dueMS, x.clock()); expiresMS == 0 || expiresMS > dueMS {
+		return nil
+	}
+	return job.Invalid("expires_at", "is %s, but the job is due at %s; it must be later", job.Instant(expiresMS), job.Instant(dueMS))
+}
+
 // restartExpiry restarts the time of expiry of a dead job that comes back to t, and takes
 // one of its own away that has passed. Without that it would expire at once.
 func (x *tx) restartExpiry(t *topic, s *jobStatus) {

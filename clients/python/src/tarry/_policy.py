@@ -69,13 +69,13 @@ def reply_error(reply: HTTPReply) -> TarryError:
     try:
         told = json.loads(reply.data)
         code = told["code"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         # Something between the client and the node has replied.
         unknown = reply.status >= 500
         return error("unknown" if unknown else "bad_reply", f"the reply is not Tarry's: status {reply.status}", status=reply.status)
     try:
         retry_after = float(reply.headers.get("retry-after", "0"))
-    except ValueError:
+    except (ValueError, RecursionError):
         retry_after = 0.0
     return error(
         code,

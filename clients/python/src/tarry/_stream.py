@@ -88,7 +88,7 @@ class Plan:
     def _event(self, line: bytes) -> None:
         try:
             event = json.loads(line)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise WireError(f"a line of the stream is not understood: {e}") from e
         kind = event.get("event")
         if kind == "open":
