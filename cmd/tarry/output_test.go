@@ -48,8 +48,10 @@ func TestHarmlessTextOfJSONIsTheSameJSON(t *testing.T) {
 	requireHarmless(t, harmless("\x9b2J \xff", ""), 0)
 }
 
-// examples are the command lines in the help of all commands that talk to a node.
+// examples are the command lines in the help of all commands that talk to a node. They may
+// write files: the test goes on in a directory of its own.
 func examples(t *testing.T) (all [][]string) {
+	t.Chdir(t.TempDir())
 	for _, c := range leaves() {
 		if c.Name() == "server" || c.Name() == "bench" || c.Name() == "version" {
 			continue
