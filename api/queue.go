@@ -10,8 +10,8 @@ import (
 
 // Queue executes operations on the cluster's jobs. All methods may be called from many
 // goroutines at once, on any node, leader or not. Every error is or wraps a *job.Error. Its
-// code tells whether nothing was done (not_applied, overloaded, disk_low) or the outcome is
-// unknown (unknown).
+// code says either that nothing was done (not_applied, overloaded, disk_low) or that the
+// outcome is unknown (unknown).
 type Queue interface {
 	// Do applies ops in their order and returns one result each. It blocks until a majority
 	// has committed them, or ctx ends; then the outcome is unknown. An operation that is

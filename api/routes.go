@@ -231,7 +231,7 @@ var calls = map[string]callDoc{
 	"POST /v1/schedules/{name}/resume":     {name: "resumeSchedule", summary: "Resumes a schedule.", reply: "SchedulePause"},
 	"GET /v1/cluster/members":              {name: "listMembers", summary: "Lists the nodes of the cluster.", reply: "Members"},
 	"DELETE /v1/cluster/members/{id}":      {name: "removeMember", summary: "Removes a node for good.", reply: "Done"},
-	"GET /v1/cluster/health":               {name: "getHealth", summary: "Tells whether the cluster is healthy.", reply: "Health"},
+	"GET /v1/cluster/health":               {name: "getHealth", summary: "Reports whether the cluster is healthy.", reply: "Health"},
 	"GET /v1/cluster/clock":                {name: "getClocks", summary: "Compares the clocks of the nodes.", reply: "Clocks"},
 	"POST /v1/cluster/clock/reset":         {name: "resetClock", summary: "Sets the queue's clock back to the majority's.", reply: "Done"},
 	"POST /v1/cluster/verify":              {name: "verify", summary: "Compares the state of all nodes.", reply: "Verification"},
@@ -239,6 +239,6 @@ var calls = map[string]callDoc{
 	"POST /v1/cluster/leave":               {name: "leave", summary: "Removes this node from its cluster and stops it.", reply: "Done"},
 	"GET /v1/openapi.json":                 {name: "getOpenAPI", summary: "This description.", reply: "Description"},
 	"GET /livez":                           {name: "livez", summary: "Answers while the process runs.", reply: "Done"},
-	"GET /readyz":                          {name: "readyz", summary: "Tells whether this node can serve clients.", reply: "Readiness", statuses: "200 503"},
+	"GET /readyz":                          {name: "readyz", summary: "Reports whether this node can serve clients.", reply: "Readiness", statuses: "200 503"},
 	"POST /v1/cluster/transfer-leadership": {name: "transferLeadership", summary: "Hands leadership to another node.", request: "TransferRequest", reply: "Transfer"},
 }

@@ -128,8 +128,8 @@
 //	dead      in the order of dying
 //	ended     by the end of the retention
 //
-// A ready job of a topic with a time of expiry is in a second list, by due instant
-// (rule_expiry.go).
+// A ready job of a topic with a time of expiry is in a second list, by due instant, and a
+// waiting job with an expiry of its own in another, by that instant (rule_expiry.go).
 //
 // A finished or deleted job leaves nothing, unless its topic has a retention. Then it
 // moves to the list of ended jobs, and an Advance removes it at the end of the

@@ -28,7 +28,7 @@ const patience = 10 * time.Second
 //	a: text => list x y   the reply is OK with a list of these, in any order
 //	            (yaml and list are asked for again for a while when they differ)
 //
-// What is no single question and answer is told in parts:
+// An exchange that is not one request and one reply is written in parts:
 //
 //	a> text     send the text and CRLF
 //	a>> text    send the text alone
