@@ -26,18 +26,29 @@ import (
 var mayImport = map[string][]string{
 	"job":       {"job"},
 	"timer":     {"job"},
-	"dispatch":  {"job"},
-	"fsm":       {"job"}, // and fsm/store, which is below it
+	"dispatch":  {"job", "auth"},
+	"auth":      {"job"},
+	"fsm":       {"job", "auth"}, // and fsm/store, which is below it
 	"fsm/store": {"internal/durable"},
 	"schedule":  {"job"},
-	"api":       {"job", "api", "schedule", "internal/addrlimit", "internal/sleep"},
+	"rates":     {"job"},
+	"api":       {"job", "auth", "api", "schedule", "rates", "internal/addrlimit", "internal/replay", "internal/sleep"},
+	// A client of the API of its own node, in the same process. By auth it reads the rules that the
+	// API says a person has.
+	"api/ui": {"job", "client", "auth"},
 	// The queue of the borders' tests is the real state machine.
-	"api/apitest": {"job", "fsm", "schedule"},
-	"push":        {"job", "internal/hook", "internal/sleep"},
-	"client":      {"job", "client", "internal/sleep"},
-	"cluster":     {"job", "timer", "dispatch", "fsm", "schedule", "cluster", "internal/hook", "internal/sleep"},
-	"bench":       {"bench", "internal/freeport", "internal/sleep"},
-	"cmd/tarry":   {"job", "api", "client", "cluster", "bench", "push", "internal/sleep"},
+	"api/apitest":     {"job", "auth", "fsm", "schedule", "rates"},
+	"push":            {"job", "auth", "internal/hook", "internal/sleep"},
+	"client":          {"job", "client", "internal/sleep"},
+	"examples/unpaid": {"client"},
+	// A module of its own that builds the rest.
+	"deploy/release": {},
+	"cluster":        {"job", "auth", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/sleep"},
+	"bench":          {"bench", "internal/freeport", "internal/sleep"},
+	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
+	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/sleep"},
+	// It wraps the queue that api and push use.
+	"tracing": {"job", "api", "push"},
 
 	// The judge and the load share nothing with what they judge. Faults touch
 	// nodes from outside: processes, files, network.
@@ -46,30 +57,47 @@ var mayImport = map[string][]string{
 	"chaos/disk":  {}, // a file system knows nothing of queues
 
 	"internal/addrlimit": {},
+	"internal/alarm":     {},
+	"internal/certs":     {},
 	"internal/durable":   {},
 	"internal/freeport":  {},
 	"internal/smalldisk": {}, // of tests only: it mounts
+	"internal/replay":    {},
 	"internal/sleep":     {},
+	"internal/testseed":  {}, // of tests only
 
 	// Empty functions, unless a binary is built for the fault harness.
 	"internal/hook": {},
 
 	// Parts of a node that know less than the node does.
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
-	"cluster/transport":    {"internal/addrlimit"},
+	"cluster/transport":    {"internal/addrlimit", "cluster/nodetls", "cluster/raftconfig"},
+	"cluster/nodetls":      {"internal/certs", "internal/replay"},
 	"cluster/membership":   {"job", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/sleep"},
 	"cluster/clockguard":   {"job", "cluster/raftconfig", "internal/sleep"},
-	"cluster/diskpolicy":   {"cluster/raftconfig"},
-	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig"},
+	"cluster/diskpolicy":   {"job", "cluster/raftconfig"},
+	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig", "cluster/raftwire"},
+	"cluster/raftwire":     {},
 	"cluster/raftconfig":   {},
-	"cluster/leaderrpc":    {"job", "internal/sleep"},
+	"cluster/leaderrpc":    {"job", "cluster/framerpc", "internal/sleep"},
+	"cluster/framerpc":     {},
 	"cluster/noderpc":      {"job", "cluster/leaderrpc"},
 	"cluster/diskspace":    {},
+	"cluster/events":       {"job"},
 	"cluster/datadir":      {"job", "cluster/diskspace", "internal/durable"},
 	"cluster/groupcommit":  {"job", "cluster/leaderrpc"},
-	"cluster/waits":        {"job", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "internal/sleep"},
+	"cluster/waits":        {"job", "auth", "dispatch", "cluster/noderpc", "cluster/leaderrpc", "internal/sleep"},
 	"cluster/leaderprobe":  {"cluster/raftconfig", "internal/sleep"},
-	"cluster/statemachine": {"job", "fsm", "internal/hook"},
+	"cluster/topicmetrics": {"job"},
+	"cluster/statemachine": {"job", "auth", "fsm", "internal/hook"},
+	"cluster/backup":       {}, // a format of files, whatever is in them
+	// Files and a schedule; the node writes what is in them.
+	"cluster/backupschedule": {"schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
+	// Files and keys, no nodes.
+	"cluster/membership/gossipkeys": {},
+
+	// The stores of a node that is stopped.
+	"cluster/recovery": {"job", "fsm", "cluster/backup", "cluster/datadir", "cluster/diskspace", "cluster/logstore", "cluster/statemachine"},
 }
 
 // fsmStandard is what the state machine may use of the standard library:

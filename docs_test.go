@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 func read(t *testing.T, file string) string {
@@ -50,10 +51,8 @@ func TestMakeTestNamesTestsThatExist(t *testing.T) {
 
 // go test says nothing of a test that is not there.
 func TestDocsNameTestsThatExist(t *testing.T) {
-	docs, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
 	named := 0
-	for _, doc := range docs {
+	for _, doc := range pages(t) {
 		for _, command := range regexp.MustCompile(`go test ([^\x60|]*?)-run ('[^']+'|[^\s\x60]+)`).FindAllStringSubmatch(read(t, doc), -1) {
 			var source strings.Builder
 			for _, dir := range regexp.MustCompile(`\./[a-z/]+`).FindAllString(command[1], -1) {
@@ -80,7 +79,7 @@ func TestDocsNameTestsThatExist(t *testing.T) {
 
 func TestTheArchitectureSaysWhyEachDependencyIsThere(t *testing.T) {
 	text := read(t, "docs/architecture.md")
-	for _, module := range []string{"go.mod", "chaos/go.mod", "integration/go.mod"} {
+	for _, module := range []string{"go.mod", "chaos/go.mod", "integration/go.mod", "bench/peers/go.mod", "deploy/release/go.mod"} {
 		required := regexp.MustCompile(`(?m)^(?:\t|require )(\S+) v\S+( // indirect)?`).FindAllStringSubmatch(read(t, module), -1)
 		require.NotEmpty(t, required)
 		for _, m := range required {
@@ -100,6 +99,20 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(kept, " ", "-")
 }
 
+// pages are all pages for people.
+func pages(t *testing.T) (pages []string) {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "client/*.md", "clients/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		pages = append(pages, found...)
+	}
+	return pages
+}
+
+// blocks are the blocks of code of a page, whose lines are neither headings nor links.
+var blocks = regexp.MustCompile("(?ms)^```.*?^```$")
+
 // deadLink says what is wrong with a link of a page to a file of the project.
 func deadLink(page, link string) error {
 	file, part, _ := strings.Cut(link, "#")
@@ -107,14 +120,14 @@ func deadLink(page, link string) error {
 	if file != "" {
 		target = filepath.Join(filepath.Dir(page), file)
 	}
+	if _, err := os.Stat(target); err != nil || part == "" {
+		return err
+	}
 	data, err := os.ReadFile(target)
 	if err != nil {
 		return err
 	}
-	if part == "" {
-		return nil
-	}
-	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(data), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(blocks.ReplaceAllString(string(data), ""), -1) {
 		if anchor(m[1]) == part {
 			return nil
 		}
@@ -123,17 +136,113 @@ func deadLink(page, link string) error {
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, pages)
-	for _, page := range append(pages, "README.md", "CHANGELOG.md") {
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(read(t, page), -1) {
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(blocks.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
-			require.NoError(t, deadLink(page, m[1]), "%s links to %s", page, m[1])
+			if err := deadLink(page, m[1]); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
 		}
 	}
 	require.Error(t, deadLink("README.md", "docs/nothing.md"))
 	require.Error(t, deadLink("README.md", "docs/limits.md#nothing"))
+	require.Error(t, deadLink("README.md", "#three-nodes-http-on-ports-7300-7310-and-7320-of-127001"), "a comment in a block")
+}
+
+// A page that no other page leads to is not read.
+func TestTheIndexOfDocsHasEveryPage(t *testing.T) {
+	index := read(t, "docs/README.md")
+	for _, page := range pages(t) {
+		name, inDocs := strings.CutPrefix(page, "docs/")
+		if inDocs && name != "README.md" {
+			require.Contains(t, index, "]("+name+")")
+		}
+	}
+}
+
+// The tests of api hold both pages to the source; this one notices that only one of them was
+// written anew.
+func TestTheHTTPReferenceHasWhatOpenAPIHas(t *testing.T) {
+	var d struct {
+		Paths      map[string]map[string]any
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "docs/openapi.yaml")), &d))
+	page := read(t, "docs/http-reference.md")
+	const remedy = "go test ./api -run OpenAPI -update"
+	for path, methods := range d.Paths {
+		for method := range methods {
+			require.Contains(t, page, "\n### `"+strings.ToUpper(method)+" "+path+"`\n", remedy)
+		}
+	}
+	require.Greater(t, len(d.Components.Schemas), 50)
+	for name, schema := range d.Components.Schemas {
+		_, section, found := strings.Cut(page, "\n### "+name+"\n")
+		require.True(t, found, "%s: %s", name, remedy)
+		section, _, _ = strings.Cut(section, "\n### ")
+		for field := range schema.Properties {
+			require.Contains(t, section, "`"+field+"`", "%s: %s", name, remedy)
+		}
+	}
+}
+
+// What a node logs as WARN or ERROR, and each error code, is a row of the page that a person
+// searches at night.
+func TestTroubleshootingHasAllCodesAndLogLines(t *testing.T) {
+	page := read(t, "docs/troubleshooting.md")
+	_, errors, found := strings.Cut(read(t, "docs/http-api.md"), "\n## Errors\n")
+	require.True(t, found)
+	errors, _, _ = strings.Cut(errors, "\n## ")
+	codes := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(errors, -1)
+	require.Greater(t, len(codes), 20)
+	for _, code := range codes {
+		require.Contains(t, page, "\n| `"+code[1]+"` |")
+	}
+
+	logged := map[string]bool{}
+	line := regexp.MustCompile(`\.(?:Warn|Error)\("([^"]+)"`)
+	for _, dir := range []string{"api", "cluster", "push", "tracing", "cmd/tarry"} {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "cmd/tarry/bench.go" {
+				return err
+			}
+			for _, m := range line.FindAllStringSubmatch(read(t, path), -1) {
+				logged[strings.TrimSpace(m[1])] = true
+				require.Contains(t, page, "\n| `"+strings.TrimSpace(m[1])+"` |", path)
+			}
+			return nil
+		}))
+	}
+	_, table, found := strings.Cut(page, "\n## Log lines\n")
+	require.True(t, found)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+		require.True(t, logged[m[1]], "no node logs %q", m[1])
+	}
+}
+
+// Each reason that health or readiness gives is in the page, but for names and numbers.
+func TestTroubleshootingHasAllReasons(t *testing.T) {
+	_, section, found := strings.Cut(read(t, "docs/troubleshooting.md"), "\n## Reasons\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	given := regexp.MustCompile(`(?:Reasons = append\(|list = append\(|return node \+|return fmt\.Sprintf\("%s|problems\[\w+(?:\.\w+)*\] = |trouble = fmt\.Sprintf\().*`)
+	text := regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
+	reasons := 0
+	for _, file := range []string{"cluster/membership/health.go", "cluster/membership/reconcile.go", "cluster/operator.go", "cluster/diskpolicy/health.go", "cluster/clockguard/verdict.go", "cluster/backupschedule/scheduler.go", "cluster/membership/backups.go", "api/health.go", "cmd/tarry/beanstalk.go"} {
+		for _, line := range given.FindAllString(read(t, file), -1) {
+			for _, m := range text.FindAllStringSubmatch(line, -1) {
+				for part := range strings.SplitSeq(regexp.MustCompile(`%[-+.\d]*[a-z]`).ReplaceAllString(strings.ReplaceAll(m[1], `\"`, `"`), "\x00"), "\x00") {
+					if part = strings.TrimSpace(part); strings.Contains(part, " ") {
+						require.Contains(t, section, part, "%s: %s", file, m[1])
+						reasons++
+					}
+				}
+			}
+		}
+	}
+	require.Greater(t, reasons, 25)
 }

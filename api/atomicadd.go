@@ -16,7 +16,7 @@ func (s *server) atomicAdd(x *call, finish *jobpb.Finish, items []addRequest) er
 	}
 	op, now := &jobpb.AtomicAdd{Finish: finish}, time.Now()
 	for i := range items {
-		add, err := items[i].op(s.MaxBodyBytes, now)
+		add, err := items[i].op(s, now)
 		if err != nil {
 			return job.InItem(field, i, err)
 		}
@@ -54,8 +54,16 @@ func (s *server) finish(x *call) error {
 	if err != nil {
 		return err
 	}
-	if !q.Then.set {
-		return s.changed(x, op)
+	if q.Then.set {
+		x.trace(q.Then.v)
+		return s.atomicAdd(x, op.GetFinish(), q.Then.v)
 	}
-	return s.atomicAdd(x, op.GetFinish(), q.Then.v)
+	r, err := s.finishOne(x, op)
+	if err != nil {
+		return err
+	}
+	x.json.beginObject()
+	x.json.changed(r)
+	x.json.endObject()
+	return nil
 }

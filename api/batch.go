@@ -42,11 +42,12 @@ func (s *server) addBatch(x *call) error {
 	}
 	now := time.Now()
 	items := q.Jobs.v
+	x.trace(items)
 	if q.Atomic.v {
 		return s.atomicAdd(x, nil, items)
 	}
 	return s.each(x, len(items), func(i int) (*jobpb.Op, error) {
-		return items[i].op(s.MaxBodyBytes, now)
+		return items[i].op(s, now)
 	}, (*writer).added)
 }
 
@@ -87,7 +88,7 @@ func (s *server) updateMany(x *call) error {
 		if err := job.CheckRefID("id", items[i].ID.v); err != nil {
 			return nil, err
 		}
-		return items[i].op(&jobpb.Ref{Id: items[i].ID.v}, s.MaxBodyBytes, now)
+		return items[i].op(&jobpb.Ref{Id: items[i].ID.v}, s, now)
 	}, (*writer).changed)
 }
 
@@ -120,13 +121,19 @@ func (s *server) each(x *call, n int, op func(int) (*jobpb.Op, error), write fun
 
 // writeResults writes one result per item: its error, or the next of results.
 func (s *server) writeResults(x *call, n int, refused map[int]error, results []*jobpb.Result, write func(*writer, *jobpb.Result)) {
+	x.json.beginObject()
+	s.resultList(x, "results", n, refused, results, write)
+	x.json.endObject()
+}
+
+// resultList adds success and the list of results.
+func (s *server) resultList(x *call, name string, n int, refused map[int]error, results []*jobpb.Result, write func(*writer, *jobpb.Result)) {
 	all := len(refused) == 0
 	for _, r := range results {
 		all = all && r.Code == jobpb.Code_OK
 	}
-	x.json.beginObject()
 	x.json.boolean("success", all)
-	x.json.beginList("results")
+	x.json.beginList(name)
 	for i := range n {
 		x.json.beginObject()
 		err, bad := refused[i]
@@ -135,6 +142,8 @@ func (s *server) writeResults(x *call, n int, refused map[int]error, results []*
 			results = results[1:]
 			if err = job.ResultError(r); err == nil {
 				write(&x.json, r)
+			} else if r.GetDetails().GetField() != "" {
+				err = job.InItem("jobs", i, err)
 			}
 		}
 		if err != nil {
@@ -143,5 +152,4 @@ func (s *server) writeResults(x *call, n int, refused map[int]error, results []*
 		x.json.endObject()
 	}
 	x.json.endList()
-	x.json.endObject()
 }

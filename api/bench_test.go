@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tarry/api/apitest"
 	"tarry/job/jobpb"
 )
 
@@ -55,7 +56,7 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 func benchmarkCall(b *testing.B, path, body string) {
-	h := New(Options{Queue: idleQueue{}})
+	h := New(Options{Queue: idleQueue{}, Operator: &apitest.Operator{}})
 	r, err := http.NewRequest(http.MethodPost, "http://localhost"+path, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -39,6 +39,11 @@ func (b *body) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return err
 }
 
+// maxBodyNesting is how deep lists and objects in a body may be nested. Consumers decode
+// whole replies: PHP's decoder takes 512 levels and Python's 1000, so one deeper body would
+// spoil all jobs of a reply. The rest is for the reply around the body.
+const maxBodyNesting = 500
+
 // longerThan reports whether the object or list at the start of text has more than limit
 // bytes. Such a value must not reach the decoder, which keeps all names of an object and
 // uses sixteen times the size of their text for that.
@@ -47,11 +52,17 @@ func longerThan(text []byte, limit int) bool {
 	if start < 0 || text[start] == '"' {
 		return false
 	}
-	text = text[start:]
+	_, longer := nesting(text[start:], limit)
+	return longer
+}
+
+// nesting returns how deep the lists and objects of the first value in text are nested,
+// and whether it has more than limit bytes. Then it was not read to its end.
+func nesting(text []byte, limit int) (deepest int, longer bool) {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
 		if i == limit {
-			return true
+			return deepest, true
 		}
 		switch c := text[i]; {
 		case c == '\\' && inString:
@@ -61,16 +72,17 @@ func longerThan(text []byte, limit int) bool {
 		case inString:
 		case c == '{' || c == '[':
 			depth++
+			deepest = max(deepest, depth)
 		case c == '}' || c == ']':
 			if depth--; depth == 0 {
-				return false
+				return deepest, false
 			}
 		}
 	}
-	return false
+	return deepest, false
 }
 
-// pickBody returns the body from one of the two fields and checks its size. There is no
+// pickBody returns the body from one of the two fields and checks its size and nesting. There is no
 // default, so that a producer that forgets the body gets an error.
 func pickBody(b body, encoded opt[string], limit int) (body, error) {
 	switch {
@@ -90,6 +102,11 @@ func pickBody(b body, encoded opt[string], limit int) (body, error) {
 	}
 	if len(b.b) > limit {
 		return body{}, job.FieldErrorf(job.CodeTooLarge, field, "has %d bytes; the limit is %d", len(b.b), limit)
+	}
+	if b.kind == jobpb.BodyKind_BODY_JSON {
+		if levels, _ := nesting(b.b, limit); levels > maxBodyNesting {
+			return body{}, job.Invalid(field, "has lists and objects nested %d levels deep; the limit is %d", levels, maxBodyNesting)
+		}
 	}
 	return b, nil
 }

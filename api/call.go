@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"tarry/api/access"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 )
@@ -25,6 +26,8 @@ type call struct {
 	decoded []byte
 	// commandID is the id in a command at POST /, which the response repeats.
 	commandID string
+	who       *access.Request // nil until the caller is known, and for calls that are open
+	needs     need
 	share     addrlimit.Share // of the bytes that are buffered; none before the first claim
 	claimed   int64           // bytes of it
 
@@ -67,11 +70,14 @@ func (x *call) close() {
 // fail replaces the response by an error.
 func (x *call) fail(err error) {
 	x.json.b = x.json.b[:0]
-	e := asError(err)
+	e := x.unauthorized(asError(err))
 	if x.reads() && e.Code == job.CodeUnknown {
 		e = withRetry(job.NotApplied("the answer could not be read in time, or the leader was lost meanwhile"))
 	}
 	x.status = statusOf(e)
+	if e.Code == access.CodeUnauthorized {
+		x.w.Header()["Www-Authenticate"] = challenges
+	}
 	if e.RetryAfter > 0 {
 		x.w.Header().Set("Retry-After", retryAfter(e.RetryAfter))
 	}
@@ -87,10 +93,18 @@ func (x *call) fail(err error) {
 	x.json.endObject()
 }
 
+// challenges are the ways to send a token.
+var challenges = []string{`Bearer realm="tarry"`, `Basic realm="tarry", charset="UTF-8"`}
+
 // reads reports whether the call only reads, so that a failure cannot have changed
 // anything.
 func (x *call) reads() bool {
-	return (x.r.Method == http.MethodGet || x.r.Method == http.MethodHead) && x.r.URL.Path != "/v1/stream"
+	switch x.r.Method {
+	case http.MethodGet, http.MethodHead:
+		return x.r.URL.Path != "/v1/stream"
+	default:
+		return x.r.URL.Path == getManyPath
+	}
 }
 
 // headerLeader names the leader in each reply, so that clients can ask it first.

@@ -20,8 +20,12 @@ func (s *server) members(x *call) error {
 	if err != nil {
 		return err
 	}
+	stranger := s.Access.State().Mode() == enforce && x.who.Principal.IsAnonymous()
 	x.json.success()
 	objects(&x.json, "members", list, func(m job.Member) {
+		if stranger { // where clients can go, and no more
+			m = job.Member{HTTPAddress: m.HTTPAddress, Role: m.Role, Voter: m.Voter, Alive: m.Alive}
+		}
 		x.json.text("id", m.ID)
 		x.json.text("address", m.Address)
 		x.json.text("http_address", m.HTTPAddress)
@@ -30,6 +34,8 @@ func (s *server) members(x *call) error {
 		x.json.boolean("alive", m.Alive)
 		x.json.number("applied_index", m.AppliedIndex)
 		x.json.number("lag", m.Lag)
+		x.json.numberUnlessZero("disk_free", m.DiskFree)
+		x.json.booleanIfTrue("disk_low", m.DiskLow)
 		x.json.text("version", m.Version)
 		x.json.number("cluster_version", uint64(m.ClusterVersion))
 		x.json.number("min_cluster_version", uint64(m.Runs.Min))
@@ -50,7 +56,12 @@ func (s *server) health(x *call) error {
 	x.json.boolean("healthy", h.Healthy)
 	x.json.name("failure_tolerance")
 	x.json.b = strconv.AppendInt(x.json.b, int64(h.FailureTolerance), 10)
+	x.json.text("severity", h.Severity())
 	x.json.texts("reasons", h.Reasons)
+	objects(&x.json, "problems", h.Reasons, func(reason string) {
+		x.json.text("severity", job.Severity(reason))
+		x.json.text("reason", reason)
+	})
 	x.json.number("cluster_version", uint64(h.ClusterVersion))
 	x.json.text("upgrade", h.Upgrade)
 	x.json.endObject()

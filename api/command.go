@@ -87,7 +87,8 @@ func (s *server) command(x *call) error {
 }
 
 func (s *server) commandAdd(x *call, q *commandRequest) error {
-	op, err := q.op(s.MaxBodyBytes, time.Now())
+	traceOf(x.r).addTo(&q.Headers)
+	op, err := q.op(s, time.Now())
 	if err != nil {
 		return err
 	}

@@ -12,18 +12,20 @@
 //
 //   - jobs: jobs.go (add, get, delete), batch.go and atomicadd.go (many at once),
 //     change.go (finish, release, touch, bury, kick, move), update.go (PATCH),
-//     reserve.go, stream.go, list.go, history.go; their parts are bodies.go,
-//     backoff.go, headers.go, filter.go
-//   - topics: topics.go, pause.go, sweep.go (kick, purge, move), settings.go, push.go
+//     reserve.go, finish_reserve.go, stream.go, refill.go, list.go, history.go; their
+//     parts are bodies.go, backoff.go, headers.go, filter.go
+//   - topics: topics.go, rates.go, forecast.go, pause.go, sweep.go (kick, purge, move), settings.go, push.go
 //   - schedules: schedules.go, schedule_show.go
 //   - the cluster and the node: cluster.go, clock.go, health.go, metrics.go
+//   - the dashboard (package ui): dashboard.go
 //   - POST /, for clients of an older protocol: command.go
 //
 // How a call runs: handler.go routes it, call.go holds one request and its response,
 // request.go reads and decode.go decodes the body, query.go reads the query string,
 // encode.go writes JSON, and errors.go writes errors. connections.go and
 // deadlines.go limit what a client may use. hosts.go rejects requests for other hosts,
-// and http_errors.go gives the errors of net/http the form of all others.
+// cors.go those of pages of other origins, and http_errors.go gives the errors of net/http
+// the form of all others.
 //
 // docs/http-api.md describes every call; a test compares it with the routes.
 package api

@@ -38,7 +38,7 @@ func TestEveryRouteIsDocumentedAndTheReverse(t *testing.T) {
 func servedCalls() (served []string) {
 	for _, rt := range (&server{}).routes() {
 		for method := range rt.methods {
-			path := fixedID.ReplaceAllString(rt.path, "$1")
+			path := rt.template()
 			if path != rt.path && method != http.MethodPost {
 				continue // a job with that id
 			}
@@ -69,7 +69,7 @@ var example = regexp.MustCompile("(?s)```sh\ncurl (.*?)\n```\n```\n(.*?)```\n")
 var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z(-now\d+)?`)
 
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
-	for path, least := range map[string]int{docsPath: 30, "../docs/retries.md": 8, "../docs/schedules.md": 15, "../docs/limits.md": 26, "../docs/history.md": 9, "../docs/headers.md": 7} {
+	for path, least := range map[string]int{docsPath: 30, "../docs/retries.md": 8, "../docs/schedules.md": 15, "../docs/limits.md": 26, "../docs/history.md": 9, "../docs/headers.md": 7, "../docs/tracing.md": 2} {
 		t.Run(path, func(t *testing.T) { require.GreaterOrEqual(t, runExamples(t, path), least, "examples were found") })
 	}
 }
@@ -81,7 +81,7 @@ func runExamples(t *testing.T, path string) int {
 	require.NoError(t, err)
 	allow, err := push.ParseAllow("hooks.example.com") // as docs/push.md says
 	require.NoError(t, err)
-	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, Hosts: []string{"*"}, CheckPush: allow.Check})
+	h := New(Options{Queue: apitest.New(t), Operator: &apitest.Operator{}, About: apitest.About(), Hosts: []string{"*"}, CheckPush: allow.Check})
 	count := 0
 	updated := example.ReplaceAllStringFunc(string(text), func(block string) string {
 		count++

@@ -61,6 +61,14 @@ func (w *writer) text(name, v string) {
 	w.quote(v)
 }
 
+// quoted writes a field whose name may need escaping.
+func (w *writer) quoted(name, v string) {
+	w.comma()
+	w.quote(name)
+	w.b = append(w.b, ':')
+	w.quote(v)
+}
+
 func (w *writer) quote(v string) {
 	// The only error is invalid UTF-8, which was replaced.
 	w.b, _ = jsontext.AppendQuote(w.b, v)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tarry/api/access"
 	"tarry/job"
 )
 
@@ -26,6 +27,7 @@ var statuses = map[job.Code]int{
 	job.CodeInvalid:          http.StatusBadRequest,
 	job.CodeBadJSON:          http.StatusBadRequest,
 	job.CodeTooLarge:         http.StatusRequestEntityTooLarge,
+	access.CodeUnauthorized:  http.StatusUnauthorized,
 	job.CodeNotFound:         http.StatusNotFound,
 	job.CodeIDConflict:       http.StatusConflict,
 	job.CodeStaleToken:       http.StatusConflict,
@@ -36,6 +38,7 @@ var statuses = map[job.Code]int{
 	job.CodeAlreadyDead:      http.StatusConflict,
 	job.CodeConditionFailed:  http.StatusPreconditionFailed,
 	job.CodeTooManyTopics:    http.StatusConflict,
+	job.CodeTooManyTokens:    http.StatusConflict,
 	job.CodeTooManySchedules: http.StatusConflict,
 	job.CodeQuorumWouldFail:  http.StatusConflict,
 	job.CodeConflict:         http.StatusConflict,
@@ -44,6 +47,8 @@ var statuses = map[job.Code]int{
 	job.CodeTopicFull:        http.StatusTooManyRequests,
 	job.CodeTopicLimited:     http.StatusTooManyRequests,
 	job.CodeDiskLow:          http.StatusInsufficientStorage,
+	job.CodeReplyFull:        http.StatusRequestEntityTooLarge, // only in items
+	job.CodeForbidden:        http.StatusForbidden,
 	job.CodeUnknown:          http.StatusGatewayTimeout,
 	job.CodeInternal:         http.StatusInternalServerError,
 	codeMethod:               http.StatusMethodNotAllowed,

@@ -47,6 +47,7 @@ func (w *writer) cause(c *jobpb.Cause) {
 		w.seconds("late", c.LateMs)
 	}
 	w.timestamp("until", c.UntilMs)
+	w.timestamp("at", c.AtMs)
 	w.numberUnlessZero("count", c.Count)
 	w.text("text", c.Text)
 }

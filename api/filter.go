@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 type filterRequest struct {
 	IDPrefix opt[string] `json:"id_prefix"`
 	Reason   opt[string] `json:"reason"`
+	Exact    opt[string] `json:"exact_reason"`
 	DueFrom  timestamp   `json:"due_from"`
 	DueTo    timestamp   `json:"due_to"`
 	DiedFrom timestamp   `json:"died_from"`
@@ -25,6 +25,9 @@ type filterRequest struct {
 // proto returns the filter, which the caller must check; nil means every job.
 func (q *filterRequest) proto(now time.Time) (*jobpb.Filter, error) {
 	f := &jobpb.Filter{IdPrefix: q.IDPrefix.v, Reason: q.Reason.v}
+	if q.Exact.set {
+		f.ExactReason = &q.Exact.v
+	}
 	for _, one := range []struct {
 		field string
 		in    timestamp
@@ -55,12 +58,9 @@ const headerParameter = "header."
 
 // queryFilter parses a filter from the query of a GET.
 func queryFilter(query url.Values) (q filterRequest) {
-	at := func(name string) timestamp {
-		v := query.Get(name)
-		_, err := strconv.ParseFloat(v, 64)
-		return timestamp{set: query.Has(name), number: err == nil, text: v}
-	}
+	at := func(name string) timestamp { return timestampIn(query, name) }
 	q.IDPrefix, q.Reason = textIn(query, "id_prefix"), textIn(query, "reason")
+	q.Exact = textIn(query, "exact_reason")
 	q.DueFrom, q.DueTo, q.DiedFrom, q.DiedTo = at("due_from"), at("due_to"), at("died_from"), at("died_to")
 	for name, v := range query {
 		if header, ok := strings.CutPrefix(name, headerParameter); ok {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -51,7 +52,7 @@ func (s *server) updateFound(x *call) error {
 	if q.IfRevision.set || q.IfState.set {
 		return job.Invalid("if_revision", "and if_state are for one job; select jobs by the query")
 	}
-	op, err := q.op(nil, s.MaxBodyBytes, time.Now())
+	op, err := q.op(nil, s, time.Now())
 	if err != nil {
 		return err
 	}
@@ -86,11 +87,21 @@ func (s *server) changeFound(x *call, word string, make change) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.changeAll(x, q, most, make)
+	condition := &jobpb.Condition{Filter: q.Filter, Topic: q.Topic}
+	if q.State != jobpb.State_STATE_NONE {
+		condition.States = []jobpb.State{q.State}
+	}
+	done, err := s.changeAll(x, q, condition, most, make)
 	if err != nil {
 		return err
 	}
-	next, err := cursorOf(done.next)
+	return x.changedJobs(word, q, &done)
+}
+
+// changedJobs responds with how many jobs of a query were changed, as word, and where there are
+// more.
+func (x *call) changedJobs(word string, q *jobpb.JobQuery, done *changes) error {
+	next, err := cursorOf(q, done.next)
 	if err != nil {
 		return err
 	}
@@ -132,17 +143,13 @@ func foundJobs(query url.Values) (q *jobpb.JobQuery, most uint64, err error) {
 	return q, most, nil
 }
 
-// changeAll changes up to most of the jobs, a page with each step. It ends, with a place
-// to go on, when half of the call's timeout has passed or when a step after the first was
-// certainly not applied.
-func (s *server) changeAll(x *call, q *jobpb.JobQuery, most uint64, make change) (done changes, err error) {
+// changeAll changes up to most of the jobs that are in the states of the condition, a page with
+// each step. It ends, with a place to go on, when half of the call's timeout has passed or when
+// a step after the first was certainly not applied.
+func (s *server) changeAll(x *call, q *jobpb.JobQuery, condition *jobpb.Condition, most uint64, make change) (done changes, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
 	end := time.Now().Add(s.Timeout / 2)
-	condition := &jobpb.Condition{Filter: q.Filter, Topic: q.Topic}
-	if q.State != jobpb.State_STATE_NONE {
-		condition.States = []jobpb.State{q.State}
-	}
 	sample := make(&jobpb.Ref{Seq: 1}, condition)
 	if err := check(sample); err != nil {
 		return changes{}, err
@@ -176,6 +183,9 @@ func (s *server) changePage(ctx context.Context, x *call, q *jobpb.JobQuery, c *
 	var ops []*jobpb.Op
 	var room int64
 	for _, j := range page.Jobs {
+		if len(c.States) > 0 && !slices.Contains(c.States, j.State) {
+			continue
+		}
 		op := make(&jobpb.Ref{Seq: j.Seq}, c)
 		ops = append(ops, op)
 		room += jobRoom(j) + int64(op.SizeVT())

@@ -30,6 +30,7 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(uint8(i), []byte(body))
 	}
+	f.Add(uint8(3), []byte(`{"topics":["t"],"finish":[{"id":"a","token":"0-1-1"},{"token":"0-2-1"},{"id":null}]}`))
 	h := New(Options{Queue: apitest.New(f), Operator: &apitest.Operator{}, Hosts: []string{"*"}})
 	f.Fuzz(func(t *testing.T, path uint8, body []byte) {
 		if bytes.Contains(body, []byte("wait")) || bytes.Contains(bytes.ToLower(body), []byte("timeout")) {

@@ -15,6 +15,7 @@ func TestAllFieldsOfAJob(t *testing.T) {
 	extras := &jobpb.JobOptions{
 		Backoff: &jobpb.Backoff{BaseMs: 1500, FactorPermille: 2000, MaxMs: 60_000, JitterPercent: 25},
 		Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b", Value: `"`}},
+		PushUrl: "https://a.example/?x=1",
 	}
 	full := func(state jobpb.State) *jobpb.Job {
 		return &jobpb.Job{
@@ -27,7 +28,7 @@ func TestAllFieldsOfAJob(t *testing.T) {
 	middle := `","revision":16,"priority":8,"due_at":"1970-01-01T00:00:01.000Z","delay":0.5,"ttr":2.5,"attempts":9,"max_attempts":10,` +
 		`"created_at":"1970-01-01T00:00:02.000Z","modified_at":"1970-01-01T00:00:02.500Z",`
 	ends := `"expires_at":"1970-01-01T00:00:05.000Z","reason":"why","last_error":"bad","reserves":11,"timeouts":12,"releases":13,"buries":14,"kicks":15,` +
-		`"backoff":{"base":1.5,"factor":2,"max":60,"jitter":0.25},"headers":{"a":"1","b":"\""}}`
+		`"backoff":{"base":1.5,"factor":2,"max":60,"jitter":0.25},"push_url":"https://a.example/?x=1","headers":{"a":"1","b":"\""}}`
 	write := func(j *jobpb.Job) string {
 		var w writer
 		w.beginObject()
@@ -47,7 +48,7 @@ func TestAllSettingsOfATopic(t *testing.T) {
 		Revision: 3, TtrMs: new(int64(1500)), MaxAttempts: new(uint32(0)), Backoff: &jobpb.Backoff{DelaysMs: []int64{1000, 2500}},
 		MaxPending: new(uint64(0)), MaxReserved: new(uint64(5)), RateMilli: 2_500_000, Burst: 6, ExpireMs: 7000, Expiry: jobpb.Expiry_EXPIRY_DROP,
 		RetainMs: 8000, RetainMax: 9, SpreadMs: 9250, LateFinish: jobpb.LateFinish_LATE_FINISH_REFUSE, RequireToken: true,
-		Push:         &jobpb.PushTarget{Url: "https://a.example/x", Secret: "0123456789abcdef", TimeoutMs: 4000, Concurrency: 5},
+		Push:         &jobpb.PushTarget{Url: "https://a.example/x", Secret: "0123456789abcdef", TimeoutMs: 4000, Concurrency: 5, JobUrls: true},
 		IndexHeaders: []string{"order", "customer"},
 		Description:  "mail to customers",
 	}
@@ -60,9 +61,9 @@ func TestAllSettingsOfATopic(t *testing.T) {
 	}
 	require.Equal(t, `{"revision":3,"settings":{"ttr":1.5,"max_attempts":0,"backoff":{"delays":[1,2.5]},"max_pending":0,"max_reserved":5,"rate":2500,"burst":6,`+
 		`"expire":7,"expiry":"drop","spread":9.25,"retain":8,"retain_max":9,"late_finish":"refuse","require_token":true,"index_headers":["order","customer"],`+
-		`"push":{"url":"https://a.example/x","has_secret":true,"timeout":4,"concurrency":5},"description":"mail to customers"}}`, write())
+		`"push":{"url":"https://a.example/x","has_secret":true,"timeout":4,"concurrency":5,"job_urls":true},"description":"mail to customers"}}`, write())
 	s = &jobpb.TopicSettings{Expiry: jobpb.Expiry_EXPIRY_DEAD}
-	require.Equal(t, `{"revision":0,"settings":{}}`, write())
+	require.Equal(t, `{"revision":0,"settings":{"expiry":"dead"}}`, write())
 	s = nil
 	require.Equal(t, `{"revision":0,"settings":{}}`, write())
 }
@@ -88,7 +89,6 @@ func TestInvalidSettings(t *testing.T) {
 		`{"burst":3}`:                             "burst is 3, but there is no rate for it; give both",
 		`{"burst":0}`:                             "burst is 0; it must be between 1 and 1000000",
 		`{"expire":1e10}`:                         "expire is 10000000000 s; it must be between 0 and 1000000000 s",
-		`{"expiry":"drop"}`:                       "expiry is given without expire",
 		`{"expire":1,"expiry":"maybe"}`:           `expiry is "maybe"; it takes drop and dead`,
 		`{"spread":1e7}`:                          "spread is 10000000 s; it must be between 0 and 604800 s",
 		`{"retain":1e8}`:                          "retain is 100000000 s; it must be between 0 and 31536000 s",
@@ -99,7 +99,7 @@ func TestInvalidSettings(t *testing.T) {
 		`{"index_headers":[""]}`:                  "a name in index_headers is missing or empty; it takes 1 to 200 bytes",
 		`{"index_headers":["a","a"]}`:             `index_headers has "a" twice`,
 		`{"index_headers":["a","b","c","d","e"]}`: "index_headers has more than 4 items, which is the limit",
-		`{"push":{"url":""}}`:                     "push.url is missing",
+		`{"push":{"url":""}}`:                     "push.url is missing; only a push with job_urls can do without",
 		`{"push":"https://hooks.example"}`:        "push must be an object, not a string",
 		`{"push":{"to":1}}`:                       "push.to is not a field of this call",
 

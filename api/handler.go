@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"tarry/api/access"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 )
@@ -39,13 +40,28 @@ type Options struct {
 	// Hosts are the host names that requests to this node may have, in addition to IP
 	// addresses and localhost. *X allows all names that end with X.
 	Hosts []string
+	// Origins are the origins of other pages that may call this node from a browser.
+	Origins Origins
 
 	// CheckPush returns an error, for the client, if this node may not post to the URL
-	// target. nil: push is off.
-	CheckPush func(target string) error
+	// target, which is in the field. An empty one is checked like any that is allowed. nil:
+	// push is off.
+	CheckPush func(field, target string) error
+
+	// About describes this node's build and settings.
+	About job.About
+
+	// Access checks who may do what. nil: everybody may do everything, except to make tokens.
+	Access *access.Control
+
+	// CheckBootstrap reports whether a secret is that of the file BootstrapFile. nil: none is.
+	CheckBootstrap func(secret string) bool
 
 	// Metrics serves /metrics; nil: that path is not found.
 	Metrics http.Handler
+	// UI returns the handler of the paths below /ui/, which makes its calls to the handler
+	// that it is given, the API. nil: those paths are not found.
+	UI func(calls http.Handler) http.Handler
 	// Registry gets the handler's own metrics; nil: they are not published.
 	Registry prometheus.Registerer
 
@@ -53,9 +69,9 @@ type Options struct {
 	// connections are closed after their response. A reserve that fails with not_applied
 	// during that time gets a response without jobs. It must not block. nil: never.
 	Draining func() bool
-	// Drained is closed once Draining reports true; then streams end. nil: they call
-	// Draining with every heartbeat.
-	Drained <-chan struct{}
+	// Drained returns a channel that is closed once Draining reports true; then streams end.
+	// nil: they call Draining with every heartbeat.
+	Drained func() <-chan struct{}
 }
 
 func (o *Options) setDefaults() {
@@ -74,6 +90,12 @@ func (o *Options) setDefaults() {
 	if o.OperatorTimeout == 0 {
 		o.OperatorTimeout = 2 * time.Minute
 	}
+	if o.Drained == nil {
+		o.Drained = func() <-chan struct{} { return nil }
+	}
+	if o.Access == nil {
+		o.Access = access.Everything()
+	}
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
@@ -87,31 +109,47 @@ type server struct {
 	buffered *addrlimit.Limit
 	decoding *semaphore.Weighted
 	streams  streamRoom
+	refills  *refills
 	metrics  *metrics
+	// crossOrigins must not let a page of another origin write to a node on localhost.
+	crossOrigins *http.CrossOriginProtection
 }
 
 // New returns the handler of a node's HTTP API. It may be served on several addresses at
 // once.
-func New(o Options) http.Handler {
-	o.setDefaults()
-	s := &server{Options: o, reads: job.Reads{Reader: o.Queue}, openapi: sync.OnceValue(OpenAPI), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), metrics: newMetrics(o.Registry)}
-	s.streams.publish(o.Registry)
+func New(o Options) http.Handler { return newServer(o).root() }
 
+func newServer(o Options) *server {
+	o.setDefaults()
+	queue := Checked(o.Queue, o.Access)
+	o.Queue = queue
+	s := &server{Options: o, reads: job.Reads{Reader: queue}, openapi: sync.OnceValue(OpenAPI), buffered: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2), decoding: newDecodeSlots(), streams: newStreamRoom(), refills: newRefills(), metrics: newMetrics(o.Registry), crossOrigins: newCrossOrigins(o.Origins)}
+	s.streams.publish(o.Registry)
+	return s
+}
+
+// root returns the handler of all requests.
+func (s *server) root() http.Handler {
 	// Ids may have any character, so paths are matched without unescaping: an escaped slash
 	// stays in its segment, and ".." is an id like any other.
 	router := mux.NewRouter().UseEncodedPath().SkipClean(true)
 	for _, rt := range s.routes() {
 		router.Handle(rt.path, s.handler(rt))
 	}
-	if o.Metrics != nil {
-		router.Handle("/metrics", s.writing(o.Metrics))
+	if s.Metrics != nil {
+		router.Handle("/metrics", s.observing(s.writing(s.Metrics)))
+	}
+	if s.UI != nil {
+		router.Handle("/ui", http.RedirectHandler(uiRoot, http.StatusMovedPermanently))
+		router.PathPrefix(uiRoot).Handler(s.dashboard(s.UI(router)))
 	}
 	router.NotFoundHandler = s.refusing(s.noSuchPath)
 
-	// A web page must not make a browser write to a node on localhost.
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(s.refusing(s.crossOrigin))
-	return s.checkHost(guard.Handler(router))
+	h := s.allowOrigins(s.guard(router))
+	if s.UI != nil {
+		h = frontPage(h)
+	}
+	return s.checkHost(h)
 }
 
 // refusing responds to every request with the error of f.
@@ -128,25 +166,26 @@ type methods map[string]endpoint
 // handler runs the calls of one path: it selects the method, counts, and converts errors and
 // panics to responses.
 func (s *server) handler(rt route) http.Handler {
-	counts := s.metrics.path(rt.path)
+	counts := s.metrics.path(rt.template())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		x := newCall(s, w, r)
 		defer func() {
-			counts.observe(x.status, time.Since(started))
+			counts.observe(r.Method, x.status, time.Since(started))
 			x.close()
 		}()
 		if s.Draining() {
 			w.Header().Set("Connection", "close")
 		}
 		err := s.run(rt, x)
+		x.record(err)
 		if x.sent {
 			return
 		}
 		if err != nil {
 			x.fail(err)
 		}
-		if rt.methods[r.Method].manages {
+		if rt.methods[r.Method].manages || x.ofDashboard() && !x.reads() {
 			x.logManagement()
 		}
 		_ = x.send() // fails if the client is gone
@@ -171,12 +210,19 @@ func (s *server) run(rt route, x *call) (err error) {
 	if rt.refuse != nil {
 		return rt.refuse(x)
 	}
+	if x.isPreflight() {
+		x.preflight(rt)
+		return nil
+	}
 	h, ok := rt.methods[x.r.Method]
 	if !ok && x.r.Method == http.MethodHead {
 		h, ok = rt.methods[http.MethodGet]
 	}
 	if !ok {
 		return s.wrongMethod(rt, x)
+	}
+	if err := s.admit(rt, h, x); err != nil {
+		return err
 	}
 	if err := checkQuery(x.r, h.query); err != nil {
 		return err
@@ -197,8 +243,4 @@ func (s *server) wrongMethod(rt route, x *call) error {
 
 func (s *server) noSuchPath(x *call) error {
 	return job.Errorf(job.CodeNotFound, "there is nothing at %.300q; see docs/http-api.md for the paths", x.r.URL.Path)
-}
-
-func (s *server) crossOrigin(x *call) error {
-	return job.Errorf(codeCrossOrigin, "a browser sent this from a page of another origin, or does not say from where; such requests may not change anything")
 }

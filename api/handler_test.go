@@ -259,6 +259,9 @@ func TestRequestsAreCounted(t *testing.T) {
 	r.ok("/v1/jobs", `{"topic":"t","body":""}`)
 	r.post("/v1/jobs", ``)
 	r.do("GET", "/v1/jobs/a", "")
+	r.ok("/v1/jobs/batch", `{"jobs":[{"topic":"t","body":""}]}`)
+	r.do("BREW", "/v1/jobs", "")
+	r.do("GET", "/nothing", "")
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	counts, timed := map[string]float64{}, map[string]uint64{}
@@ -270,13 +273,18 @@ func TestRequestsAreCounted(t *testing.T) {
 			}
 			if f.GetName() == "tarry_http_requests_total" {
 				counts[labels] = m.Counter.GetValue()
-			} else if n := m.Histogram.GetSampleCount(); n > 0 {
-				timed[labels] = n
+			} else if f.GetName() == "tarry_http_request_seconds" {
+				timed[labels] = m.Histogram.GetSampleCount()
 			}
 		}
 	}
-	require.Equal(t, map[string]float64{"/v1/jobs 201 ": 2, "/v1/jobs 400 ": 1, "/v1/jobs/{id} 404 ": 1}, counts)
-	require.Equal(t, map[string]uint64{"/v1/jobs ": 3, "/v1/jobs/{id} ": 1}, timed)
+	require.Equal(t, map[string]float64{
+		"POST /v1/jobs 201 ": 2, "POST /v1/jobs 400 ": 1, "GET /v1/jobs/{id} 404 ": 1,
+		"POST /v1/jobs/batch 200 ": 1, "other /v1/jobs 405 ": 1, "GET none 404 ": 1,
+	}, counts)
+	require.Equal(t, map[string]uint64{
+		"POST /v1/jobs ": 3, "GET /v1/jobs/{id} ": 1, "POST /v1/jobs/batch ": 1, "other /v1/jobs ": 1, "GET none ": 1,
+	}, timed, "a method and path without requests has no series")
 }
 
 func TestManagementCallsAreLoggedWithCallerAndCall(t *testing.T) {

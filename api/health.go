@@ -1,6 +1,10 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"tarry/auth"
+)
 
 // livez succeeds while the process serves requests. It does not depend on a leader:
 // restarting a node without one would not help.
@@ -13,9 +17,14 @@ func (s *server) livez(x *call) error {
 // readyz reports whether this node should get requests.
 func (s *server) readyz(x *call) error {
 	r := s.Operator.Readiness()
-	if s.Draining() {
+	details := s.shows(x, auth.Observe)
+	if r.Ready && s.Draining() {
 		r.Ready = false
 		r.Reasons = append([]string{"the node is draining before it stops"}, r.Reasons...)
+	}
+	if r.Ready && !s.Access.IsReady() {
+		r.Ready = false
+		r.Reasons = append(r.Reasons, "the node has not caught up with the leader since it started")
 	}
 	x.json.beginObject()
 	x.json.boolean("success", r.Ready)
@@ -23,7 +32,13 @@ func (s *server) readyz(x *call) error {
 		x.status = http.StatusServiceUnavailable
 		x.w.Header().Set("Retry-After", "1")
 		x.json.text("code", string(codeNotReady))
+		if !details {
+			r.Reasons = nil
+		}
 		x.json.text("error", firstReason(r.Reasons))
+	}
+	if !details { // whoever may reach the port
+		r.Reasons, r.Warnings, r.Leader = nil, nil, ""
 	}
 	x.json.boolean("ready", r.Ready)
 	x.json.texts("reasons", r.Reasons)

@@ -40,6 +40,9 @@ func (c *jsonErrorConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// NetConn returns the connection below.
+func (c *jsonErrorConn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite lets net/http close a connection so that its client reads the response.
 func (c *jsonErrorConn) CloseWrite() error { return closeWrite(c.Conn) }
 
@@ -49,6 +52,11 @@ func closeWrite(c net.Conn) error {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+// PlainOnTLS is the HTTP response to a client without TLS on a port that requires it.
+func PlainOnTLS() string {
+	return string(jsonAnswer(http.StatusBadRequest, "this port takes TLS only: use https:// (docs/tls.md)"))
 }
 
 // serverErrors are the statuses of such responses. No handler here sends one of them with

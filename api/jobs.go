@@ -28,11 +28,12 @@ type addRequest struct {
 	IfExists    opt[string]  `json:"if_exists"`
 	Backoff     backoff      `json:"backoff"`
 	Headers     headers      `json:"headers"`
+	PushURL     opt[string]  `json:"push_url"`
 	condition
 }
 
 // op returns the operation, with defaults for missing fields.
-func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
+func (q *addRequest) op(s *server, now time.Time) (*jobpb.Op, error) {
 	add := &jobpb.Add{Id: q.ID.v, Topic: q.Topic.v}
 	if q.ID.set { // for an empty id in the operation the server would choose one
 		if err := job.CheckID("id", add.Id); err != nil {
@@ -56,7 +57,7 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 		return nil, err
 	}
 	add.TopicTtr, add.TopicAttempts = !q.TTR.set, !q.MaxAttempts.set
-	b, err := pickBody(q.Body, q.BodyBase64, maxBody)
+	b, err := pickBody(q.Body, q.BodyBase64, s.MaxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,26 @@ func (q *addRequest) op(maxBody int, now time.Time) (*jobpb.Op, error) {
 			return nil, err
 		}
 	}
+	if q.PushURL.set {
+		if err := q.setPushURL(add, s); err != nil {
+			return nil, err
+		}
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, nil
+}
+
+// setPushURL reads where the job is posted to. Whether its topic permits that is up to the
+// state machine.
+func (q *addRequest) setPushURL(add *jobpb.Add, s *server) error {
+	url, err := s.pushURL(q.PushURL, false)
+	if err != nil {
+		return err
+	}
+	if add.Options == nil {
+		add.Options = &jobpb.JobOptions{}
+	}
+	add.Options.PushUrl = url
+	return nil
 }
 
 // setExpiry reads when the job expires, which must be after it is due.
@@ -159,7 +179,8 @@ func (s *server) add(x *call) error {
 		}
 		q.ID = opt[string]{set: true, v: keys[0]}
 	}
-	op, err := q.op(s.MaxBodyBytes, time.Now())
+	traceOf(x.r).addTo(&q.Headers)
+	op, err := q.op(s, time.Now())
 	if err != nil {
 		return err
 	}

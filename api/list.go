@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
 	"net/url"
 	"time"
 
@@ -15,7 +17,7 @@ const defaultList = 100
 
 // listQuery are the parameters of the listings of jobs.
 var listQuery = []string{
-	"state", "due_from", "due_to", "died_from", "died_to", "id_prefix", "reason", headerParameter,
+	"state", "due_from", "due_to", "died_from", "died_to", "id_prefix", "reason", "exact_reason", headerParameter,
 	"cursor", "max", "body", "consistency",
 }
 
@@ -59,7 +61,7 @@ func (s *server) list(x *call, q *jobpb.JobQuery) error {
 	if err := x.claim(room); err != nil {
 		return err
 	}
-	next, err := cursorOf(page.Next)
+	next, err := cursorOf(q, page.Next)
 	if err != nil {
 		return err
 	}
@@ -93,12 +95,8 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 	if q.Max, err = within("max", most.v, job.MaxList); err != nil {
 		return nil, err
 	}
-	switch v := query.Get("body"); v {
-	case "", "false":
-	case "true":
-		q.Body = true
-	default:
-		return nil, job.Invalid("body", "is %.40q; it takes true or false", v)
+	if q.Body, err = withBodies(query, false); err != nil {
+		return nil, err
 	}
 	filter := queryFilter(query)
 	if q.Filter, err = filter.proto(now); err != nil {
@@ -111,41 +109,74 @@ func jobQueryOf(query url.Values, topic string, now time.Time) (*jobpb.JobQuery,
 		q.ByHeader = true
 	}
 	if v := query.Get("cursor"); v != "" {
-		if q.After, err = parseCursor(v); err != nil {
+		if q.After, err = parseCursor(q, v); err != nil {
 			return nil, err
 		}
 	}
 	return q, job.CheckJobQuery(q)
 }
 
-// cursorVersion begins every cursor.
-const cursorVersion = 1
+// withBodies parses the query parameter body: whether a response has the bodies of the jobs.
+func withBodies(query url.Values, unless bool) (bool, error) {
+	switch v := query.Get("body"); v {
+	case "":
+		return unless, nil
+	case "true", "false":
+		return v == "true", nil
+	default:
+		return false, job.Invalid("body", "is %.40q; it takes true or false", v)
+	}
+}
 
-// cursorOf encodes where a page ended, as text that a client sends back; empty for the
-// last page.
-func cursorOf(m *jobpb.JobMark) (string, error) {
+// A cursor is a version, what its query asked for, and where the page ended. With another
+// query it would silently skip jobs.
+const (
+	cursorVersion = 2
+	cursorHead    = 1 + 4 // bytes before the mark
+)
+
+// queryHash is a checksum of what a query asks for, however it is split in pages.
+func queryHash(q *jobpb.JobQuery) (uint32, error) {
+	of := &jobpb.JobQuery{Topic: q.Topic, State: q.State, Filter: q.Filter, ByHeader: q.ByHeader}
+	b, err := of.MarshalVT()
+	return crc32.ChecksumIEEE(b), err
+}
+
+// cursorOf encodes where a page of a query ended, as text that a client sends back; empty for
+// the last page.
+func cursorOf(q *jobpb.JobQuery, m *jobpb.JobMark) (string, error) {
 	if m == nil {
 		return "", nil
 	}
-	b, err := m.MarshalVT()
-	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, b...)), err
+	hash, err := queryHash(q)
+	if err != nil {
+		return "", err
+	}
+	mark, err := m.MarshalVT()
+	head := binary.BigEndian.AppendUint32([]byte{cursorVersion}, hash)
+	return base64.RawURLEncoding.EncodeToString(append(head, mark...)), err
 }
 
 // maxCursor bounds the text of a cursor: the longest id, and some more.
 const maxCursor = 400
 
-func parseCursor(text string) (*jobpb.JobMark, error) {
+// parseCursor reads a cursor of the query.
+func parseCursor(q *jobpb.JobQuery, text string) (*jobpb.JobMark, error) {
 	bad := job.Invalid("cursor", "is not one that this listing gave; begin without one")
 	if len(text) > maxCursor {
 		return nil, bad
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) < 1 || b[0] != cursorVersion {
+	if err != nil || len(b) < cursorHead || b[0] != cursorVersion {
 		return nil, bad
 	}
 	m := new(jobpb.JobMark)
-	if err := m.UnmarshalVTUnsafe(b[1:]); err != nil {
+	if err := m.UnmarshalVTUnsafe(b[cursorHead:]); err != nil {
 		return nil, bad
 	}
-	return m, nil
+	hash, err := queryHash(q)
+	if err == nil && binary.BigEndian.Uint32(b[1:]) != hash {
+		err = job.Invalid("cursor", "belongs to another query; send the topic, state and filters of the page before, or begin without one")
+	}
+	return m, err
 }

@@ -111,10 +111,13 @@ func TestInvalidListings(t *testing.T) {
 		"?consistency=maybe":                         "consistency",
 		"?cursor=!":                                  "cursor is not one that this listing gave",
 		"?cursor=AA":                                 "cursor is not one",
-		"?cursor=AQ":                                 "cursor is not of this listing",
-		"?cursor=Af8":                                "cursor is not one",
-		"?state=ready&cursor=" + cursor:              "cursor is not of this listing",
-		"?id_prefix=a&cursor=" + cursor:              "cursor is not of this listing",
+		"?cursor=Ag":                                 "cursor is not one",
+		"?cursor=AgAAAAD_":                           "cursor is not one",
+		"?cursor=AgAAAAA":                            "cursor belongs to another query",
+		"?cursor=" + emptyMark(t):                    "cursor is not of this listing",
+		"?state=ready&cursor=" + cursor:              "cursor belongs to another query",
+		"?id_prefix=a&cursor=" + cursor:              "cursor belongs to another query",
+		"?reason=x&cursor=" + cursor:                 "cursor belongs to another query",
 		"?cursor=" + strings.Repeat("A", 500):        "cursor is not one",
 	} {
 		t.Run(query, func(t *testing.T) {
@@ -168,14 +171,18 @@ func TestJobsAreFoundByHeader(t *testing.T) {
 	}
 	cursor := decoded(t, r.do("GET", "/v1/jobs?header.order=5&max=1", ""))["next"].(string)
 	for query, says := range map[string]string{
-		"?header.colour=red":                `header.colour is not indexed by any topic; name "colour" in the setting index_headers`,
-		"?header.order=5&topic=none":        `header.order is not indexed by topic "none"; name "order" in its setting index_headers`,
-		"?header.tenant=x&topic=mail":       `header.tenant is not indexed by topic "mail"`,
-		"?header.order=":                    "header.order is empty; jobs are found by values of at least 1 byte",
-		"?header.=5":                        "a name in headers is missing or empty",
-		"?header.tenant=x&cursor=" + cursor: "cursor is not of this listing",
-		"?id_prefix=m&cursor=" + cursor:     "cursor is not of this listing",
-		"?header.order=5&topic=":            `"topic" is empty`,
+		"?header.colour=red":                           `header.colour is not indexed by any topic; name "colour" in the setting index_headers`,
+		"?header.order=5&topic=none":                   `header.order is not indexed by topic "none"; name "order" in its setting index_headers`,
+		"?header.tenant=x&topic=mail":                  `header.tenant is not indexed by topic "mail"`,
+		"?header.order=":                               "header.order is empty; jobs are found by values of at least 1 byte",
+		"?header.=5":                                   "a name in headers is missing or empty",
+		"?header.tenant=x&cursor=" + cursor:            "cursor belongs to another query",
+		"?id_prefix=m&cursor=" + cursor:                "cursor belongs to another query",
+		"?header.order=6&cursor=" + cursor:             "cursor belongs to another query",
+		"?header.order=5&state=ready&cursor=" + cursor: "cursor belongs to another query",
+		"?header.order=5&topic=mail&cursor=" + cursor:  "cursor belongs to another query",
+		"?header.order=5&header.x=y&cursor=" + cursor:  "cursor belongs to another query",
+		"?header.order=5&topic=":                       `"topic" is empty`,
 	} {
 		t.Run(query, func(t *testing.T) {
 			refused(t, r.do("GET", "/v1/jobs"+query, ""), 400, job.CodeInvalid, says)
@@ -198,4 +205,29 @@ func TestAnIncompleteIndexIsShown(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Queue = indexing{o.Queue} })
 	r.index("mail", `["order"]`)
 	require.Equal(t, true, decoded(t, r.do("GET", "/v1/jobs?header.order=5", ""))["incomplete"])
+}
+
+// emptyMark is a cursor of the jobs of topic t at no place.
+func emptyMark(t *testing.T) string {
+	cursor, err := cursorOf(&jobpb.JobQuery{Topic: "t"}, &jobpb.JobMark{})
+	require.NoError(t, err)
+	return cursor
+}
+
+func TestACursorGoesWithItsQueryHoweverItIsSplit(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"a", "b", "c"} {
+		r.ok("/v1/jobs", `{"topic":"t","id":"`+id+`","body":1}`)
+	}
+	next := func(path string) string {
+		w := r.do("GET", path, "")
+		require.Equal(t, 200, w.Code, w.Body)
+		next, _ := decoded(t, w)["next"].(string)
+		return next
+	}
+	cursor := next("/v1/topics/t/jobs?max=1&state=ready&due_from=2020-01-01T00:00:00Z")
+	// The same filters, in other words.
+	cursor = next("/v1/topics/t/jobs?due_from=1577836800000&state=ready&max=1&body=true&consistency=stale&cursor=" + cursor)
+	require.NotEmpty(t, cursor)
+	require.Empty(t, next("/v1/topics/t/jobs?due_from=2020-01-01T01:00:00%2B01:00&state=ready&cursor="+cursor))
 }

@@ -36,6 +36,11 @@ type list[T any, L itemLimit] struct {
 	v   []T
 }
 
+func (l list[T, L]) atMost() int {
+	var limit L
+	return limit.most()
+}
+
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (l *list[T, L]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	switch dec.PeekKind() {
@@ -46,8 +51,7 @@ func (l *list[T, L]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return json.UnmarshalDecode(dec, &l.v) // which says that it is no list
 	}
 	l.set = true
-	var limit L
-	return eachIn(dec, ']', limit.most(), func() error {
+	return eachIn(dec, ']', l.atMost(), func() error {
 		l.v = append(l.v, *new(T))
 		return json.UnmarshalDecode(dec, &l.v[len(l.v)-1])
 	})

@@ -7,12 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// logManagement logs a call that manages topics, schedules or the cluster: the client,
+// logManagement logs a call that manages topics, schedules or the cluster, or a change that
+// the dashboard makes: the client,
 // the call, and which fields the request set, without their values, which may be secrets.
 // Failed calls are warnings, so that repeated ones share a line (see
 // cmd/tarry/repeats.go).
 func (x *call) logManagement() {
 	about := []any{"call", x.r.Method + " " + x.r.URL.EscapedPath(), "from", x.r.RemoteAddr, "status", x.status}
+	if x.ofDashboard() {
+		about = append(about, "via", "dashboard")
+	}
 	if names := memberNames(x.decoded); len(names) > 0 {
 		about = append(about, "fields", names)
 	}

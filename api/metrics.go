@@ -1,13 +1,15 @@
 package api
 
 import (
+	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics counts requests by path and status.
+// metrics counts requests by method, path and status.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -17,13 +19,14 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tarry_http_requests_total",
-			Help: "HTTP requests answered, by path and status.",
-		}, []string{"path", "status"}),
+			Help: "HTTP requests by method, path template and status of the response.",
+		}, []string{"method", "path", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tarry_http_request_seconds",
-			Help:    "Time from the head of a request to the end of its answer, by path. Reserves include their wait.",
-			Buckets: []float64{0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 30, 300},
-		}, []string{"path"}),
+			Name: "tarry_http_request_seconds",
+			Help: "Time from the head of a request to the end of its response, by method and path template. Reserves and streams include their wait.",
+			// Few, because each is a series for every method and path in use.
+			Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60},
+		}, []string{"method", "path"}),
 	}
 	if registry != nil {
 		registry.MustRegister(m.requests, m.seconds)
@@ -31,20 +34,41 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// pathMetrics counts the requests of one path.
-type pathMetrics struct {
-	requests *prometheus.CounterVec
-	seconds  prometheus.Observer
+// countedMethods are the values of the label method. A client may send any word as a
+// method; all others are otherMethod.
+var countedMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, otherMethod,
 }
 
+const otherMethod = "other"
+
+// pathMetrics counts the requests of one path, by method.
+type pathMetrics map[string]*callMetrics
+
+// callMetrics counts the requests of one path and method. It has no series before the
+// first one.
+type callMetrics struct {
+	requests *prometheus.CounterVec // by status
+	seconds  func() prometheus.Observer
+}
+
+// path returns the metrics of a path template.
 func (m *metrics) path(path string) pathMetrics {
-	return pathMetrics{
-		requests: m.requests.MustCurryWith(prometheus.Labels{"path": path}),
-		seconds:  m.seconds.WithLabelValues(path),
+	p := pathMetrics{}
+	for _, method := range countedMethods {
+		p[method] = &callMetrics{
+			requests: m.requests.MustCurryWith(prometheus.Labels{"method": method, "path": path}),
+			seconds:  sync.OnceValue(func() prometheus.Observer { return m.seconds.WithLabelValues(method, path) }),
+		}
 	}
+	return p
 }
 
-func (p pathMetrics) observe(status int, took time.Duration) {
-	p.requests.WithLabelValues(strconv.Itoa(status)).Inc()
-	p.seconds.Observe(took.Seconds())
+func (p pathMetrics) observe(method string, status int, took time.Duration) {
+	c := p[method]
+	if c == nil {
+		c = p[otherMethod]
+	}
+	c.requests.WithLabelValues(strconv.Itoa(status)).Inc()
+	c.seconds().Observe(took.Seconds())
 }

@@ -12,7 +12,7 @@ import (
 // This build stands for the next release; see job/next.go. A job is stamped by the
 // new operation, or by the new field of an update with ?stamps=N.
 func (s *server) nextRoutes() []route {
-	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(s.stamp, "stamps")}}}
+	return []route{{path: "/v1/jobs/{id}/stamp", methods: methods{"POST": on(toManage, s.stamp, "stamps")}}}
 }
 
 func (s *server) stamp(x *call) error {

@@ -38,15 +38,12 @@ func (s *server) openAPI(x *call) error {
 	return nil
 }
 
-// fixedID is an id in a path that has calls of its own.
-var fixedID = regexp.MustCompile(`{id:([a-z]+)}`)
-
 func describeAPI(routes []route) object {
 	d := &describer{schemas: object{}}
 	paths := object{}
 	for _, rt := range routes {
 		for method, e := range rt.methods {
-			path := fixedID.ReplaceAllString(rt.path, "$1")
+			path := rt.template()
 			doc, found := calls[method+" "+path]
 			if !found {
 				continue // another method of a job with that id; a test looks for the rest
@@ -64,7 +61,7 @@ func describeAPI(routes []route) object {
 			"version":     "1",
 			"description": "A replicated delay queue. Any node serves any request. A member of a request that is null counts as not given, except for body.",
 		},
-		"servers":    []any{object{"url": "http://localhost:7300"}},
+		"servers":    []any{object{"url": "/"}}, // the node that serves it
 		"paths":      paths,
 		"components": object{"schemas": d.schemas},
 	}
@@ -84,13 +81,24 @@ func (d *describer) call(path string, e endpoint, doc callDoc) object {
 		})
 	}
 	for _, name := range e.query {
-		if strings.HasSuffix(name, ".") { // all that begin so; OpenAPI has no words for it
+		if strings.HasSuffix(name, ".") { // all that begin so: the members of an object
+			parameters = append(parameters, object{
+				"name": name + "NAME", "in": "query", "style": "form", "explode": true, "description": helpOf("Query", name),
+				"schema": object{"type": "object", "additionalProperties": object{"type": "string"}},
+			})
 			continue
 		}
+		in := "Query"
+		if _, own := fieldDocs[doc.name+"."+name]; own {
+			in = doc.name
+		}
 		parameters = append(parameters, object{
-			"name": name, "in": "query", "schema": d.field("Query", name, queryTypes[name]), "description": helpOf("Query", name),
+			"name": name, "in": "query", "schema": d.field(in, name, queryTypes[name]), "description": helpOf(in, name),
 			"required": slices.Contains(doc.required, name) && !e.body,
 		})
+	}
+	for _, name := range doc.headers {
+		parameters = append(parameters, object{"name": name, "in": "header", "schema": object{"type": "string"}, "description": helpOf("Header", name)})
 	}
 	made := object{
 		"operationId": doc.name, "summary": doc.summary, "tags": []any{tagOf(path)},
@@ -140,13 +148,15 @@ func statusText(status string) string {
 // tagOf groups the calls by what they are about.
 func tagOf(path string) string {
 	switch {
-	case strings.HasPrefix(path, "/v1/topic"), path == "/v1/stats":
+	case strings.HasPrefix(path, "/v1/topic"), strings.HasPrefix(path, "/v1/forecast"), strings.HasPrefix(path, "/v1/dead"), path == "/v1/stats":
 		return "topics"
 	case strings.HasPrefix(path, "/v1/schedules"):
 		return "schedules"
+	case strings.HasPrefix(path, "/v1/tokens"), strings.HasPrefix(path, "/v1/auth"), path == "/v1/whoami":
+		return "tokens"
 	case strings.HasPrefix(path, "/v1/cluster"):
 		return "cluster"
-	case strings.HasPrefix(path, "/v1/jobs"):
+	case strings.HasPrefix(path, "/v1/jobs"), path == getManyPath:
 		return "jobs"
 	case path == "/v1/openapi.json", !strings.HasPrefix(path, "/v1/") && path != "/":
 		return "node"

@@ -19,13 +19,20 @@ func (d *describer) ref(name string) object {
 		switch name {
 		case "Job", "JobReply":
 			d.schemas[name] = d.job(name)
+		case "GetResult": // a job, or why it is not there
+			made := d.job("JobReply")
+			maps.Copy(made["properties"].(object), d.shape(name, failedItem)["properties"].(object))
+			made["required"] = []any{"success"}
+			d.schemas[name] = made
 		case "Settings":
 			d.schemas[name] = d.settings("Push", false)
 		case "SettingsRequest":
 			d.schemas[name] = d.settings("PushRequest", true)
 		case "BackoffRequest":
+			waits := d.field(name, "delays", "[]seconds")
+			waits["maxItems"] = job.MaxBackoffDelays
 			d.schemas[name] = object{"description": "A wait in seconds, a list of them, or an object; see docs/retries.md.", "oneOf": []any{
-				d.field(name, "delay", "seconds"), d.field(name, "delays", "[]seconds"), d.ofType(name, reflect.TypeFor[backoffObject](), nil),
+				d.field(name, "delay", "seconds"), waits, d.ofType(name, reflect.TypeFor[backoffObject](), nil),
 			}}
 		default:
 			fields, found := replies[name]
@@ -84,6 +91,15 @@ func (d *describer) field(in, name, kind string) object {
 		}
 		to["enum"] = doc.choices
 	}
+	if doc.bytes > 0 { // a character has at least one
+		if item, ok := made["items"].(object); ok {
+			to = item
+		}
+		to["maxLength"] = doc.bytes
+	}
+	if doc.items > 0 {
+		made["maxItems"] = doc.items
+	}
 	return made
 }
 
@@ -105,7 +121,12 @@ func (d *describer) kind(in, name, kind string) object {
 	case "timestamp":
 		return object{"oneOf": []any{
 			object{"type": "string", "format": "date-time"},
-			object{"type": "integer", "minimum": leastNumber},
+			object{"type": "integer", "minimum": leastNumber, "maximum": job.MaxInstantMS},
+		}}
+	case "step":
+		return object{"oneOf": []any{
+			object{"type": "string", "enum": []any{"minute", "hour", "day"}},
+			object{"type": "number", "minimum": job.ForecastUnit.Seconds(), "maximum": job.MaxForecastSpan.Seconds(), "multipleOf": job.ForecastUnit.Seconds()},
 		}}
 	case "headers":
 		return object{"type": "object", "additionalProperties": object{"type": "string"}, "maxProperties": job.MaxHeaders}
@@ -148,6 +169,9 @@ func (d *describer) ofType(name string, t reflect.Type, takes []string) object {
 			continue
 		}
 		properties[field] = d.field(name, field, d.kindOf(f.Type))
+		if l, ok := reflect.Zero(f.Type).Interface().(interface{ atMost() int }); ok {
+			properties[field].(object)["maxItems"] = l.atMost()
+		}
 	}
 	made := objectOf(properties, nil)
 	made["additionalProperties"] = false
@@ -181,7 +205,7 @@ func (d *describer) kindOf(t reflect.Type) string {
 		return d.kindOf(v.Type)
 	}
 	for name, of := range requests {
-		if of == t && (name == "AddRequest" || name == "ChangeItem" || name == "UpdateItem" || name == "Filter") {
+		if of == t && (name == "AddRequest" || name == "Rule" || name == "ChangeItem" || name == "FinishItem" || name == "UpdateItem" || name == "Filter") {
 			if d.schemas[name] == nil {
 				d.schemas[name] = d.ofType(name, of, nil)
 			}
@@ -204,6 +228,7 @@ func (d *describer) job(name string) object {
 			made["description"] = plainHelp(f.Help)
 			if f.Type == job.FieldDuration {
 				made["description"] = plainHelp(f.Help) + ", in seconds"
+				made["minimum"], made["maximum"] = 0, docOf("Job", f.Name).most
 			}
 		}
 		if f.Type == job.FieldState {
@@ -240,8 +265,11 @@ func (d *describer) settings(push string, request bool) object {
 			kind = "BackoffRequest"
 		}
 		made := d.kind("Settings", s.Name, kind)
+		if len(s.Choices) > 0 {
+			made["enum"] = s.Choices
+		}
 		if request { // null takes the setting away
-			if made["$ref"] != nil {
+			if made["$ref"] != nil || made["enum"] != nil {
 				made = object{"oneOf": []any{made, object{"type": "null"}}}
 			} else {
 				made["type"] = []any{made["type"], "null"}
@@ -249,11 +277,20 @@ func (d *describer) settings(push string, request bool) object {
 		}
 		made["description"] = plainHelp(s.Help) + ". Without it: " + plainHelp(s.Default) + "."
 		if least, most, unit := s.Range(); unit != "" {
-			made["minimum"], made["maximum"] = least, most
-			made["description"] = made["description"].(string) + " In " + unit + "."
+			made["minimum"] = least
+			if most < math.MaxInt64 {
+				made["maximum"] = most
+			}
+			if s.Type != job.SettingCount {
+				made["description"] = made["description"].(string) + " In " + unit + "."
+			}
 		}
-		if len(s.Choices) > 0 && !request {
-			made["enum"] = s.Choices
+		switch s.Type {
+		case job.SettingText:
+			made["maxLength"] = job.MaxDescriptionBytes
+		case job.SettingNames:
+			made["maxItems"] = job.MaxIndexHeaders
+			made["items"].(object)["maxLength"] = job.MaxNameBytes
 		}
 		properties[s.Name] = made
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
@@ -59,6 +60,83 @@ func TestTheDescriptionIsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, doc.Validate(t.Context()))
 	require.Equal(t, "3.1.0", doc.OpenAPI)
+}
+
+// unbounded are the fields of requests without an upper limit, and why.
+var unbounded = map[string]string{
+	"max_pending":                 "a topic may have any number of jobs",
+	"max_reserved":                "and consumers",
+	"cursor":                      "text of the server's own",
+	"after":                       "a name, of whatever it is a list",
+	"StreamRequest.max":           "a stream may have no end",
+	"get /v1/stream?.max":         "a stream may have no end",
+	"ScheduleRequest.if_revision": "revisions of schedules grow for ever",
+	"if_revision":                 "so do those of tokens",
+	"from":                        "events are counted for ever",
+	"token":                       "text of the server's own",
+	"command":                     "one of four words, in any case",
+	"body":                        "limited by --max-body-bytes",
+	"secret":                      "BootstrapRequest.secret is compared with the server's",
+	"addresses":                   "host:port",
+	"id":                          "TransferRequest.id is the name of a node",
+}
+
+// What a client may send has its limits in the description: numbers a range, texts a length,
+// lists a number of items.
+func TestEveryFieldOfARequestHasItsRange(t *testing.T) {
+	var d apiDoc
+	require.NoError(t, json.Unmarshal(OpenAPI(), &d, json.MatchCaseInsensitiveNames(true)))
+	seen := make(map[string]bool)
+	for path, methods := range d.Paths {
+		for method, op := range methods {
+			for _, p := range op.Parameters {
+				if p.In == "query" {
+					d.hasRange(t, method+" "+path+"?", p.Name, p.Schema, seen)
+				}
+			}
+			if op.RequestBody != nil {
+				d.hasRange(t, "", "", op.RequestBody.Content["application/json"].Schema, seen)
+			}
+		}
+	}
+	require.Greater(t, len(seen), 30)
+}
+
+// hasRange checks the field of a schema, or with no field name the schema itself.
+func (d *apiDoc) hasRange(t *testing.T, in, field string, s *schemaDoc, seen map[string]bool) {
+	if name := s.Ref[strings.LastIndex(s.Ref, "/")+1:]; name != "" {
+		if !seen[name] {
+			seen[name] = true
+			d.hasRange(t, name, field, d.Components.Schemas[name], seen)
+		}
+		return
+	}
+	for name, of := range s.Properties {
+		d.hasRange(t, in, name, of, seen)
+	}
+	for _, of := range s.OneOf {
+		d.hasRange(t, in, field, of, seen)
+	}
+	if s.Items != nil {
+		d.hasRange(t, in, field, s.Items, seen)
+	}
+	if unbounded[field] != "" || unbounded[in+"."+field] != "" || len(s.Enum) > 0 || s.Format == "date-time" {
+		return
+	}
+	switch {
+	case isOf(s, "integer"), isOf(s, "number"):
+		require.True(t, s.Minimum != nil && s.Maximum != nil, "%s.%s is a number without a range", in, field)
+	case isOf(s, "string") && in != "" && !strings.HasSuffix(in, "?"):
+		require.Positive(t, s.MaxLength, "%s.%s is a text without a length", in, field)
+	case isOf(s, "array"):
+		require.Positive(t, s.MaxItems, "%s.%s is a list without a limit", in, field)
+	}
+}
+
+// isOf reports whether a schema is of the type, or null.
+func isOf(s *schemaDoc, kind string) bool {
+	kinds, several := s.Type.([]any)
+	return s.Type == kind || several && len(kinds) == 2 && kinds[0] == kind
 }
 
 // described finds the description of a request. Its replies may have no fields but those

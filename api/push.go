@@ -11,13 +11,14 @@ type pushRequest struct {
 	Secret      opt[string]  `json:"secret"`
 	Timeout     opt[float64] `json:"timeout"`
 	Concurrency opt[int64]   `json:"concurrency"`
+	JobURLs     opt[bool]    `json:"job_urls"`
 }
 
 // applyPush changes the target in settings. Responses never show the secret, nor the
 // values in the query of the URL. So a change may omit the secret and repeat the URL as
-// shown, and both keep their values. A change to another server must set the secret:
-// otherwise anyone who may change settings could send posts with the old signature to
-// another server.
+// shown, and both keep their values. A change to another server, or one that permits URLs
+// of jobs, must set the secret: otherwise anyone who may change settings could send posts
+// with the old signature to another server.
 func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) error {
 	if !m.set {
 		if m.given {
@@ -25,34 +26,32 @@ func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) e
 		}
 		return nil
 	}
-	q, p, old := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.v}, to.Push
+	q, p, old := m.v, &jobpb.PushTarget{Url: m.v.URL.v, Secret: m.v.Secret.v, JobUrls: m.v.JobURLs.v}, to.Push
 	switch {
-	case p.Url == "":
-		return job.Invalid("push.url", "is missing")
+	case p.Url == "" && !p.JobUrls:
+		return job.Invalid("push.url", "is missing; only a push with job_urls can do without")
 	case old != nil && p.Url == shownURL(old.Url):
 		p.Url = old.Url
 	case hidesValue(p.Url):
 		return job.Invalid("push.url", "has %s in its query, which stands for a value that is not shown; give the value", hiddenValue)
 	}
-	if s.CheckPush == nil {
-		return job.Invalid("push", "is off on this node")
-	}
-	if err := s.CheckPush(p.Url); err != nil {
+	if err := s.checkPush("push.url", p.Url); err != nil {
 		return err
 	}
 	if old != nil && !q.Secret.set {
-		if !sameServer(old.Url, p.Url) {
+		switch {
+		case p.Url != "" && !sameServer(old.Url, p.Url):
 			return job.Invalid("push.secret", "is missing: push.url leads to another server than before, and the secret of that one is not kept for it")
+		case p.JobUrls && !old.JobUrls:
+			return job.Invalid("push.secret", "is missing: push.job_urls lets posts go to other servers than before, and the secret is not kept for those")
 		}
 		p.Secret = old.Secret
 	}
 	if q.Timeout.set {
-		var err error
-		if p.TimeoutMs, err = job.Millis("push.timeout", q.Timeout.v, job.MaxPushTimeout); err != nil {
-			return err
-		}
-		if p.TimeoutMs == 0 { // it stands for the default
-			return job.Invalid("push.timeout", "is 0 s; it must be between %g and %g s", job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
+		p.TimeoutMs = job.MillisOf(q.Timeout.v)
+		// Zero, which stands for the default in the state, is refused, too.
+		if p.TimeoutMs < job.MinPushTimeout.Milliseconds() || p.TimeoutMs > job.MaxPushTimeout.Milliseconds() {
+			return job.Invalid("push.timeout", "is %g s; it must be between %g and %g s", q.Timeout.v, job.MinPushTimeout.Seconds(), job.MaxPushTimeout.Seconds())
 		}
 	}
 	if q.Concurrency.set {
@@ -65,17 +64,47 @@ func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) e
 	return nil
 }
 
+// checkPush checks a URL to which this node may have to post.
+func (s *server) checkPush(field, target string) error {
+	if s.CheckPush == nil {
+		return job.Invalid(field, "cannot be used: push is off on this node")
+	}
+	return s.CheckPush(field, target)
+}
+
+// pushURL returns the URL of a job in a request, checked. remove: it may be empty.
+func (s *server) pushURL(q opt[string], remove bool) (string, error) {
+	if q.v == "" {
+		if q.set && !remove {
+			return "", job.Invalid("push_url", "is empty; leave it out for the URL of the topic")
+		}
+		return "", nil
+	}
+	return q.v, s.checkPush("push_url", q.v)
+}
+
 // push adds a target to the response, without its secrets.
 func (w *writer) push(p *jobpb.PushTarget) {
 	if p == nil {
 		return
 	}
 	w.beginNamedObject("push")
-	w.text("url", shownURL(p.Url))
+	if p.Url != "" {
+		w.text("url", shownURL(p.Url))
+	}
 	w.boolean("has_secret", p.Secret != "")
 	if p.TimeoutMs != 0 {
 		w.seconds("timeout", p.TimeoutMs)
 	}
 	w.numberUnlessZero("concurrency", uint64(p.Concurrency))
+	w.booleanIfTrue("job_urls", p.JobUrls)
 	w.endObject()
+}
+
+// pushURL adds the URL of a job, if it has one. It is shown in full, like the rest of the
+// job: exports must have it.
+func (w *writer) pushURL(o *jobpb.JobOptions) {
+	if url := o.GetPushUrl(); url != "" {
+		w.text("push_url", url)
+	}
 }

@@ -15,9 +15,9 @@ import (
 // pushRig allows targets on hooks.example.com.
 func pushRig(t *testing.T) *rig {
 	return newRig(t, func(o *Options) {
-		o.CheckPush = func(target string) error {
-			if !strings.HasPrefix(target, "https://hooks.example.com/") {
-				return job.Invalid("push.url", "is not listed")
+		o.CheckPush = func(field, target string) error {
+			if target != "" && !strings.HasPrefix(target, "https://hooks.example.com/") {
+				return job.Invalid(field, "is not listed")
 			}
 			return nil
 		}
@@ -46,7 +46,7 @@ func TestTheSecretOfATargetIsNeverShown(t *testing.T) {
 // Whoever may change a setting must not learn the secret of another's target by
 // having the posts sent to a server of their own.
 func TestTheSecretOfATargetStaysWithItsServer(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.CheckPush = func(string) error { return nil } })
+	r := newRig(t, func(o *Options) { o.CheckPush = func(string, string) error { return nil } })
 	const secret = "0123456789abcdef"
 	r.settings("PUT", "", `{"push":{"url":"https://hooks.example.com/a","secret":"`+secret+`"}}`)
 	for _, url := range []string{
@@ -86,8 +86,8 @@ func TestTargetsThatAreRefused(t *testing.T) {
 		`{"push":{` + url + `}}`: "push.secret has 0 bytes; it takes 16 to 256",
 		`{"push":{"url":"https://other.example.com/",` + secret + `}}`: "not listed",
 		`{"push":{` + url + `,"secret":"short"}}`:                      "push.secret has 5 bytes",
-		`{"push":{` + url + `,` + secret + `,"timeout":0}}`:            "push.timeout is 0 s",
-		`{"push":{` + url + `,` + secret + `,"timeout":301}}`:          "push.timeout is 301 s",
+		`{"push":{` + url + `,` + secret + `,"timeout":0}}`:            "push.timeout is 0 s; it must be between 0.1 and 300 s",
+		`{"push":{` + url + `,` + secret + `,"timeout":301}}`:          "push.timeout is 301 s; it must be between 0.1 and 300 s",
 		`{"push":{` + url + `,` + secret + `,"concurrency":0}}`:        "push.concurrency is 0",
 		`{"push":{` + url + `,` + secret + `,"concurrency":101}}`:      "push.concurrency is 101",
 	} {

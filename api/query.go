@@ -13,8 +13,7 @@ import (
 
 // checkQuery rejects query parameters that are unknown, duplicate or empty: none may be
 // ignored silently, least of all a condition. A known name that ends with a dot stands
-// for all that begin so, whose values may be empty; empty places to start at are the
-// beginning.
+// for all that begin so, whose values may be empty.
 func checkQuery(r *http.Request, known []string) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -30,12 +29,16 @@ func checkQuery(r *http.Request, known []string) error {
 		if len(v) > 1 {
 			return job.Errorf(job.CodeInvalid, "query parameter %.100s is given %d times", name, len(v)).In(name)
 		}
-		if v[0] == "" && slices.Contains(known, name) && name != "after" && name != "cursor" {
+		if v[0] == "" && slices.Contains(known, name) && !slices.Contains(mayBeEmpty, name) {
 			return job.Errorf(job.CodeInvalid, "query parameter %q is empty; give it a value or leave it out", name).In(name)
 		}
 	}
 	return nil
 }
+
+// mayBeEmpty are the parameters of which an empty value has a meaning: places to start at, and
+// the reason of jobs without one.
+var mayBeEmpty = []string{"after", "cursor", "exact_reason"}
 
 func orNone(names []string) string {
 	if len(names) == 0 {
@@ -97,4 +100,11 @@ func secondsIn(query url.Values, name string, to *opt[float64]) error {
 // textIn reads text from the query, if it is there.
 func textIn(query url.Values, name string) opt[string] {
 	return opt[string]{query.Has(name), query.Get(name)}
+}
+
+// timestampIn reads a time from the query, if it is there.
+func timestampIn(query url.Values, name string) timestamp {
+	v := query.Get(name)
+	_, err := strconv.ParseFloat(v, 64)
+	return timestamp{set: query.Has(name), number: err == nil, text: v}
 }

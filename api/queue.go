@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/rates"
 )
 
 // Queue executes operations on the cluster's jobs. All methods may be called from many
@@ -24,6 +26,21 @@ type Queue interface {
 	// were already assigned are released.
 	Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error)
 
+	// FinishAndReserve applies finishes in their order and then reserves up to r.Max of the
+	// jobs that are ready then, in one entry of the log. It does not wait for jobs. Results
+	// are those of the finishes, as in Do; an error means that none is known. It blocks
+	// until a majority has committed the entry, also when ctx ends, and for a few seconds
+	// at most.
+	FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error)
+	// DeleteAndReserve is FinishAndReserve for one delete.
+	DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error)
+
+	// Rates returns how many jobs of a topic were added, delivered, finished and so on in
+	// the last minutes, as far as this node knows; TotalRates does so for all topics
+	// together. They do not block.
+	Rates(topic string) rates.Series
+	TotalRates() rates.Series
+
 	// Watch returns a watch of reservations on this node.
 	Watch() job.Watch
 
@@ -40,6 +57,12 @@ type Operator interface {
 	// ResetClock sets the queue's clock back to the clock of the majority of the nodes. It
 	// fails with CodeConflict unless the queue's clock is too far ahead.
 	ResetClock(ctx context.Context) error
+	// Events returns what this node has seen happen to the cluster after an event's number,
+	// oldest first, as far as it is kept. It does not block.
+	Events(after uint64) []job.ClusterEvent
+	// SetDrained drains this node or ends its drain: while it is drained it is not ready,
+	// and does not lead. It blocks until another node leads.
+	SetDrained(ctx context.Context, drained bool) error
 	// TransferLeadership transfers leadership to the node id, or to the best follower if
 	// that is empty. It blocks until the transfer is done.
 	TransferLeadership(ctx context.Context, id string) error
@@ -51,6 +74,13 @@ type Operator interface {
 	Leave(ctx context.Context) error
 	// Verify compares the state digests of all members at one log index.
 	Verify(ctx context.Context) (job.Verification, error)
+	// Keyring lists the gossip keys of the members. ChangeKeyring changes them on all
+	// members that it reaches; key is the fingerprint of the key to use or to remove.
+	Keyring(ctx context.Context) (job.Keyring, error)
+	ChangeKeyring(ctx context.Context, change job.KeyringChange, key string) (job.Keyring, error)
+	// Backup writes a backup of this node's state (docs/backup.md). It writes nothing before
+	// it can serve, and blocks until the backup is complete or ctx ends.
+	Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error
 	// Readiness reports whether this node can serve. It asks no other node and does not
 	// block.
 	Readiness() job.Readiness

@@ -42,6 +42,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/jobs", `{"topic":"t","body":{"a":[{"b":1,"b":2}]}}`, job.CodeBadJSON, "body.a[0].b is given twice"},
 		{"/v1/jobs", `{"topic":"t","body":` + strings.Repeat("[", 100_000), job.CodeBadJSON, "is nested deeper than 10000 levels"},
 		{"/v1/jobs/batch", `{"jobs":[{"topic":"t","body":` + strings.Repeat(`{"a":`, 100_000), job.CodeBadJSON, "is nested deeper than 10000 levels"},
+		{"/v1/jobs", `{"topic":"t","body":` + strings.Repeat("[", 501) + strings.Repeat("]", 501) + `}`, job.CodeInvalid, "body has lists and objects nested 501 levels deep; the limit is 500"},
+		{"/v1/jobs", `{"topic":"t","body":` + strings.Repeat(`{"a":[`, 300) + strings.Repeat("]}", 300) + `}`, job.CodeInvalid, "nested 600 levels deep"},
 		{"/v1/jobs", `{"` + strings.Repeat("x", 100_000) + `":1}`, job.CodeInvalid, "is not a field"},
 		{"/v1/jobs", `{"topic":7,"body":1}`, job.CodeInvalid, "topic must be a string, not a number"},
 		{"/v1/jobs", `{"topic":"t","body":1,"delay":"1"}`, job.CodeInvalid, "delay must be a number, not a string"},
@@ -156,6 +158,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{"/v1/topics/t/move", `{"to":"t"}`, job.CodeInvalid, "the topic itself"},
 		{"/v1/topics/t/move", `{"to":"u","states":[]}`, job.CodeInvalid, "states is empty"},
 		{"/v1/topics/t/move", `{"to":"u","states":["gone"]}`, job.CodeInvalid, "\"gone\""},
+		{"/v1/topics/t/move", `{"to":"u","filter":{"reason":"x"}}`, job.CodeInvalid, "max is missing"},
+		{"/v1/topics/t/move", `{"to":"u","max":10001}`, job.CodeInvalid, "max is 10001"},
+		{"/v1/topics/t/move", `{"to":"u","max":1,"all":true}`, job.CodeInvalid, "give one"},
+		{"/v1/topics/t/move", `{"to":"t","all":true,"filter":{"reason":"x"}}`, job.CodeInvalid, "the topic itself"},
+		{"/v1/topics/t/move", `{"to":"u","all":true,"cursor":"x"}`, job.CodeInvalid, "cursor is not one"},
+		{"/v1/topics/t/move", `{"to":"u","all":true,"filter":{"died_from":100000000005,"died_to":100000000005}}`, job.CodeInvalid, "filter.died_to is not after"},
 		{"/v1/topics/a%0Ab/kick", `{"max":1}`, job.CodeInvalid, "topic"},
 		{"/v1/cluster/transfer-leadership", `{"id":""}`, job.CodeInvalid, "id"},
 
@@ -212,7 +220,7 @@ func TestBodiesThatNoCallTakes(t *testing.T) {
 			}
 			path := strings.NewReplacer("{id:batch}", "batch", "{id:kick}", "kick", "{id}", "a", "{topic}", "t", "{name}", "s").Replace(rt.path)
 			t.Run(method+" "+path, func(t *testing.T) {
-				r := newRig(t)
+				r := newRig(t, func(o *Options) { o.Access = anybodyMayDoEverything() })
 				refused(t, r.do(method, path, `{"if_revision":99}`), 400, job.CodeInvalid, "if_revision is not a field of this call, which takes no request body")
 				refused(t, r.do(method, path, `x=1`), 400, job.CodeInvalid, "the request has a body, but this call takes none")
 				require.Empty(t, r.queue.Ops())

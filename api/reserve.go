@@ -7,16 +7,19 @@ import (
 	"net/http"
 	"time"
 
+	"tarry/api/access"
+	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 type reserveRequest struct {
-	Topics   list[string, topicsLimit] `json:"topics"`
-	Max      opt[int64]                `json:"max"`
-	Wait     opt[float64]              `json:"wait"`
-	TTR      opt[float64]              `json:"ttr"`
-	Consumer opt[string]               `json:"consumer"`
+	Topics   list[string, topicsLimit]    `json:"topics"`
+	Max      opt[int64]                   `json:"max"`
+	Wait     opt[float64]                 `json:"wait"`
+	TTR      opt[float64]                 `json:"ttr"`
+	Consumer opt[string]                  `json:"consumer"`
+	Finish   list[finishItem, batchLimit] `json:"finish"`
 }
 
 func (q *reserveRequest) check() (*jobpb.Reserve, time.Duration, error) {
@@ -60,6 +63,13 @@ func (s *server) reserve(x *call) error {
 	if err != nil {
 		return err
 	}
+	if q.Finish.set {
+		f, err := finishesOf(q.Finish.v)
+		if err != nil {
+			return err
+		}
+		return s.finishAndReserve(x, f, r, wait)
+	}
 	return s.handOut(x, r, wait, func(jobs []*jobpb.Reserved) {
 		x.json.success()
 		objects(&x.json, "jobs", jobs, x.json.reserved)
@@ -79,6 +89,7 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 	w.timestamp("reserved_until", j.ReservedUntilMs)
 	w.seconds("ttr", j.TtrMs)
 	w.headers(j.Options)
+	w.pushURL(j.Options)
 	w.body("body", j.BodyKind, j.Body)
 }
 
@@ -86,17 +97,34 @@ func (w *writer) reserved(j *jobpb.Reserved) {
 // client did not get because it hung up first.
 func (s *server) handOut(x *call, r *jobpb.Reserve, wait time.Duration, write func([]*jobpb.Reserved)) error {
 	jobs, err := s.await(x, r, wait)
+	if err == nil {
+		err = s.hold(x, jobs)
+	}
 	if err != nil {
 		return err
 	}
-	if len(jobs) > 0 && x.r.Context().Err() != nil {
-		s.giveBack(x, jobs)
-		return x.r.Context().Err()
+	return s.sendJobs(x, jobs, write)
+}
+
+// hold checks that the client is still there and claims memory for the response. If it
+// fails, it has given the jobs back.
+func (s *server) hold(x *call, jobs []*jobpb.Reserved) error {
+	if len(jobs) == 0 {
+		return nil
 	}
-	if err := x.claimAnswer(jobs); err != nil {
-		s.giveBack(x, jobs)
-		return err
+	err := x.r.Context().Err()
+	if err == nil {
+		err = x.claimAnswer(jobs)
 	}
+	if err != nil {
+		s.giveBack(x, jobs)
+	}
+	return err
+}
+
+// sendJobs sends the response that write makes. It gives the jobs back if the client did not
+// get it.
+func (s *server) sendJobs(x *call, jobs []*jobpb.Reserved, write func([]*jobpb.Reserved)) error {
 	write(jobs)
 	if len(jobs) == 0 {
 		return nil
@@ -129,8 +157,13 @@ const answerOverhead = 512
 func (s *server) await(x *call, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	ctx, cancel := x.timeout(wait + s.Timeout)
 	defer cancel()
+	ctx, stop := s.Access.WhileAllowed(ctx, auth.Consume, r.Topics)
+	defer stop()
 	before := s.Draining()
 	jobs, err := s.Queue.Reserve(ctx, r, wait)
+	if err != nil && job.CodeOf(err) != job.CodeForbidden && access.Revoked(ctx) {
+		return nil, access.NotAnyMore()
+	}
 	if err != nil && !before && s.Draining() && job.CodeOf(err) == job.CodeNotApplied {
 		return nil, nil
 	}
@@ -157,7 +190,9 @@ func flush(w http.ResponseWriter) error {
 // giveBack releases jobs that no consumer received, without counting the attempt. If that
 // fails, they become ready when their reservations expire.
 func (s *server) giveBack(x *call, jobs []*jobpb.Reserved) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), giveBackTimeout)
+	// The node does it, because the token may have been revoked meanwhile.
+	ctx := auth.NewContext(context.WithoutCancel(x.r.Context()), auth.System())
+	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
 	defer cancel()
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,10 +14,17 @@ type route struct {
 	refuse  handlerFunc // instead of all calls
 }
 
+// fixedID is an id in a path that has calls of its own.
+var fixedID = regexp.MustCompile(`{id:([a-z]+)}`)
+
+// template returns the path without the router's patterns.
+func (rt route) template() string { return fixedID.ReplaceAllString(rt.path, "$1") }
+
 // endpoint is a call with the query parameters that it knows, and whether it takes a
 // request body. Any other parameter, and a non-empty body to a call that takes none, is
 // rejected, because it would have no effect.
 type endpoint struct {
+	need   need // who may make the call
 	handle handlerFunc
 	query  []string
 	body   bool
@@ -50,113 +58,159 @@ func (rt route) allow() string {
 	return strings.Join(names, ", ")
 }
 
-func on(h handlerFunc, query ...string) endpoint { return endpoint{handle: h, query: query} }
-func with(h handlerFunc, query ...string) endpoint {
-	return endpoint{handle: h, query: query, body: true}
-}                                                // a body
-func get(h handlerFunc, query ...string) methods { return methods{http.MethodGet: on(h, query...)} }
-func do(h handlerFunc) methods                   { return methods{http.MethodPost: on(h)} }
-func post(h handlerFunc) methods                 { return methods{http.MethodPost: with(h)} }
+func on(n need, h handlerFunc, query ...string) endpoint {
+	return endpoint{need: n, handle: h, query: query}
+}
+
+// with is on for a call with a request body.
+func with(n need, h handlerFunc, query ...string) endpoint {
+	return endpoint{need: n, handle: h, query: query, body: true}
+}
+
+func get(n need, h handlerFunc, query ...string) methods {
+	return methods{http.MethodGet: on(n, h, query...)}
+}
+func do(n need, h handlerFunc) methods   { return methods{http.MethodPost: on(n, h)} }
+func post(n need, h handlerFunc) methods { return methods{http.MethodPost: with(n, h)} }
 
 // deleteQuery are the parameters of a delete, which has no body for them.
 var deleteQuery = []string{"token", "if_revision", "if_state"}
 
+// forecastQuery are the parameters of a forecast.
+var forecastQuery = []string{"start", "step", "steps", "consistency"}
+
+// deadQuery are the parameters of reads of dead jobs by reason.
+var deadQuery = []string{"max", "consistency"}
+
 // routes is the whole HTTP API except /metrics. The router tries paths in this order, so
 // the busy ones come first.
 func (s *server) routes() []route {
-	return slices.Concat(s.nextRoutes(), s.jobRoutes(), s.topicRoutes(), s.scheduleRoutes(), s.nodeRoutes())
+	return slices.Concat(s.nextRoutes(), s.jobRoutes(), s.topicRoutes(), s.scheduleRoutes(), s.authRoutes(), s.nodeRoutes())
 }
 
 func (s *server) jobRoutes() []route {
 	return []route{
 		{path: "/v1/jobs", methods: methods{
-			http.MethodPost: with(s.add), http.MethodGet: on(s.listJobs, append([]string{"topic"}, listQuery...)...),
-			http.MethodPatch: managed(with(s.updateFound, foundQuery...)), http.MethodDelete: managed(on(s.deleteFound, foundQuery...)),
+			http.MethodPost: with(toAdd, s.add), http.MethodGet: on(toRead, s.listJobs, append([]string{"topic"}, listQuery...)...),
+			http.MethodPatch: managed(with(toManage, s.updateFound, foundQuery...)), http.MethodDelete: managed(on(toManage, s.deleteFound, foundQuery...)),
 		}},
-		{path: "/v1/reserve", methods: post(s.reserve)},
-		{path: "/v1/stream", methods: methods{http.MethodGet: on(s.stream, streamQuery...), http.MethodPost: with(s.stream, streamQuery...)}},
-		{path: "/v1/jobs/{id}/finish", methods: post(s.finish)},
+		{path: "/v1/reserve", methods: post(toConsume, s.reserve)},
+		{path: "/v1/stream", methods: methods{http.MethodGet: on(toConsume, s.stream, streamQuery...), http.MethodPost: with(toConsume, s.stream, streamQuery...)}},
+		{path: "/v1/jobs/{id}/finish", methods: post(toConsume, s.finish)},
 		// "batch" and "kick" are also ids of jobs like any other.
 		{path: "/v1/jobs/{id:batch}", methods: methods{
-			http.MethodPost: with(s.addBatch), http.MethodGet: on(s.getJob, "consistency"),
-			http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodPost: with(toAdd, s.addBatch), http.MethodGet: on(toRead, s.getJob, "consistency"),
+			http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
 		}},
 		{path: "/v1/jobs/{id:kick}", methods: methods{
-			http.MethodPost: managed(with(s.kickFound, foundQuery...)), http.MethodGet: on(s.getJob, "consistency"),
-			http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodPost: managed(with(toManage, s.kickFound, foundQuery...)), http.MethodGet: on(toRead, s.getJob, "consistency"),
+			http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
 		}},
-		{path: "/v1/finish", methods: post(s.changeMany(verbFinish))},
-		{path: "/", methods: post(s.command)},
+		{path: "/v1/finish", methods: post(toConsume, s.changeMany(verbFinish))},
+		{path: "/", methods: post(toCommand, s.command)},
 
 		{path: "/v1/jobs/{id}", methods: methods{
-			http.MethodGet: on(s.getJob, "consistency"), http.MethodPatch: with(s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(s.deleteJob, deleteQuery...),
+			http.MethodGet: on(toRead, s.getJob, "consistency"), http.MethodPatch: with(toManage, s.updateJob, "if_revision", "if_state"), http.MethodDelete: on(toManage, s.deleteJob, deleteQuery...),
 		}},
-		{path: "/v1/jobs/{id}/release", methods: post(s.changeOne(verbRelease))},
-		{path: "/v1/jobs/{id}/touch", methods: post(s.changeOne(verbTouch))},
-		{path: "/v1/jobs/{id}/bury", methods: post(s.changeOne(verbBury))},
-		{path: "/v1/jobs/{id}/kick", methods: post(s.changeOne(verbKick))},
-		{path: "/v1/jobs/{id}/move", methods: post(s.changeOne(verbMove))},
-		{path: "/v1/jobs/{id}/history", methods: get(s.jobHistory, "consistency")},
-		{path: "/v1/jobs/{id}/explain", methods: get(s.explainJob, "consistency")},
-		{path: "/v1/release", methods: post(s.changeMany(verbRelease))},
-		{path: "/v1/touch", methods: post(s.changeMany(verbTouch))},
-		{path: "/v1/bury", methods: post(s.changeMany(verbBury))},
-		{path: "/v1/kick", methods: post(s.changeMany(verbKick))},
-		{path: "/v1/delete", methods: post(s.changeMany(verbDelete))},
-		{path: "/v1/update", methods: post(s.updateMany)},
+		{path: "/v1/jobs/{id}/release", methods: post(toConsume, s.changeOne(verbRelease))},
+		{path: "/v1/jobs/{id}/touch", methods: post(toConsume, s.changeOne(verbTouch))},
+		{path: "/v1/jobs/{id}/bury", methods: post(toConsume, s.changeOne(verbBury))},
+		{path: "/v1/jobs/{id}/kick", methods: post(toManage, s.changeOne(verbKick))},
+		{path: "/v1/jobs/{id}/move", methods: post(toManage, s.changeOne(verbMove))},
+		{path: "/v1/jobs/{id}/history", methods: get(toRead, s.jobHistory, "consistency")},
+		{path: "/v1/jobs/{id}/explain", methods: get(toRead, s.explainJob, "consistency")},
+		{path: "/v1/release", methods: post(toConsume, s.changeMany(verbRelease))},
+		{path: "/v1/touch", methods: post(toConsume, s.changeMany(verbTouch))},
+		{path: "/v1/bury", methods: post(toConsume, s.changeMany(verbBury))},
+		{path: getManyPath, methods: methods{http.MethodPost: with(toRead, s.getMany, "body", "consistency")}},
+		{path: "/v1/kick", methods: post(toManage, s.changeMany(verbKick))},
+		{path: "/v1/delete", methods: post(toManage, s.changeMany(verbDelete))},
+		{path: "/v1/update", methods: post(toManage, s.updateMany)},
 	}
 }
 
 func (s *server) topicRoutes() []route {
 	return []route{
-		{path: "/v1/stats", methods: get(s.stats, "consistency")},
-		{path: "/v1/topics", methods: get(s.topics, "cursor", "after", "max", "consistency")},
-		{path: "/v1/topics/{topic}", methods: get(s.topic, "consistency")},
-		{path: "/v1/topics/{topic}/jobs", methods: get(s.listTopic, listQuery...)},
-		{path: "/v1/topics/{topic}/kick", methods: managing(post(s.kickTopic))},
-		{path: "/v1/topics/{topic}/release", methods: managing(post(s.releaseTopic))},
-		{path: "/v1/topics/{topic}/pause", methods: managing(post(s.pauseTopic))},
-		{path: "/v1/topics/{topic}/resume", methods: managing(do(s.resumeTopic))},
+		{path: "/v1/stats", methods: get(toRead, s.stats, "consistency")},
+		{path: "/v1/rates", methods: get(toReadAll, s.rates)},
+		{path: "/v1/forecast", methods: get(toReadAll, s.forecast, forecastQuery...)},
+		{path: "/v1/forecast/topics", methods: get(toRead, s.forecastTopics, "start", "step", "max", "consistency")},
+		{path: "/v1/dead", methods: get(toReadAll, s.dead, deadQuery...)},
+		{path: "/v1/dead/topics", methods: get(toRead, s.deadTopics, append([]string{"exact_reason"}, deadQuery...)...)},
+		{path: "/v1/dead/kick", methods: managing(post(toManageAll, s.kickDead))},
+		{path: "/v1/dead/purge", methods: managing(post(toManageAll, s.purgeDead))},
+		{path: "/v1/topics", methods: get(toRead, s.topics, "cursor", "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}", methods: get(toRead, s.topic, "consistency")},
+		{path: "/v1/topics/{topic}/rates", methods: get(toRead, s.topicRates)},
+		{path: "/v1/topics/{topic}/forecast", methods: get(toRead, s.topicForecast, forecastQuery...)},
+		{path: "/v1/topics/{topic}/dead", methods: get(toRead, s.topicDead, deadQuery...)},
+		{path: "/v1/topics/{topic}/jobs", methods: get(toRead, s.listTopic, listQuery...)},
+		{path: "/v1/topics/{topic}/kick", methods: managing(post(toManage, s.kickTopic))},
+		{path: "/v1/topics/{topic}/release", methods: managing(post(toManage, s.releaseTopic))},
+		{path: "/v1/topics/{topic}/reschedule", methods: managing(post(toManage, s.rescheduleTopic))},
+		{path: "/v1/topics/{topic}/pause", methods: managing(post(toManage, s.pauseTopic))},
+		{path: "/v1/topics/{topic}/resume", methods: managing(do(toManage, s.resumeTopic))},
 		{path: "/v1/topics/{topic}/settings", methods: managing(methods{
-			http.MethodGet: on(s.getSettings, "consistency"), http.MethodPut: with(s.putSettings, "if_revision"),
-			http.MethodPatch: with(s.patchSettings, "if_revision"), http.MethodDelete: on(s.deleteSettings, "if_revision"),
+			http.MethodGet: on(toRead, s.getSettings, "consistency"), http.MethodPut: with(toManage, s.putSettings, "if_revision"),
+			http.MethodPatch: with(toManage, s.patchSettings, "if_revision"), http.MethodDelete: on(toManage, s.deleteSettings, "if_revision"),
 		})},
-		{path: "/v1/topic-settings", methods: get(s.topicSettings, "cursor", "after", "max", "consistency")},
-		{path: "/v1/topics/{topic}/purge", methods: managing(post(s.purge))},
-		{path: "/v1/topics/{topic}/move", methods: managing(post(s.moveTopic))},
+		{path: "/v1/topic-settings", methods: get(toRead, s.topicSettings, "cursor", "after", "max", "consistency")},
+		{path: "/v1/topics/{topic}/purge", methods: managing(post(toManage, s.purge))},
+		{path: "/v1/topics/{topic}/move", methods: managing(post(toManage, s.moveTopic))},
 	}
 }
 
 func (s *server) scheduleRoutes() []route {
 	return []route{
-		{path: "/v1/schedules", methods: get(s.schedules, "cursor", "after", "max", "consistency")},
-		{path: "/v1/schedules/preview", methods: post(s.previewSpec)},
+		{path: "/v1/schedules", methods: get(toRead, s.schedules, "cursor", "after", "max", "consistency")},
+		{path: "/v1/schedules/preview", methods: post(forCallers, s.previewSpec)},
 		{path: "/v1/schedules/{name}", methods: managing(methods{
-			http.MethodGet: on(s.getSchedule, "consistency"), http.MethodPut: with(s.putSchedule, "if_revision"), http.MethodDelete: on(s.deleteSchedule, "if_revision"),
+			http.MethodGet: on(toRead, s.getSchedule, "consistency"), http.MethodPut: with(toManage, s.putSchedule, "if_revision"), http.MethodDelete: on(toManage, s.deleteSchedule, "if_revision"),
 		})},
-		{path: "/v1/schedules/{name}/preview", methods: get(s.previewSchedule, "max", "count")},
-		{path: "/v1/schedules/{name}/runs", methods: get(s.scheduleRuns, "consistency")},
-		{path: "/v1/schedules/{name}/run", methods: managing(post(s.runSchedule))},
-		{path: "/v1/schedules/{name}/pause", methods: managing(do(s.pauseSchedule(true)))},
-		{path: "/v1/schedules/{name}/resume", methods: managing(do(s.pauseSchedule(false)))},
+		{path: "/v1/schedules/{name}/preview", methods: get(toRead, s.previewSchedule, "max", "count")},
+		{path: "/v1/schedules/{name}/runs", methods: get(toRead, s.scheduleRuns, "consistency")},
+		{path: "/v1/schedules/{name}/run", methods: managing(post(toManage, s.runSchedule))},
+		{path: "/v1/schedules/{name}/pause", methods: managing(do(toManage, s.pauseSchedule(true)))},
+		{path: "/v1/schedules/{name}/resume", methods: managing(do(toManage, s.pauseSchedule(false)))},
+	}
+}
+
+func (s *server) authRoutes() []route {
+	return []route{
+		{path: "/v1/whoami", methods: get(forCallers, s.whoami)},
+		{path: "/v1/tokens", methods: get(toAdmin, s.tokens, "cursor", "max", "consistency")},
+		{path: "/v1/tokens/{id}", methods: managing(methods{
+			http.MethodGet: on(toAdmin, s.getToken, "consistency"), http.MethodPut: with(toAdmin, s.putToken, "if_revision"), http.MethodDelete: on(toAdmin, s.deleteToken, "if_revision"),
+		})},
+		{path: "/v1/tokens/{id}/rotate", methods: managing(post(toAdmin, s.rotateToken))},
+		{path: "/v1/auth", methods: managing(methods{http.MethodGet: on(toObserve, s.getAuth, "consistency"), http.MethodPut: with(toAdmin, s.putAuth, "if_revision")})},
+		{path: "/v1/auth/bootstrap", methods: managing(post(withProof, s.bootstrap))},
 	}
 }
 
 func (s *server) nodeRoutes() []route {
 	return []route{
-		{path: "/v1/cluster/members", methods: get(s.members)},
-		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(s.removeMember)})},
-		{path: "/v1/cluster/health", methods: get(s.health)},
-		{path: "/v1/cluster/clock", methods: get(s.clock)},
-		{path: "/v1/cluster/clock/reset", methods: managing(do(s.resetClock))},
-		{path: "/v1/cluster/transfer-leadership", methods: managing(post(s.transferLeadership))},
-		{path: "/v1/cluster/verify", methods: do(s.verify)},
-		{path: "/v1/cluster/join", methods: managing(post(s.join))},
-		{path: "/v1/cluster/leave", methods: managing(do(s.leave))},
+		{path: "/v1/cluster/members", methods: get(forCallers, s.members)},
+		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeMember)})},
+		{path: "/v1/cluster/health", methods: get(toObserve, s.health)},
+		{path: "/v1/cluster/clock", methods: get(toObserve, s.clock)},
+		{path: "/v1/cluster/clock/reset", methods: managing(do(toOperate, s.resetClock))},
+		{path: "/v1/cluster/keyring", methods: get(toObserve, s.keyring)},
+		{path: "/v1/cluster/keyring/install", methods: managing(do(toOperate, s.installKey))},
+		{path: "/v1/cluster/keyring/{key}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeKey)})},
+		{path: "/v1/cluster/keyring/{key}/use", methods: managing(do(toOperate, s.useKey))},
+		{path: "/v1/cluster/backup", methods: get(toOperate, s.backup, "rate", "consistency")},
+		{path: "/v1/cluster/transfer-leadership", methods: managing(post(toOperate, s.transferLeadership))},
+		{path: "/v1/cluster/events", methods: get(toObserve, s.events, "from")},
+		{path: "/v1/cluster/node", methods: get(toObserve, s.about)},
+		{path: "/v1/cluster/drain", methods: managing(methods{http.MethodPost: on(toDrain, s.drain(true)), http.MethodDelete: on(toDrain, s.drain(false))})},
+		{path: "/v1/cluster/verify", methods: do(toOperate, s.verify)},
+		{path: "/v1/cluster/join", methods: managing(post(toJoin, s.join))},
+		{path: "/v1/cluster/leave", methods: managing(do(toOperate, s.leave))},
 
-		{path: "/v1/openapi.json", methods: get(s.openAPI)},
-		{path: "/livez", methods: get(s.livez)},
-		{path: "/readyz", methods: get(s.readyz)},
+		{path: "/v1/openapi.json", methods: get(forCallers, s.openAPI)},
+		{path: "/livez", methods: get(open, s.livez)},
+		{path: "/readyz", methods: get(open, s.readyz)},
 	}
 }
 
@@ -169,16 +223,17 @@ type callDoc struct {
 	reply         string   // in replies
 	statuses      string   // of success, if not only 200
 	content       string   // of the reply, unless JSON
+	headers       []string // of the request
 }
 
 // calls has a row for each route and method.
 var calls = map[string]callDoc{
-	"POST /v1/jobs":             {name: "addJob", summary: "Adds a job.", request: "AddRequest", required: []string{"topic"}, reply: "Added", statuses: "200 201"},
+	"POST /v1/jobs":             {name: "addJob", summary: "Adds a job.", request: "AddRequest", required: []string{"topic"}, reply: "Added", statuses: "200 201", headers: append([]string{keyHeader}, traceHeaders...)},
 	"GET /v1/jobs":              {name: "findJobs", summary: "Lists jobs of all topics by the beginning of their ids, or by a header that topics index.", reply: "JobPage"},
 	"PATCH /v1/jobs":            {name: "updateJobs", summary: "Changes the jobs that GET finds by the same query.", request: "UpdateRequest", reply: "UpdatedJobs"},
 	"DELETE /v1/jobs":           {name: "deleteJobs", summary: "Deletes the jobs that GET finds by the same query.", reply: "DeletedJobs"},
 	"POST /v1/jobs/kick":        {name: "kickJobs", summary: "Brings back the dead and delayed jobs that GET /v1/jobs finds by the same query.", request: "KickRequest", takes: verbKick.takes, reply: "KickedJobs"},
-	"POST /v1/jobs/batch":       {name: "addJobs", summary: "Adds up to 1000 jobs, each by itself or all or none.", request: "AddBatch", required: []string{"jobs"}, reply: "AddResults"},
+	"POST /v1/jobs/batch":       {name: "addJobs", summary: "Adds up to 1000 jobs, each by itself or all or none.", request: "AddBatch", required: []string{"jobs"}, reply: "AddResults", headers: traceHeaders},
 	"GET /v1/jobs/{id}":         {name: "getJob", summary: "Shows a job with its body.", reply: "JobReply"},
 	"PATCH /v1/jobs/{id}":       {name: "updateJob", summary: "Changes a delayed, ready or dead job in place.", request: "UpdateRequest", reply: "Changed"},
 	"DELETE /v1/jobs/{id}":      {name: "deleteJob", summary: "Deletes a job in any state.", reply: "Changed"},
@@ -188,7 +243,7 @@ var calls = map[string]callDoc{
 	"POST /v1/reserve":           {name: "reserve", summary: "Waits for ready jobs and reserves them.", request: "ReserveRequest", required: []string{"topics"}, reply: "ReservedJobs"},
 	"GET /v1/stream":             {name: "stream", summary: "Streams jobs as they become ready, one JSON object a line.", required: []string{"topics"}, content: "application/x-ndjson"},
 	"POST /v1/stream":            {name: "streamByRequest", summary: "Streams jobs as they become ready, one JSON object a line.", request: "StreamRequest", content: "application/x-ndjson"},
-	"POST /v1/jobs/{id}/finish":  {name: "finishJob", summary: "Ends a reserved job, and may add others in the same step.", request: "FinishRequest", takes: []string{"id", "token", "then"}, reply: "Finished"},
+	"POST /v1/jobs/{id}/finish":  {name: "finishJob", summary: "Ends a reserved job, and may add others in the same step.", request: "FinishRequest", takes: []string{"id", "token", "then"}, reply: "Finished", headers: traceHeaders},
 	"POST /v1/jobs/{id}/release": {name: "releaseJob", summary: "Gives a reserved job back.", request: "ReleaseRequest", takes: append([]string{"id"}, verbRelease.takes...), reply: "Changed"},
 	"POST /v1/jobs/{id}/touch":   {name: "touchJob", summary: "Starts the reservation of a job again.", request: "TouchRequest", takes: append([]string{"id"}, verbTouch.takes...), reply: "Changed"},
 	"POST /v1/jobs/{id}/bury":    {name: "buryJob", summary: "Sets a reserved job aside as dead.", request: "BuryRequest", takes: append([]string{"id"}, verbBury.takes...), reply: "Changed"},
@@ -198,17 +253,29 @@ var calls = map[string]callDoc{
 	"POST /v1/release":           {name: "releaseJobs", summary: "Gives up to 1000 reserved jobs back.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/touch":             {name: "touchJobs", summary: "Starts the reservations of up to 1000 jobs again.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/bury":              {name: "buryJobs", summary: "Sets up to 1000 reserved jobs aside as dead.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
+	"POST /v1/get":               {name: "getJobs", summary: "Shows up to 1000 jobs by their ids, with their bodies unless asked not to.", request: "GetRequest", required: []string{"ids"}, reply: "GetResults"},
 	"POST /v1/kick":              {name: "kickJobsById", summary: "Brings up to 1000 dead or delayed jobs back.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/delete":            {name: "deleteJobsById", summary: "Deletes up to 1000 jobs in any state.", request: "ChangeBatch", required: []string{"jobs"}, reply: "ChangeResults"},
 	"POST /v1/update":            {name: "updateJobsById", summary: "Changes up to 1000 delayed, ready or dead jobs in place.", request: "UpdateBatch", required: []string{"jobs"}, reply: "ChangeResults"},
-	"POST /":                     {name: "command", summary: "The command protocol of earlier systems.", request: "CommandRequest", required: []string{"command"}, reply: "CommandReply"},
+	"POST /":                     {name: "command", summary: "The command protocol of earlier systems.", request: "CommandRequest", required: []string{"command"}, reply: "CommandReply", headers: traceHeaders},
 
 	"GET /v1/stats":                      {name: "getStats", summary: "Counts the topics, and the jobs of all of them by state.", reply: "Stats"},
 	"GET /v1/topics":                     {name: "listTopics", summary: "Lists topics by name.", reply: "TopicPage"},
 	"GET /v1/topics/{topic}":             {name: "getTopic", summary: "Shows the counts of a topic.", reply: "TopicReply"},
+	"GET /v1/rates":                      {name: "getRates", summary: "Shows what happened in the last 15 minutes, step by step, as far as this node knows.", reply: "Rates"},
+	"GET /v1/topics/{topic}/rates":       {name: "getTopicRates", summary: "Shows what happened to the jobs of a topic in the last 15 minutes, step by step, as far as this node knows.", reply: "Rates"},
+	"GET /v1/forecast":                   {name: "getForecast", summary: "Counts the delayed jobs of all topics by when they are due, step by step.", reply: "Forecast"},
+	"GET /v1/topics/{topic}/forecast":    {name: "getTopicForecast", summary: "Counts the delayed jobs of a topic by when they are due, step by step.", reply: "Forecast"},
+	"GET /v1/forecast/topics":            {name: "getForecastTopics", summary: "Lists the topics of which most delayed jobs are due within a time.", reply: "DueTopics"},
+	"GET /v1/dead":                       {name: "getDead", summary: "Groups the dead jobs of all topics by reason, the largest group first.", reply: "DeadReasons"},
+	"GET /v1/topics/{topic}/dead":        {name: "getTopicDead", summary: "Groups the dead jobs of a topic by reason, the largest group first.", reply: "DeadReasons"},
+	"GET /v1/dead/topics":                {name: "getDeadTopics", summary: "Lists the topics that most dead jobs with a reason are in.", required: []string{"exact_reason"}, reply: "DeadTopics"},
+	"POST /v1/dead/kick":                 {name: "kickDead", summary: "Brings the dead jobs of all topics back that have a reason.", request: "KickDeadRequest", required: []string{"exact_reason"}, reply: "Kicked"},
+	"POST /v1/dead/purge":                {name: "purgeDead", summary: "Deletes the dead jobs of all topics that have a reason.", request: "PurgeDeadRequest", required: []string{"exact_reason"}, reply: "Purged"},
 	"GET /v1/topics/{topic}/jobs":        {name: "listJobs", summary: "Lists the jobs of a topic in one state.", reply: "JobPage"},
 	"POST /v1/topics/{topic}/kick":       {name: "kickTopic", summary: "Brings dead jobs of a topic back.", request: "KickTopicRequest", reply: "Kicked"},
 	"POST /v1/topics/{topic}/release":    {name: "releaseTopic", summary: "Gives reserved jobs of a topic back, those of one consumer or of all.", request: "ReleaseTopicRequest", reply: "Released"},
+	"POST /v1/topics/{topic}/reschedule": {name: "rescheduleTopic", summary: "Spreads or postpones the delayed jobs of a topic that are due in a range of time.", request: "RescheduleRequest", required: []string{"filter"}, reply: "Rescheduled"},
 	"POST /v1/topics/{topic}/pause":      {name: "pauseTopic", summary: "Stops the delivery of a topic's jobs.", request: "PauseRequest", reply: "Pause"},
 	"POST /v1/topics/{topic}/resume":     {name: "resumeTopic", summary: "Ends the pause of a topic.", reply: "Pause"},
 	"GET /v1/topics/{topic}/settings":    {name: "getSettings", summary: "Shows the settings of a topic.", reply: "TopicSettingsReply"},
@@ -217,7 +284,7 @@ var calls = map[string]callDoc{
 	"DELETE /v1/topics/{topic}/settings": {name: "deleteSettings", summary: "Deletes the settings of a topic.", reply: "TopicSettingsReply"},
 	"GET /v1/topic-settings":             {name: "listSettings", summary: "Lists the topics that have settings.", reply: "TopicSettingsPage"},
 	"POST /v1/topics/{topic}/purge":      {name: "purgeTopic", summary: "Deletes jobs of a topic in one state.", request: "PurgeRequest", required: []string{"state"}, reply: "Purged"},
-	"POST /v1/topics/{topic}/move":       {name: "moveTopic", summary: "Moves the jobs of a topic to another.", request: "MoveTopicRequest", required: []string{"to"}, reply: "Moved"},
+	"POST /v1/topics/{topic}/move":       {name: "moveTopic", summary: "Moves the jobs of a topic to another, those that match a filter or all.", request: "MoveTopicRequest", required: []string{"to"}, reply: "Moved"},
 
 	"GET /v1/schedules":                    {name: "listSchedules", summary: "Lists schedules by name.", reply: "SchedulePage"},
 	"POST /v1/schedules/preview":           {name: "previewSpec", summary: "Shows when a schedule would run.", request: "PreviewRequest", required: []string{"spec"}, reply: "Preview"},
@@ -234,9 +301,27 @@ var calls = map[string]callDoc{
 	"GET /v1/cluster/health":               {name: "getHealth", summary: "Reports whether the cluster is healthy.", reply: "Health"},
 	"GET /v1/cluster/clock":                {name: "getClocks", summary: "Compares the clocks of the nodes.", reply: "Clocks"},
 	"POST /v1/cluster/clock/reset":         {name: "resetClock", summary: "Sets the queue's clock back to the majority's.", reply: "Done"},
+	"GET /v1/cluster/keyring":              {name: "getKeyring", summary: "Lists the keys that encrypt gossip, by their fingerprints.", reply: "Keyring"},
+	"POST /v1/cluster/keyring/install":     {name: "installKey", summary: "Makes a gossip key on all nodes, which decrypts from now on.", reply: "Keyring"},
+	"POST /v1/cluster/keyring/{key}/use":   {name: "useKey", summary: "Makes all nodes encrypt gossip with a key that they have.", reply: "Keyring"},
+	"DELETE /v1/cluster/keyring/{key}":     {name: "removeKey", summary: "Removes a gossip key from all nodes.", reply: "Keyring"},
+	"GET /v1/cluster/backup":               {name: "backup", summary: "Streams a backup of the state that this node has.", content: backupType},
+	"GET /v1/cluster/events":               {name: "listEvents", summary: "Lists what this node has seen happen to the cluster.", reply: "ClusterEvents"},
+	"GET /v1/cluster/node":                 {name: "getNode", summary: "Shows the build and the settings of this node, without secrets.", reply: "Node"},
+	"POST /v1/cluster/drain":               {name: "drainNode", summary: "Drains this node: clients and leadership move to others.", reply: "Done"},
+	"DELETE /v1/cluster/drain":             {name: "undrainNode", summary: "Ends the drain of this node.", reply: "Done"},
 	"POST /v1/cluster/verify":              {name: "verify", summary: "Compares the state of all nodes.", reply: "Verification"},
 	"POST /v1/cluster/join":                {name: "join", summary: "Makes this node join a cluster.", request: "JoinRequest", required: []string{"addresses"}, reply: "Done"},
 	"POST /v1/cluster/leave":               {name: "leave", summary: "Removes this node from its cluster and stops it.", reply: "Done"},
+	"GET /v1/whoami":                       {name: "whoAmI", summary: "Shows which token the call has, and what it may do.", reply: "WhoAmI"},
+	"GET /v1/tokens":                       {name: "listTokens", summary: "Lists the tokens by their ids, without their texts.", reply: "TokenPage"},
+	"GET /v1/tokens/{id}":                  {name: "getToken", summary: "Shows a token, without its text.", reply: "TokenReply"},
+	"PUT /v1/tokens/{id}":                  {name: "putToken", summary: "Makes a token, and shows its text this once, or changes what one may do.", request: "TokenRequest", required: []string{"rules"}, reply: "TokenPut", statuses: "200 201"},
+	"DELETE /v1/tokens/{id}":               {name: "deleteToken", summary: "Revokes a token.", reply: "TokenDeleted"},
+	"POST /v1/tokens/{id}/rotate":          {name: "rotateToken", summary: "Gives a token a new text. The one before is accepted for a while.", request: "RotateRequest", reply: "TokenPut", statuses: "200 201"},
+	"GET /v1/auth":                         {name: "getAuth", summary: "Shows whether tokens are needed, and what is allowed without one.", reply: "Auth"},
+	"PUT /v1/auth":                         {name: "putAuth", summary: "Sets whether tokens are needed, and what is allowed without one.", request: "AuthRequest", required: []string{"mode"}, reply: "AuthPut"},
+	"POST /v1/auth/bootstrap":              {name: "bootstrap", summary: "Makes the first token, for who can read the data directory of the node.", request: "BootstrapRequest", required: []string{"secret"}, reply: "TokenPut", statuses: "201"},
 	"GET /v1/openapi.json":                 {name: "getOpenAPI", summary: "This description.", reply: "Description"},
 	"GET /livez":                           {name: "livez", summary: "Answers while the process runs.", reply: "Done"},
 	"GET /readyz":                          {name: "readyz", summary: "Reports whether this node can serve clients.", reply: "Readiness", statuses: "200 503"},

@@ -155,5 +155,6 @@ func (w *writer) template(a *jobpb.Add) {
 	}
 	w.backoff(a.Options.GetBackoff())
 	w.headers(a.Options)
+	w.pushURL(a.Options)
 	w.body("body", a.BodyKind, a.Body)
 }

@@ -68,18 +68,18 @@ func (q *timesRequest) fill(s *jobpb.Schedule, now time.Time) (err error) {
 }
 
 // op returns the operation with defaults for missing fields, and checks it.
-func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op, error) {
-	s := &jobpb.Schedule{}
-	if err := q.fill(s, now); err != nil {
+func (q *scheduleRequest) op(name string, s *server, now time.Time) (*jobpb.Op, error) {
+	def := &jobpb.Schedule{}
+	if err := q.fill(def, now); err != nil {
 		return nil, err
 	}
-	if err := q.fillPolicies(s); err != nil {
+	if err := q.fillPolicies(def); err != nil {
 		return nil, err
 	}
-	if err := q.fillJob(s, maxBody, now); err != nil {
+	if err := q.fillJob(def, s, now); err != nil {
 		return nil, err
 	}
-	put := &jobpb.PutSchedule{Name: name, Schedule: s}
+	put := &jobpb.PutSchedule{Name: name, Schedule: def}
 	if q.Paused.set {
 		put.Paused = &q.Paused.v
 	}
@@ -91,7 +91,7 @@ func (q *scheduleRequest) op(name string, maxBody int, now time.Time) (*jobpb.Op
 	if err := check(op); err != nil {
 		return nil, err
 	}
-	return op, schedule.Check(s, now.UnixMilli())
+	return op, schedule.Check(def, now.UnixMilli())
 }
 
 // scheduleRevision parses the condition on a revision; 0 for none.
@@ -137,7 +137,7 @@ func wordOf(field string, v opt[string], names []string) (int, error) {
 }
 
 // fillJob sets the job that each run adds.
-func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time) error {
+func (q *scheduleRequest) fillJob(def *jobpb.Schedule, s *server, now time.Time) error {
 	if !q.Job.set {
 		return nil
 	}
@@ -153,11 +153,11 @@ func (q *scheduleRequest) fillJob(s *jobpb.Schedule, maxBody int, now time.Time)
 			return job.Invalid("job."+f.name, "is not a field of a schedule's job")
 		}
 	}
-	op, err := j.op(maxBody, now)
+	op, err := j.op(s, now)
 	if err != nil {
 		return job.Under("job", err)
 	}
-	s.Job = op.GetAdd()
+	def.Job = op.GetAdd()
 	return nil
 }
 
@@ -187,7 +187,7 @@ func (s *server) putSchedule(x *call) error {
 			return err
 		}
 	}
-	op, err := q.op(name, s.MaxBodyBytes, time.Now())
+	op, err := q.op(name, s, time.Now())
 	if err != nil {
 		return err
 	}

@@ -114,17 +114,8 @@ func (m *patchField[T]) apply(s *job.Setting, to *jobpb.TopicSettings, number fu
 		if err == nil {
 			err = s.SetNumber(to, n)
 		}
-		if err != nil {
-			return err
-		}
+		return err
 	}
-	if s.Of == "" || s.Shown(to) {
-		return nil
-	}
-	if m.set {
-		return job.Invalid(s.Name, "is given without %s", s.Of)
-	}
-	s.Clear(to)
 	return nil
 }
 

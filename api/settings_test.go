@@ -115,7 +115,18 @@ func TestExpiryOfATopic(t *testing.T) {
 	require.Equal(t, "2040-01-01T00:00:00.001Z", decoded(t, r.do("GET", "/v1/jobs/b", ""))["expires_at"])
 	r.ok("/v1/jobs/b/kick", "")
 	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/b", ""))["reason"] == "expired" }, 10*time.Second, time.Millisecond)
-	require.Equal(t, map[string]any{}, r.settings("PATCH", "", `{"expire":null}`)["settings"], "what becomes of them goes with it")
+	require.Equal(t, map[string]any{"expiry": "dead"}, r.settings("PATCH", "", `{"expire":null}`)["settings"])
+	require.Equal(t, map[string]any{}, r.settings("PATCH", "", `{"expiry":"drop"}`)["settings"], "the default needs no setting")
+}
+
+// Without a time of the topic, the setting is for jobs that have one of their own.
+func TestExpiryWithoutATimeIsForJobsWithTheirOwn(t *testing.T) {
+	r := newRig(t)
+	require.Equal(t, map[string]any{"expiry": "dead"}, r.settings("PUT", "", `{"expiry":"dead"}`)["settings"])
+	r.ok("/v1/jobs", `{"topic":"mail","id":"a","body":1,"expires_at":"`+time.Now().Add(50*time.Millisecond).Format(time.RFC3339Nano)+`"}`)
+	r.ok("/v1/jobs", `{"topic":"mail","id":"b","body":1}`)
+	require.Eventually(t, func() bool { return decoded(t, r.do("GET", "/v1/jobs/a", ""))["reason"] == "expired" }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "ready", decoded(t, r.do("GET", "/v1/jobs/b", ""))["state"])
 }
 
 func TestSettingsOfAnInvalidTopicOrRevisionAreRefused(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tarry/api/access"
+	"tarry/auth"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -61,6 +63,7 @@ type stream struct {
 	// held are the reservations that were sent to the client and have not ended, as far as
 	// this node knows.
 	held   map[job.Token]struct{}
+	refill *refill
 	buffer []byte    // the output before it is sent
 	given  int64     // jobs
 	last   time.Time // of the last write
@@ -75,6 +78,9 @@ func (s *server) stream(x *call) error {
 	if s.Draining() {
 		return job.NotApplied("this node is stopping; use another")
 	}
+	if err := s.Access.AllowOn(x.r.Context(), auth.Consume, o.topics); err != nil {
+		return err
+	}
 	streams, credit := s.streams.streams.Of(""), s.streams.credit.Of("")
 	if !streams.TryAcquire(1) {
 		return job.Errorf(job.CodeOverloaded, "this node has the maximum of %d streams; use another node", maxStreams)
@@ -86,9 +92,17 @@ func (s *server) stream(x *call) error {
 	defer credit.Release(o.credit)
 	t := &stream{call: x, streamOptions: o, watch: s.Queue.Watch(), held: map[job.Token]struct{}{}}
 	defer t.watch.Close()
+	next := t.reserve(1)
+	next.Principal = auth.FromContext(x.r.Context()).Encode() // whoever finishes a job reserves it for the stream
+	t.refill = s.refills.add(next)
+	ctx, stop := s.Access.WhileAllowed(x.r.Context(), auth.Consume, o.topics)
+	defer stop()
 	err = t.begin()
 	for err == nil {
-		err = t.step(x.r.Context())
+		err = t.step(ctx)
+	}
+	if job.CodeOf(err) != job.CodeForbidden && access.Revoked(ctx) {
+		err = access.NotAnyMore()
 	}
 	t.end(err)
 	return nil
@@ -117,11 +131,12 @@ func (g streamEnd) Error() string { return string(g) }
 
 // step waits for one event and handles it. An error ends the stream.
 func (t *stream) step(ctx context.Context) error {
-	for _, ended := range t.watch.Take() {
-		delete(t.held, ended)
+	t.takeEnded()
+	jobs, free := t.refill.take(t.credit-int64(len(t.held)), t.max-t.given)
+	if len(jobs) > 0 {
+		return t.hand(ctx, jobs)
 	}
 	silent := t.heartbeat - time.Since(t.last)
-	free := min(t.credit-int64(len(t.held)), t.max-t.given)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -134,9 +149,7 @@ func (t *stream) step(ctx context.Context) error {
 	case free == 0:
 		return t.pause(ctx, silent)
 	}
-	jobs, err := t.s.Queue.Reserve(ctx, &jobpb.Reserve{
-		Topics: t.topics, Max: uint32(free), TtrMs: t.ttrMS, MaxBytes: maxStreamBytes, Consumer: t.consumer,
-	}, silent)
+	jobs, err := t.s.Queue.Reserve(ctx, t.reserve(free), silent)
 	switch {
 	case len(jobs) > 0:
 		return t.hand(ctx, jobs)
@@ -148,14 +161,29 @@ func (t *stream) step(ctx context.Context) error {
 	return err
 }
 
-// pause waits for d, or until a reservation ends or the node drains.
+// reserve returns a Reserve of the stream's jobs.
+func (t *stream) reserve(most int64) *jobpb.Reserve {
+	return &jobpb.Reserve{Topics: t.topics, Max: uint32(most), TtrMs: t.ttrMS, MaxBytes: maxStreamBytes, Consumer: t.consumer}
+}
+
+// takeEnded forgets the reservations that have ended.
+func (t *stream) takeEnded() {
+	for _, ended := range t.watch.Take() {
+		delete(t.held, ended)
+		t.refill.drop(ended)
+	}
+}
+
+// pause waits for d, or until a reservation ends, a finish has reserved a job, or the node
+// drains.
 func (t *stream) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-t.watch.Wake():
-	case <-t.s.Drained:
+	case <-t.refill.wake:
+	case <-t.s.Drained():
 	case <-ctx.Done():
 	}
 	return nil
@@ -184,6 +212,7 @@ func (t *stream) hand(ctx context.Context, jobs []*jobpb.Reserved) error {
 			for _, k := range tokens[:n] {
 				t.held[k] = struct{}{}
 			}
+			t.refill.hold(tokens[:n])
 			t.given += int64(n)
 			jobs, tokens = jobs[n:], tokens[n:]
 		}
@@ -207,6 +236,9 @@ func (t *stream) encode(jobs []*jobpb.Reserved) (n int) {
 // end sends the last event if the client is connected, and releases the held jobs if
 // the client asked for that. After a normal end the client keeps its jobs.
 func (t *stream) end(err error) {
+	if jobs := t.refill.close(t.held); len(jobs) > 0 {
+		t.s.giveBack(t.call, jobs)
+	}
 	var bye streamEnd
 	switch e := asError(err); {
 	case t.broken || t.r.Context().Err() != nil:
@@ -214,12 +246,12 @@ func (t *stream) end(err error) {
 		_ = t.event("bye", func(w *writer) { w.text("reason", string(bye)) })
 		return
 	default:
-		t.s.Logger.Error("a stream failed", "error", err)
+		if e.Code != job.CodeForbidden {
+			t.s.Logger.Error("a stream failed", "error", err)
+		}
 		_ = t.event("error", func(w *writer) { w.failure(e) })
 	}
-	for _, ended := range t.watch.Take() {
-		delete(t.held, ended)
-	}
+	t.takeEnded()
 	if t.release && len(t.held) > 0 {
 		t.giveUp()
 	}
@@ -227,7 +259,9 @@ func (t *stream) end(err error) {
 
 // giveUp releases the jobs that the client of an ended connection holds.
 func (t *stream) giveUp() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.r.Context()), giveBackTimeout)
+	// The node does it, because the token may have been revoked meanwhile.
+	ctx := auth.NewContext(context.WithoutCancel(t.r.Context()), auth.System())
+	ctx, cancel := context.WithTimeout(ctx, giveBackTimeout)
 	defer cancel()
 	var ops []*jobpb.Op
 	for k := range t.held {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"tarry/api/access"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -33,7 +34,7 @@ type streamRig struct {
 
 func newStreamRig(t *testing.T, change ...func(*Options)) *streamRig {
 	s := &streamRig{drained: make(chan struct{})}
-	s.rig = newRig(t, append(change, func(o *Options) { o.Draining, o.Drained = s.draining.Load, s.drained })...)
+	s.rig = newRig(t, append(change, func(o *Options) { o.Draining, o.Drained = s.draining.Load, func() <-chan struct{} { return s.drained } })...)
 	s.server = httptest.NewServer(s.handler)
 	t.Cleanup(s.server.Close)
 	return s
@@ -360,7 +361,7 @@ func TestAForeignPageOpensNoStream(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	x := &server{Options: Options{Draining: func() bool { return false }}, streams: streamRoom{addrlimit.New(1, 1), addrlimit.New(5, 5)}}
+	x := &server{Options: Options{Access: access.Everything(), Draining: func() bool { return false }}, streams: streamRoom{addrlimit.New(1, 1), addrlimit.New(5, 5)}}
 	ask := func(query string) error {
 		return x.stream(&call{s: x, r: httptest.NewRequest(http.MethodGet, "/v1/stream?"+query, nil)})
 	}

@@ -62,18 +62,12 @@ func streamOptionsOf(x *call) (streamOptions, error) {
 }
 
 // fromQuery parses the query string of a GET. Unlike other GETs it changes the queue, so a
-// page of another origin must not be able to make a browser send it. Browsers send the origin
-// of a GET only to this machine and over TLS, and an image needs none. So a GET of a browser
-// without an origin is refused.
+// page of another origin must not be able to make a browser send it.
 func (q *streamRequest) fromQuery(x *call) error {
 	if x.r.Method != http.MethodGet {
 		return job.Errorf(codeMethod, "a stream is a GET or a POST, not a %s", x.r.Method)
 	}
-	asWrite := x.r.WithContext(x.r.Context())
-	asWrite.Method = http.MethodPost
-	from := x.r.Header
-	silent := from.Get("Sec-Fetch-Site") == "" && from.Get("Origin") == "" && strings.HasPrefix(from.Get("User-Agent"), "Mozilla/")
-	if silent || http.NewCrossOriginProtection().Check(asWrite) != nil {
+	if x.foreignGet() {
 		return x.s.crossOrigin(x)
 	}
 	values := x.r.URL.Query()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -51,7 +52,11 @@ func (q *sweepRequest) most() (uint64, error) {
 func (s *server) repeat(x *call, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (done uint64, more bool, err error) {
 	ctx, cancel := x.timeout(s.Timeout)
 	defer cancel()
-	end := time.Now().Add(s.Timeout / 2)
+	return s.repeatUntil(ctx, time.Now().Add(s.Timeout/2), 0, most, step)
+}
+
+// repeatUntil is repeat until an instant, for a call that has done some jobs before.
+func (s *server) repeatUntil(ctx context.Context, end time.Time, done, most uint64, step func(left uint64, last *jobpb.Result) *jobpb.Op) (uint64, bool, error) {
 	var last *jobpb.Result
 	for {
 		r, err := doOne(ctx, s.Queue, step(most-done, last))
@@ -81,17 +86,42 @@ func (s *server) sweep(x *call, word string, most uint64, step func(left uint64,
 	if err != nil {
 		return err
 	}
+	x.swept(word, done, more)
+	return nil
+}
+
+// swept responds with how many jobs a sweep has changed, as word, and whether there are more.
+func (x *call) swept(word string, done uint64, more bool) {
 	x.json.success()
 	x.json.number(word, done)
 	x.json.booleanIfTrue("more", more)
 	x.json.endObject()
-	return nil
+}
+
+// kickOptions are what a kick has besides the choice of its jobs.
+type kickOptions struct {
+	Rate    opt[float64] `json:"rate"`
+	ToTopic opt[string]  `json:"to_topic"`
+}
+
+// check returns the rate in thousandths of a job a second; 0: all at once.
+func (o *kickOptions) check() (rate uint32, err error) {
+	if o.Rate.set {
+		milli, err := thousandths(o.Rate.v)
+		if err != nil {
+			return 0, err
+		}
+		rate = uint32(milli)
+	}
+	if o.ToTopic.set {
+		err = job.CheckTopic("to_topic", o.ToTopic.v)
+	}
+	return rate, err
 }
 
 type kickTopicRequest struct {
 	sweepRequest
-	Rate    opt[float64] `json:"rate"`
-	ToTopic opt[string]  `json:"to_topic"`
+	kickOptions
 }
 
 // kickTopic handles POST /v1/topics/{topic}/kick.
@@ -104,24 +134,17 @@ func (s *server) kickTopic(x *call) error {
 	if err := x.decode(maxSmallRequest, &q); err != nil {
 		return err
 	}
-	most, filter, err := q.check()
+	most, filter, err := q.sweepRequest.check()
 	if err != nil {
 		return err
 	}
-	var rate uint64 // 0: all at once
-	if q.Rate.set {
-		if rate, err = thousandths(q.Rate.v); err != nil {
-			return err
-		}
-	}
-	if q.ToTopic.set {
-		if err := job.CheckTopic("to_topic", q.ToTopic.v); err != nil {
-			return err
-		}
+	rate, err := q.kickOptions.check()
+	if err != nil {
+		return err
 	}
 	return s.sweep(x, "kicked", most, func(left uint64, last *jobpb.Result) *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
-			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: uint32(rate), ToTopic: q.ToTopic.v,
+			Topic: topic, Max: uint32(min(left, sweepStep)), RateMilli: rate, ToTopic: q.ToTopic.v,
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
 	})
@@ -183,36 +206,5 @@ func (s *server) purge(x *call) error {
 			Topic: topic, State: state, Max: uint32(min(left, sweepStep)),
 			Sweep: &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: last.GetDetails().GetNext()},
 		}}}
-	})
-}
-
-type moveTopicRequest struct {
-	To     opt[string]               `json:"to"`
-	States list[string, statesLimit] `json:"states"`
-}
-
-// moveTopic handles POST /v1/topics/{topic}/move.
-func (s *server) moveTopic(x *call) error {
-	topic, err := x.pathTopic()
-	if err != nil {
-		return err
-	}
-	var q moveTopicRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	if q.States.set && len(q.States.v) == 0 {
-		return job.Invalid("states", "is empty; it takes a list of delayed, ready, reserved and dead")
-	}
-	var states []jobpb.State
-	for _, name := range q.States.v {
-		state, ok := statesByName[name]
-		if !ok || state > jobpb.State_STATE_DEAD {
-			return job.Invalid("states", "has %.40q; it takes delayed, ready, reserved and dead", name)
-		}
-		states = append(states, state)
-	}
-	return s.sweep(x, "moved", math.MaxUint64, func(uint64, *jobpb.Result) *jobpb.Op {
-		return &jobpb.Op{Kind: &jobpb.Op_MoveJobs{MoveJobs: &jobpb.MoveJobs{Topic: topic, To: q.To.v, States: states, Max: sweepStep}}}
 	})
 }

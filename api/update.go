@@ -22,10 +22,11 @@ type updateRequest struct {
 	BodyBase64  opt[string]  `json:"body_base64"`
 	Backoff     backoff      `json:"backoff"`
 	Headers     headers      `json:"headers"`
+	PushURL     opt[string]  `json:"push_url"`
 	condition
 }
 
-func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.Op, error) {
+func (q *updateRequest) op(ref *jobpb.Ref, s *server, now time.Time) (*jobpb.Op, error) {
 	update := &jobpb.Update{Ref: ref}
 	var err error
 	if update.Condition, err = q.condition.proto(); err != nil {
@@ -52,7 +53,7 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 		update.MaxAttempts = &attempts
 	}
 	if q.Body.set || q.BodyBase64.set {
-		b, err := pickBody(q.Body, q.BodyBase64, maxBody)
+		b, err := pickBody(q.Body, q.BodyBase64, s.MaxBodyBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -68,9 +69,16 @@ func (q *updateRequest) op(ref *jobpb.Ref, maxBody int, now time.Time) (*jobpb.O
 		}
 		update.ExpiresMs = &at
 	}
+	if q.PushURL.set {
+		url, err := s.pushURL(q.PushURL, true)
+		if err != nil {
+			return nil, err
+		}
+		update.PushUrl = &url
+	}
 	if update.DelayMs == nil && update.DueMs == nil && update.TtrMs == nil && update.Priority == nil && update.MaxAttempts == nil && update.Body == nil &&
-		update.Backoff == nil && update.Headers == nil && update.ExpiresMs == nil {
-		return nil, job.Errorf(job.CodeInvalid, "the request changes nothing; give at least one of delay, due_at, expires_at, ttr, priority, max_attempts, backoff, headers and body")
+		update.Backoff == nil && update.Headers == nil && update.ExpiresMs == nil && update.PushUrl == nil {
+		return nil, job.Errorf(job.CodeInvalid, "the request changes nothing; give at least one of delay, due_at, expires_at, ttr, priority, max_attempts, backoff, headers, push_url and body")
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: update}}, nil
 }
@@ -131,7 +139,7 @@ func (s *server) updateJob(x *call) error {
 	if err := x.decode(s.maxJobRequest(), &q); err != nil {
 		return err
 	}
-	op, err := q.op(&jobpb.Ref{Id: id}, s.MaxBodyBytes, time.Now())
+	op, err := q.op(&jobpb.Ref{Id: id}, s, time.Now())
 	if err != nil {
 		return err
 	}

@@ -114,18 +114,19 @@ func (t *tubeConn) call(commands []byte, n int, want string) error {
 	return t.checked(err)
 }
 
-var (
-	reserveCommand = []byte("reserve-with-timeout 10\r\n")
-	timedOut       = []byte("TIMED_OUT")
-)
+var timedOut = []byte("TIMED_OUT")
 
-// reserve waits up to ten seconds for a job. Its body is valid until the next
+// tubeWait is how long the scenarios wait for a job, in seconds.
+const tubeWait = 10
+
+// reserve waits up to the given seconds for a job. Its body is valid until the next
 // call; false means that there was none.
-func (t *tubeConn) reserve() (body []byte, ok bool, err error) {
+func (t *tubeConn) reserve(seconds int) (body []byte, ok bool, err error) {
 	if err := t.enter(); err != nil {
 		return nil, false, err
 	}
-	if err = t.send(reserveCommand, callLimit); err == nil {
+	t.out = append(strconv.AppendInt(append(t.out[:0], "reserve-with-timeout "...), int64(seconds), 10), "\r\n"...)
+	if err = t.send(t.out, callLimit); err == nil {
 		ok, err = t.readJob()
 	}
 	return t.body, ok, t.checked(err)
@@ -202,7 +203,7 @@ func runTubeCycle(ctx context.Context, c Config) (*Result, error) {
 			if err := t.call(put, 1, inserted); err != nil {
 				return 0, fmt.Errorf("put: %w", err)
 			}
-			_, ok, err := t.reserve()
+			_, ok, err := t.reserve(tubeWait)
 			if err != nil {
 				return 0, fmt.Errorf("reserve: %w", err)
 			}

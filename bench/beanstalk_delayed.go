@@ -31,7 +31,7 @@ func runTubeDelayed(ctx context.Context, c Config) (*Result, error) {
 func consumeTubes(ctx context.Context, w *worker, begin time.Time) {
 	t := allTubes(w)
 	w.loop(ctx, func() (int, error) {
-		body, ok, err := t.reserve()
+		body, ok, err := t.reserve(tubeWait)
 		if err != nil {
 			return 0, fmt.Errorf("reserve: %w", err)
 		}

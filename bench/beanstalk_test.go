@@ -148,6 +148,7 @@ func TestTubeScenariosCountWhatTheServerDid(t *testing.T) {
 		"pipelined": {Add, 32},
 		"cycle":     {Cycle, 1},
 		"delayed":   {Delayed, 1},
+		"worker":    {Worker, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &tubeServer{}
@@ -168,7 +169,7 @@ func TestTubeScenariosCountWhatTheServerDid(t *testing.T) {
 			} else {
 				require.LessOrEqual(t, res.Jobs, int64(s.deletes))
 			}
-			if c.scenario == Delayed {
+			if config.paced() {
 				require.NotNil(t, res.Lateness)
 				require.Less(t, res.Lateness.Max, 10_000.0, "the due instant in the body is read as it was written")
 			} else {
@@ -242,9 +243,9 @@ func TestValidateNamesWhatAProtocolLacks(t *testing.T) {
 }
 
 func TestRowsOfTheProtocolCanBeRepeated(t *testing.T) {
-	require.Len(t, BeanstalkdRows(false), 4)
+	require.Len(t, BeanstalkdRows(false), 5)
 	rows := BeanstalkdRows(true)
-	require.Len(t, rows, 12)
+	require.Len(t, rows, 15)
 	for _, row := range rows {
 		row.Config.Logger = slog.New(slog.DiscardHandler)
 		require.NoError(t, row.Config.Validate())

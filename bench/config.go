@@ -19,7 +19,9 @@ const (
 	Add      Scenario = "add"       // one job a request
 	AddBatch Scenario = "add-batch" // Batch jobs a request
 	Cycle    Scenario = "cycle"     // add, reserve and finish one job, one request each
+	Work     Scenario = "work"      // add a job; then finish one and reserve the next in one request
 	Delayed  Scenario = "delayed"   // Rate jobs a second fall due while consumers wait
+	Worker   Scenario = "worker"    // as Delayed, for one consumer that takes one job at a time
 	Failover Scenario = "failover"  // kill -9 of the leader until the first acknowledged write
 	Handover Scenario = "handover"  // SIGTERM of the leader: the longest stretch without an acknowledged write
 	Pending  Scenario = "pending"   // memory and restart time of a node with many delayed jobs
@@ -28,7 +30,7 @@ const (
 // Protocol is what the load generator speaks.
 type Protocol string
 
-// The protocols. Beanstalkd has the scenarios Add, Cycle and Delayed.
+// The protocols. Beanstalkd has the scenarios Add, Cycle, Delayed and Worker.
 const (
 	HTTP       Protocol = "http"
 	Beanstalkd Protocol = "beanstalkd"
@@ -45,8 +47,18 @@ const (
 	FsyncBeanstalkd Server = "beanstalkd-fsync" // with a binlog that is synced at every write
 )
 
+// Target is which nodes of a local cluster the connections lead to.
+type Target string
+
+// The targets. A client that knows the leader, as the clients of Tarry do, saves the hop from
+// another node to it.
+const (
+	Any    Target = "any" // all nodes, in turn
+	Leader Target = "leader"
+)
+
 // Scenarios is all of them, in the order of the table.
-var Scenarios = []Scenario{AddBatch, Add, Cycle, Delayed, Failover, Handover, Pending}
+var Scenarios = []Scenario{AddBatch, Add, Cycle, Work, Delayed, Worker, Failover, Handover, Pending}
 
 // Config is one measurement.
 type Config struct {
@@ -54,7 +66,8 @@ type Config struct {
 	Protocol    Protocol
 	Server      Server        // what Local starts; nothing else asks for it
 	Addrs       []string      // host:port of the servers' port for the protocol; workers are spread over them
-	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers
+	Target      Target        // where Local's connections lead; nothing else asks for it
+	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers; with Worker, the producers
 	Batch       int           // jobs of one add-batch request or one pending request, 1 to 1000
 	Pipeline    int           // Add over beanstalkd: puts that a connection sends before it reads answers, 1 to 1000
 	Size        int           // bytes of a job's body, 0 to 1 MiB
@@ -62,8 +75,8 @@ type Config struct {
 	IDs         bool          // jobs carry ids of their producer; without, the server names them
 	Duration    time.Duration // what is measured
 	Warmup      time.Duration // runs before and is not measured
-	Rate        float64       // Delayed: jobs a second
-	Delay       time.Duration // Delayed: each job's delay; over beanstalkd in whole seconds
+	Rate        float64       // Delayed, Worker: jobs a second
+	Delay       time.Duration // Delayed, Worker: each job's delay; over beanstalkd in whole seconds
 	Rounds      int           // Failover, Handover: how often the leader is ended
 	Jobs        int           // Pending: how many delayed jobs
 
@@ -76,12 +89,12 @@ type Config struct {
 // Defaults gives a measurement its usual numbers.
 func Defaults(s Scenario, p Protocol) Config {
 	c := Config{
-		Scenario: s, Protocol: p, Server: Tarry, Addrs: []string{"127.0.0.1:7300"},
+		Scenario: s, Protocol: p, Server: Tarry, Target: Any, Addrs: []string{"127.0.0.1:7300"},
 		Connections: 64, Batch: 100, Pipeline: 1, Size: 200, Topics: 1,
 		Duration: 20 * time.Second, Warmup: 3 * time.Second, Rate: 1000, Delay: time.Second, Rounds: 10, Jobs: 10_000_000,
 	}
 	switch s {
-	case AddBatch, Delayed:
+	case AddBatch, Delayed, Worker:
 		c.Connections = 16
 	case Pending:
 		c.Connections, c.Batch = 4, 1000
@@ -140,9 +153,16 @@ func (c *Config) timed() bool {
 	return c.Scenario != Failover && c.Scenario != Handover && c.Scenario != Pending
 }
 
+// paced reports whether jobs fall due at Rate.
+func (c *Config) paced() bool { return c.Scenario == Delayed || c.Scenario == Worker }
+
 // validateProtocol checks what one protocol has and the other lacks.
 func (c *Config) validateProtocol() error {
 	switch {
+	case c.Target != Any && c.Target != Leader:
+		return fmt.Errorf("target is %q; it takes one of %s, %s", c.Target, Any, Leader)
+	case c.Target == Leader && (c.Server != Tarry || !c.timed()):
+		return fmt.Errorf("target is %s; it takes server %s and a scenario that ends no node", Leader, Tarry)
 	case c.Server != Tarry && c.Server != RealBeanstalkd && c.Server != FsyncBeanstalkd:
 		return fmt.Errorf("server is %q; it takes one of %s, %s, %s", c.Server, Tarry, RealBeanstalkd, FsyncBeanstalkd)
 	case c.Protocol != HTTP && c.Protocol != Beanstalkd:
@@ -153,14 +173,14 @@ func (c *Config) validateProtocol() error {
 		return fmt.Errorf("server is %s; it takes protocol %s", c.Server, Beanstalkd)
 	case c.Protocol == HTTP:
 		return nil
-	case c.Scenario != Add && c.Scenario != Cycle && c.Scenario != Delayed:
-		return fmt.Errorf("scenario is %s; over protocol %s it takes one of %s, %s, %s", c.Scenario, Beanstalkd, Add, Cycle, Delayed)
+	case !slices.Contains([]Scenario{Add, Cycle, Delayed, Worker}, c.Scenario):
+		return fmt.Errorf("scenario is %s; over protocol %s it takes one of %s, %s, %s, %s", c.Scenario, Beanstalkd, Add, Cycle, Delayed, Worker)
 	case c.IDs:
 		return fmt.Errorf("ids: clients of protocol %s cannot choose them", Beanstalkd)
-	case c.Scenario == Delayed && c.Delay%time.Second != 0:
+	case c.paced() && c.Delay%time.Second != 0:
 		return fmt.Errorf("delay is %v; over protocol %s it takes whole seconds", c.Delay, Beanstalkd)
-	case c.Scenario == Delayed && c.Size < dueDigits:
-		return fmt.Errorf("size is %d; scenario %s over protocol %s takes at least %d", c.Size, Delayed, Beanstalkd, dueDigits)
+	case c.paced() && c.Size < dueDigits:
+		return fmt.Errorf("size is %d; scenario %s over protocol %s takes at least %d", c.Size, c.Scenario, Beanstalkd, dueDigits)
 	}
 	return nil
 }

@@ -11,10 +11,9 @@ import (
 	"tarry/internal/sleep"
 )
 
-// runDelayed adds jobs at a rate while consumers wait for them by long polls. A
-// turn of a consumer is one reserve with its finish; lateness is the time from a
-// job's due instant to the moment its consumer has it.
-func runDelayed(ctx context.Context, c Config) (*Result, error) {
+// runDelayed adds jobs at a rate while consumers wait for them by long polls.
+// Lateness is the time from a job's due instant to the moment its consumer has it.
+func runDelayed(ctx context.Context, c Config, consume consumer) (*Result, error) {
 	return runPaced(ctx, c, consume, func(w *worker) func() error {
 		jobs := newJobText(c, w.number)
 		var request []byte
@@ -26,12 +25,23 @@ func runDelayed(ctx context.Context, c Config) (*Result, error) {
 	})
 }
 
-// runPaced lets half of the workers consume and half of them produce a job at each
+// consumer handles jobs until ctx ends, of a run that began at begin.
+type consumer func(ctx context.Context, w *worker, begin time.Time)
+
+// consumers is how many there are beside as many producers as connections.
+func (c *Config) consumers() int {
+	if c.Scenario == Worker {
+		return 1
+	}
+	return c.Connections
+}
+
+// runPaced lets some of the workers consume and the others produce a job at each
 // instant of the pace, by what add returns.
-func runPaced(ctx context.Context, c Config, consume func(context.Context, *worker, time.Time), add func(*worker) func() error) (*Result, error) {
+func runPaced(ctx context.Context, c Config, consume consumer, add func(*worker) func() error) (*Result, error) {
 	pace := &pacer{begin: time.Now(), gap: time.Duration(float64(time.Second) / c.Rate)}
-	res, err := measure(ctx, c, 2*c.Connections, func(ctx context.Context, w *worker) {
-		if w.number < c.Connections {
+	res, err := measure(ctx, c, c.consumers()+c.Connections, func(ctx context.Context, w *worker) {
+		if w.number < c.consumers() {
 			consume(ctx, w, pace.begin)
 		} else {
 			produce(ctx, w, pace, add(w))
@@ -69,16 +79,22 @@ func produce(ctx context.Context, w *worker, pace *pacer, add func() error) {
 	}
 }
 
+// topics lists all topics, as between the outer quotes of a JSON list.
+func (w *worker) topics() string {
+	var all []string
+	for i := range w.run.config.Topics {
+		all = append(all, topic(i))
+	}
+	return strings.Join(all, `","`)
+}
+
 // maxPerReserve is how many jobs a consumer takes at most: as many as one tick of
 // the rate may bring, not the whole queue.
 const maxPerReserve = 10
 
+// consume reserves some jobs and finishes them in another request.
 func consume(ctx context.Context, w *worker, _ time.Time) {
-	var topics []string
-	for i := range w.run.config.Topics {
-		topics = append(topics, topic(i))
-	}
-	reserve := fmt.Appendf(nil, `{"topics":["%s"],"max":%d,"wait":10}`, strings.Join(topics, `","`), maxPerReserve)
+	reserve := fmt.Appendf(nil, `{"topics":["%s"],"max":%d,"wait":10}`, w.topics(), maxPerReserve)
 	var finish []byte
 	w.loop(ctx, func() (int, error) {
 		answer, err := w.call("POST", "/v1/reserve", reserve, callLimit)
@@ -110,5 +126,35 @@ func consume(ctx context.Context, w *worker, _ time.Time) {
 			return 0, fmt.Errorf("finish: %w", err)
 		}
 		return n, nil
+	})
+}
+
+// consumeOneByOne finishes the job that it holds in the request that reserves the next one, as
+// the workers of the clients do.
+func consumeOneByOne(ctx context.Context, w *worker, _ time.Time) {
+	topics := w.topics()
+	var request []byte
+	held := ""
+	w.loop(ctx, func() (int, error) {
+		request = fmt.Appendf(request[:0], `{"topics":["%s"],"max":1,"wait":10`, topics)
+		if held != "" {
+			request = fmt.Appendf(request, `,"finish":[{"token":"%s"}]`, held)
+		}
+		answer, err := w.call("POST", "/v1/reserve", append(request, '}'), callLimit)
+		if err != nil {
+			return 0, fmt.Errorf("reserve: %w", err)
+		}
+		now := time.Now()
+		if held = text(answer, "token"); held == "" {
+			return 0, nil
+		}
+		due, err := time.Parse(time.RFC3339, text(answer, "due_at"))
+		if err != nil {
+			return 0, fmt.Errorf("due instant of a job: %w", err)
+		}
+		if w.run.phase.Load() == measuring {
+			w.lateness.Record(now.Sub(due))
+		}
+		return 1, nil
 	})
 }

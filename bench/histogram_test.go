@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/internal/testseed"
 )
 
 func TestQuantilesAreWithinTwoPercentOfTheSortedSample(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.New()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	var h Histogram

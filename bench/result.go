@@ -16,7 +16,7 @@ type Result struct {
 	Jobs         int64    `json:"jobs"`
 	Rate         float64  `json:"jobs_per_second,omitempty"`
 	Failures     int64    `json:"failed_calls"`
-	Latency      Summary  `json:"latency_ms"` // of a turn: a request, or the three of a cycle; of a failover
+	Latency      Summary  `json:"latency_ms"` // of a turn: a request, the three of a cycle or the two of work; of a failover
 	Lateness     *Summary `json:"lateness_ms,omitempty"`
 	GeneratorCPU float64  `json:"generator_cores"`
 	NodeCPU      float64  `json:"node_cores"`
@@ -48,7 +48,7 @@ func (r *Result) Figure() string {
 	switch r.Scenario {
 	case Cycle:
 		return fmt.Sprintf("%s cycles/s", thousands(r.Rate))
-	case Delayed:
+	case Delayed, Worker:
 		return fmt.Sprintf("lateness p50 %.1f ms, p99 %.1f ms at %s due/s", r.Lateness.P50, r.Lateness.P99, thousands(r.Rate))
 	case Failover, Handover:
 		return fmt.Sprintf("p50 %.2f s, max %.2f s", r.Latency.P50/1000, r.Latency.Max/1000)

@@ -22,8 +22,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return runAdd(ctx, c)
 	case Cycle:
 		return runCycle(ctx, c)
+	case Work:
+		return runWork(ctx, c)
 	case Delayed:
-		return runDelayed(ctx, c)
+		return runDelayed(ctx, c, consume)
+	case Worker:
+		return runDelayed(ctx, c, consumeOneByOne)
 	case Failover:
 		return runRounds(ctx, c, killOnce)
 	case Handover:
@@ -132,6 +136,35 @@ func runCycle(ctx context.Context, c Config) (*Result, error) {
 			finish := append(append(append(request[:0], `{"token":"`...), token...), `"}`...)
 			if _, err := w.call("POST", "/v1/jobs/"+id+"/finish", finish, callLimit); err != nil {
 				return 0, fmt.Errorf("finish: %w", err)
+			}
+			return 1, nil
+		})
+	})
+}
+
+// runWork lets every connection add a job, and then finish the job that it holds and reserve
+// the next one of the same topic in one request, as a worker does.
+func runWork(ctx context.Context, c Config) (*Result, error) {
+	return measure(ctx, c, c.Connections, func(ctx context.Context, w *worker) {
+		jobs := newJobText(c, w.number)
+		var request []byte
+		held := ""
+		w.loop(ctx, func() (int, error) {
+			topic := topic(jobs.made % c.Topics)
+			request = jobs.append(request[:0], 0)
+			if _, err := w.call("POST", "/v1/jobs", request, callLimit); err != nil {
+				return 0, fmt.Errorf("add: %w", err)
+			}
+			request = fmt.Appendf(request[:0], `{"topics":["%s"],"max":1,"wait":10`, topic)
+			if held != "" {
+				request = fmt.Appendf(request, `,"finish":[{"token":"%s"}]`, held)
+			}
+			answer, err := w.call("POST", "/v1/reserve", append(request, '}'), callLimit)
+			if err != nil {
+				return 0, fmt.Errorf("reserve: %w", err)
+			}
+			if held = text(answer, "token"); held == "" {
+				return 0, fmt.Errorf("no job of %s was handed out within 10 s", topic)
 			}
 			return 1, nil
 		})

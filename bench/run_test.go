@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"tarry/bench/localcluster"
 )
 
 // queue is as much of the server as the load generator sees: one FIFO of jobs.
@@ -44,6 +46,7 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		io.WriteString(w, `{"success":true,"results":[]}`)
 	case path == "/v1/reserve":
+		q.ended += strings.Count(string(body), `"finish":[{"token":"t`)
 		q.reserve(w)
 	case path == "/v1/finish", strings.HasSuffix(path, "/finish"):
 		q.ended += strings.Count(string(body), `"token":"t`)
@@ -88,7 +91,7 @@ func short(t *testing.T, s Scenario, q *queue) Config {
 }
 
 func TestScenariosCountWhatTheServerDid(t *testing.T) {
-	for _, s := range []Scenario{Add, AddBatch, Cycle, Delayed} {
+	for _, s := range []Scenario{Add, AddBatch, Cycle, Work, Delayed, Worker} {
 		t.Run(string(s), func(t *testing.T) {
 			q := &queue{}
 			c := short(t, s, q)
@@ -99,10 +102,13 @@ func TestScenariosCountWhatTheServerDid(t *testing.T) {
 			require.Positive(t, res.Jobs)
 			require.LessOrEqual(t, res.Jobs, int64(q.added), "what warm-up did does not count twice")
 			require.Zero(t, res.Failures)
-			if s == Cycle || s == Delayed {
+			switch s {
+			case Work, Worker: // each connection holds one
+				require.LessOrEqual(t, res.Jobs, int64(q.ended+c.Connections))
+			case Cycle, Delayed:
 				require.LessOrEqual(t, res.Jobs, int64(q.ended))
 			}
-			if s == Delayed {
+			if c.paced() {
 				require.NotNil(t, res.Lateness)
 				require.Positive(t, res.Lateness.Max)
 			} else {
@@ -129,11 +135,13 @@ func TestValidateNamesTheField(t *testing.T) {
 		"pipeline":    func(c *Config) { c.Pipeline = 1001 },
 		"protocol":    func(c *Config) { c.Protocol = "x" },
 		"server":      func(c *Config) { c.Server = RealBeanstalkd },
-		"rate":        func(c *Config) { c.Rate = 0 },
-		"duration":    func(c *Config) { c.Duration = 0 },
-		"warmup":      func(c *Config) { c.Warmup = -1 },
-		"addr":        func(c *Config) { c.Addrs = nil },
-		"--start":     func(c *Config) { c.Scenario = Failover },
+		"target":      func(c *Config) { c.Target = "x" },
+
+		"rate":     func(c *Config) { c.Rate = 0 },
+		"duration": func(c *Config) { c.Duration = 0 },
+		"warmup":   func(c *Config) { c.Warmup = -1 },
+		"addr":     func(c *Config) { c.Addrs = nil },
+		"--start":  func(c *Config) { c.Scenario = Failover },
 	} {
 		c := short(t, Add, &queue{})
 		require.NoError(t, c.Validate())
@@ -156,4 +164,13 @@ func TestThousandsAreSetApart(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.4: "1,234,567"} {
 		require.Equal(t, want, thousands(v))
 	}
+}
+
+func TestTheLeaderIsATargetOnlyWhereItStays(t *testing.T) {
+	c := short(t, Add, &queue{})
+	c.Target = Leader
+	require.NoError(t, c.Validate())
+	require.Contains(t, c.Command(3), "--target leader")
+	c.Scenario, c.Cluster = Failover, &localcluster.Cluster{}
+	require.ErrorContains(t, c.Validate(), "ends no node")
 }

@@ -26,7 +26,9 @@ func Rows() []Row {
 		row("add in batches of 100, 16 connections", 3, AddBatch),
 		row("add one a request, 64 connections", 3, Add),
 		row("add, reserve, finish one by one, 64 connections", 3, Cycle),
+		row("add, then finish and take the next in one call, 64 connections", 3, Work),
 		row("lateness at 1,000 due/s with waiting consumers", 3, Delayed),
+		row("lateness at 1,000 due/s, one consumer that takes one job at a time", 3, Worker),
 		row("leader kill -9 to first acknowledged write", 3, Failover),
 		row("leader SIGTERM: longest time without an acknowledged write", 3, Handover),
 		row("10 million delayed jobs on one node", 1, Pending),
@@ -58,6 +60,7 @@ func BeanstalkdRows(withReal bool) []Row {
 		{"put, 32 in a pipeline", Add, 32},
 		{"put, reserve, delete", Cycle, 1},
 		{"lateness at 1,000 due/s with waiting consumers", Delayed, 1},
+		{"lateness at 1,000 due/s, one consumer", Worker, 1},
 	} {
 		for _, s := range servers {
 			c := Defaults(m.scenario, Beanstalkd)
@@ -88,13 +91,14 @@ func (c *Config) Command(nodes int) string {
 	}
 	add("protocol", c.Protocol, HTTP, false)
 	add("server", c.Server, Tarry, false)
+	add("target", c.Target, Any, false)
 	add("connections", c.Connections, d.Connections, c.timed())
 	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
 	add("pipeline", c.Pipeline, d.Pipeline, false)
 	add("size", c.Size, d.Size, false)
 	add("topics", c.Topics, d.Topics, false)
 	add("ids", c.IDs, d.IDs, false)
-	add("rate", c.Rate, d.Rate, c.Scenario == Delayed)
+	add("rate", c.Rate, d.Rate, c.paced())
 	add("delay", c.Delay, d.Delay, false)
 	add("duration", c.Duration, d.Duration, false)
 	add("warmup", c.Warmup, d.Warmup, false)
@@ -121,14 +125,7 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 		return nil, err
 	}
 	defer cluster.Stop()
-	c.Cluster, c.Logger, c.Addrs = cluster, log, nil
-	for _, n := range cluster.Nodes() {
-		if c.Protocol == Beanstalkd {
-			c.Addrs = append(c.Addrs, n.Beanstalk)
-		} else {
-			c.Addrs = append(c.Addrs, n.HTTP)
-		}
-	}
+	c.Cluster, c.Logger, c.Addrs = cluster, log, c.addrs(cluster.Nodes()...)
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -144,11 +141,31 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	if err := wait(ready, cluster.Nodes()...); err != nil {
 		return nil, withLogs(err, cluster)
 	}
+	if c.Target == Leader {
+		leader, err := cluster.Leader(ready)
+		if err != nil {
+			return nil, withLogs(err, cluster)
+		}
+		c.Addrs = c.addrs(leader)
+	}
 	if res, err = Run(ctx, c); err != nil {
 		return nil, withLogs(err, cluster)
 	}
 	res.Command = c.Command(nodes)
 	return res, nil
+}
+
+// addrs lists where nodes serve the protocol.
+func (c *Config) addrs(nodes ...*localcluster.Node) []string {
+	var list []string
+	for _, n := range nodes {
+		if c.Protocol == Beanstalkd {
+			list = append(list, n.Beanstalk)
+		} else {
+			list = append(list, n.HTTP)
+		}
+	}
+	return list
 }
 
 // place makes what c.Server asks for, without starting it.

@@ -247,7 +247,7 @@ func loadOf(c *localcluster.Cluster, recorder *history.Recorder, seed uint64) wo
 			"reports": {Spread: time.Second}, "payments": {RefuseLate: true, Tokens: true},
 		},
 		Scheduled: "runs",
-		Pushed:    map[string]history.Limits{"hooks": {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
+		Pushed:    map[string]history.Limits{workload.OwnURLs: {Push: true, Retain: 3600}, "webhooks": {Push: true, Retain: 3600, Reserved: 3}},
 		Producers: 4, BulkProducers: 3, Consumers: 5, Streamers: 3, Readers: 2, Pinned: 48, Editors: 4, Movers: 1, Limiteds: 5, Pausers: 1, PushProducers: 2, TubeProducers: 2, TubeConsumers: 10,
 		Think: 25 * time.Millisecond, Seed: seed, Name: fmt.Sprintf("s%d", seed),
 	}

@@ -1,15 +1,17 @@
 package client
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,51 +24,61 @@ import (
 // headerLeader is the header of each response with the leader's HTTP address.
 const headerLeader = "Tarry-Leader"
 
-// maxAnswer bounds a response: a full reserve with all bodies in their longest form.
-const maxAnswer = 256 << 20
-
 // request is one call before it is sent.
 type request struct {
 	method string
 	path   string // escaped
 	in     any    // nil: no request body
+	// waiting returns the body of an attempt that may wait for so long; it is set instead of
+	// in.
+	waiting func(left time.Duration) any
 	// wait is how long the server may wait at the client's request, and work how long it
 	// may work. Only wait extends the time for which the call is retried.
 	wait, work time.Duration
 	// repeat is set for an idempotent call, which may be retried after an unknown outcome.
 	repeat bool
+	// reads is set for a call that changes nothing although it is no GET.
+	reads bool
+	// most is the longest reply in bytes; 0: maxReply.
+	most int64
 	// here is set for a call to one of the client's configured nodes, not to any node of
 	// their cluster.
 	here bool
 }
 
+// changes reports whether the call may have changed something when its outcome is unknown.
+func (q *request) changes() bool { return q.method != http.MethodGet && !q.reads }
+
 // call sends a request until it gets a response, and decodes the response into out. It
 // tries the next node when one does not respond or could not do it, and pauses after each
 // round. It also reports whether an earlier attempt may have been done.
 func (c *Client) call(ctx context.Context, q request, out any) (earlier bool, err error) {
-	var body []byte
-	if q.in != nil {
-		if body, err = json.Marshal(q.in, jsontext.PreserveRawStrings(true)); err != nil {
-			return false, encodeError(err)
-		}
+	body, err := encode(q.in)
+	if err != nil {
+		return false, err
 	}
-	t := &try{client: c, request: q, body: body, out: out, end: time.Now().Add(c.patience + q.wait)}
+	if err := ctx.Err(); err != nil {
+		return false, errorf(CodeNotApplied, "the call was not sent: %w", err)
+	}
+	waitEnd := time.Now().Add(q.wait)
+	t := &try{client: c, request: q, body: body, out: out, waitEnd: waitEnd, end: waitEnd.Add(c.patience)}
 	if q.path != membersPath && !q.here {
 		c.meet(ctx)
 	}
 	for round := uint32(0); ; round++ {
+		t.refusesAll = true
 		for _, node := range c.round(q) {
 			if over, err := t.at(ctx, node); over {
 				return t.earlier, err
 			}
 		}
 		last := t.last
-		if ctx.Err() != nil || !time.Now().Before(t.end) {
+		if t.refusesAll || !time.Now().Before(t.end) {
 			return t.earlier, t.giveUp()
 		}
 		t.notify()
 		if !sleep.For(ctx, min(max(last.RetryAfter, backoff(round)), time.Until(t.end))) {
-			return t.earlier, t.giveUp()
+			return t.earlier, t.ended(ctx)
 		}
 	}
 }
@@ -79,14 +91,27 @@ func ask[T any](ctx context.Context, c *Client, q request) (out T, err error) {
 
 // read gets the resource at a path.
 func read[T any](ctx context.Context, c *Client, path string) (T, error) {
-	return ask[T](ctx, c, request{method: http.MethodGet, path: path, repeat: true})
+	return ask[T](ctx, c, reading(path))
 }
 
-// end removes a resource. If it is not found after an attempt with unknown outcome, that is
-// success.
-func (c *Client) end(ctx context.Context, method, path string, in any) error {
-	var out struct{}
-	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, &out)
+// reading is the request for the resource at a path.
+func reading(path string) request {
+	return request{method: http.MethodGet, path: path, repeat: true}
+}
+
+// find is ask for a pointer, which is nil after an error.
+func find[T any](ctx context.Context, c *Client, q request) (*T, error) {
+	out, err := ask[T](ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// end removes a resource, of which out tells. If it is not found after an attempt with unknown
+// outcome, that is success.
+func (c *Client) end(ctx context.Context, method, path string, in, out any) error {
+	earlier, err := c.call(ctx, request{method: method, path: path, in: in, repeat: true}, out)
 	if earlier && CodeOf(err) == CodeNotFound {
 		return nil
 	}
@@ -107,38 +132,46 @@ type try struct {
 	request request
 	body    []byte
 	out     any
+	waitEnd time.Time // until when the server may wait
 	end     time.Time // no new round begins after it
 	// answered is the last failure that a node has returned, last the last failure.
 	answered, last *Error
 	attempts       int
 	earlier        bool // an attempt before the last one may have been done
 	notified       bool // WithRetrying's function was called
+	refusesAll     bool // all failures of this round are of certificates
 }
 
 // at makes one attempt. over reports that the call has ended with err.
 func (t *try) at(ctx context.Context, node string) (over bool, err error) {
 	q, c := t.request, t.client
-	t.earlier = t.earlier || t.last != nil && t.last.Unknown && q.method != http.MethodGet
+	t.earlier = t.earlier || t.last != nil && t.last.Unknown && q.changes()
 	t.attempts++
-	limit := c.timeout + q.wait + q.work
-	if t.attempts > 1 && q.wait > 0 { // the node would wait for the full time again
-		limit = min(limit, max(time.Until(t.end), time.Second))
+	left := max(time.Until(t.waitEnd), 0)
+	if q.waiting != nil { // a further attempt asks only for the rest of the wait
+		if t.body, err = encode(q.waiting(left)); err != nil {
+			return true, err
+		}
 	}
-	failure := c.attempt(ctx, node, limit, q, t.body, t.out)
+	failure := c.attempt(ctx, node, c.timeout+left+q.work, q, t.body, t.out)
 	if failure == nil {
 		return true, nil
 	}
-	if failure.Code == CodeUnknown && q.method == http.MethodGet {
+	if failure.Code == CodeUnknown && !q.changes() {
 		failure.Code, failure.Unknown = CodeNotApplied, false // a read does nothing
 	}
 	t.last = failure
+	t.refusesAll = t.refusesAll && failure.refusesNode
 	if failure.Status != 0 {
 		t.answered = failure
 	} else if ctx.Err() == nil {
 		c.nodes.failed(node, !failure.unsent)
 	}
-	if again := failure.notDone() || failure.Unknown && q.repeat; !again || ctx.Err() != nil {
+	if again := failure.notDone() || failure.Unknown && q.repeat; !again {
 		return true, t.giveUp()
+	}
+	if ctx.Err() != nil {
+		return true, t.ended(ctx)
 	}
 	if t.answered != nil {
 		t.notify()
@@ -158,17 +191,27 @@ func (t *try) notify() {
 
 // giveUp returns the error of a call whose last attempt failed. It must not report that
 // nothing was done if an earlier attempt may have been applied.
-func (t *try) giveUp() error {
+func (t *try) giveUp() *Error {
 	last := t.last
 	// The error of a node is more helpful than a failed connection to another one.
 	if last.Status == 0 && t.answered != nil && (last.notDone() || t.request.repeat) {
-		t.earlier = t.earlier || last.Unknown && t.request.method != http.MethodGet
+		t.earlier = t.earlier || last.Unknown && t.request.changes()
 		last = t.answered
 	}
 	return t.client.giveUp(last, t.earlier, t.attempts)
 }
 
-func (c *Client) giveUp(last *Error, earlier bool, attempts int) error {
+// ended is giveUp for a call that its context has ended.
+func (t *try) ended(ctx context.Context) error {
+	e := *t.giveUp()
+	if !errors.Is(&e, ctx.Err()) {
+		e.Message = fmt.Sprintf("%v; %s", ctx.Err(), e.Message)
+		e.cause = errors.Join(ctx.Err(), e.cause)
+	}
+	return &e
+}
+
+func (c *Client) giveUp(last *Error, earlier bool, attempts int) *Error {
 	if earlier && last.notDone() {
 		last = errorf(CodeUnknown, "an earlier attempt may have been done; the last one failed: %w", last)
 	}
@@ -184,9 +227,7 @@ func (c *Client) meet(ctx context.Context) {
 	if !c.nodes.wantsMembers() {
 		return
 	}
-	var out struct {
-		Members []Member `json:"members"`
-	}
+	var out memberList
 	q := request{method: http.MethodGet, path: membersPath}
 	if c.attempt(ctx, c.nodes.order()[0], min(c.timeout, membersTime), q, nil, &out) == nil {
 		c.nodes.meet(out.Members)
@@ -206,6 +247,18 @@ func (c *Client) addresses() string {
 	return strings.Join(names, ", ")
 }
 
+// encode returns the body of a request; nil for none.
+func encode(in any) ([]byte, error) {
+	if in == nil {
+		return nil, nil
+	}
+	body, err := json.Marshal(in, jsontext.PreserveRawStrings(true))
+	if err != nil {
+		return nil, encodeError(err)
+	}
+	return body, nil
+}
+
 // encodeError returns the error for a request that cannot be encoded, mostly because of a
 // body that is not JSON.
 func encodeError(err error) *Error {
@@ -223,48 +276,50 @@ func backoff(round uint32) time.Duration {
 
 // attempt sends the request to one node.
 func (c *Client) attempt(ctx context.Context, node string, limit time.Duration, q request, body []byte, out any) *Error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	late := fmt.Errorf("the limit of %v for one attempt has passed", limit.Round(time.Millisecond))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
-	var content io.Reader
-	if q.in != nil {
-		content = bytes.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(ctx, q.method, node+q.path, content)
-	if err != nil {
-		return errorf("invalid_argument", "the request cannot be made: %w", err)
-	}
-	if q.in != nil {
-		r.Header.Set("Content-Type", "application/json")
+	ctx, sent := traced(ctx)
+	r, failure := c.newRequest(ctx, q.method, node, q.path, body)
+	if failure != nil {
+		return failure
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return connectionError(node, err)
+		return connectionError(ctx, node, err, sent.Load())
 	}
 	defer answer.Body.Close()
 	c.nodes.replied(node, answer.Header.Get(headerLeader))
-	data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return connectionError(node, err)
-	}
-	if answer.StatusCode >= 300 {
-		return answerError(answer, data)
-	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return &Error{Code: CodeUnknown, Unknown: true, cause: err, Message: fmt.Sprintf("the answer of %s is not understood: no node of Tarry answered, or one of another release", node)}
-	}
-	return nil
+	return readReply(ctx, node, answer, cmp.Or(q.most, maxReply), out)
 }
 
-// connectionError returns an error that reports whether the node can have received the
-// request.
-func connectionError(node string, err error) *Error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		e := errorf(CodeNotApplied, "%s cannot be reached: %w", node, cause(err))
-		e.unsent = true
-		return e
+// connectionError returns the error of a request of ctx that got no answer. sent reports whether
+// it had a connection, on which the node can have received it.
+func connectionError(ctx context.Context, node string, err error, sent bool) *Error {
+	// What ended ctx says more than what that did to the connection.
+	reason, ended := cause(err), ctx.Err() != nil
+	if ended {
+		reason = context.Cause(ctx)
 	}
-	return errorf(CodeUnknown, "the connection to %s was lost before it answered: %w", node, cause(err))
+	switch {
+	case !sent:
+		e := errorf(CodeNotApplied, "%s cannot be reached: %w", node, reason)
+		e.unsent = true
+		var certificate *tls.CertificateVerificationError
+		e.refusesNode = errors.As(err, &certificate)
+		return e
+	case ended:
+		return errorf(CodeUnknown, "%s did not answer: %w", node, reason)
+	}
+	return errorf(CodeUnknown, "the connection to %s was lost before it answered: %w", node, reason)
+}
+
+// traced returns a context of a request, and a value that becomes true once the request has a
+// connection.
+func traced(ctx context.Context) (context.Context, *atomic.Bool) {
+	connected := new(atomic.Bool)
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	return httptrace.WithClientTrace(ctx, trace), connected
 }
 
 // cause removes what the HTTP client and the dialer put before the reason, because the

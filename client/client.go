@@ -1,6 +1,8 @@
 package client
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,10 +13,14 @@ import (
 // Client makes calls to a cluster. It may be used by many goroutines at once.
 type Client struct {
 	http     *http.Client
+	tls      *tls.Config
 	nodes    *nodes
 	timeout  time.Duration
 	patience time.Duration
 	retrying func(err error, left time.Duration)
+	token    *tokenFile // nil: none is sent
+	// tokenOverHTTP is set if the token may be sent without TLS to other machines.
+	tokenOverHTTP bool
 }
 
 // Option configures a Client.
@@ -23,6 +29,10 @@ type Option func(*Client)
 // WithHTTPClient replaces the HTTP client, and with it the connection pool. Its
 // own Timeout must leave room for the longest wait of a reserve.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// WithTLS configures the connections to https addresses: RootCAs are the authorities of the
+// nodes' certificates, Certificates the client's own. It cannot be used with WithHTTPClient.
+func WithTLS(t *tls.Config) Option { return func(c *Client) { c.tls = t } }
 
 // WithTimeout bounds one attempt at one node. The wait of a reserve is added to it. The
 // default is 10 s.
@@ -60,8 +70,15 @@ func New(addrs []string, options ...Option) (*Client, error) {
 	for _, o := range options {
 		o(c)
 	}
+	if err := c.checkAddresses(); err != nil {
+		return nil, err
+	}
+	c.nodes.usable = c.mayHaveToken
+	if c.http != nil && c.tls != nil {
+		return nil, errors.New("give WithTLS or WithHTTPClient, not both")
+	}
 	if c.http == nil {
-		c.http = &http.Client{Transport: newTransport()}
+		c.http = &http.Client{Transport: newTransport(c.tls)}
 	}
 	// A redirect would make another call of it, a GET whose success would be taken for this
 	// one's, or carry its body elsewhere.
@@ -92,10 +109,11 @@ func baseURL(addr string) (string, error) {
 
 // newTransport keeps as many connections open as there are concurrent calls, up to a limit.
 // Each waiting reserve uses one.
-func newTransport() *http.Transport {
+func newTransport(t *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		DialContext:         dialer.DialContext,
+		TLSClientConfig:     t,
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true,

@@ -11,9 +11,7 @@ const OperatorTime = 2 * time.Minute
 
 // Members lists the nodes of the cluster.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
-	var out struct {
-		Members []Member `json:"members"`
-	}
+	var out memberList
 	_, err := c.call(ctx, request{method: http.MethodGet, path: membersPath, repeat: true}, &out)
 	if err == nil {
 		c.nodes.meet(out.Members)
@@ -29,7 +27,7 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 // Verify compares the states of all nodes at one index of the log. It blocks until all have
 // replied, for up to two minutes.
 func (c *Client) Verify(ctx context.Context) (Verification, error) {
-	return ask[Verification](ctx, c, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true})
+	return ask[Verification](ctx, c, request{method: http.MethodPost, path: "/v1/cluster/verify", work: OperatorTime, repeat: true, reads: true})
 }
 
 // TransferLeadership transfers leadership to the node id, or to the best follower if that is
@@ -38,11 +36,9 @@ func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool,
 	in := struct {
 		ID string `json:"id,omitzero"`
 	}{id}
-	var out struct {
-		Moved bool `json:"moved"`
-	}
+	var out transfer
 	_, err = c.call(ctx, request{method: http.MethodPost, path: "/v1/cluster/transfer-leadership", in: in, work: OperatorTime}, &out)
-	return out.Moved, err
+	return out.Moved != nil && *out.Moved, err
 }
 
 // RemoveMember removes a node from the cluster for good. It fails if the quorum would be
@@ -68,6 +64,6 @@ func (c *Client) Leave(ctx context.Context) error {
 
 func (c *Client) operate(ctx context.Context, q request) error {
 	q.work = OperatorTime
-	_, err := ask[struct{}](ctx, c, q)
+	_, err := ask[done](ctx, c, q)
 	return err
 }

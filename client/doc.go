@@ -10,5 +10,5 @@
 // Start at New. jobs.go has the calls on jobs; lists, sweeps, settings, schedules, the
 // cluster and streams have a file each. call.go decides which calls are retried, and
 // when; nodes.go which node is asked. The package knows the HTTP API (docs/http-api.md) and imports no other package of
-// the project.
+// the project but internal/sleep.
 package client

@@ -24,6 +24,9 @@ type Error struct {
 
 	cause  error
 	unsent bool // no connection was made
+	// refusesNode is set if the node's certificate is not accepted, which another attempt does
+	// not change.
+	refusesNode bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -45,6 +48,8 @@ const (
 	CodeOverloaded      = "overloaded"
 	CodeTopicFull       = "topic_full" // try again later, or not: the call does not do so itself
 	CodeDiskLow         = "disk_low"
+	CodeReplyFull       = "reply_full" // of one job of several; GetBatch handles it
+	CodeForbidden       = "forbidden"
 	CodeUnknown         = "unknown"
 )
 

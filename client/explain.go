@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"time"
 )
 
@@ -24,6 +23,7 @@ type Cause struct {
 	Cause string    `json:"cause"`           // such as "rate"; see docs/http-api.md
 	Late  Duration  `json:"late,omitzero"`   // its part of the lateness, if that is known
 	Until time.Time `json:"until,omitzero"`  // when it ends at the latest, if that is known
+	At    time.Time `json:"at,omitzero"`     // when it happened, if it is an event
 	Count uint64    `json:"count,omitempty"` // of jobs
 	Text  string    `json:"text"`
 }
@@ -33,9 +33,5 @@ func (c *Client) Explain(ctx context.Context, id string) (*Explanation, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	out := &Explanation{}
-	if _, err := c.call(ctx, request{method: http.MethodGet, path: jobPath(id, "explain"), repeat: true}, out); err != nil {
-		return nil, err
-	}
-	return out, nil
+	return find[Explanation](ctx, c, reading(jobPath(id, "explain")))
 }

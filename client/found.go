@@ -38,7 +38,7 @@ func (c *Client) DeleteFound(ctx context.Context, f Found) (ChangedFound, error)
 
 // UpdateFound changes the jobs that are found, as Update does with one. u has no condition.
 func (c *Client) UpdateFound(ctx context.Context, f Found, u Update) (ChangedFound, error) {
-	return c.changeFound(ctx, http.MethodPatch, "/v1/jobs", f, u.wire())
+	return c.changeFound(ctx, http.MethodPatch, "/v1/jobs", f, u.wire(""))
 }
 
 // KickFound makes the dead and delayed jobs that are found ready, in another topic unless
@@ -58,16 +58,7 @@ func (c *Client) changeFound(ctx context.Context, method, path string, f Found, 
 	if f.Max == 0 {
 		query.Set("all", strconv.FormatBool(true))
 	}
-	var out struct {
-		Deleted    int    `json:"deleted"`
-		Updated    int    `json:"updated"`
-		Kicked     int    `json:"kicked"`
-		Skipped    int    `json:"skipped"`
-		Reason     string `json:"reason"`
-		Incomplete bool   `json:"incomplete"`
-		More       bool   `json:"more"`
-		Next       string `json:"next"`
-	}
-	_, err := c.call(ctx, request{method: method, path: path + "?" + query.Encode(), in: in, wait: sweepTime}, &out)
-	return ChangedFound{out.Deleted + out.Updated + out.Kicked, out.Skipped, out.Reason, out.Incomplete, out.More, out.Next}, err
+	var out foundReply
+	_, err := c.call(ctx, request{method: method, path: path + "?" + query.Encode(), in: in, work: sweepTime}, &out)
+	return ChangedFound{out.count(), out.Skipped, out.Reason, out.Incomplete, out.More, out.Next}, err
 }

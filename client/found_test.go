@@ -51,7 +51,8 @@ func TestJobsAreFoundByHeaderAndChanged(t *testing.T) {
 
 // A listing that may lack jobs ends with an error, behind the jobs that there are.
 func TestAnIncompleteListingSaysSo(t *testing.T) {
-	pages := []string{`{"success":true,"incomplete":true,"jobs":[{"id":"a"}],"next":"x"}`, `{"success":true,"jobs":[{"id":"b"}]}`}
+	pages := []string{`{"success":true,"incomplete":true,"jobs":[{"id":"a","topic":"t","state":"ready"}],"next":"x"}`,
+		`{"success":true,"jobs":[{"id":"b","topic":"t","state":"ready"}]}`}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := pages[0]
 		if r.URL.Query().Has("cursor") {

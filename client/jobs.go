@@ -8,12 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"tarry/internal/sleep"
 )
-
-// maxWait is the longest wait that a node allows in one request.
-const maxWait = 5 * time.Minute
 
 // Add adds a job. If Add.ID was set, it may be called again with the same Add after an
 // unknown outcome: while the first job exists there will be only one.
@@ -27,7 +22,7 @@ func (c *Client) AddBatch(ctx context.Context, jobs []Add) ([]AddResult, error) 
 	in := struct {
 		Jobs []wireAdd `json:"jobs"`
 	}{wires(jobs)}
-	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true})
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true, most: maxJobReply})
 	if err == nil {
 		err = out.check(len(jobs))
 	}
@@ -48,7 +43,7 @@ func (c *Client) AddAll(ctx context.Context, jobs []Add) ([]Added, error) {
 		Jobs   []wireAdd `json:"jobs"`
 		Atomic bool      `json:"atomic"`
 	}{wires(jobs), true}
-	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true})
+	out, err := ask[results[Added]](ctx, c, request{method: http.MethodPost, path: "/v1/jobs/batch", in: in, repeat: true, most: maxJobReply})
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +89,13 @@ type wireAdd struct {
 	IfExists    IfExists          `json:"if_exists,omitzero"`
 	Backoff     *Backoff          `json:"backoff,omitzero"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	PushURL     string            `json:"push_url,omitzero"`
 	Condition
 	Body
 }
 
 func (a Add) wire() wireAdd {
-	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Backoff: a.Backoff, Headers: a.Headers, Condition: a.Condition, Body: a.Body}
+	w := wireAdd{Topic: a.Topic, ID: a.ID, Priority: a.Priority, MaxAttempts: a.MaxAttempts, IfExists: a.IfExists, Backoff: a.Backoff, Headers: a.Headers, PushURL: a.PushURL, Condition: a.Condition, Body: a.Body}
 	if w.ID == "" {
 		w.ID = rand.Text()
 	}
@@ -123,7 +119,7 @@ func seconds(d time.Duration) *Duration {
 
 // results is the response to a batch.
 type results[T any] struct {
-	Results []result[T] `json:"results"`
+	Results items[result[T]] `json:"results"`
 }
 
 type result[T any] struct {
@@ -149,6 +145,21 @@ func (r *results[T]) check(n int) error {
 	return nil
 }
 
+// finished returns one error for each of n finishes; nil: it is finished, maybe by an earlier
+// attempt.
+func (r *results[T]) finished(n int, earlier bool) ([]error, error) {
+	if err := r.check(n); err != nil {
+		return nil, err
+	}
+	errs := make([]error, n)
+	for i := range errs {
+		if e := r.Results[i].err(); !earlier || CodeOf(e) != CodeNotFound {
+			errs[i] = e
+		}
+	}
+	return errs, nil
+}
+
 // all returns the results of an atomic batch.
 func (r *results[T]) all(n int) ([]T, error) {
 	if err := r.check(n); err != nil {
@@ -164,41 +175,6 @@ func (r *results[T]) all(n int) ([]T, error) {
 	return list, nil
 }
 
-// Reserve waits up to r.Wait for jobs and reserves up to r.Max of them. If there is none in
-// time it returns an empty list. If ctx ends first it returns ctx's error, and jobs that were
-// already assigned are released.
-func (c *Client) Reserve(ctx context.Context, r Reserve) ([]Reserved, error) {
-	in := struct {
-		Topics   []string  `json:"topics"`
-		Max      int       `json:"max"`
-		Wait     Duration  `json:"wait"`
-		TTR      *Duration `json:"ttr,omitzero"`
-		Consumer string    `json:"consumer,omitzero"`
-	}{Topics: r.Topics, Max: max(r.Max, 1), TTR: seconds(r.TTR), Consumer: r.Consumer}
-	end := time.Now().Add(r.Wait)
-	for left := r.Wait; ; left = time.Until(end) {
-		in.Wait.Duration = min(max(left, 0), maxWait).Truncate(time.Millisecond)
-		var out struct {
-			Jobs []Reserved `json:"jobs"`
-		}
-		// A reservation whose response was lost expires by itself, so the call may be
-		// repeated.
-		_, err := c.call(ctx, request{
-			method: http.MethodPost, path: "/v1/reserve", in: in, wait: in.Wait.Duration, repeat: true,
-		}, &out)
-		if err != nil || len(out.Jobs) > 0 || time.Until(end) <= shortWait {
-			return out.Jobs, err
-		}
-		// The node ended the wait early because it stops.
-		if !sleep.For(ctx, shortWait) {
-			return nil, errorf(CodeNotApplied, "the wait for a job was given up: %w", ctx.Err())
-		}
-	}
-}
-
-// shortWait is a remaining wait that is too short for another request.
-const shortWait = 50 * time.Millisecond
-
 // errNoID is the error of a call on one job without its id. Only in batches a token is
 // enough.
 var errNoID = errorf("invalid_argument", "id is missing")
@@ -211,7 +187,7 @@ func (c *Client) Finish(ctx context.Context, ref Ref) error {
 	if ref.ID == "" {
 		return errNoID
 	}
-	return c.end(ctx, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref))
+	return c.end(ctx, http.MethodPost, jobPath(ref.ID, "finish"), tokenOnly(ref), &Changed{})
 }
 
 // Delete deletes a job in any state. With a token it fails once that reservation has ended.
@@ -239,7 +215,7 @@ func (c *Client) DeleteIf(ctx context.Context, ref Ref, cond Condition) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	return c.end(ctx, http.MethodDelete, path, nil)
+	return c.end(ctx, http.MethodDelete, path, nil, &Changed{})
 }
 
 // Update changes a delayed, ready or dead job in place. After an unknown outcome it may be
@@ -248,12 +224,13 @@ func (c *Client) Update(ctx context.Context, id string, u Update) (Changed, erro
 	if id == "" {
 		return Changed{}, errNoID
 	}
-	return ask[Changed](ctx, c, request{method: http.MethodPatch, path: jobPath(id, ""), in: u.wire()})
+	return ask[Changed](ctx, c, request{method: http.MethodPatch, path: jobPath(id, ""), in: u.wire("")})
 }
 
-// wire is the update as the server reads it.
-func (u *Update) wire() any {
+// wire is the update as the server reads it, with an id in a batch.
+func (u *Update) wire(id string) any {
 	in := struct {
+		ID          string     `json:"id,omitzero"`
 		Delay       *Duration  `json:"delay,omitzero"`
 		DueAt       *time.Time `json:"due_at,omitzero"`
 		ExpiresAt   any        `json:"expires_at,omitzero"`
@@ -262,9 +239,10 @@ func (u *Update) wire() any {
 		MaxAttempts *uint32    `json:"max_attempts,omitzero"`
 		Backoff     any        `json:"backoff,omitzero"`
 		Headers     any        `json:"headers,omitzero"`
+		PushURL     *string    `json:"push_url,omitzero"`
 		*Body
 		Condition
-	}{TTR: seconds(u.TTR), Priority: u.Priority, MaxAttempts: u.MaxAttempts, Body: u.Body, Condition: u.Condition}
+	}{ID: id, TTR: seconds(u.TTR), Priority: u.Priority, MaxAttempts: u.MaxAttempts, PushURL: u.PushURL, Body: u.Body, Condition: u.Condition}
 	if u.Delay != nil {
 		in.Delay = &Duration{*u.Delay}
 	}
@@ -292,29 +270,6 @@ func (u *Update) wire() any {
 
 func (b *Backoff) isZero() bool {
 	return len(b.Delays) == 0 && b.Base.Duration == 0 && b.Factor == 0 && b.Max.Duration == 0 && b.Jitter == 0
-}
-
-// FinishBatch finishes up to 1000 jobs in one request. It returns one error per item, nil for
-// a finished one. The second error is about the whole request.
-func (c *Client) FinishBatch(ctx context.Context, refs []Ref) ([]error, error) {
-	in := struct {
-		Jobs []Ref `json:"jobs"`
-	}{refs}
-	var out results[Changed]
-	earlier, err := c.call(ctx, request{method: http.MethodPost, path: "/v1/finish", in: in, repeat: true}, &out)
-	if err != nil {
-		return nil, err
-	}
-	if err := out.check(len(refs)); err != nil {
-		return nil, err
-	}
-	errs := make([]error, len(refs))
-	for i := range errs {
-		if e := out.Results[i].err(); !earlier || CodeOf(e) != CodeNotFound {
-			errs[i] = e
-		}
-	}
-	return errs, nil
 }
 
 // Release releases a reserved job.
@@ -374,7 +329,40 @@ func (c *Client) Get(ctx context.Context, id string) (*Job, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	return read[*Job](ctx, c, jobPath(id, ""))
+	return find[Job](ctx, c, request{method: http.MethodGet, path: jobPath(id, ""), repeat: true, most: maxJobReply})
+}
+
+// GetBatch returns up to 1000 jobs by their ids, with one result each, in order, and with
+// their bodies if bodies is set. It asks again for jobs for which a reply has no room, so the
+// jobs need not be of one state, and may have up to 1000 bodies together.
+func (c *Client) GetBatch(ctx context.Context, ids []string, bodies bool) ([]GetResult, error) {
+	path := "/v1/get"
+	if !bodies {
+		path += "?body=false"
+	}
+	var list []GetResult
+	for {
+		in := struct {
+			IDs []string `json:"ids"`
+		}{ids[len(list):]}
+		out, err := ask[results[Job]](ctx, c, request{method: http.MethodPost, path: path, in: in, repeat: true, reads: true, most: maxPageReply})
+		if err == nil {
+			err = out.check(len(in.IDs))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range out.Results {
+			r := &out.Results[i]
+			if i > 0 && r.Code == CodeReplyFull {
+				break
+			}
+			list = append(list, GetResult{Job: r.Answer, Err: r.err()})
+		}
+		if len(list) == len(ids) {
+			return list, nil
+		}
+	}
 }
 
 // History returns the events of a job, if its topic keeps histories.
@@ -382,24 +370,25 @@ func (c *Client) History(ctx context.Context, id string) (*History, error) {
 	if id == "" {
 		return nil, errNoID
 	}
-	return read[*History](ctx, c, jobPath(id, "history"))
+	return find[History](ctx, c, reading(jobPath(id, "history")))
 }
 
 // Topics lists topics by name, starting after the given name (empty: from the first), up to
 // max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
 // are no more.
 func (c *Client) Topics(ctx context.Context, after string, max int) (topics []Topic, next string, err error) {
-	var out struct {
-		Topics []Topic `json:"topics"`
-		Next   string  `json:"next"`
-	}
+	var out topicPage
 	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topics" + pageQuery(after, max), repeat: true}, &out)
 	return out.Topics, out.Next, err
 }
 
 // Stats returns the number of topics, and of all jobs by state.
 func (c *Client) Stats(ctx context.Context) (Stats, error) {
-	return read[Stats](ctx, c, "/v1/stats")
+	out, err := read[statsReply](ctx, c, "/v1/stats")
+	if err == nil {
+		out.Stats.Topics = *out.Topics
+	}
+	return out.Stats, err
 }
 
 // Topic returns the counts of one topic; all zero: it has no jobs.

@@ -13,12 +13,14 @@ import (
 // Filter selects jobs: those that match all fields that are set. Ranges of time exclude
 // their end.
 type Filter struct {
-	IDPrefix string    `json:"id_prefix,omitzero"`
-	Reason   string    `json:"reason,omitzero"` // a part of the reason or of the last error
-	DueFrom  time.Time `json:"due_from,omitzero"`
-	DueTo    time.Time `json:"due_to,omitzero"`
-	DiedFrom time.Time `json:"died_from,omitzero"` // selects only dead jobs, like DiedTo
-	DiedTo   time.Time `json:"died_to,omitzero"`
+	IDPrefix string `json:"id_prefix,omitzero"`
+	Reason   string `json:"reason,omitzero"` // a part of the reason or of the last error
+	// ExactReason is the reason of a group of dead jobs (DeadReason); nil: any.
+	ExactReason *string   `json:"exact_reason,omitzero"`
+	DueFrom     time.Time `json:"due_from,omitzero"`
+	DueTo       time.Time `json:"due_to,omitzero"`
+	DiedFrom    time.Time `json:"died_from,omitzero"` // selects only dead jobs, like DiedTo
+	DiedTo      time.Time `json:"died_to,omitzero"`
 	// Headers that a job must have, with these values.
 	Headers map[string]string `json:"headers,omitempty"`
 }
@@ -82,12 +84,12 @@ func (c *Client) JobsPage(ctx context.Context, q List, cursor string) (jobs []Jo
 	if query := q.query(cursor); len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	var out struct {
-		Jobs       []Job  `json:"jobs"`
-		Next       string `json:"next"`
-		Incomplete bool   `json:"incomplete"`
+	var out jobPage
+	most := int64(maxJobReply)
+	if q.Bodies {
+		most = maxPageReply
 	}
-	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true}, &out)
+	_, err = c.call(ctx, request{method: http.MethodGet, path: path, repeat: true, most: most}, &out)
 	if err == nil && out.Incomplete {
 		err = ErrIncomplete
 	}
@@ -100,6 +102,9 @@ func (q List) query(cursor string) url.Values {
 		if v != "" {
 			query.Set(name, v)
 		}
+	}
+	if q.ExactReason != nil {
+		query.Set("exact_reason", *q.ExactReason)
 	}
 	for name, at := range map[string]time.Time{"due_from": q.DueFrom, "due_to": q.DueTo, "died_from": q.DiedFrom, "died_to": q.DiedTo} {
 		if !at.IsZero() {

@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,4 +117,52 @@ func TestManyJobsAtOnce(t *testing.T) {
 	_, err = c.Purge(ctx, "v", "reserved", client.Sweep{})
 	require.ErrorContains(t, err, "dead, delayed or ready")
 	require.Empty(t, ids(t, c, client.List{Topic: "w"}))
+}
+
+func TestJobsByIDAreAskedForUntilAllHaveCome(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	large := strings.Repeat("x", 1<<20)
+	var ids []string
+	for i := range 6 {
+		ids = append(ids, strconv.Itoa(i))
+		mustAdd(t, c, client.Add{ID: ids[i], Topic: "t", Body: client.Text(large)})
+	}
+	ids = append(ids, "nobody", "0")
+	got, err := c.GetBatch(t.Context(), ids, true)
+	require.NoError(t, err)
+	require.Len(t, got, len(ids))
+	for i, r := range got {
+		if ids[i] == "nobody" {
+			require.Equal(t, client.CodeNotFound, client.CodeOf(r.Err))
+			continue
+		}
+		require.NoError(t, r.Err)
+		require.Equal(t, ids[i], r.ID)
+		require.Equal(t, large, string(r.Bytes()))
+	}
+	got, err = c.GetBatch(t.Context(), ids[:1], false)
+	require.NoError(t, err)
+	require.Empty(t, got[0].Bytes())
+	_, err = c.GetBatch(t.Context(), nil, true)
+	require.ErrorContains(t, err, "ids has 0 items")
+}
+
+func TestJobsThatMatchAreMoved(t *testing.T) {
+	c := connect(t, node(t, apitest.New(t), &apitest.Operator{}))
+	ctx := t.Context()
+	bury(t, c, "t", "a1", "b1", "a2", "a3")
+	many := client.MoveMany{Sweep: client.Sweep{Max: 2, Filter: client.Filter{IDPrefix: "a"}}, To: "u", States: []string{"dead"}}
+	first, err := c.MoveMany(ctx, "t", many)
+	require.NoError(t, err)
+	require.Equal(t, client.Moved{Count: 2, More: true, Next: first.Next}, first)
+	many.Cursor = first.Next
+	second, err := c.MoveMany(ctx, "t", many)
+	require.NoError(t, err)
+	require.Equal(t, client.Moved{Count: 1}, second)
+	require.Equal(t, []string{"a1", "a2", "a3"}, ids(t, c, client.List{Topic: "u"}))
+	all, err := c.MoveMany(ctx, "u", client.MoveMany{To: "t"})
+	require.NoError(t, err)
+	require.Equal(t, client.Moved{Count: 3}, all, "without a filter")
+	_, err = c.MoveMany(ctx, "t", client.MoveMany{To: "t"})
+	require.ErrorContains(t, err, "the topic itself")
 }

@@ -23,6 +23,8 @@ type nodes struct {
 	// has named the leader, which shows that there is a cluster.
 	members  time.Time
 	complete bool // the members were read, and none was forgotten since
+	// usable reports whether calls may be made to an address.
+	usable func(url string) bool
 }
 
 // avoidance is for how long a node is not used by itself.
@@ -42,7 +44,7 @@ const (
 )
 
 func newNodes(given []string) *nodes {
-	return &nodes{given: given, first: given[rand.IntN(len(given))], avoided: map[string]avoidance{}}
+	return &nodes{given: given, first: given[rand.IntN(len(given))], avoided: map[string]avoidance{}, usable: func(string) bool { return true }}
 }
 
 // order lists the nodes for one round of attempts.
@@ -94,7 +96,7 @@ func (n *nodes) failed(node string, connected bool) {
 // learn adds an address, unless it is known or avoided, and reports whether the node can be
 // used. It is called with n.mu held.
 func (n *nodes) learn(url string) bool {
-	if url == "" || time.Now().Before(n.avoided[url].until) {
+	if url == "" || !n.usable(url) || time.Now().Before(n.avoided[url].until) {
 		return false
 	}
 	if slices.Contains(n.given, url) || slices.Contains(n.learned, url) {

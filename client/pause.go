@@ -9,6 +9,7 @@ import (
 // Pause is the state of a topic after a pause or resume. While it is paused its ready jobs
 // are not delivered: until Until, or if that is zero until it is resumed.
 type Pause struct {
+	Topic  string    `json:"topic"`
 	Paused bool      `json:"paused"`
 	Until  time.Time `json:"paused_until,omitzero"`
 }

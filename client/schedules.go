@@ -43,6 +43,7 @@ type ScheduledJob struct {
 	MaxAttempts *uint32           `json:"max_attempts,omitzero"`
 	Backoff     *Backoff          `json:"backoff,omitzero"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	PushURL     string            `json:"push_url,omitzero"`
 	Body
 }
 
@@ -117,17 +118,14 @@ func (c *Client) PutSchedule(ctx context.Context, name string, s Schedule, ifRev
 
 // Schedule returns a schedule, without its last runs.
 func (c *Client) Schedule(ctx context.Context, name string) (*ScheduleInfo, error) {
-	return read[*ScheduleInfo](ctx, c, schedulePath(name, ""))
+	return find[ScheduleInfo](ctx, c, reading(schedulePath(name, "")))
 }
 
 // Schedules lists schedules by name, starting after the given name, up to max of them (at
 // most 1000; 0 means 1000). next is the name to continue with; empty: there are no more.
 func (c *Client) Schedules(ctx context.Context, after string, max int) (list []ScheduleInfo, next string, err error) {
-	var out struct {
-		Schedules []ScheduleInfo `json:"schedules"`
-		Next      string         `json:"next"`
-	}
-	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/schedules" + pageQuery(after, max), repeat: true}, &out)
+	var out schedulePage
+	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/schedules" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
 	return out.Schedules, out.Next, err
 }
 
@@ -139,7 +137,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, name string, ifRevision uin
 	if ifRevision != 0 {
 		path += "?" + url.Values{"if_revision": {strconv.FormatUint(ifRevision, 10)}}.Encode()
 	}
-	return c.end(ctx, http.MethodDelete, path, nil)
+	return c.end(ctx, http.MethodDelete, path, nil, &scheduleChange{})
 }
 
 // PauseSchedule stops a schedule from starting runs until ResumeSchedule. Runs in between
@@ -154,7 +152,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, name string) error {
 }
 
 func (c *Client) moveSchedule(ctx context.Context, name, verb string) error {
-	_, err := ask[struct{}](ctx, c, request{method: http.MethodPost, path: schedulePath(name, verb), repeat: true})
+	_, err := ask[scheduleChange](ctx, c, request{method: http.MethodPost, path: schedulePath(name, verb), repeat: true})
 	return err
 }
 
@@ -196,6 +194,6 @@ func (c *Client) PreviewSpec(ctx context.Context, s Schedule, after time.Time, c
 		After time.Time `json:"after,omitzero"`
 		Count int       `json:"count,omitzero"`
 	}{s.Spec, s.Zone, s.Start, s.End, after, count}
-	out, err := ask[runs[PlannedRun]](ctx, c, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true})
+	out, err := ask[runs[PlannedRun]](ctx, c, request{method: http.MethodPost, path: "/v1/schedules/preview", in: in, repeat: true, reads: true})
 	return out.Runs, err
 }

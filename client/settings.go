@@ -89,15 +89,18 @@ func (c *Client) ChangeSettings(ctx context.Context, topic string, s Settings, u
 	return ask[TopicSettings](ctx, c, request{method: http.MethodPatch, path: settingsPath(topic, AnyRevision), in: in, repeat: true})
 }
 
+// DeleteSettings removes all settings of a topic, if they have the revision (or AnyRevision).
+func (c *Client) DeleteSettings(ctx context.Context, topic string, revision uint64) (TopicSettings, error) {
+	repeat := revision == AnyRevision
+	return ask[TopicSettings](ctx, c, request{method: http.MethodDelete, path: settingsPath(topic, revision), repeat: repeat})
+}
+
 // AllSettings lists the topics with settings by name, starting after the given name, up to
 // max of them (at most 1000; 0 means 1000). next is the name to continue with; empty: there
 // are no more.
 func (c *Client) AllSettings(ctx context.Context, after string, max int) (all []TopicSettings, next string, err error) {
-	var out struct {
-		Topics []TopicSettings `json:"topics"`
-		Next   string          `json:"next"`
-	}
-	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topic-settings" + pageQuery(after, max), repeat: true}, &out)
+	var out settingsPage
+	_, err = c.call(ctx, request{method: http.MethodGet, path: "/v1/topic-settings" + pageQuery(after, max), repeat: true, most: maxJobReply}, &out)
 	return out.Topics, out.Next, err
 }
 
@@ -134,8 +137,13 @@ func pageQuery(after string, max int) string {
 	if max > 0 {
 		query.Set("max", strconv.Itoa(max))
 	}
+	return withQuery("", query)
+}
+
+// withQuery returns a path with its query, if there is one.
+func withQuery(path string, query url.Values) string {
 	if len(query) == 0 {
-		return ""
+		return path
 	}
-	return "?" + query.Encode()
+	return path + "?" + query.Encode()
 }

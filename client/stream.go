@@ -2,9 +2,9 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"net/http"
@@ -97,9 +97,10 @@ func (r *streamReader) run(ctx context.Context) error {
 	end := time.Now().Add(c.patience)
 	notified, attempts := false, 0 // attempts since a connection was accepted
 	for round := uint32(0); ; round++ {
-		nodes := c.nodes.order()
+		nodes, refusesAll := c.nodes.order(), true
 		for i, node := range nodes {
 			failure := r.connect(ctx, node)
+			refusesAll = refusesAll && failure != nil && failure.refusesNode
 			if failure != nil && failure.Status == 0 && ctx.Err() == nil {
 				c.nodes.failed(node, !failure.unsent)
 			}
@@ -113,7 +114,7 @@ func (r *streamReader) run(ctx context.Context) error {
 				return nil
 			case failure != nil && !failure.notDone() && !failure.Unknown:
 				return failure
-			case failure != nil && roundOver && attempts > 0 && !time.Now().Before(end):
+			case failure != nil && roundOver && attempts > 0 && (refusesAll || !time.Now().Before(end)):
 				return c.giveUp(failure, false, attempts)
 			}
 			if attempts > 0 && !roundOver {
@@ -129,33 +130,31 @@ func (r *streamReader) run(ctx context.Context) error {
 	}
 }
 
+var errSilent = errors.New("it has fallen silent")
+
 // connect streams from one node until the connection ends; nil: the node ended the stream.
 func (r *streamReader) connect(ctx context.Context, node string) *Error {
 	body, err := json.Marshal(r.want)
 	if err != nil {
 		return errorf("bad_json", "the request cannot be encoded as JSON: %w", err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, node+"/v1/stream", bytes.NewReader(body))
-	if err != nil {
-		return errorf("invalid_argument", "the request cannot be made: %w", err)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ctx, sent := traced(ctx)
+	q, failure := r.client.newRequest(ctx, http.MethodPost, node, "/v1/stream", body)
+	if failure != nil {
+		return failure
 	}
-	q.Header.Set("Content-Type", "application/json")
-	silence := time.AfterFunc(r.client.timeout, cancel)
+	silence := time.AfterFunc(r.client.timeout, func() { cancel(errSilent) })
 	defer silence.Stop()
 	answer, err := r.client.http.Do(q)
 	if err != nil {
-		return connectionError(node, err)
+		return connectionError(ctx, node, err, sent.Load())
 	}
 	defer answer.Body.Close()
 	r.client.nodes.replied(node, answer.Header.Get(headerLeader))
 	if answer.StatusCode != http.StatusOK {
-		data, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-		if err != nil {
-			return connectionError(node, err)
-		}
-		return answerError(answer, data)
+		return readReply(ctx, node, answer, maxErrorReply, new(done))
 	}
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, maxEvent)
@@ -168,7 +167,7 @@ func (r *streamReader) connect(ctx context.Context, node string) *Error {
 		}
 		silence.Reset(silentBeats * r.heartbeat)
 	}
-	return connectionError(node, cmp.Or(lines.Err(), io.ErrUnexpectedEOF))
+	return connectionError(ctx, node, cmp.Or(lines.Err(), io.ErrUnexpectedEOF), true)
 }
 
 // event handles one line. over reports that it is the last one.

@@ -63,7 +63,7 @@ func TestAStreamGoesOnWithAnotherNode(t *testing.T) {
 	q := apitest.New(t)
 	var draining atomic.Bool
 	drained := make(chan struct{})
-	stopping := httptest.NewServer(api.New(api.Options{Queue: q, Operator: &apitest.Operator{}, Draining: draining.Load, Drained: drained}))
+	stopping := httptest.NewServer(api.New(api.Options{Queue: q, Operator: &apitest.Operator{}, Draining: draining.Load, Drained: func() <-chan struct{} { return drained }}))
 	defer stopping.Close()
 	ends := endings(t)
 	c := connect(t, stopping.Listener.Addr().String(), deadAddr(t), ends, node(t, q, &apitest.Operator{}))

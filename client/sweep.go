@@ -77,17 +77,57 @@ func (c *Client) MoveTopic(ctx context.Context, topic, to string, states ...stri
 	}{to, states})
 }
 
-func (c *Client) sweep(ctx context.Context, topic, verb string, in any) (Swept, error) {
-	var out struct {
-		Kicked   int  `json:"kicked"`
-		Deleted  int  `json:"deleted"`
-		Moved    int  `json:"moved"`
-		Released int  `json:"released"`
-		More     bool `json:"more"`
+// MoveMany has the options for moving jobs of a topic that match a filter.
+type MoveMany struct {
+	Sweep
+	To     string   // the topic to move them to
+	States []string // empty: all
+	Cursor string   // Moved.Next of the call before; empty: from the first job on
+}
+
+// Moved is the result of a MoveMany.
+type Moved struct {
+	Count int
+	// Skipped is how many jobs cannot be in that topic; Reason says why the first was skipped.
+	Skipped int
+	Reason  string
+	// More says that the call ended before it had seen all jobs; Next is where to go on.
+	More bool
+	Next string
+}
+
+// MoveMany moves jobs of a topic that match a filter to another one, or up to so many. A job
+// that changes between the server's read of it and its move is moved all the same.
+func (c *Client) MoveMany(ctx context.Context, topic string, m MoveMany) (Moved, error) {
+	in := struct {
+		wireSweep
+		To     string   `json:"to"`
+		States []string `json:"states,omitempty"`
+		Cursor string   `json:"cursor,omitzero"`
+	}{m.wire(), m.To, m.States, m.Cursor}
+	var out moveReply
+	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/move", in: in, work: sweepTime}
+	if _, err := c.call(ctx, q, &out); err != nil {
+		return Moved{}, err
 	}
-	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/" + verb, in: in, wait: sweepTime}
+	return Moved{*out.Moved, out.Skipped, out.Reason, out.More, out.Next}, nil
+}
+
+type moveReply struct {
+	Moved   *int   `json:"moved"`
+	Skipped int    `json:"skipped"`
+	Reason  string `json:"reason"`
+	More    bool   `json:"more"`
+	Next    string `json:"next"`
+}
+
+func (r *moveReply) complete() bool { return r.Moved != nil }
+
+func (c *Client) sweep(ctx context.Context, topic, verb string, in any) (Swept, error) {
+	var out sweepReply
+	q := request{method: http.MethodPost, path: "/v1/topics/" + segment(topic) + "/" + verb, in: in, work: sweepTime}
 	_, err := c.call(ctx, q, &out)
-	return Swept{out.Kicked + out.Deleted + out.Moved + out.Released, out.More}, err
+	return Swept{out.count(), out.More}, err
 }
 
 // KickTo makes a dead or delayed job ready in another topic.

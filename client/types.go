@@ -32,8 +32,12 @@ type Add struct {
 	// Backoff is how long the job waits after a failed attempt; nil means the topic's
 	// setting, or no wait if there is none.
 	Backoff *Backoff
-	// Headers are returned with each reservation: up to 64 names and 8 KiB.
+	// Headers are returned with each reservation: up to 64 names and 8 KiB. The names
+	// traceparent and tracestate are those of the job's trace (docs/tracing.md).
 	Headers map[string]string
+	// PushURL is where the job is posted instead of the URL of its topic. It needs a topic
+	// whose Push has JobURLs.
+	PushURL string
 	// IfExists is what to do if a job with ID exists; empty means Conflict.
 	IfExists IfExists
 	// Condition is a condition on the existing job for Replace and Postpone.
@@ -82,6 +86,7 @@ type Update struct {
 	Body        *Body
 	Backoff     *Backoff          // &Backoff{} removes it
 	Headers     map[string]string // replaces all; an empty map removes them
+	PushURL     *string           // an empty one removes it
 	Condition
 }
 
@@ -135,6 +140,7 @@ type Reserved struct {
 	ReservedUntil time.Time         `json:"reserved_until"`
 	TTR           Duration          `json:"ttr"`
 	Headers       map[string]string `json:"headers,omitempty"`
+	PushURL       string            `json:"push_url,omitzero"` // of a job that was not posted to it
 	Body
 }
 
@@ -197,8 +203,15 @@ type Job struct {
 	Buries        uint32            `json:"buries"`
 	Kicks         uint32            `json:"kicks"`
 	Backoff       *Backoff          `json:"backoff,omitzero"`
+	PushURL       string            `json:"push_url,omitzero"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	Body
+}
+
+// GetResult is one item of GetBatch; Err is nil or an *Error, such as one with CodeNotFound.
+type GetResult struct {
+	Job
+	Err error
 }
 
 // History has the events of a job. The first one is the add.
@@ -269,7 +282,9 @@ type Member struct {
 	Voter        bool   `json:"voter"`
 	Alive        bool   `json:"alive"`
 	AppliedIndex uint64 `json:"applied_index"`
-	Lag          uint64 `json:"lag"` // log entries behind the leader
+	Lag          uint64 `json:"lag"`       // log entries behind the leader
+	DiskFree     uint64 `json:"disk_free"` // bytes on the disk of its data directory; 0 while it does not reply
+	DiskLow      bool   `json:"disk_low"`  // that is below its low-water mark
 	Version      string `json:"version"`
 
 	ClusterVersion    uint32 `json:"cluster_version"`     // in the node's state
@@ -281,9 +296,18 @@ type Member struct {
 type Health struct {
 	Healthy          bool     `json:"healthy"`
 	FailureTolerance int      `json:"failure_tolerance"` // voters that may still fail
+	Severity         string   `json:"severity"`          // none, warning or critical; empty: an older node
 	Reasons          []string `json:"reasons"`
-	ClusterVersion   uint32   `json:"cluster_version"`
-	Upgrade          string   `json:"upgrade"` // what a raise of the cluster version waits for; empty: there is none to make
+	// Problems are the reasons with their severities.
+	Problems       []Problem `json:"problems"`
+	ClusterVersion uint32    `json:"cluster_version"`
+	Upgrade        string    `json:"upgrade"` // what a raise of the cluster version waits for; empty: there is none to make
+}
+
+// Problem is a reason of Health.
+type Problem struct {
+	Severity string `json:"severity"` // warning or critical
+	Reason   string `json:"reason"`
 }
 
 // Verification compares the states of all nodes at one index of the log.

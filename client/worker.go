@@ -90,7 +90,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		for i := range jobs {
 			running.Go(func() {
 				defer func() { <-slots }()
-				w.work(work, &jobs[i])
+				for j := &jobs[i]; j != nil; {
+					j = w.work(ctx, work, j)
+				}
 			})
 		}
 		if err != nil && ctx.Err() == nil {
@@ -127,8 +129,9 @@ func takeSlots(ctx context.Context, slots chan struct{}) int {
 	}
 }
 
-// work runs the function for one job and does to the job what its result says.
-func (w *Worker) work(ctx context.Context, j *Reserved) {
+// work runs the function for one job and does to the job what its result says. It returns
+// another job that it has reserved, if one was ready and taking has not ended.
+func (w *Worker) work(taking, ctx context.Context, j *Reserved) (next *Reserved) {
 	held, lose := context.WithCancelCause(ctx)
 	var beats sync.WaitGroup
 	beats.Go(func() { w.heartbeat(held, lose, j) })
@@ -144,6 +147,8 @@ func (w *Worker) work(ctx context.Context, j *Reserved) {
 	switch {
 	case lost:
 		w.failed("work on", fmt.Errorf("job %q: %w", j.ID, ErrLost))
+	case failure == nil && taking.Err() == nil:
+		return w.finishAndReserve(ctx, j)
 	case failure == nil:
 		if err := w.Client.Finish(ctx, j.Ref()); err != nil {
 			w.failed("finish", err)
@@ -162,6 +167,23 @@ func (w *Worker) work(ctx context.Context, j *Reserved) {
 			w.failed("release", err)
 		}
 	}
+	return nil
+}
+
+// finishAndReserve finishes a job and takes the next one in its place. It does not wait for one:
+// that is left to the loop in Run, which waits for all free places.
+func (w *Worker) finishAndReserve(ctx context.Context, j *Reserved) (next *Reserved) {
+	jobs, finished, err := w.Client.FinishAndReserve(ctx, []Ref{j.Ref()}, Reserve{Topics: w.Topics, TTR: w.TTR, Consumer: w.Consumer})
+	if err == nil {
+		err = finished[0]
+	}
+	if err != nil {
+		w.failed("finish", err)
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return &jobs[0]
 }
 
 // call runs the function; a panic is a failure of this job alone.

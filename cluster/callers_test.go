@@ -24,31 +24,25 @@ func TestANonMemberOnTheClusterPortIsRefused(t *testing.T) {
 	leader := c.nodes[c.leader()]
 	do(t, leader, add("secret", "t", time.Hour))
 	run := runOf(t, &jobpb.Op{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: &jobpb.Ref{Id: "secret"}}}})
-	calls := map[string]func(context.Context, *leaderrpc.Conns) error{
-		"read": func(ctx context.Context, p *leaderrpc.Conns) error {
+	calls := map[string]func(context.Context, *leaderrpc.Frames) error{
+		"read": func(ctx context.Context, p *leaderrpc.Frames) error {
 			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			_, err = noderpc.NewNodeClient(cc).Read(ctx, &jobpb.Read{What: &jobpb.Read_Job{Job: "secret"}})
 			return err
 		},
-		"propose": func(ctx context.Context, p *leaderrpc.Conns) error {
+		"propose": func(ctx context.Context, p *leaderrpc.Frames) error {
 			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			_, err = noderpc.NewNodeClient(cc).Propose(ctx, &noderpc.ProposeRequest{Count: 1, Ops: run})
 			return err
 		},
-		"wait": func(ctx context.Context, p *leaderrpc.Conns) error {
+		"wait": func(ctx context.Context, p *leaderrpc.Frames) error {
 			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
 			require.NoError(t, err)
 			s, err := noderpc.NewNodeClient(cc).Wait(ctx)
 			require.NoError(t, err)
 			_, err = s.Recv()
-			return err
-		},
-		"remove": func(ctx context.Context, p *leaderrpc.Conns) error {
-			cc, err := p.Get(ctx, leader.data.ServerID(), leader.mux.Addr().String())
-			require.NoError(t, err)
-			_, err = memberpb.NewMembershipClient(cc).Remove(ctx, &memberpb.RemoveRequest{Id: "n1"})
 			return err
 		},
 	}
@@ -57,17 +51,21 @@ func TestANonMemberOnTheClusterPortIsRefused(t *testing.T) {
 			Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x", ClusterID: func() string { return clusterID },
 		})
 		require.NoError(t, err)
-		p := leaderrpc.NewConns(stranger.DialRPC)
+		frames := leaderrpc.NewFrames(stranger.DialFrames)
 		for name, call := range calls {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			require.Equal(t, codes.PermissionDenied, status.Code(call(ctx, p)), name)
+			require.Equal(t, codes.PermissionDenied, status.Code(call(ctx, frames)), name)
 			cancel()
 		}
+		frames.Close()
+		p := leaderrpc.NewConns(stranger.DialRPC)
 		cc, err := p.Get(context.Background(), leader.data.ServerID(), leader.mux.Addr().String())
 		require.NoError(t, err)
 		resp, err := memberpb.NewMembershipClient(cc).Status(context.Background(), &memberpb.StatusRequest{ServerId: "n9.x"})
 		require.NoError(t, err, "a joiner asks that")
 		require.False(t, resp.AskerConfigured)
+		_, err = memberpb.NewMembershipClient(cc).Remove(context.Background(), &memberpb.RemoveRequest{Id: "n1"})
+		require.Equal(t, codes.PermissionDenied, status.Code(err))
 		p.Close()
 		require.NoError(t, stranger.Close())
 	}
@@ -88,7 +86,29 @@ func TestANonMemberIsRefusedBeforeItsMessage(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, noderpc.Node_Propose_FullMethodName)
+	s, err := cc.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, memberpb.Membership_Remove_FullMethodName)
 	require.NoError(t, err)
-	require.Equal(t, codes.PermissionDenied, status.Code(s.RecvMsg(new(noderpc.ProposeResponse))), "though nothing was sent but the head")
+	require.Equal(t, codes.PermissionDenied, status.Code(s.RecvMsg(new(memberpb.RemoveResponse))), "though nothing was sent but the head")
+}
+
+// A node may speak in its own name only.
+func TestAMessageOfAnotherServerIsRefused(t *testing.T) {
+	c := newTestCluster(t, 1)
+	leader := c.nodes[c.leader()]
+	other, err := transport.Listen(transport.Options{Bind: "127.0.0.1:0", Advertise: "127.0.0.1:0", ServerID: "n9.x"})
+	require.NoError(t, err)
+	defer other.Close()
+	p := leaderrpc.NewConns(other.DialRPC)
+	defer p.Close()
+	cc, err := p.Get(context.Background(), leader.data.ServerID(), leader.mux.Addr().String())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	calls, id := memberpb.NewMembershipClient(cc), leader.data.ServerID()
+	_, err = calls.Status(ctx, &memberpb.StatusRequest{ServerId: id})
+	require.Equal(t, codes.PermissionDenied, status.Code(err), "a member's acks and clock warnings are believed")
+	_, err = calls.Promise(ctx, &memberpb.PromiseRequest{ServerId: id})
+	require.Equal(t, codes.PermissionDenied, status.Code(err))
+	_, err = calls.Invite(ctx, &memberpb.InviteRequest{ServerId: id})
+	require.Equal(t, codes.PermissionDenied, status.Code(err))
 }

@@ -127,9 +127,13 @@ func (s *Shard) Now() time.Time {
 
 // now returns the shard's clock and the epoch that the time belongs to.
 func (s *Shard) now() (time.Time, uint64) {
-	real, applied := time.Now(), s.machine.Applied()
+	applied := s.machine.Applied()
 	floor := time.Duration(applied.ClockMS) * time.Millisecond
-	return s.clock.now(real, sinceEpoch(s.cfg.Wall()), floor, applied.ClockEpoch), applied.ClockEpoch
+	// The monotonic reading must not be older than the wall clock's: what passes between the two
+	// would count twice, and the clock would be ahead by the longest pause that ever was there.
+	wall := s.cfg.Wall()
+	real := time.Now()
+	return s.clock.now(real, sinceEpoch(wall), floor, applied.ClockEpoch), applied.ClockEpoch
 }
 
 // clockConfirmed records the majority's clock at an instant.

@@ -2,10 +2,32 @@ package cluster
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"tarry/fsm"
 )
+
+// A thread may lose its processor between two readings of a clock.
+func TestAPauseDoesNotPutTheClockAhead(t *testing.T) {
+	m, err := fsm.Open("state", fsm.Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	synctest.Test(t, func(t *testing.T) {
+		pause := 20 * time.Millisecond
+		s := &Shard{machine: m, cfg: shardConfig{Wall: func() time.Time {
+			time.Sleep(pause)
+			return time.Now()
+		}}}
+		s.Now()
+		pause = 0
+		time.Sleep(time.Millisecond)
+		require.Equal(t, sinceEpoch(time.Now()), sinceEpoch(s.Now()))
+	})
+}
 
 func TestClockNeverStops(t *testing.T) {
 	const s = time.Second

@@ -75,7 +75,7 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 			bad := (l + 1) % 3
 			s.set(bad, by)
 			s.eventually(func() bool {
-				err := s.nodes[l].TransferLeadership(context.Background(), s.nodes[bad].cfg.NodeID)
+				err := s.nodes[l].TransferLeadership(t.Context(), s.nodes[bad].cfg.NodeID)
 				return job.CodeOf(err) == job.CodeConflict
 			}, "the operator gets the reason")
 			s.eventually(func() bool {
@@ -84,13 +84,44 @@ func TestANodeWhoseClockIsOffDoesNotLead(t *testing.T) {
 
 			// Raft alone does not check clocks.
 			led := s.nodes[bad].shard.raft
-			f := s.nodes[l].shard.raft.LeadershipTransferToServer(raft.ServerID(s.nodes[bad].shard.cfg.ServerID), raft.ServerAddress(s.nodes[bad].shard.localAddr))
-			require.NoError(t, f.Error())
+			s.eventually(func() bool {
+				at := s.nodes[s.leader()].shard.raft
+				return at.LeadershipTransferToServer(raft.ServerID(s.nodes[bad].shard.cfg.ServerID), raft.ServerAddress(s.nodes[bad].shard.localAddr)).Error() == nil
+			}, "Raft hands over to it")
 			s.eventually(func() bool { return led.State() != raft.Leader }, "it gives leadership away")
 			s.write(s.nodes[bad], "after", 0)
 			require.NotEqual(t, bad, s.leader())
 		})
 	}
+}
+
+// A leader whose clock is off settles what was committed ahead too, by the majority's time:
+// it proposes nothing while it does not know that.
+func TestALeaderWhoseClockIsOffSettlesByTheMajoritysTime(t *testing.T) {
+	t.Parallel()
+	s := newSkewedCluster(t, 3)
+	l := s.leader()
+	next := (l + 1) % 3
+	leader, bad := s.nodes[l].shard, s.nodes[next].shard
+	s.stop((l + 2) % 3)
+	s.set(next, time.Hour)
+
+	confirm := bad.cfg.ConfirmClock
+	bad.cfg.ConfirmClock = func(ctx context.Context) error {
+		<-time.After(time.Second) // as long as one that does not reply is waited for
+		return confirm(ctx)
+	}
+	leader.stamps.mu.Lock()
+	leader.stamps.unsure = true // so the effect is left to the next leader
+	leader.stamps.mu.Unlock()
+	do(t, s.nodes[l], &jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: leader.Now().UnixMilli() + 90, Advance: &jobpb.Advance{Max: 1}}}})
+	s.eventually(func() bool { return bad.machine.LastEffect() != 0 }, "the next leader will have something to settle")
+	s.eventually(func() bool {
+		return leader.raft.LeadershipTransferToServer(raft.ServerID(bad.cfg.ServerID), raft.ServerAddress(bad.localAddr)).Error() == nil
+	}, "Raft hands over")
+	s.eventually(func() bool { return bad.machine.LastEffect() == 0 && s.established() >= 0 }, "it is settled")
+	require.WithinDuration(t, time.Now(), time.UnixMilli(bad.machine.Applied().ClockMS), time.Minute)
+	require.WithinDuration(t, time.Now(), s.nodes[s.leader()].shard.Now(), time.Minute)
 }
 
 // If no majority agrees, no clock is known to be wrong: the queue continues with the earlier
@@ -107,9 +138,10 @@ func TestTwoNodesWhoseClocksDisagree(t *testing.T) {
 		return err == nil && len(h.Reasons) > 0
 	}, "health says so")
 	s.write(s.nodes[l], "still", 0)
-	require.Equal(t, l, s.leader())
-	require.NoError(t, s.nodes[l].TransferLeadership(context.Background(), s.nodes[1-l].cfg.NodeID))
-	s.eventually(func() bool { return s.nodes[1-l].shard.dispatcher() != nil }, "the slow one leads")
+	for _, n := range s.nodes {
+		require.Zero(t, n.members.TransferAttempts(), "no node gives leadership away")
+	}
+	s.transfer(s.nodes[1-l])
 	s.write(s.nodes[l], "slow leader", 0)
 }
 
@@ -166,10 +198,9 @@ func TestClockOfALeadershipEndsWithIt(t *testing.T) {
 	led.shard.clock.now(now, sinceEpoch(now)+time.Hour, 0, 0) // told, and never put into an entry
 
 	other := c.nodes[(first+1)%3]
-	c.eventually(func() bool { return other.TransferLeadership(context.Background(), other.cfg.NodeID) == nil }, "another leads")
-	c.eventually(func() bool { return other.shard.dispatcher() != nil }, "the other is established")
-	c.eventually(func() bool { return led.TransferLeadership(context.Background(), led.cfg.NodeID) == nil }, "the first leads again")
-	c.eventually(func() bool { return led.shard.dispatcher() != nil }, "the first is established again")
+	c.transfer(other)
+	c.eventually(func() bool { return led.shard.dispatcher() == nil }, "the first leads no longer")
+	c.transfer(led)
 	require.WithinDuration(t, time.Now(), led.shard.Now(), time.Minute)
 }
 

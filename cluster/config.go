@@ -12,6 +12,29 @@ import (
 	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
 	"tarry/cluster/membership"
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/gossipkeys"
+	"tarry/cluster/nodetls"
+	"tarry/cluster/topicmetrics"
+	"tarry/cluster/transport"
+	"tarry/fsm"
+	"tarry/schedule"
+)
+
+// MaxMetricsTopics bounds Config.MetricsTopics.
+const MaxMetricsTopics = topicmetrics.MaxTopics
+
+// MaxNodeIDBytes and MaxBootstrapExpect bound Config.NodeID and Config.BootstrapExpect.
+const (
+	MaxNodeIDBytes     = membership.MaxNodeID
+	MaxBootstrapExpect = membership.MaxExpect
+)
+
+// WireVersion is the version of what nodes send to each other, StoreFormat that of the state on
+// disk. Nodes of different wire versions refuse each other, and other formats of the state.
+const (
+	WireVersion        = transport.WireVersion
+	StoreFormat uint32 = fsm.FormatVersion
 )
 
 // Config has a node's settings. Addresses are host:port.
@@ -24,6 +47,13 @@ type Config struct {
 	GossipAddr    string // listens for memberlist, TCP and UDP
 	AdvertiseHost string // the name by which others reach this node
 	HTTPAdvertise string // advertised host:port of this node's HTTP API
+
+	TLS nodetls.Config // of connections to and from other nodes
+
+	// GossipKeys encrypt gossip; nil: it is in plain text. GossipVerify is the step of the
+	// move to encrypted gossip.
+	GossipKeys   *gossipkeys.Ring
+	GossipVerify gossip.Verify
 
 	Join            []string // gossip addresses of nodes to find the cluster by
 	BootstrapExpect int      // voters of a new cluster; 0: only ever join
@@ -43,6 +73,12 @@ type Config struct {
 	// LogStore is the log store of a new data directory; empty: the default. For an
 	// existing directory it must be empty or the one with which it was created.
 	LogStore logstore.Kind
+
+	// MetricsTopics is how many topics have metrics of their own; see topicmetrics.
+	MetricsTopics int
+
+	// Backups is the schedule of the backups that the leader makes; nil: it makes none.
+	Backups *Backups
 
 	CacheBytes int64 // block cache of the state machine; 0: its default
 
@@ -68,6 +104,14 @@ type Config struct {
 	timing        Timing
 	membership    membership.Timing
 	files         files
+}
+
+// Backups is where and when the leader makes backups.
+type Backups struct {
+	Timetable *schedule.Timetable // of whole seconds
+	Dir       string
+	Keep      int   // how many backups; at least 1
+	Rate      int64 // bytes a second; 0: without limit
 }
 
 // OpenFiles bounds the file descriptors that parts of a node use. Zero values are the

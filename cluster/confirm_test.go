@@ -144,10 +144,7 @@ func TestOldRepliesDoNotConfirmALeader(t *testing.T) {
 	release, end := sync.OnceFunc(func() { close(held.released) }), sync.OnceFunc(func() { close(held.ended) })
 	t.Cleanup(func() { release(); end() })
 	old := c.nodes[2]
-	c.eventually(func() bool {
-		_ = c.nodes[c.leader()].TransferLeadership(context.Background(), "n3")
-		return old.shard.dispatcher() != nil
-	}, "n3 leads")
+	c.transfer(old)
 	c.eventually(func() bool {
 		_, err := old.shard.Job(context.Background(), "x", false)
 		return job.CodeOf(err) == job.CodeNotFound

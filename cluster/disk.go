@@ -3,6 +3,7 @@ package cluster
 import (
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/diskspace"
+	"tarry/job"
 )
 
 // A node measures the free space of its disk (diskspace), reports it to the leader
@@ -31,10 +32,15 @@ func (n *Node) warnings() (list []string) {
 		list = append(list, "the disk of this node is low: "+d.String())
 	}
 	if why := n.members.AddsRefused(); why != "" {
-		list = append(list, "adds are refused: "+why)
+		list = append(list, job.ReasonAddsRefused+why)
 	}
 	if why := n.members.ClockGuard().Warning(); why != "" {
 		list = append(list, why)
+	}
+	if n.backups != nil {
+		if _, why := n.backups.State(); why != "" {
+			list = append(list, why)
+		}
 	}
 	return list
 }

@@ -194,7 +194,7 @@ func TestLeadershipMovesFromASlowDiskOnceAndStays(t *testing.T) {
 	families, err := via.Metrics().Gather()
 	require.NoError(t, err)
 	for _, f := range families {
-		if f.GetName() == "tarry_leader_gave_way" {
+		if f.GetName() == "tarry_leadership_transfers_total" {
 			require.Equal(t, "COUNTER", f.GetType().String())
 			families = nil
 		}
@@ -245,7 +245,7 @@ func TestALeaderWhoseFollowersStallUsesBoundedMemory(t *testing.T) {
 	var completed sync.WaitGroup
 	completed.Add(count)
 	for range count {
-		leader.shard.submit([]*jobpb.Op{op}, false, func(_ []*jobpb.Result, err error) {
+		leader.shard.submit([]*jobpb.Op{op}, "", false, func(_ []*jobpb.Result, err error) {
 			switch {
 			case err == nil:
 				taken.Add(1)

@@ -27,8 +27,10 @@
 //	clockguard    a node whose clock is wrong does not lead
 //	diskpolicy    what a leader does about low and slow disks
 //	membership    discovery, bootstrap, joins and removals, health
+//	topicmetrics  metrics of topics, for a bounded number of them
 //	logstore      the Raft log on disk, fail-stop
 //	statemachine  the adapter between Raft and fsm; snapshots
 //	datadir       which node a data directory belongs to; its lock
 //	diskspace     the free space of its disk
+//	backupschedule the backups that the leader makes by itself
 package cluster

@@ -60,7 +60,7 @@ func TestRequestsWithinTheLimitsFitInAnEntry(t *testing.T) {
 		}
 		fires = append(fires, &jobpb.Op{Kind: &jobpb.Op_FireSchedule{FireSchedule: fire}})
 	}
-	for what, ops := range map[string][]*jobpb.Op{"jobs that go back": dispatch.GiveBack(back), "runs of schedules": fires} {
+	for what, ops := range map[string][]*jobpb.Op{"jobs that go back": dispatch.GiveBack(back, 0), "runs of schedules": fires} {
 		size := 0
 		for _, op := range ops {
 			size += job.OpSize(op)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -143,7 +144,7 @@ func FuzzReads(f *testing.F) {
 	add := &jobpb.Op{Kind: &jobpb.Op_Add{Add: &jobpb.Add{Id: "a", Topic: "t", Body: []byte("b"), TtrMs: 1}}}
 	_, _, err = m.Apply([]fsm.Entry{{Index: 1, Term: 1, Data: append(job.AppendEntryHeader(nil, 1), runOf(f, add, putEvery("s", "@daily", nil))...)}}, true)
 	require.NoError(f, err)
-	s := &Shard{machine: m}
+	s := &Shard{machine: m, metrics: newShardMetrics(prometheus.NewRegistry())}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := new(jobpb.Read)
 		if proto.Unmarshal(data, r) != nil {

@@ -3,12 +3,14 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"tarry/cluster/leaderrpc"
 	"tarry/dispatch"
 	"tarry/internal/sleep"
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -22,6 +24,8 @@ type leadership struct {
 	term       uint64          // Raft's
 	ctx        context.Context // ends with the leadership
 	dispatcher *dispatch.Dispatcher
+	ahead      *ahead
+	pace       pace
 }
 
 // dispatcher returns the dispatcher; nil unless this node is the established leader.
@@ -111,9 +115,8 @@ func (s *Shard) startLeading() (stop func()) {
 
 // establish waits until everything that earlier leaders committed is applied.
 // Counts and reads are correct only after that. Concurrently it asks the voters whether
-// this node's clock is right. It waits for that result too, unless the clock agrees
-// with the state machine's: then it cannot move the queue's time far. It returns the
-// term in which all this holds.
+// this node's clock is right, and waits for that result too if it matters. Until then it
+// proposes nothing that has a time. It returns the term in which all this holds.
 func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	real := time.Now()
 	s.clock.begin(real, sinceEpoch(s.cfg.Wall()))
@@ -122,19 +125,58 @@ func (s *Shard) establish(ctx context.Context) (term uint64, err error) {
 	if term, err = s.barrier(ctx); err != nil {
 		return 0, err
 	}
+	if err = s.clockKnown(ctx, asked); err != nil {
+		return 0, err
+	}
+	return term, s.settle(ctx) // last: it is the first entry that has this node's time
+}
+
+// clockKnown waits until the clock cannot move the queue's time far: it agrees with the
+// state machine's, or the voters' clocks are known.
+func (s *Shard) clockKnown(ctx context.Context, asked <-chan error) error {
 	if s.clockAgrees() {
 		select {
 		case err := <-asked:
-			return term, err
+			return err
 		default:
-			return term, nil
+			return nil
 		}
 	}
 	select {
 	case err := <-asked:
-		return term, err
+		return err
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return ctx.Err()
+	}
+}
+
+// settle lets take effect what an earlier leader has committed ahead. That leader may have let
+// it take effect already and shown that to clients, so it comes before anything that this one
+// does. It waits for the instant: some milliseconds.
+func (s *Shard) settle(ctx context.Context) error {
+	last := s.machine.LastEffect()
+	if last == 0 {
+		return nil
+	}
+	for wait := time.Duration(1); wait > 0; {
+		if wait = time.UnixMilli(last).Sub(s.Now()); !sleep.For(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+	now, epoch := s.now()
+	entry := job.AppendClockEpoch(job.AppendEntryHeader(nil, now.UnixMilli()), epoch)
+	entry, err := job.AppendOp(entry, &jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1, Entropy: rand.Uint64()}}})
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	f := s.raft.Apply(entry, barrierTimeout)
+	s.work.Go(func() { done <- f.Error() })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -145,12 +187,13 @@ func (s *Shard) clockAgrees() bool {
 	return s.cfg.Wall().Sub(state).Abs() <= s.cfg.MaxClockOffset
 }
 
-// barrier returns the term in which it was applied.
+// barrier returns the term in which it was applied. Its future completes while Raft runs,
+// and never after that, so Raft runs until then (see stop).
 func (s *Shard) barrier(ctx context.Context) (term uint64, err error) {
 	term = s.raft.CurrentTerm()
 	done := make(chan error, 1)
 	f := s.raft.Barrier(barrierTimeout)
-	go func() { done <- f.Error() }() // ends with the barrier, at the latest when Raft stops
+	s.work.Go(func() { done <- f.Error() })
 	select {
 	case err := <-done:
 		if err == nil && s.raft.CurrentTerm() != term {
@@ -165,12 +208,16 @@ func (s *Shard) barrier(ctx context.Context) (term uint64, err error) {
 // lead does the leader's work of a term until ctx ends.
 func (s *Shard) lead(ctx context.Context, term uint64) {
 	d := dispatch.New(
-		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) { s.submit(ops, true, done) },
+		func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) {
+			// Those that begin with a finish come from a client, and may be refused.
+			s.submit(ops, "", ops[0].GetFinish() == nil, done)
+		},
 		maxWaiters,
-		func(jobs []*jobpb.Reserved) { s.metrics.handedOut(jobs, s.cfg.Wall()) },
+		func(jobs []*jobpb.Reserved) { s.handedOut(jobs, s.cfg.Wall()) },
 	)
 	// The leadership is set before the present state is read, so no update is missed.
-	l := &leadership{term: term, ctx: ctx, dispatcher: d}
+	s.stamps.begin()
+	l := &leadership{term: term, ctx: ctx, dispatcher: d, ahead: newAhead(s, d, term)}
 	s.leadership.Store(l)
 	d.Prime(updates(s.machine.TopicChanges()))
 	s.leaders.Set(leaderrpc.Leader{ID: s.cfg.ServerID, Addr: s.localAddr}, time.Now())
@@ -179,6 +226,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 
 	var work sync.WaitGroup
 	work.Go(func() { s.timer.Run(ctx) })
+	work.Go(func() { l.ahead.run(ctx) })
 	work.Go(func() { s.schedules.Run(ctx) })
 	work.Go(func() { s.migrate(ctx) })
 	work.Go(func() { s.cfg.Lead(ctx) })

@@ -49,7 +49,7 @@ func TestALostConnectionDoesNotDeposeALeaderThatListens(t *testing.T) {
 	c.longTimeouts(l)
 	term := c.nodes[l].shard.raft.CurrentTerm()
 	for _, n := range c.nodes {
-		n.trans.CloseStreams() // every connection ends
+		n.trans.CloseConnections()
 	}
 	c.eventually(func() bool {
 		_, err := c.nodes[l].shard.Do(t.Context(), nil)

@@ -29,7 +29,7 @@ func (s *Shard) migrate(ctx context.Context) {
 		}
 		done := make(chan error, 1)
 		op := &jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: migrateSlice}}}
-		s.submit([]*jobpb.Op{op}, true, func(_ []*jobpb.Result, err error) { done <- err })
+		s.submit([]*jobpb.Op{op}, "", true, func(_ []*jobpb.Result, err error) { done <- err })
 		select {
 		case err := <-done:
 			if err != nil {

@@ -11,18 +11,23 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
 	"tarry/cluster/ackguard"
+	"tarry/cluster/backupschedule"
 	"tarry/cluster/clockguard"
 	"tarry/cluster/datadir"
 	"tarry/cluster/diskspace"
+	"tarry/cluster/events"
+	"tarry/cluster/framerpc"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/membership"
 	"tarry/cluster/noderpc"
+	"tarry/cluster/nodetls"
+	"tarry/cluster/raftwire"
 	"tarry/cluster/transport"
+	"tarry/cluster/waits"
 	"tarry/job"
 )
 
@@ -32,11 +37,14 @@ type Node struct {
 	cfg      Config
 	log      *slog.Logger
 	cutoff   logCutoff
+	events   *events.Log
 	data     *datadir.Dir
 	mux      *transport.Mux
 	conns    *leaderrpc.Conns
-	rpc      *grpc.Server
-	trans    *raft.NetworkTransport
+	rpc      *grpc.Server // of membership
+	frames   *leaderrpc.Frames
+	calls    *framerpc.Server // of the shard
+	trans    *ackguard.Transport
 	acks     *ackguard.Guard
 	members  *membership.Membership
 	registry *prometheus.Registry
@@ -47,8 +55,19 @@ type Node struct {
 
 	hasState bool // Raft has run in this directory before
 	raftRuns atomic.Bool
-	started  bool // membership runs
-	draining atomic.Bool
+	started  bool         // membership runs
+	draining *waits.Drain // it is about to stop, or an operator has drained it
+	stopping atomic.Bool  // then draining has no end
+	drainMu  sync.Mutex   // of changes of draining and stopping, and of what goes with them
+	// lastTransfer is when the drained node last tried to give leadership away.
+	lastTransfer time.Time
+	// operatorDrains holds a token while an operator's call drains the node or ends that.
+	operatorDrains chan struct{}
+	// backingUp holds a token while a backup is made: its checkpoint keeps files that
+	// would be deleted.
+	backingUp chan struct{}
+	backups   *backupschedule.Scheduler // nil without a schedule
+	scheduled sync.WaitGroup            // of backups
 	// leaderAddress is what LeaderAddress last found.
 	leaderAddress atomic.Pointer[leaderAddress]
 	stopped       sync.Once
@@ -63,8 +82,8 @@ func Start(cfg Config) (*Node, error) {
 		cfg.wall = wallClock
 	}
 	cfg.MaxClockOffset = cmp.Or(cfg.MaxClockOffset, clockguard.DefaultMaxOffset)
-	n := &Node{cfg: cfg, registry: prometheus.NewRegistry()}
-	n.log = n.cutoff.logger(cfg.Logger).With("node", cfg.NodeID)
+	n := &Node{cfg: cfg, registry: prometheus.NewRegistry(), events: events.NewLog(), draining: waits.NewDrain(), operatorDrains: make(chan struct{}, 1), backingUp: make(chan struct{}, 1)}
+	n.log = n.events.Logger(n.cutoff.logger(cfg.Logger)).With("node", cfg.NodeID)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if err := n.start(); err != nil {
 		return nil, datadir.WithRoom(errors.Join(err, n.release()), cfg.DataDir)
@@ -88,7 +107,11 @@ func (n *Node) start() error {
 			return err
 		}
 	}
+	n.registry.MustRegister(newNodeCollector(n), backupschedule.Collector(n.backups))
 	n.work.Go(func() { n.disk.Run(n.ctx) })
+	if n.backups != nil {
+		n.scheduled.Go(func() { n.backups.Run(n.ctx) })
+	}
 	return nil
 }
 
@@ -119,8 +142,8 @@ func (n *Node) openShard() (err error) {
 		Wall:             n.cfg.wall, MaxClockOffset: n.cfg.MaxClockOffset,
 		ConfirmClock:  func(ctx context.Context) error { return n.members.ClockGuard().Confirm(ctx) },
 		ClockWentOff:  func() { n.members.Evaluate() },
-		ClockOffsets:  func() map[string]time.Duration { return n.members.ClockGuard().Offsets() },
 		ConfirmLeader: n.acks.ConfirmLeader,
+		MetricsTopics: n.cfg.MetricsTopics,
 		LogStore:      n.data.LogStore(), wrapLog: n.cfg.wrapLog, files: n.cfg.files,
 	})
 	return err
@@ -132,15 +155,16 @@ func (n *Node) listen() error {
 		return fmt.Errorf("cluster address: %w", err)
 	}
 	if n.mux, err = transport.Listen(transport.Options{
-		Bind: n.cfg.ClusterAddr, Advertise: advertised, ServerID: n.data.ServerID(), ClusterID: n.clusterID, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
+		Bind: n.cfg.ClusterAddr, Advertise: advertised, ServerID: n.data.ServerID(), ClusterID: n.clusterID, TLS: n.cfg.TLS, Logger: n.log, MaxConns: n.cfg.OpenFiles.Peers,
 	}); err != nil {
 		return fmt.Errorf("listen for other nodes: %w", err)
 	}
-	n.conns = leaderrpc.NewConns(n.mux.DialRPC)
+	n.conns, n.frames = leaderrpc.NewConns(n.mux.DialRPC), leaderrpc.NewFrames(n.mux.DialFrames)
 	return nil
 }
 
 func (n *Node) makeMembers() (err error) {
+	n.backups = n.newBackups()
 	if n.hasState, err = n.shard.hasState(); err != nil {
 		return fmt.Errorf("look for Raft's state: %w", err)
 	}
@@ -153,8 +177,10 @@ func (n *Node) makeMembers() (err error) {
 		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
 		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,
-		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth,
+		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
+		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
+		CertificateWarnings: n.mux.CertificateWarnings, Backups: n.backupState(),
 		Timing: n.cfg.membership,
 	})
 	return err
@@ -177,11 +203,11 @@ func (n *Node) checkAcks() error {
 }
 
 func (n *Node) startRaft() error {
-	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), MaxPool: 4, Timeout: transport.RaftTimeout,
-		Logger: newRaftLogger(n.log),
+	n.trans = n.acks.Transport(raftwire.Config{
+		Layer: n.shard.prober.WatchConnections(n.members.Admission(n.mux.Raft(0))), Pool: transport.RaftPool, Timeout: transport.RaftTimeout,
+		Logger: n.log.With("part", "raft"),
 	})
-	trans := boundAppends(n.acks.Transport(n.trans))
+	trans := boundAppends(n.trans)
 	if n.cfg.wrapTransport != nil {
 		trans = n.cfg.wrapTransport(trans)
 	}
@@ -203,15 +229,19 @@ func (n *Node) joinMembers() error {
 
 // serve starts to serve the calls of other nodes.
 func (n *Node) serve() error {
-	n.rpc = leaderrpc.NewServer(admission{member: n.members.Configured}.check)
-	noderpc.RegisterNodeServer(n.rpc, &service{shard: n.shardNumber})
+	admit := admission{member: n.members.Configured}.check
+	n.rpc, n.calls = leaderrpc.NewServer(admit), leaderrpc.NewFrameServer(admit)
 	n.members.Register(n.rpc)
-	n.work.Go(func() {
-		if err := n.rpc.Serve(n.mux.RPC()); err != nil && !errors.Is(err, grpc.ErrServerStopped) && !errors.Is(err, net.ErrClosed) {
-			n.log.Error("the service for other nodes ended", "error", err)
-		}
-	})
+	noderpc.RegisterNodeServer(n.calls, &service{shard: n.shardNumber})
+	n.work.Go(func() { n.serveCalls(n.rpc.Serve, n.mux.RPC()) })
+	n.work.Go(func() { n.serveCalls(n.calls.Serve, n.mux.Frames()) })
 	return nil
+}
+
+func (n *Node) serveCalls(serve func(net.Listener) error, l net.Listener) {
+	if err := serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) && !errors.Is(err, net.ErrClosed) {
+		n.log.Error("the service for other nodes ended", "error", err)
+	}
 }
 
 // Shard returns the shard of all topics. It implements api.Queue.
@@ -224,6 +254,7 @@ func (n *Node) lead(ctx context.Context) {
 	if n.cfg.Lead != nil {
 		work.Go(func() { n.cfg.Lead(ctx, n) })
 	}
+	work.Go(func() { n.avoidLeading(ctx) })
 	if err := n.members.Lead(ctx); err != nil && ctx.Err() == nil {
 		n.log.Error("membership stopped leading", "error", err)
 	}
@@ -237,7 +268,7 @@ func (n *Node) shardNumber(number uint32) *Shard {
 }
 
 func (n *Node) peer(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error) {
-	c, err := n.conns.Get(ctx, serverID, addr)
+	c, err := n.frames.Get(ctx, serverID, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -258,21 +289,23 @@ func (n *Node) Stop() (err error) {
 func (n *Node) release() error {
 	var errs []error
 	n.cancel()
+	n.scheduled.Wait() // before the stores close
 	if n.started {
 		errs = append(errs, n.members.Stop())
 	}
 	if n.rpc != nil {
 		n.rpc.Stop()
+		n.calls.Stop()
 	}
 	if n.shard != nil {
 		errs = append(errs, n.shard.stop())
 	}
 	if n.trans != nil {
 		errs = append(errs, n.trans.Close())
-		n.trans.CloseStreams() // Close leaves pooled connections open
 	}
 	if n.conns != nil {
 		n.conns.Close()
+		n.frames.Close()
 	}
 	if n.mux != nil {
 		errs = append(errs, n.mux.Close())

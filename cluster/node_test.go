@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,20 +94,47 @@ func (c *testCluster) stop(i int) {
 	}
 }
 
-// leader waits for a leader and returns its index.
+// established returns the index of the leader; -1 if there is none at the moment.
+func (c *testCluster) established() int {
+	return slices.IndexFunc(c.nodes, func(n *Node) bool { return n != nil && n.shard.dispatcher() != nil })
+}
+
+// leader waits for a leader and returns its index. On a busy machine another node may lead
+// a moment later.
 func (c *testCluster) leader() int {
 	c.t.Helper()
 	at := -1
 	c.eventually(func() bool {
-		for i, n := range c.nodes {
-			if n != nil && n.shard.dispatcher() != nil {
-				at = i
-				return true
-			}
-		}
-		return false
+		at = c.established()
+		return at >= 0
 	}, "a leader")
 	return at
+}
+
+// transfer transfers leadership to a node, and returns when that is the established leader.
+// One attempt may fail, for example while the target does not know the leader yet.
+func (c *testCluster) transfer(to *Node) {
+	c.t.Helper()
+	c.eventually(func() bool {
+		if to.shard.dispatcher() != nil {
+			return true
+		}
+		_ = to.TransferLeadership(c.t.Context(), to.cfg.NodeID)
+		return false
+	}, to.cfg.NodeID+" leads")
+}
+
+// awaitWaiters returns when so many reserves wait on the leader.
+func (c *testCluster) awaitWaiters(count int) {
+	c.t.Helper()
+	c.eventually(func() bool {
+		at := c.established()
+		if at < 0 {
+			return false
+		}
+		d := c.nodes[at].shard.dispatcher()
+		return d != nil && d.Waiting() == count
+	}, "the waiters reach the leader")
 }
 
 func (c *testCluster) follower() *Node {
@@ -182,13 +210,14 @@ func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
 	l := c.leader()
-	waiting := c.follower()
+	waiting := c.nodes[(l+1)%3]
 	got := make(chan []*jobpb.Reserved, 1)
 	go func() {
 		jobs, _ := waiting.shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 30*time.Second)
 		got <- jobs
 	}()
-	c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+	c.awaitWaiters(1)
+	c.transfer(c.nodes[l]) // leads, unless the machine is busy
 	c.stop(l)
 	do(t, c.nodes[c.leader()], add("a", "t", 0))
 	jobs := <-got
@@ -198,7 +227,6 @@ func TestWaiterOnAFollowerOutlivesTheLeader(t *testing.T) {
 func TestAConsumerThatDisconnectsFromAFollowerLeavesNothingReserved(t *testing.T) {
 	t.Parallel()
 	c := newTestCluster(t, 3)
-	l := c.leader()
 	via := c.follower()
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -207,7 +235,7 @@ func TestAConsumerThatDisconnectsFromAFollowerLeavesNothingReserved(t *testing.T
 			jobs, _ := via.shard.Reserve(ctx, &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, 10*time.Second)
 			done <- jobs
 		}()
-		c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter reaches the leader")
+		c.awaitWaiters(1)
 		go cancel() // races with the delivery
 		id := fmt.Sprint("j", i)
 		do(t, via, add(id, "t", 0))
@@ -245,7 +273,8 @@ func TestDrainTransfersLeadershipAndEndsWaits(t *testing.T) {
 		_, err := c.nodes[l].shard.Reserve(context.Background(), &jobpb.Reserve{Topics: []string{"t"}, Max: 1}, time.Minute)
 		got <- err
 	}()
-	c.eventually(func() bool { return c.nodes[l].shard.dispatcher().Waiting() == 1 }, "the waiter waits")
+	c.awaitWaiters(1)
+	c.transfer(c.nodes[l])
 	c.nodes[l].Drain(context.Background())
 	require.NoError(t, <-got)
 	require.False(t, c.nodes[l].Readiness().Ready)

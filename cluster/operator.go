@@ -18,8 +18,19 @@ func (n *Node) Health(ctx context.Context) (job.Health, error) { return n.member
 // Clocks implements api.Operator.
 func (n *Node) Clocks(ctx context.Context) (job.Clocks, error) { return n.members.Clocks(ctx) }
 
+// Events implements api.Operator.
+func (n *Node) Events(after uint64) []job.ClusterEvent { return n.events.After(after) }
+
 // ResetClock implements api.Operator.
 func (n *Node) ResetClock(ctx context.Context) error { return n.members.ResetClock(ctx) }
+
+// Keyring implements api.Operator.
+func (n *Node) Keyring(ctx context.Context) (job.Keyring, error) { return n.members.Keyring(ctx) }
+
+// ChangeKeyring implements api.Operator.
+func (n *Node) ChangeKeyring(ctx context.Context, change job.KeyringChange, key string) (job.Keyring, error) {
+	return n.members.ChangeKeyring(ctx, change, key)
+}
 
 // TransferLeadership implements api.Operator.
 func (n *Node) TransferLeadership(ctx context.Context, id string) error {
@@ -43,7 +54,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	if err := n.data.MarkLeft(); err != nil {
 		return job.Errorf(job.CodeInternal, "the node has left the cluster, but its directory could not be marked: %w", err)
 	}
-	n.draining.Store(true)
+	n.BeginStop()
 	if n.cfg.Left != nil {
 		n.cfg.Left()
 	}
@@ -57,8 +68,10 @@ func (n *Node) Readiness() job.Readiness {
 	r.Leader = raftconfig.NodeID(l.ID)
 	r.Waited = n.shard.leaders.Since(time.Now())
 	switch {
-	case n.draining.Load():
+	case n.stopping.Load():
 		r.Reasons = append(r.Reasons, "the node is draining: it is about to stop")
+	case n.draining.On():
+		r.Reasons = append(r.Reasons, "an operator has drained the node; \"tarry cluster drain --undo\" ends that")
 	case n.members.Removed():
 		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to join again as a new member, stop it and move its data directory away")
 	case l.ID == "":

@@ -29,6 +29,7 @@ func TestPartsOfACallKeepTheirOrder(t *testing.T) {
 		leader := make(chan sent, groupcommit.MaxInFlight)
 		route := groupcommit.Route{Forwards: true, Send: func(b *groupcommit.Batch, complete groupcommit.Complete) { leader <- sent{b, complete} }}
 		s := &Shard{machine: m, cfg: shardConfig{Timing: DefaultTiming(), AddsRefused: func() string { return "" }}}
+		s.opLimit.limit = s.cfg.OpTimeout
 		s.batcher = groupcommit.New(func() (groupcommit.Route, <-chan struct{}) { return route, nil }, func(*groupcommit.Batch) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

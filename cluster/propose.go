@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
+	"tarry/auth"
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderrpc"
 	"tarry/cluster/noderpc"
@@ -22,13 +24,13 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.OpTimeout)
-	defer cancel()
+	over := s.opLimit.begin()
+	principal := auth.FromContext(ctx).Encode()
 	var results []*jobpb.Result
 	for left := ops; len(left) > 0; {
 		n := fitting(left)
 		part := make(chan doOutcome, 1)
-		s.submit(left[:n], false, func(rs []*jobpb.Result, err error) { part <- doOutcome{rs, err} })
+		s.submit(left[:n], principal, false, func(rs []*jobpb.Result, err error) { part <- doOutcome{rs, err} })
 		select {
 		case o := <-part:
 			if o.err != nil && len(results) > 0 {
@@ -40,11 +42,17 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 			results = append(results, o.results...)
 			left = left[n:]
 		case <-ctx.Done():
-			return nil, job.Unknown("the request ended before its outcome was known: %w", context.Cause(ctx))
+			return nil, errOutcomeUnknown(context.Cause(ctx))
+		case <-over:
+			return nil, errOutcomeUnknown(context.DeadlineExceeded)
 		}
 	}
 	s.countNamed(ops, results)
 	return results, nil
+}
+
+func errOutcomeUnknown(why error) *job.Error {
+	return job.Unknown("the request ended before its outcome was known: %w", why)
 }
 
 // countNamed counts the deliveries of jobs that were reserved by id, because the
@@ -52,7 +60,7 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 func (s *Shard) countNamed(ops []*jobpb.Op, results []*jobpb.Result) {
 	for i, op := range ops {
 		if _, named := op.Kind.(*jobpb.Op_ReserveJob); named && i < len(results) {
-			s.metrics.handedOut(results[i].Jobs, time.Now())
+			s.handedOut(results[i].Jobs, s.cfg.Wall())
 		}
 	}
 }
@@ -74,15 +82,23 @@ func fitting(ops []*jobpb.Op) int {
 }
 
 // submit passes ops to the batcher as one unit. It does not block. done is called once.
-func (s *Shard) submit(ops []*jobpb.Op, force bool, done func([]*jobpb.Result, error)) {
+// principal is that of the ops that have none.
+func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func([]*jobpb.Result, error)) {
+	// A cluster that never had a token or a mode checks only what needs the verb admin.
+	// Afterwards each operation has its principal: the mode may change before it is applied.
+	named := s.machine.Auth().Revision > 0
 	size := 0
 	for _, op := range ops {
-		size += job.OpSize(op)
+		size += job.OpSize(op) + job.PrincipalSize(principal)
 	}
 	run := make([]byte, 0, size)
 	for _, op := range ops {
+		of := ""
+		if named || job.NeedsAdmin(op) {
+			of = cmp.Or(op.Principal, principal)
+		}
 		var err error
-		if run, err = job.AppendOp(run, op); err != nil {
+		if run, err = job.AppendOpOf(run, op, of); err != nil {
 			done(nil, job.Errorf(job.CodeInternal, "encode the request: %w", err))
 			return
 		}
@@ -117,6 +133,7 @@ func (s *Shard) route() (groupcommit.Route, <-chan struct{}) {
 
 // proposeTo sends the batch to another node that leads.
 func (s *Shard) proposeTo(l leaderrpc.Leader, b *groupcommit.Batch, complete groupcommit.Complete) {
+	s.metrics.forwarded.Add(float64(b.Count))
 	ops := b.AppendOps(make([]byte, 0, b.Bytes))
 	s.work.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.OpTimeout)

@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
-	"net"
 	"slices"
 
 	"github.com/hashicorp/go-hclog"
@@ -70,9 +68,6 @@ func harmless(msg string, args []any) bool {
 		return fmt.Sprint(valueOf(args, "last-index")) == "0"
 	case "appendEntries rejected, sending older logs": // the peer's log is empty
 		return fmt.Sprint(valueOf(args, "next")) == "1"
-	case "failed to decode incoming command": // this node has closed the connection
-		err, _ := valueOf(args, "error").(error)
-		return errors.Is(err, net.ErrClosed)
 	}
 	return false
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"net"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -16,34 +15,29 @@ func TestNormalStartsAndStopsCauseNoWarnings(t *testing.T) {
 		election = "heartbeat timeout reached, starting election"
 		previous = "failed to get previous log"
 		older    = "appendEntries rejected, sending older logs"
-		decode   = "failed to decode incoming command"
 	)
 	leader := func(id raft.ServerID) []any {
 		return []any{"last-leader-addr", raft.ServerAddress("n1:7301"), "last-leader-id", id}
 	}
 	last := func(index uint64) []any { return []any{"previous-index", uint64(9), "last-index", index} }
 	next := func(index uint64) []any { return []any{"peer", "n1", "next", index} }
-	closed := &net.OpError{Op: "read", Err: net.ErrClosed}
 	for name, c := range map[string]struct {
 		msg  string
 		args []any
 		want string
 	}{
-		"a node that starts":              {election, leader(""), "DEBUG"},
-		"a leader that was lost":          {election, leader("n1"), "WARN"},
-		"a line that says nothing":        {election, nil, "WARN"},
-		"a node without configuration":    {"no known peers, aborting election", nil, "DEBUG"},
-		"a leader that handed over":       {"peer has newer term, stopping replication", []any{"peer", "n2"}, "DEBUG"},
-		"a state ahead of its log":        {"skipping application of old log", []any{"index", 5}, "DEBUG"},
-		"a node that came back":           {"rejecting pre-vote request since we have a leader", []any{"from", "n2:7301"}, "DEBUG"},
-		"another line":                    {"Election timeout reached, restarting election", leader(""), "WARN"},
-		"a node without a log":            {previous, last(0), "DEBUG"},
-		"a log that lacks its end":        {previous, last(7), "WARN"},
-		"a peer without a log":            {older, next(1), "DEBUG"},
-		"a peer that lacks the end":       {older, next(7), "WARN"},
-		"a connection that we closed":     {decode, []any{"error", closed}, "DEBUG"},
-		"a connection that broke":         {decode, []any{"error", io.ErrUnexpectedEOF}, "WARN"},
-		"a connection that broke somehow": {decode, nil, "WARN"},
+		"a node that starts":           {election, leader(""), "DEBUG"},
+		"a leader that was lost":       {election, leader("n1"), "WARN"},
+		"a line that says nothing":     {election, nil, "WARN"},
+		"a node without configuration": {"no known peers, aborting election", nil, "DEBUG"},
+		"a leader that handed over":    {"peer has newer term, stopping replication", []any{"peer", "n2"}, "DEBUG"},
+		"a state ahead of its log":     {"skipping application of old log", []any{"index", 5}, "DEBUG"},
+		"a node that came back":        {"rejecting pre-vote request since we have a leader", []any{"from", "n2:7301"}, "DEBUG"},
+		"another line":                 {"Election timeout reached, restarting election", leader(""), "WARN"},
+		"a node without a log":         {previous, last(0), "DEBUG"},
+		"a log that lacks its end":     {previous, last(7), "WARN"},
+		"a peer without a log":         {older, next(1), "DEBUG"},
+		"a peer that lacks the end":    {older, next(7), "WARN"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

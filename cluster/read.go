@@ -32,6 +32,7 @@ func (s *Shard) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 func (s *Shard) look(r *jobpb.Read) (a *jobpb.ReadResult, err error) {
 	v := s.machine.View()
 	defer func() {
+		s.metrics.read(r, v.Examined())
 		if cerr := v.Close(); err == nil {
 			err = cerr
 		}

@@ -132,3 +132,42 @@ func TestWaiterGetsItsJobWhenThePauseEnds(t *testing.T) {
 		})
 	}
 }
+
+// A search by a header reads all jobs that have it, also those that the rest of the filter
+// leaves out.
+func TestJobsThatListingsReadAreCounted(t *testing.T) {
+	t.Parallel()
+	c := newTestCluster(t, 1)
+	n := c.nodes[0]
+	do(t, n, &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: &jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{IndexHeaders: []string{"h"}}}}})
+	for range 5 {
+		op := add("", "t", 0)
+		op.GetAdd().Options = &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "h", Value: "v"}}}
+		do(t, n, op)
+	}
+	headers := []*jobpb.Header{{Name: "h", Value: "v"}}
+	for _, q := range []*jobpb.JobQuery{
+		{ByHeader: true, State: jobpb.State_STATE_DEAD, Filter: &jobpb.Filter{Headers: headers}, Max: 10},
+		{Topic: "t", Max: 2},
+		{Filter: &jobpb.Filter{IdPrefix: "none"}, Max: 10},
+	} {
+		_, err := n.shard.Jobs(t.Context(), q, false)
+		require.NoError(t, err)
+	}
+	families, err := n.Metrics().Gather()
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "tarry_listing_examined_total" {
+			continue
+		}
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if l.GetName() == "by" {
+					got[l.GetValue()] = m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"header": 5, "topic": 2, "id": 0}, got)
+}

@@ -44,7 +44,7 @@ func (s scheduler) Advance(ctx context.Context) error {
 		return nil
 	}
 	done := make(chan doOutcome, 1)
-	s.submit(ops, true, func(rs []*jobpb.Result, err error) { done <- doOutcome{rs, err} })
+	s.submit(ops, "", true, func(rs []*jobpb.Result, err error) { done <- doOutcome{rs, err} })
 	select {
 	case o := <-done:
 		if o.err != nil {

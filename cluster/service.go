@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -111,7 +112,51 @@ func (v *service) Wait(stream noderpc.Node_WaitServer) error {
 	if t == nil {
 		return leaderrpc.ErrNotLeader
 	}
-	return waits.Serve(stream, t.dispatcher, s.giveBack)
+	return waits.Serve(stream, leaderQueue{s, t}, s.giveBack)
+}
+
+// FinishAndReserve implements noderpc.NodeServer. It never forwards.
+func (v *service) FinishAndReserve(ctx context.Context, req *noderpc.FinishAndReserveRequest) (*noderpc.FinishAndReserveResponse, error) {
+	s, err := v.shardOf(req.Shard)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEnds(req); err != nil {
+		return nil, err
+	}
+	if req.Reserve == nil {
+		return nil, status.Error(codes.InvalidArgument, "the message has no reserve")
+	}
+	if err := cmp.Or(job.CheckReserve(req.Reserve), job.CheckPeerPrincipal(req.Reserve.Principal)); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "reserve: %v", err)
+	}
+	return s.finishAndReserve(ctx, req)
+}
+
+// checkEnds checks what a FinishAndReserve ends.
+func checkEnds(req *noderpc.FinishAndReserveRequest) error {
+	if err := job.CheckPeerPrincipal(req.Principal); err != nil {
+		return status.Errorf(codes.InvalidArgument, "the message: %v", err)
+	}
+	n := len(req.Finishes)
+	if req.Delete == nil && (n == 0 || n > job.MaxBatch) {
+		return status.Errorf(codes.InvalidArgument, "the message has %d finishes; it may have 1 to %d", n, job.MaxBatch)
+	}
+	for i, f := range req.Finishes {
+		if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}, job.Newest()); err != nil {
+			return status.Errorf(codes.InvalidArgument, "finish %d: %v", i, err)
+		}
+	}
+	if req.Delete == nil {
+		return nil
+	}
+	if n > 0 {
+		return status.Errorf(codes.InvalidArgument, "the message has a delete and %d finishes", n)
+	}
+	if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Delete{Delete: req.Delete}}, job.Newest()); err != nil {
+		return status.Errorf(codes.InvalidArgument, "delete: %v", err)
+	}
+	return nil
 }
 
 // Read implements noderpc.NodeServer.

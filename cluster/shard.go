@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tarry/cluster/groupcommit"
 	"tarry/cluster/leaderprobe"
@@ -16,9 +18,11 @@ import (
 	"tarry/cluster/logstore"
 	"tarry/cluster/noderpc"
 	"tarry/cluster/statemachine"
+	"tarry/cluster/topicmetrics"
 	"tarry/cluster/waits"
 	"tarry/fsm"
 	"tarry/job"
+	"tarry/rates"
 	"tarry/timer"
 )
 
@@ -30,6 +34,9 @@ type Shard struct {
 	cfg     shardConfig
 	log     *slog.Logger
 	metrics *shardMetrics
+	// registry adds the label shard to the metrics of what belongs to one Raft group.
+	registry prometheus.Registerer
+	topics   *topicmetrics.Metrics
 
 	stores       *logstore.Stores
 	machine      *fsm.Machine
@@ -44,12 +51,16 @@ type Shard struct {
 	transfers transfers
 
 	// writes
+	opLimit   timeLimit
 	batcher   *groupcommit.Batcher
 	committer *groupcommit.Committer
 	// reads
 	confirmations *confirmations // that this node still leads
 	progress      *progress
+	liveness      *liveness
 	marks         *marks
+	rates         *rates.Recorder
+	timeouts      atomic.Pointer[func([]job.Timeout)] // see ObserveTimeouts
 	// waiting reserves
 	waits *waits.Client
 
@@ -58,6 +69,7 @@ type Shard struct {
 	timer      *timer.Timer
 	schedules  *timer.Timer
 	clock      clock
+	stamps     stamps // of the entries that the committer proposes
 
 	// Each holds at most one pending wake-up.
 	toMigrate chan struct{} // the cluster version was raised
@@ -71,11 +83,13 @@ type Shard struct {
 // openShard opens the stores of a shard and reads them. It writes nothing: start does.
 func openShard(cfg shardConfig) (*Shard, error) {
 	ctx, cancel := context.WithCancel(context.Background())
+	registry := prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.FormatUint(uint64(cfg.Number), 10)}, cfg.Registry)
 	s := &Shard{
 		cfg: cfg, log: cfg.Logger.With("shard", cfg.Number),
-		metrics:   newShardMetrics(cfg.Registry),
+		registry: registry, metrics: newShardMetrics(registry),
 		leaders:   leaderrpc.NewWatch(time.Now()),
 		marks:     newMarks(),
+		rates:     rates.NewRecorder(),
 		toMigrate: make(chan struct{}, 1),
 		tight:     make(chan struct{}, 1),
 		ctx:       ctx, cancel: cancel,
@@ -83,10 +97,11 @@ func openShard(cfg shardConfig) (*Shard, error) {
 	s.Reads = job.Reads{Reader: s}
 	s.clock.most, s.clock.wentOff = cfg.MaxClockOffset, cfg.ClockWentOff
 	s.toLeader.Self, s.toLeader.Leader, s.toLeader.Client = cfg.ServerID, s.leaders.Get, cfg.Peer
+	s.opLimit.limit = cfg.OpTimeout
 	s.batcher = groupcommit.New(s.route, s.metrics.batch)
 	s.committer = groupcommit.NewCommitter(groupcommit.CommitterOptions{
 		Apply: func(entry []byte, timeout time.Duration) raft.ApplyFuture { return s.raft.Apply(entry, timeout) },
-		Now:   s.now, Observe: s.committed,
+		Now:   func() (time.Time, uint64) { return s.stamps.next(s.now) }, Observe: s.committed,
 	})
 	s.confirmations = newConfirmations(s.confirmLeadership)
 	s.prober = leaderprobe.New(leaderprobe.Config{
@@ -98,6 +113,11 @@ func openShard(cfg shardConfig) (*Shard, error) {
 		Dial: func(ctx context.Context, serverID, addr string) (waits.Peer, error) {
 			return cfg.Peer(ctx, serverID, addr)
 		},
+	})
+	s.topics = topicmetrics.New(topicmetrics.Options{
+		Topics: cfg.MetricsTopics, Now: s.queueTime,
+		State: func() topicmetrics.State { return s.machine.View() },
+		Leads: func() bool { return s.leadership.Load() != nil },
 	})
 	s.timer = timer.New(s)
 	s.schedules = timer.New(scheduler{s})
@@ -114,7 +134,8 @@ func (s *Shard) start(t raft.Transport) error {
 	if err := s.startRaft(t); err != nil {
 		return err
 	}
-	registerCollector(s.cfg.Registry, s)
+	s.liveness = newLiveness(s)
+	s.registry.MustRegister(newShardCollector(s), s.topics)
 	s.work.Go(s.watchLeader)
 	s.work.Go(func() {
 		s.batcher.Run(s.ctx)

@@ -22,8 +22,10 @@ type shardConfig struct {
 	Cache    int64
 	Tables   int // of the state that are open at a time
 	Logger   *slog.Logger
-	Registry prometheus.Registerer
-	Fatal    func(error)
+	// MetricsTopics is how many topics have metrics of their own.
+	MetricsTopics int
+	Registry      prometheus.Registerer // gets the shard's metrics, each with the label shard
+	Fatal         func(error)
 	// Peer returns a client to a server at a cluster address.
 	Peer func(ctx context.Context, serverID, addr string) (noderpc.NodeClient, error)
 	// ClusterChanged is called when the cluster's id or its forgotten members
@@ -40,9 +42,8 @@ type shardConfig struct {
 	ConfirmClock   func(ctx context.Context) error
 	MaxClockOffset time.Duration
 	// ClockWentOff is called when Wall differs too much from the voters' clocks. It must
-	// not block. ClockOffsets is membership.Membership's.
+	// not block.
 	ClockWentOff func()
-	ClockOffsets func() map[string]time.Duration
 	// ConfirmLeader reports in which term this node leads; see
 	// ackguard.Guard.
 	ConfirmLeader func(ctx context.Context) (term uint64, err error)

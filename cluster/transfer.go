@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/leaderrpc"
 )
 
 // Raft ends a transfer of leadership within an election timeout. But after an interrupted
@@ -20,6 +22,8 @@ const transferLimit = 10 * time.Second
 // transferGap ends a series of refusals: two that are further apart belong to two
 // transfers.
 const transferGap = 3 * time.Second
+
+var errTransferNeverEnds = errors.New("a transfer of leadership that never ends")
 
 // transfers detects a transfer that never ends.
 type transfers struct {
@@ -41,7 +45,7 @@ func (t *transfers) record(outcome error, now time.Time) error {
 	}
 	t.last = now
 	if d := now.Sub(t.first); d > transferLimit {
-		return fmt.Errorf("this node leads, and has refused all writes for %v because of a transfer of leadership that never ends: the process must be restarted", d.Round(time.Second))
+		return fmt.Errorf("this node leads, and has refused all writes for %v because of %w: the process must be restarted", d.Round(time.Second), errTransferNeverEnds)
 	}
 	return nil
 }
@@ -61,4 +65,8 @@ func (s *Shard) committed(took time.Duration, ofRaft, err error) {
 		s.fatal(stuck)
 	}
 	s.metrics.commit(took, err)
+	s.stamps.end(err == nil || err == leaderrpc.ErrNotLeader)
+	if l := s.leadership.Load(); l != nil {
+		l.ahead.applied()
+	}
 }

@@ -33,8 +33,11 @@ const (
 
 // Update is the state of one topic after a batch was applied.
 type Update struct {
-	Topic   string
-	Ready   uint64
+	Topic string
+	Ready uint64
+	// Held are further ready jobs, each of which a Reserve can get once a reservation of
+	// the topic has ended.
+	Held    uint64
 	NextDue int64 // Unix ms; 0 none
 	// Soon are the due times of its first delayed jobs, ascending; perhaps not all of
 	// them.
@@ -79,12 +82,13 @@ func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher 
 // ErrFull is the error of a waiter past the bound on waiters.
 var ErrFull = errors.New("too many reserves are waiting")
 
-// Add registers a waiter. It does not block. It passes the outcome to w.Done, which may
+// Add registers a waiter. One with First is never too many: it does not wait, and its First
+// must not fail because others do. It does not block. It passes the outcome to w.Done, which may
 // be called before Add returns.
 func (d *Dispatcher) Add(w *Waiter) {
 	w.op = &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: w.Reserve}}
 	d.mu.Lock()
-	full := len(d.waiters) >= d.limit || d.places+len(w.Reserve.Topics) > placesPerWaiter*d.limit
+	full := len(w.First) == 0 && (len(d.waiters) >= d.limit || d.places+len(w.Reserve.Topics) > placesPerWaiter*d.limit)
 	if d.stopped || full {
 		err := ErrFull
 		if d.stopped {
@@ -101,7 +105,14 @@ func (d *Dispatcher) Add(w *Waiter) {
 	d.places += len(w.Reserve.Topics)
 	d.name(w)
 	d.enqueue(w)
-	ms := d.match(servable(nil, w))
+	var ms []match
+	if len(w.First) > 0 {
+		ms = []match{d.matchFirst(w)}
+	} else if ms = d.match(servable(nil, w)); w.state == waiting {
+		if m, ok := d.matchDue(w); ok {
+			ms = append(ms, m)
+		}
+	}
 	nothing := w.Poll && w.state == waiting
 	if nothing {
 		d.dequeue(w)
@@ -141,7 +152,7 @@ func (d *Dispatcher) Update(changes []Update) {
 	var touched []*topic
 	for _, c := range changes {
 		t := d.topic(c.Topic)
-		t.ready, t.nextDue, t.soon = c.Ready, c.NextDue, c.Soon
+		t.ready, t.held, t.nextDue, t.soon = c.Ready, c.Held, c.NextDue, c.Soon
 		d.reindex(t)
 		if t.servable() {
 			touched = append(touched, t)
@@ -172,11 +183,52 @@ func (d *Dispatcher) Prime(all []Update) {
 // jobs than are known to be due, so none of the Reserves is empty. The caller must pass
 // the results of exactly these ops to done.
 func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Result, error)) {
+	m, _ := d.claim(now, false)
+	if len(m.ops) == 0 {
+		return nil, nil
+	}
+	return m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) }
+}
+
+// ClaimAhead is Claim for an advance that will take effect at an instant. What is due up to
+// then is not claimed again until done was called.
+func (d *Dispatcher) ClaimAhead(at int64) (reserves []*jobpb.Reserve, done func([]*jobpb.Result, error)) {
+	m, topics := d.claim(at, true)
+	if len(m.ops) == 0 {
+		return nil, nil
+	}
+	for _, op := range m.ops {
+		reserves = append(reserves, op.GetReserve())
+	}
+	return reserves, func(rs []*jobpb.Result, err error) {
+		d.mu.Lock()
+		for _, t := range topics {
+			if t.claimedTo == at && d.topics[t.name] == t {
+				t.claimedTo = 0
+				d.reindex(t)
+			}
+		}
+		d.mu.Unlock()
+		d.finish(m.waiters, rs, err)
+	}
+}
+
+// NextDue returns the earliest time at which a job falls due for which somebody waits and
+// nothing is claimed, as far as it is known; 0: there is none.
+func (d *Dispatcher) NextDue() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var m match
-	var due []*topic
-	for len(d.due) > 0 && d.due[0].nextDue <= now && !m.full() {
+	if len(d.due) == 0 {
+		return 0
+	}
+	return d.due[0].unclaimed
+}
+
+// claim takes waiters for the jobs that are due at now, and returns the topics.
+func (d *Dispatcher) claim(now int64, ahead bool) (m match, due []*topic) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.due) > 0 && d.due[0].unclaimed <= now && !m.full() {
 		t := heap.Pop(&d.due).(*topic)
 		due = append(due, t)
 		for jobs := t.dueBy(now); jobs > 0 && len(t.queue) > 0 && !m.full(); {
@@ -186,12 +238,12 @@ func (d *Dispatcher) Claim(now int64) (ops []*jobpb.Op, done func([]*jobpb.Resul
 		}
 	}
 	for _, t := range due {
+		if ahead {
+			t.claimedTo = now
+		}
 		d.reindex(t) // until an Update reports what the Advance has moved
 	}
-	if len(m.ops) == 0 {
-		return nil, nil
-	}
-	return m.ops, func(rs []*jobpb.Result, err error) { d.finish(m.waiters, rs, err) }
+	return m, due
 }
 
 // Stop ends all waits with ErrStopped. Reserves in flight still deliver.
@@ -287,7 +339,8 @@ func (d *Dispatcher) dequeue(w *Waiter) {
 
 // reindex updates the position of t in the heap of due topics.
 func (d *Dispatcher) reindex(t *topic) {
-	belongs := t.nextDue != 0 && len(t.queue) > 0
+	t.unclaimed = t.firstUnclaimed()
+	belongs := t.unclaimed != 0 && len(t.queue) > 0
 	switch {
 	case belongs && t.dueIndex == absent:
 		heap.Push(&d.due, t)

@@ -15,6 +15,7 @@ import (
 type shard struct {
 	d       *Dispatcher
 	ready   map[string]uint64
+	held    map[string]uint64 // a finish makes one of them ready
 	nextID  uint64
 	pending []pendingSubmit
 	empty   int            // Reserves that found nothing
@@ -28,7 +29,7 @@ type pendingSubmit struct {
 }
 
 func newShard(limit int) *shard {
-	s := &shard{ready: map[string]uint64{}, owner: map[uint64]int{}}
+	s := &shard{ready: map[string]uint64{}, held: map[string]uint64{}, owner: map[uint64]int{}}
 	s.d = New(func(ops []*jobpb.Op, done func([]*jobpb.Result, error)) {
 		s.pending = append(s.pending, pendingSubmit{ops, done})
 	}, limit, nil)
@@ -64,6 +65,12 @@ func (s *shard) apply() bool {
 			if len(r.Jobs) == 0 {
 				s.empty++
 			}
+		case *jobpb.Op_Finish:
+			r.Id = k.Finish.Ref.Id
+			if topic := k.Finish.Ref.Id; s.held[topic] > 0 {
+				s.held[topic]--
+				s.ready[topic]++
+			}
 		case *jobpb.Op_Release:
 			s.back++
 			delete(s.owner, k.Release.Ref.Seq)
@@ -71,7 +78,7 @@ func (s *shard) apply() bool {
 		rs = append(rs, r)
 	}
 	for t, n := range s.ready {
-		s.d.Update([]Update{{Topic: t, Ready: n}})
+		s.d.Update([]Update{{Topic: t, Ready: n, Held: s.held[t]}})
 	}
 	p.done(rs, nil)
 	return true
@@ -247,6 +254,9 @@ func TestRandomOperationsLoseNothing(t *testing.T) {
 			case 0, 1:
 				w, g := s.wait(uint32(1+rnd.IntN(3)), topic, fmt.Sprint("t", rnd.IntN(3)))
 				w.Poll = rnd.IntN(4) == 0
+				if w.Poll && rnd.IntN(2) == 0 {
+					w.First = []*jobpb.Op{finishOf(topic)}
+				}
 				clients = append(clients, client{w, g, true})
 				s.d.Add(w)
 			case 2:

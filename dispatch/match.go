@@ -46,6 +46,46 @@ func servable(to []*topic, w *Waiter) []*topic {
 	return to
 }
 
+// matchFirst returns the proposal of w's First, with its Reserve if that may get a job: one
+// that nobody has claimed, one that its First make available, or one that its Advance makes
+// ready. Of the last two, waiters that came before it are served first. It is called with d.mu
+// held.
+func (d *Dispatcher) matchFirst(w *Waiter) (m match) {
+	for _, p := range w.places {
+		if p.topic.free() > 0 || p.topic.held > 0 && p.topic.queue[0].waiter == w {
+			d.take(w, 0, &m)
+			return m
+		}
+	}
+	if m, ok := d.matchDue(w); ok {
+		return m
+	}
+	d.dequeue(w)
+	w.state, w.alone = busy, true
+	d.busy++
+	return match{ops: w.First, waiters: []*Waiter{w}}
+}
+
+// matchDue returns the proposal of w, which waits, with its Advance, if that makes a job ready
+// and no other waiter is first in line for any. It is called with d.mu held.
+func (d *Dispatcher) matchDue(w *Waiter) (m match, ok bool) {
+	if w.Advance == nil || len(d.due) == 0 || d.due[0].unclaimed > w.Now || !d.dueOnlyFor(w, 0) {
+		return match{}, false
+	}
+	w.moves = true
+	d.take(w, w.Now, &m)
+	return m, true
+}
+
+// dueOnlyFor reports whether w is the first in the queue of each due topic in the part of the
+// heap that begins at i. It looks at no more of the heap than at three times w's topics.
+func (d *Dispatcher) dueOnlyFor(w *Waiter, i int) bool {
+	if i >= len(d.due) || d.due[i].unclaimed > w.Now {
+		return true
+	}
+	return d.due[i].queue[0].waiter == w && d.dueOnlyFor(w, 2*i+1) && d.dueOnlyFor(w, 2*i+2)
+}
+
 // take moves w from waiting to busy and claims as many free jobs as it may get, so that
 // no other waiter claims the same ones. Its Reserve will be applied at dueBy (Unix ms) or
 // later; 0: nothing falls due before.
@@ -63,6 +103,10 @@ func (d *Dispatcher) take(w *Waiter, dueBy int64, m *match) {
 	w.state = busy
 	d.busy++
 	op := w.reserveOp(dueBy, int64(maxBodyBytes/d.busy))
+	m.ops = append(m.ops, w.First...)
+	if w.moves {
+		m.ops = append(m.ops, w.Advance)
+	}
 	m.ops = append(m.ops, op)
 	m.waiters = append(m.waiters, w)
 	m.bytes += job.OpSize(op)
@@ -88,7 +132,7 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	var touched []*topic
 	d.mu.Lock()
 	d.busy -= len(ws)
-	for i, w := range ws {
+	for _, w := range ws {
 		for _, c := range w.asked {
 			c.topic.asked -= c.jobs
 			if c.topic.servable() {
@@ -99,16 +143,21 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 		var jobs []*jobpb.Reserved
 		var refused error
 		if err == nil {
-			jobs, refused = rs[i].Jobs, job.ResultError(rs[i])
+			var r *jobpb.Result
+			r, rs = w.split(rs)
+			jobs, refused = r.Jobs, job.ResultError(r)
 		}
 		switch {
 		case w.gone:
-			back = append(back, GiveBack(jobs)...)
+			back = append(back, GiveBack(jobs, w.Reserve.HoldMs)...)
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w})
 		case len(jobs) > 0:
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w, jobs: jobs})
+		case len(w.First) > 0: // a refused Reserve has found nothing: the First are applied
+			d.end(w)
+			outcomes = append(outcomes, outcome{w: w, err: err})
 		case err != nil || d.stopped:
 			d.end(w)
 			outcomes = append(outcomes, outcome{w: w, err: ErrStopped})
@@ -139,14 +188,15 @@ func (d *Dispatcher) finish(ws []*Waiter, rs []*jobpb.Result, err error) {
 	d.propose(ms)
 }
 
-// GiveBack returns the operations that undo reservations which no consumer received.
-func GiveBack(jobs []*jobpb.Reserved) []*jobpb.Op {
+// GiveBack returns the operations that undo reservations which no consumer received, and that
+// lasted holdMs longer than their TTR.
+func GiveBack(jobs []*jobpb.Reserved, holdMs int64) []*jobpb.Op {
 	ops := make([]*jobpb.Op, len(jobs))
 	for i, j := range jobs {
 		ops[i] = &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
 			Ref:         &jobpb.Ref{Id: j.Id, Seq: j.Seq, Generation: j.Generation},
-			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs,
-		}}}
+			Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs - holdMs,
+		}}, Principal: job.SystemPrincipal}
 	}
 	return ops
 }

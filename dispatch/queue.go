@@ -33,11 +33,11 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// dueTopics holds topics, earliest due time first. It implements heap.Interface.
+// dueTopics holds topics, earliest instant first for which nothing is claimed ahead. It implements heap.Interface.
 type dueTopics []*topic
 
 func (d dueTopics) Len() int           { return len(d) }
-func (d dueTopics) Less(i, j int) bool { return d[i].nextDue < d[j].nextDue }
+func (d dueTopics) Less(i, j int) bool { return d[i].unclaimed < d[j].unclaimed }
 func (d dueTopics) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
 	d[i].dueIndex, d[j].dueIndex = i, j

@@ -12,10 +12,24 @@ type Waiter struct {
 	Reserve *jobpb.Reserve
 	// Poll requests an immediate response, empty when nothing is ready.
 	Poll bool
+	// First are operations that are applied before it reserves, such as finishes of its
+	// consumer's jobs: in one proposal with its Reserve if that may get a job, and alone
+	// otherwise. They are proposed once. A waiter with First must be a Poll.
+	First []*jobpb.Op
+	// Advance, of a Poll, is proposed before its Reserve if it makes a job ready that is due by
+	// Now (Unix ms) and not ready yet; nil: such jobs are left to others. It is not if others
+	// wait for jobs that it would make ready, because they would need a Reserve of their own.
+	Advance *jobpb.Op
+	Now     int64
+	// Results are those of First, once they are applied. They may be read after Done was
+	// called without an error.
+	Results []*jobpb.Result
 	// Done receives the outcome, exactly once, on any goroutine; it must not block. An
 	// empty list with a nil error means that nothing was ready (a poll) or that the wait
 	// was canceled. ErrStopped means: register with the next leader. A *job.Error comes
-	// from the state machine; retrying does not help.
+	// from the state machine; retrying does not help. For a waiter with First, ErrStopped
+	// means that they were not proposed, and another error is that of their proposal; it
+	// never gets ErrFull.
 	Done func([]*jobpb.Reserved, error)
 
 	op     *jobpb.Op
@@ -24,6 +38,8 @@ type Waiter struct {
 	places []place // one for each of its topics
 	asked  []claim // jobs that its Reserve in flight has claimed
 	gone   bool    // the consumer hung up while a Reserve was in flight
+	alone  bool    // its First are proposed without a Reserve
+	moves  bool    // its Advance is proposed
 }
 
 // reserveOp returns the operation of w with at most so many bytes of bodies. It names
@@ -39,14 +55,14 @@ func (w *Waiter) reserveOp(dueBy, bytes int64) *jobpb.Op {
 		return w.op
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
-		Topics: topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes, Consumer: r.Consumer,
+		Topics: topics, Max: r.Max, TtrMs: r.TtrMs, MaxBytes: bytes, Consumer: r.Consumer, HoldMs: r.HoldMs, Principal: r.Principal,
 	}}}
 }
 
 func (w *Waiter) topicsWithJobs(dueBy int64) []string {
 	count := 0
 	for _, p := range w.places {
-		if p.topic.hasJobs(dueBy) {
+		if w.mayFind(p.topic, dueBy) {
 			count++
 		}
 	}
@@ -55,11 +71,30 @@ func (w *Waiter) topicsWithJobs(dueBy int64) []string {
 	}
 	topics := make([]string, 0, count)
 	for _, p := range w.places {
-		if p.topic.hasJobs(dueBy) {
+		if w.mayFind(p.topic, dueBy) {
 			topics = append(topics, p.topic.name)
 		}
 	}
 	return topics
+}
+
+// mayFind reports whether the Reserve of w, applied at dueBy, may find jobs of t. What w
+// finishes first may end reservations of t.
+func (w *Waiter) mayFind(t *topic, dueBy int64) bool {
+	return t.hasJobs(dueBy) || len(w.First) > 0 && t.held > 0
+}
+
+// split returns the results of w among rs, which begin with those of its First, and the
+// results of the waiters after it.
+func (w *Waiter) split(rs []*jobpb.Result) (reserved *jobpb.Result, rest []*jobpb.Result) {
+	w.Results, rs = rs[:len(w.First):len(w.First)], rs[len(w.First):]
+	if w.alone {
+		return &jobpb.Result{}, rs
+	}
+	if w.moves {
+		rs = rs[1:]
+	}
+	return rs[0], rs[1:]
 }
 
 type waiterState int
@@ -86,10 +121,15 @@ type claim struct {
 type topic struct {
 	name    string
 	ready   uint64  // as of the last applied batch
+	held    uint64  // as of then, ready but for the limit on reserved jobs
 	asked   uint64  // of these, claimed by reserves in flight
 	nextDue int64   // earliest time at which something is due, in Unix ms; 0 none
 	soon    []int64 // first due times of delayed jobs, ascending, in Unix ms
-	queue   queue
+	// What is due up to claimedTo has waiters already: an advance that was proposed ahead
+	// reserves for them. 0: there is none. unclaimed is the first due time after it, for the
+	// order of Dispatcher.due.
+	claimedTo, unclaimed int64
+	queue                queue
 
 	names    int    // waiters that name it
 	namedBy  uint64 // the last of them, in the order of Dispatcher.named
@@ -106,17 +146,31 @@ func (t *topic) free() uint64 {
 // servable reports whether a waiter can get jobs that nobody has claimed.
 func (t *topic) servable() bool { return len(t.queue) > 0 && t.free() > 0 }
 
-// dueBy returns how many jobs are known to become ready by an Advance at now.
+// dueBy returns how many jobs are known to become ready by an Advance at now, except those
+// that are claimed.
 func (t *topic) dueBy(now int64) int {
-	if t.nextDue == 0 || t.nextDue > now {
+	if first := t.firstUnclaimed(); first == 0 || first > now {
 		return 0
 	}
+	claimed, _ := slices.BinarySearch(t.soon, t.claimedTo+1)
 	n, _ := slices.BinarySearch(t.soon, now+1)
-	return max(n, 1)
+	return max(n-claimed, 1)
+}
+
+// firstUnclaimed returns the first due time, as far as it is known, for which nothing is
+// claimed; 0: there is none.
+func (t *topic) firstUnclaimed() int64 {
+	if t.nextDue > t.claimedTo {
+		return t.nextDue
+	}
+	if n, _ := slices.BinarySearch(t.soon, t.claimedTo+1); n < len(t.soon) {
+		return t.soon[n]
+	}
+	return 0
 }
 
 // hasJobs reports whether a Reserve that is applied at now may find jobs.
 func (t *topic) hasJobs(now int64) bool { return t.ready > 0 || t.dueBy(now) > 0 }
 
 // idle topics are forgotten.
-func (t *topic) idle() bool { return t.ready == 0 && t.nextDue == 0 && t.names == 0 }
+func (t *topic) idle() bool { return t.ready == 0 && t.held == 0 && t.nextDue == 0 && t.names == 0 }

@@ -22,11 +22,17 @@ type Entry struct {
 
 // Changes is what the leader acts on after an Apply.
 type Changes struct {
-	Topics    []TopicChange // those that changed; a dropped one is all zero
-	NextDue   int64         // as Machine.NextDue
+	Topics []TopicChange // those that changed; a dropped one is all zero
+	// Events counts what happened to the jobs of Topics, in the same order. It is empty
+	// if that is not known, because the state was replaced.
+	Events    []job.TopicEvents
+	NextDue   int64 // as Machine.NextDue
 	Marks     []MarkPoint
 	Cluster   bool // the cluster's id or version or the forgotten members changed
 	Schedules bool // NextSchedule may have changed
+	Effects   []Effect
+	// Timeouts are the reservations that expired, in order.
+	Timeouts []job.Timeout
 }
 
 // MarkPoint is a Mark with the state at its entry. The receiver closes the view.
@@ -86,7 +92,14 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 			continue
 		}
 		applied = e.Index
-		rs, err := x.entry(e)
+		nowMS, err := x.begin(e)
+		if err == nil {
+			err = m.takeEffects(&changes, changed, func(p pendingAdvance) bool { return x.isDue(p, e, nowMS) })
+		}
+		var rs []*jobpb.Result
+		if err == nil {
+			rs, err = x.entry(e, nowMS)
+		}
 		if err != nil {
 			return nil, changes, fmt.Errorf("log entry %d: %w", e.Index, err)
 		}
@@ -94,7 +107,7 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 			results[i] = rs
 		}
 		pending = true
-		if len(x.marks) > 0 || x.clockSet || x.walkBegan || x.batch.Len() > commitBytes {
+		if x.mustCommit() {
 			if err := m.commit(&changes, changed); err != nil {
 				return nil, changes, err
 			}
@@ -110,8 +123,21 @@ func (m *Machine) apply(entries []Entry, replies bool) (results [][]*jobpb.Resul
 	return results, changes, nil
 }
 
+// mustCommit reports whether the transaction must end before the next entry.
+func (x *tx) mustCommit() bool {
+	return len(x.marks) > 0 || x.clockSet || x.walkBegan || x.dueRecorded || x.batch.Len() > commitBytes
+}
+
+// begin begins to read an entry, and returns its time. A configuration has none.
+func (x *tx) begin(e Entry) (nowMS int64, err error) {
+	if e.Configuration {
+		return 0, nil
+	}
+	return x.ops.ReadEntry(e.Data)
+}
+
 // entry applies one entry to the transaction.
-func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
+func (x *tx) entry(e Entry, nowMS int64) ([]*jobpb.Result, error) {
 	meta := &x.m.meta
 	meta.state.index, meta.state.term = e.Index, e.Term
 	if e.Configuration {
@@ -119,10 +145,6 @@ func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
 		x.value = appendConfiguration(x.value[:0], e.Index, e.Data)
 		must(x.batch.Set(keyConfiguration, x.value, nil))
 		return nil, nil
-	}
-	nowMS, err := x.ops.ReadEntry(e.Data)
-	if err != nil {
-		return nil, err
 	}
 	if x.ops.ClockEpoch() == meta.reset.epoch {
 		meta.state.clockMS = max(meta.state.clockMS, min(nowMS, maxClockMS))
@@ -136,13 +158,18 @@ func (x *tx) entry(e Entry) ([]*jobpb.Result, error) {
 	made := make([]jobpb.Result, n) // one allocation
 	for i := 0; ; i++ {
 		op, err := x.ops.Next()
-		if op == nil || err != nil {
+		if err != nil {
 			return results, err
+		}
+		if op == nil {
+			return results, x.gatherDueChanges()
 		}
 		r := &made[0]
 		if x.replies {
 			r = &made[i]
 			results[i] = r
+		} else {
+			r.Reset() // an operation must find what it finds with replies
 		}
 		if err := x.op(op, r); err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i, err)
@@ -156,6 +183,14 @@ func (x *tx) op(op *jobpb.Op, r *jobpb.Result) error {
 	if err := job.CheckOp(op, x.limits()); err != nil {
 		return x.refuseInvalid(err, r)
 	}
+	if x.m.auth.Mode() != jobpb.AuthMode_AUTH_OFF {
+		return x.checked(op, r)
+	}
+	return x.do(op, r)
+}
+
+// do is op for an operation that is valid and allowed.
+func (x *tx) do(op *jobpb.Op, r *jobpb.Result) error {
 	switch k := op.Kind.(type) {
 	case *jobpb.Op_Add:
 		return x.add(k.Add, r)
@@ -231,6 +266,10 @@ func (x *tx) refuse(r *jobpb.Result, code jobpb.Code, format string, args ...any
 
 // refuseInvalid refuses an operation that breaks a rule of package job.
 func (x *tx) refuseInvalid(err error, r *jobpb.Result) error {
+	var e *job.Error
+	if x.replies && errors.As(err, &e) && e.Field != "" {
+		r.Details = &jobpb.Details{Field: e.Field}
+	}
 	return x.refuse(r, jobpb.Code_INVALID, "%s", err)
 }
 
@@ -274,14 +313,22 @@ func (m *Machine) commit(changes *Changes, changed map[string]int) error {
 		}
 		changed[c.Name] = len(changes.Topics)
 		changes.Topics = append(changes.Topics, c)
+		changes.Events = append(changes.Events, job.TopicEvents{})
+	}
+	for _, t := range x.touched {
+		more := t.takeEvents()
+		changes.Events[changed[t.name]].Add(&more)
 	}
 	changes.Cluster = changes.Cluster || x.cluster
 	changes.Schedules = changes.Schedules || len(x.schedules) > 0
+	changes.Effects = append(changes.Effects, x.effects...)
+	changes.Timeouts = append(changes.Timeouts, x.timeouts...)
 	for _, name := range x.marks {
 		changes.Marks = append(changes.Marks, MarkPoint{Name: name, Index: m.meta.state.index, View: m.View()})
 	}
 	x.reset()
 	m.nextDue.Store(m.earliest())
+	m.storeEffects()
 	return nil
 }
 
@@ -297,6 +344,10 @@ func (x *tx) write() error {
 	if err := x.writeSchedules(); err != nil {
 		return err
 	}
+	if err := x.writeDeadCounts(); err != nil {
+		return err
+	}
+	x.writePending()
 	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
@@ -322,6 +373,9 @@ func (m *Machine) publish(news []TopicChange) {
 	m.public.clusterID = m.meta.clusterID
 	m.version.Store(m.meta.version)
 	m.migrating.Store(m.meta.migrating != nil)
+	if x.authChanged {
+		m.publishAuth()
+	}
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
 	}

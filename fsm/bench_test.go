@@ -111,6 +111,46 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
+// Delayed jobs by how far apart their due instants are. The last two divide them among
+// topics, and make each job an entry of its own.
+func BenchmarkAddDelayed(b *testing.B) {
+	for _, c := range []struct {
+		name            string
+		spreadMS        int64
+		topics, entries int
+	}{
+		{"equal", 1, 1, 1}, {"hour", hourMS, 1, 1}, {"year", 365 * 24 * hourMS, 1, 1},
+		{"year,topics=100", 365 * 24 * hourMS, 100, 1}, {"year,entries=1000", 365 * 24 * hourMS, 1, benchOps},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			d := newBench(b)
+			b.ReportAllocs()
+			n := 0
+			entries := make([]Entry, c.entries)
+			for b.Loop() {
+				b.StopTimer()
+				for i := range entries {
+					d.index++
+					entries[i] = Entry{Index: d.index, Term: 1, Data: d.entry(benchOps/c.entries, func(i int) *jobpb.Op {
+						return opAdd(&jobpb.Add{
+							Topic: strconv.Itoa(rand.IntN(c.topics)), Body: d.body, Priority: 1024, TtrMs: 60_000, MaxAttempts: 16,
+							DelayMs: hourMS + rand.Int64N(c.spreadMS),
+						})
+					})}
+				}
+				b.StartTimer()
+				for i := range entries {
+					if _, _, err := d.m.Apply(entries[i:i+1], true); err != nil {
+						b.Fatal(err)
+					}
+				}
+				n += benchOps
+			}
+			perJob(b, n)
+		})
+	}
+}
+
 // A job is added with a delay, falls due, is reserved and finished.
 func BenchmarkCycle(b *testing.B) { benchmarkCycle(b, newBench(b), 0) }
 

@@ -3,7 +3,7 @@
 // results; a View reads a consistent state. Start with apply.go, then tx.go, then
 // the file of an operation.
 //
-// It imports no other package of the project except the job types and fsm/store. It
+// It imports no other package of the project except the job types, auth and fsm/store. It
 // reads no clock, no network and no random source. Each entry has the leader's time,
 // and the FSM clock is the largest time so far, until ResetClock sets it back
 // (op_reset_clock.go). The same entries give the same results and the same Digest on
@@ -21,6 +21,7 @@
 //	options.go             Options
 //	database.go            the open store and the views that read from it
 //	snapshot.go            Stream, Receive, Install: a whole state to and from another node
+//	new_cluster.go         EnterCluster: a restored state, or that of the last node
 //	version.go             the cluster version, and raising it
 //	version_next.go        what the next release adds, in builds for tests of upgrades
 //	version_next_off.go    the same for every other build: nothing
@@ -49,9 +50,11 @@
 //	op_index_headers.go    bring the header index up to date with them
 //	op_schedule.go         put, delete and fire a schedule
 //	op_advance.go          do what is due: jobs fall due, reservations and jobs expire
+//	op_advance_at.go       the same at an instant for which it was committed ahead
 //	op_reset_clock.go      set the clock back
 //	op_migrate.go          rewrite records in the format of the cluster version
 //	op_cluster.go          name the cluster; forget a member
+//	op_auth.go             put and delete a token of a client; set the mode
 //
 // Rules that several operations follow:
 //
@@ -65,6 +68,8 @@
 //	rule_limits.go         how many jobs of a topic may be reserved at a time
 //	rule_rate.go           the rate at which jobs are handed out: the token bucket
 //	rule_filter.go         which jobs a filter selects
+//	rule_push.go           which topics take jobs with a push_url
+//	rule_auth.go           what the principal of an operation may do
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //
@@ -72,6 +77,8 @@
 //	index_window.go        window: the head of a list, in memory
 //	index_headers.go       the index by which jobs are found by their headers
 //	index_due.go           topics by the instant at which they next need an Advance
+//	index_due_counts.go    delayed jobs by the minute in which they are due
+//	index_dead_groups.go   dead jobs by reason
 //	index_schedules.go     schedules by their next instant
 //	index_recent.go        records of recently used jobs
 //
@@ -80,13 +87,16 @@
 //	record.go              the version that each record begins with
 //	record_job.go          a job: what was added (spec), and its present state (status)
 //	record_job_codec.go    its two records
-//	record_options.go      options that few jobs have: a backoff, headers
+//	record_options.go      options that few jobs have: a backoff, headers, a push_url
 //	record_topic.go        a topic
 //	record_headers.go      the header index
+//	record_due_counts.go   how many delayed jobs are due in each minute
+//	record_dead_groups.go  dead jobs by reason, and how many
 //	record_keys.go         all keys
 //	record_meta.go         the applied index, the clock and counters, the durable mark
 //	record_history.go      the history of a job
 //	record_settings.go     settings of topics
+//	record_token.go        tokens of clients and their settings
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //
@@ -94,12 +104,18 @@
 //
 //	view.go                View: jobs, topics, totals
 //	view_list.go           pages of jobs
+//	view_by_id.go          jobs by a list of ids
+//	view_forecast.go       how many jobs are due when
+//	view_dead.go           of which reasons most jobs are dead
 //	view_explain.go        why a job is not delivered yet, or was late
 //	view_headers.go        jobs by header
 //	view_schedules.go      schedules
+//	view_tokens.go         tokens of clients
 //	view_read.go           Read: all of them, as nodes ask each other
 //	view_check.go          Check: every record is in exactly the lists where it belongs
 //	view_check_headers.go  the same for the header index
+//	view_check_due_counts.go  and for the counts of delayed jobs by minute
+//	view_check_dead_groups.go  and for the dead jobs by reason
 //	view_digest.go         Digest: the same on all nodes
 //
 // # Tests
@@ -113,7 +129,8 @@
 //	go test ./fsm -run TestScripts/attempts/sixteenth    one part of one
 //	go test ./fsm -run TestScripts -rewrite              write their output, then read the diff
 //
-// model_*_test.go is a naive state machine, with which random_test.go compares this one.
+// model_*_test.go is a naive state machine, with which random_test.go compares this one. A
+// failure is run again by -fsm.seed; it reports the last entries (random_log_test.go).
 //
 // # What is on disk
 //
@@ -139,6 +156,12 @@
 //
 // A job of a topic that indexes headers has an entry for each of them that it has with a
 // value, in a keyspace of its own (index_headers.go). Other topics pay nothing.
+//
+// How many delayed jobs of each topic, and of all together, are due in each minute has a
+// record for each day and topic (index_due_counts.go).
+//
+// A dead job is also in the group of those of its topic with the same reason, which has a
+// count, as have all jobs with that reason (index_dead_groups.go).
 //
 // Settings of topics have a keyspace of their own: they outlive the topic
 // (record_settings.go).
@@ -201,6 +224,12 @@
 // is kept for an hour, with its totals; then an Advance drops it. That instant is in the
 // same heap as the due jobs, and so is the end of a pause. Reserve skips a paused topic,
 // and a paused topic is not dropped.
+//
+// An AdvanceAt is committed before its instant and kept until then: it has no effect on
+// anything else, and nothing else on it. It takes effect before the first entry that has its
+// time or a later one, or is of another term; so its place among the operations depends on
+// the log alone. The leader may let it take effect sooner (TakeEffect): at the instant, once
+// no entry with an earlier time can follow.
 //
 // # Limits
 //

@@ -34,7 +34,14 @@ func FuzzRecords(f *testing.F) {
 	rec.counts[listExpiring], rec.heads[listExpiring] = 1, place{instant: 9, seq: 8}
 	rec.counts[listDeadline], rec.heads[listDeadline] = 2, place{instant: 7, seq: 8}
 	f.Add(rec.append(nil))
+	rec.pushURLs = 3
+	f.Add(rec.append(nil))
+	rec.expiryIndexed, rec.expired, rec.counts[listDeadline] = place{}, 0, 0
+	rec.counts[listExpiring], rec.heads[listExpiring], rec.heads[listDeadline] = 0, place{}, place{}
+	f.Add(rec.append(nil))
 	s := stateRecord{index: 1, term: 2, clockMS: 3, nextSeq: 4, lastTopic: 5}
+	f.Add(s.append(nil))
+	s.gatheredDue, s.recentDue = 7, []dueCount{{topicMinuteOf(3, 8*minuteMS), -1}, {topicMinuteOf(9, 8*minuteMS), 300}}
 	f.Add(s.append(nil))
 	w := durableMark{index: 1, term: 2, configurationIndex: 3, configuration: []byte("c")}
 	f.Add(w.append(nil))

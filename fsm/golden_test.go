@@ -20,7 +20,7 @@ const goldenFile = "testdata/store.golden"
 // The bytes of every key and record stay the same, because a data directory outlives the
 // release that wrote it. The test has a job in each list, and every kind of record.
 func TestBytesInTheStoreStay(t *testing.T) {
-	r := newRig(t, Options{})
+	r := newRig(t, Options{dueRecent: 3, dueGathered: 7})
 	tellGoldenStory(r)
 	got := dumpStore(t, r)
 	if *goldenFlag {
@@ -87,6 +87,21 @@ func tellGoldenStory(r *rig) {
 	headers := &jobpb.JobOptions{Headers: []*jobpb.Header{{Name: "order", Value: "5"}, {Name: "url", Value: strings.Repeat("u", 65)}}}
 	ok(index("orders"), opAdd(&jobpb.Add{Topic: "orders", Options: headers}))
 	ok(opAdd(&jobpb.Add{Topic: "plain", Options: headers}), index("plain"))
+	// 24 has a URL of its own.
+	pushed := &jobpb.TopicSettings{Push: &jobpb.PushTarget{Secret: "0123456789abcdef", JobUrls: true}}
+	ok(opSettings(&jobpb.SetTopic{Topic: "pushed", Settings: pushed}),
+		opAdd(&jobpb.Add{Topic: "pushed", Options: &jobpb.JobOptions{PushUrl: "https://a.example/b"}}))
+	// Due counts: some are in their records, of others there are changes, of which a few are
+	// in the state record.
+	for hours := range int64(11) {
+		ok(opUpdate(&jobpb.Update{Ref: bySeq(2), DueMs: new(r.now + (1+hours)*hourMS)}), opAdd(&jobpb.Add{Topic: "plain", DelayMs: hours * hourMS}))
+	}
+	// A token that was rotated, and the settings of tokens.
+	rotated := put(&jobpb.Token{
+		Id: "w", Hash: hashOf(2), Rules: rulesOf("a.* b=add,read;=observe"), IdPrefix: "w-", ExpiresMs: 9_000_000, Description: "d",
+		Limits: &jobpb.TokenLimits{RateMilli: 1500, Connections: 2, Waiters: 3, Bytes: 4},
+	}, func(p *jobpb.PutToken) { p.OverlapMs = 1000 })
+	ok(opPutToken("w", "a=add"), rotated, opSetAuth(authReport, "pub.*=add"))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)

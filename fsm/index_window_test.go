@@ -90,7 +90,8 @@ func (d *windowed) check() {
 }
 
 func TestWindowIsTheHeadOfItsList(t *testing.T) {
-	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 0))
 		d := &windowed{t: t, w: window{complete: rng.IntN(2) == 0, capacity: 2 + rng.IntN(40)}}
 		seq := uint64(0)
 		lean := 6 // out of 12: how often a step adds

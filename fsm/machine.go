@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/auth"
 	"tarry/fsm/store"
 )
 
@@ -25,6 +26,8 @@ type Machine struct {
 	broken error // the first failure of Apply; nothing is applied after it
 
 	nextDue      atomic.Int64
+	nextEffect   atomic.Int64
+	lastEffect   atomic.Int64
 	nextSchedule atomic.Int64
 	version      atomic.Uint32 // the cluster's
 	migrating    atomic.Bool
@@ -46,6 +49,9 @@ type Machine struct {
 	watches watches
 
 	settingsVersion atomic.Uint64
+
+	authState   atomic.Pointer[auth.State]
+	authChanged chan struct{} // closed with the next change; guarded by mu
 }
 
 // public is what other goroutines may read, as of the last commit.
@@ -64,6 +70,9 @@ type TopicChange struct {
 	// Ready is how many jobs a Reserve would get: 0 while the topic is paused, and
 	// no more than its limits allow.
 	Ready uint64
+	// Held is how many more a Reserve would get if as many reservations ended: ready jobs
+	// that only the limit on reserved jobs holds back.
+	Held uint64
 	// NextDue is when a Reserve may get another job by the passing of time alone, in
 	// Unix milliseconds: the earliest due instant of a delayed job or end of a
 	// reservation. It is not before the end of a pause, before the rate allows a job,
@@ -130,11 +139,15 @@ func (m *Machine) reopen(path string) error {
 		_ = m.tx.batch.Close() // of the old store; its content is discarded
 	}
 	m.memory = mem
+	m.mu.Lock()
+	m.publishAuth()
+	m.mu.Unlock()
 	m.tx = newTx(m)
 	m.broken = nil
 	m.version.Store(mem.meta.version)
 	m.migrating.Store(mem.meta.migrating != nil)
 	m.nextDue.Store(m.earliest())
+	m.storeEffects()
 	m.nextSchedule.Store(m.public.schedules.earliest())
 	if old == nil {
 		return nil
@@ -158,6 +171,14 @@ func (m *Machine) Applied() Applied {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return furthest(m.public.applied, m.public.durable)
+}
+
+// DurableIndex returns the index up to which the log is no longer needed, because the
+// state is durable up to it.
+func (m *Machine) DurableIndex() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.durable.index
 }
 
 // ClusterID returns the cluster's id; empty before it has one.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -21,6 +22,7 @@ type memory struct {
 	// headerTopics counts the settings that name a header for the index.
 	headerTopics map[string]int
 	due          dueHeap
+	dueChanges   dueChanges
 	recent       recent
 
 	windowCap    int
@@ -28,6 +30,7 @@ type memory struct {
 	held         int // places in all windows, as of the last commit
 
 	scheduleCount int
+	auth          *auth.State // not nil
 }
 
 // load reads everything that is kept in memory.
@@ -48,6 +51,14 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 		return nil
 	})
 	if err != nil {
+		return mem, pub, err
+	}
+	gathered, err := readDueCounts(db, keyDueChanges)
+	if err != nil {
+		return mem, pub, err
+	}
+	mem.dueChanges.gathered.add(gathered)
+	if mem.auth, err = readAuth(db); err != nil {
 		return mem, pub, err
 	}
 	if mem.settings, err = readAllSettings(db); err != nil {
@@ -88,6 +99,7 @@ func (mem *memory) addTopic(t *topic) {
 	t.position = -1
 	t.settings = mem.settings[t.name]
 	t.limits = limitsOf(t.settings)
+	t.counted = t.events()
 	mem.topics[t.name] = t
 	mem.byNumber[t.number] = t
 	for s := range t.windows {
@@ -159,7 +171,7 @@ func (mem *memory) updateDue(t *topic) TopicChange {
 		case change.NextDue != 0:
 			change.NextDue = max(change.NextDue, t.pausedUntil)
 		}
-		change.Ready = 0
+		change.Ready, change.Held = 0, 0
 		if t.pausedUntil != job.NeverMS {
 			next = earlier(next, t.pausedUntil)
 		}

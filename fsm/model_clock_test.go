@@ -15,7 +15,9 @@ type modelReset struct {
 }
 
 // startEntry sets the clock by the time of an entry.
-func (m *model) startEntry(now int64, epoch uint64) {
+func (m *model) startEntry(now int64, epoch, term uint64) {
+	m.takeEffects(now, epoch, term)
+	m.term, m.entryEpoch = term, epoch
 	if epoch == m.reset.epoch {
 		m.clock = max(m.clock, now)
 	}
@@ -30,6 +32,7 @@ func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {
 	m.reset = modelReset{epoch: op.Epoch + 1, ahead: m.clock, back: m.clock - op.ToMs, limit: m.lastSeq + 1, justNow: true}
 	was := m.clock
 	m.clock = op.ToMs
+	m.ahead = nil
 	for _, t := range m.topics {
 		t.emptySince = min(t.emptySince, m.clock)
 		if t.PausedUntilMs > m.clock+t.PauseMs && m.clock+t.PauseMs > 0 {

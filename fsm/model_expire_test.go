@@ -16,7 +16,8 @@ func (m *model) expiry(j *modelJob) int64 {
 }
 
 func (m *model) expired(j *modelJob) bool {
-	return j.State == jobpb.State_STATE_READY && m.expiry(j) != 0 && m.expiry(j) <= m.clock
+	waits := j.State == jobpb.State_STATE_READY || j.State == jobpb.State_STATE_DELAYED
+	return waits && m.expiry(j) != 0 && m.expiry(j) <= m.clock
 }
 
 func (m *model) expire(j *modelJob) {
@@ -27,6 +28,7 @@ func (m *model) expire(j *modelJob) {
 		m.end(j, jobpb.State_STATE_DELETED)
 		return
 	}
+	j.DueMs = min(j.DueMs, m.clock)
 	j.Reason = "expired"
 	j.Revision++
 	m.die(t, j)

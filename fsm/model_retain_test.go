@@ -75,7 +75,7 @@ func (m *model) note(j *modelJob, kind jobpb.Event_Kind, attempt uint32, text st
 func (m *model) noteRelease(j *modelJob, op *jobpb.Release, attempt uint32) {
 	reason := op.Reason
 	switch {
-	case op.Undelivered:
+	case op.Undelivered && reason == "":
 		reason = "the consumer never saw it; the attempt does not count"
 	case op.Returned:
 		reason = "the consumer's connection ended"

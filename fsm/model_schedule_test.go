@@ -59,6 +59,10 @@ func (m *model) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) {
 		r.Code = jobpb.Code_CONDITION_FAILED
 		return
 	}
+	if d != nil && (isNew || !proto.Equal(d, s.Schedule)) && !m.mayPush(d.Job.Topic, d.Job.Options.GetPushUrl()) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
 	newDef := d != nil && (isNew || !proto.Equal(d, s.Schedule))
 	newPause := op.Paused != nil && *op.Paused != s.State.Paused
 	r.Id = op.Name
@@ -258,6 +262,9 @@ func (s *simulation) put(name string, revision uint64) *jobpb.PutSchedule {
 		Overlap: jobpb.Overlap(s.rng.IntN(2)), Missed: jobpb.Missed(s.rng.IntN(2)), MissedAfterMs: 10,
 		Job: &jobpb.Add{Topic: s.topic(), TtrMs: 300, MaxAttempts: 1, Body: []byte(`run {{run}} at {{planned}}`)},
 	}}
+	if url := s.pushURL(); url != "" && len(url) <= 2000 {
+		put.Schedule.Job.Options = &jobpb.JobOptions{PushUrl: url}
+	}
 	if s.rng.IntN(3) == 0 {
 		put.Paused = new(s.rng.IntN(2) == 0)
 	}

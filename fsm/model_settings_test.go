@@ -161,6 +161,9 @@ func (s *simulation) settingsOp() *jobpb.Op {
 			op.Settings.Backoff = &jobpb.Backoff{DelaysMs: []int64{40, 0}[:s.rng.IntN(3)]}
 		}
 	}
+	if s.rng.IntN(4) == 0 {
+		op.Settings.ExpireMs, op.Settings.Expiry = s.pick(300, 5000, 5000, 50_000), jobpb.Expiry_EXPIRY_DEAD
+	}
 	s.limitSettings(op.Settings)
 	if s.rng.IntN(2) == 0 {
 		op.Settings.IndexHeaders = s.indexHeaders()

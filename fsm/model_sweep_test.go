@@ -23,6 +23,9 @@ func wants(f *jobpb.Filter, j *modelJob) bool {
 			return false
 		}
 	}
+	if f.ExactReason != nil && *f.ExactReason != j.deadReason() {
+		return false
+	}
 	return strings.HasPrefix(id, f.IdPrefix) && (strings.Contains(j.Reason, f.Reason) || strings.Contains(j.LastError, f.Reason)) &&
 		in(j.DueMs, f.DueFromMs, f.DueToMs) && in(j.DiedMs, f.DiedFromMs, f.DiedToMs)
 }
@@ -57,7 +60,7 @@ func badSweep(m *model, s *jobpb.Sweep) bool {
 }
 
 func badFilter(f *jobpb.Filter) bool {
-	return strings.HasPrefix(f.GetIdPrefix(), "$") || f.GetDueToMs() != 0 && f.DueToMs <= f.DueFromMs || f.GetDueFromMs() < 0
+	return strings.HasPrefix(f.GetIdPrefix(), "$") || f.GetDueToMs() != 0 && f.DueToMs <= f.DueFromMs || f.GetDueFromMs() < 0 || len(f.GetExactReason()) > 200
 }
 
 // sweep calls act for the jobs of a list that one command covers.
@@ -69,10 +72,14 @@ func (m *model) sweep(topic string, state jobpb.State, most uint32, op *jobpb.Sw
 	at := &jobpb.Progress{Limit: t.deaths, StartMs: m.clock, After: &jobpb.Place{}}
 	if f := op.From; f != nil {
 		at = &jobpb.Progress{Limit: f.Limit, StartMs: f.StartMs, Done: f.Done, After: f.After}
+		if f.After == nil {
+			at.Limit, at.After = t.deaths, &jobpb.Place{}
+		}
+		at.StartMs = cmp.Or(at.StartMs, m.clock)
 	}
 	list := m.sorted(func(j *modelJob) bool {
 		return j.Topic == topic && j.State == state && comparePlaces(j.place(), at.After) > 0 &&
-			(state != jobpb.State_STATE_DEAD || j.deadRank < at.Limit)
+			(state != jobpb.State_STATE_DEAD || j.deadRank < at.Limit && (op.Filter.GetExactReason() == j.deadReason() || op.Filter == nil || op.Filter.ExactReason == nil))
 	}, comparePlaced)
 	for i, j := range list {
 		if i == int(op.Scan) || r.Count == most {
@@ -95,6 +102,10 @@ func (m *model) kickSweep(op *jobpb.KickTopic, r *jobpb.Result) {
 	}
 	dead := slices.ContainsFunc(m.sorted(func(j *modelJob) bool { return j.Topic == op.Topic }, comparePlaced), func(j *modelJob) bool { return j.State == jobpb.State_STATE_DEAD })
 	if !dead {
+		return
+	}
+	if op.ToTopic != "" && !m.mayPushAll(op.Topic, op.ToTopic) {
+		r.Code = jobpb.Code_INVALID
 		return
 	}
 	if op.ToTopic != "" && m.topics[op.ToTopic] == nil && len(m.topics) >= m.maxTopics {
@@ -173,6 +184,9 @@ func (m *model) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) {
 	switch {
 	case len(here) == 0:
 		return
+	case !m.mayPushAll(op.Topic, op.To):
+		r.Code = jobpb.Code_INVALID
+		return
 	case tooMany:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 		return
@@ -222,6 +236,9 @@ func (m *model) moveOne(op *jobpb.MoveJobs, tooMany bool, r *jobpb.Result) {
 		return
 	case op.Ref.Generation != 0 && (j.State != jobpb.State_STATE_RESERVED || op.Ref.Generation != j.generation):
 		r.Code = jobpb.Code_STALE_TOKEN
+		return
+	case j.Topic != op.To && !m.mayPush(op.To, j.Options.GetPushUrl()):
+		r.Code = jobpb.Code_INVALID
 		return
 	case j.Topic != op.To && tooMany:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS

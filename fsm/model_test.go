@@ -32,6 +32,7 @@ type model struct {
 	reset       modelReset
 	walk        modelWalk
 	planned     bool // the add under way is a scheduled run's
+	modelEffects
 }
 
 type modelJob struct {
@@ -57,8 +58,9 @@ type modelTopic struct {
 func newModel(maxTopics int) *model {
 	return &model{
 		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
-		maxTopics: maxTopics, maxTargets: 1, maxRetained: 2, forgotten: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
-		schedules: map[string]*jobpb.ScheduleInfo{},
+		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
+		schedules:    map[string]*jobpb.ScheduleInfo{},
+		modelEffects: modelEffects{effects: map[uint64][]*jobpb.Result{}},
 	}
 }
 
@@ -166,6 +168,10 @@ func (m *model) add(a *jobpb.Add, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
+	if !m.mayPush(a.Topic, a.Options.GetPushUrl()) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
 	if m.full(a.Topic, 0) {
 		r.Code = jobpb.Code_TOPIC_FULL
 		return
@@ -232,7 +238,7 @@ func (m *model) sorted(match func(*modelJob) bool, order func(a, b *modelJob) in
 }
 
 func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
-	if len(op.Topics) == 0 || op.Max == 0 || op.Max > 1000 || op.TtrMs < 0 || op.MaxBytes < 0 || len(op.Consumer) > 64 {
+	if len(op.Topics) == 0 || op.Max == 0 || op.Max > 1000 || op.TtrMs < 0 || op.MaxBytes < 0 || len(op.Consumer) > 64 || op.HoldMs < 0 || op.HoldMs > 1000 {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
@@ -257,11 +263,11 @@ func (m *model) reserve(op *jobpb.Reserve, r *jobpb.Result) {
 		if len(r.Jobs) > 0 && op.MaxBytes > 0 && bytes > int(op.MaxBytes) {
 			break
 		}
-		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(op.TtrMs, j.TtrMs), op.Consumer))
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(op.TtrMs, j.TtrMs), op.HoldMs, op.Consumer))
 	}
 }
 
-func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved {
+func (m *model) handOut(j *modelJob, ttr, hold int64, consumer string) *jobpb.Reserved {
 	m.gain(j.Topic, -1_000_000)
 	j.DueMs = min(j.DueMs, m.clock)
 	j.State, j.DiedMs, j.late = jobpb.State_STATE_RESERVED, 0, false
@@ -269,7 +275,7 @@ func (m *model) handOut(j *modelJob, ttr int64, consumer string) *jobpb.Reserved
 	j.Attempts++
 	j.Reserves++
 	j.generation++
-	j.ReservedUntilMs, j.ReservedBy = m.clock+ttr, consumer
+	j.ReservedUntilMs, j.ReservedBy = m.clock+ttr+hold, consumer
 	m.note(j, jobpb.Event_RESERVED, j.Attempts, consumer)
 	return &jobpb.Reserved{
 		Id: j.Id, Seq: j.Seq, Topic: j.Topic, Body: j.Body, BodyKind: j.BodyKind,
@@ -369,7 +375,7 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			j.Attempts = 0
 			m.restartExpiry(j, j.Topic)
 		}
-		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), k.ReserveJob.Consumer))
+		r.Jobs = append(r.Jobs, m.handOut(j, cmp.Or(k.ReserveJob.TtrMs, j.TtrMs), 0, k.ReserveJob.Consumer))
 		r.ReservedUntilMs = j.ReservedUntilMs
 	case *jobpb.Op_Release:
 		m.giveBack(k.Release, t, j)
@@ -395,6 +401,9 @@ func (m *model) changeFound(op *jobpb.Op, j *modelJob, r *jobpb.Result) {
 			return
 		case j.State != jobpb.State_STATE_DEAD && j.State != jobpb.State_STATE_DELAYED:
 			r.Code = jobpb.Code_NOT_KICKABLE
+			return
+		case to != "" && to != j.Topic && !m.mayPush(to, j.Options.GetPushUrl()):
+			r.Code = jobpb.Code_INVALID
 			return
 		case to != "" && m.topics[to] == nil && len(m.topics) >= m.maxTopics:
 			r.Code = jobpb.Code_TOO_MANY_TOPICS
@@ -526,7 +535,9 @@ func (m *model) advance(op *jobpb.Advance, r *jobpb.Result) {
 		r.Code = jobpb.Code_INVALID
 		return
 	}
+	before := m.look()
 	m.setBack(int(op.Max))
+	m.notice(before) // a topic whose job was set back is not due for its next token
 	m.walkOn(max(1, int(op.Max)/4))
 	isDue := func(t *modelTopic) bool {
 		at := m.nextInstant(t)
@@ -614,7 +625,7 @@ func (m *model) advanceOne(t *modelTopic, r *jobpb.Result) {
 // badOptions reports whether options that the random test makes are invalid.
 func badOptions(e *jobpb.JobOptions) bool {
 	b := e.GetBackoff()
-	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0) || e.GetExpiresMs() < 0
+	return b != nil && (len(b.DelaysMs) > 0) == (b.BaseMs > 0) || e.GetExpiresMs() < 0 || len(e.GetPushUrl()) > 2000
 }
 
 // backoff returns a job's wait after a failed attempt, without jitter.

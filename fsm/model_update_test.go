@@ -24,6 +24,8 @@ func (m *model) addTakenID(a *jobpb.Add, old *modelJob, r *jobpb.Result) bool {
 		r.Code = jobpb.Code_ALREADY_RESERVED
 	case (replaces || old.ended()) && m.early(a.DueMs, a.DelayMs, a.Options.GetExpiresMs()):
 		r.Code = jobpb.Code_INVALID
+	case (replaces || old.ended()) && !m.mayPush(a.Topic, a.Options.GetPushUrl()):
+		r.Code = jobpb.Code_INVALID
 	case (replaces || old.ended()) && m.topics[a.Topic] == nil && len(m.topics) >= m.maxTopics:
 		r.Code = jobpb.Code_TOO_MANY_TOPICS
 	case (replaces || old.ended()) && m.full(a.Topic, old.waitingIn(a.Topic)):
@@ -131,6 +133,10 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 			return
 		}
 	}
+	if op.PushUrl != nil && !m.mayPush(j.Topic, *op.PushUrl) {
+		r.Code = jobpb.Code_INVALID
+		return
+	}
 	j.expiresOwn = expires
 	if moves {
 		m.setDue(j, due, delay)
@@ -161,11 +167,11 @@ func (m *model) update(op *jobpb.Update, r *jobpb.Result) {
 // badChange reports whether backoffs and headers that the random test makes are invalid.
 func badChange(op *jobpb.Update) bool {
 	h := op.Headers.GetList()
-	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3 || op.GetExpiresMs() < 0
+	return op.Backoff.GetFactorPermille() != 0 || len(h) == 3 || op.GetExpiresMs() < 0 || len(op.GetPushUrl()) > 2000
 }
 
 func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
-	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders(), ExpiresMs: j.Options.GetExpiresMs()}
+	e := &jobpb.JobOptions{Backoff: j.Options.GetBackoff(), Headers: j.Options.GetHeaders(), ExpiresMs: j.Options.GetExpiresMs(), PushUrl: j.Options.GetPushUrl()}
 	if op.Backoff != nil {
 		if e.Backoff = op.Backoff; len(op.Backoff.DelaysMs) == 0 {
 			e.Backoff = nil
@@ -174,7 +180,10 @@ func (m *model) setOptions(op *jobpb.Update, j *modelJob) {
 	if op.Headers != nil {
 		e.Headers = op.Headers.List
 	}
-	if e.Backoff == nil && len(e.Headers) == 0 && e.ExpiresMs == 0 {
+	if op.PushUrl != nil {
+		e.PushUrl = *op.PushUrl
+	}
+	if e.PushUrl == "" && e.Backoff == nil && len(e.Headers) == 0 && e.ExpiresMs == 0 {
 		e = nil
 	}
 	j.Options, j.first.Options = e, e

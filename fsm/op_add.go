@@ -29,7 +29,11 @@ func (x *tx) add(op *jobpb.Add, r *jobpb.Result) error {
 // addNew creates a job, and its topic if needed.
 func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	t := x.m.topics[op.Topic]
-	if s := x.settingsOf(op.Topic, t); isFull(s, t.pending()) {
+	s := x.settingsOf(op.Topic, t)
+	if err := checkPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	if isFull(s, t.pending()) {
 		return x.refuseFull(op.Topic, s, t.pending(), r)
 	}
 	if t == nil {

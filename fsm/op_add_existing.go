@@ -13,11 +13,11 @@ func (x *tx) addExisting(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if !x.replies {
 		return nil
 	}
-	field, err := x.conflict(op, old)
-	if err != nil {
+	t, err := x.topicOf(old)
+	if err != nil || !x.mayFindID(op, t, r) {
 		return err
 	}
-	t, err := x.topicOf(old)
+	field, err := x.conflict(op, old)
 	if err != nil {
 		return err
 	}
@@ -45,17 +45,17 @@ func (x *tx) conflict(op *jobpb.Add, old *record) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	options, err := encodeOptions(op.Options)
+	same, err := sameOptions(op.Options, &old.spec)
 	if err != nil {
 		return "", err
 	}
-	return difference(op, options, t.name, old), nil
+	return difference(op, same, t.name, old), nil
 }
 
 // difference returns the first field in which an add differs from a job as it was added;
-// empty: none. It does not compare what an add leaves to the topic, whose settings may
-// have changed since.
-func difference(op *jobpb.Add, options, topic string, old *record) string {
+// empty: none. Whether the options are the same is given. It does not compare what an add
+// leaves to the topic, whose settings may have changed since.
+func difference(op *jobpb.Add, sameOptions bool, topic string, old *record) string {
 	delayMS := op.DelayMs
 	if op.DueMs != 0 {
 		delayMS = 0
@@ -71,8 +71,8 @@ func difference(op *jobpb.Add, options, topic string, old *record) string {
 		return "ttr"
 	case !op.TopicAttempts && op.MaxAttempts != old.spec.maxAttempts:
 		return "max_attempts"
-	case options != old.spec.options:
-		return "backoff, headers or expiry"
+	case !sameOptions:
+		return "backoff, headers, expiry or push_url"
 	case op.DueMs != old.spec.dueRequest || delayMS != old.spec.delayMS:
 		return "delay or due instant"
 	}
@@ -91,6 +91,10 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 		return x.refuseInvalid(err, r)
 	}
 	to := x.m.topics[op.Topic]
+	s := x.settingsOf(op.Topic, to)
+	if err := checkPushURL(op.Topic, s, op.Options.GetPushUrl()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
 	if to == nil && x.topicsAtLimit() {
 		return x.refuseTopic(op.Topic, r)
 	}
@@ -98,7 +102,7 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if to == t && from.waits() {
 		pending-- // the old job
 	}
-	if s := x.settingsOf(op.Topic, to); isFull(s, pending) {
+	if isFull(s, pending) {
 		return x.refuseFull(op.Topic, s, pending, r)
 	}
 	if !old.status.phase.ended() {
@@ -147,6 +151,9 @@ func (x *tx) replaceable(op *jobpb.Add, old *record, r *jobpb.Result) (*topic, l
 	t, err := x.topicOf(old)
 	if err != nil {
 		return nil, listNone, err
+	}
+	if !x.mayReplace(op, t, r) {
+		return nil, listNone, nil
 	}
 	list, err := x.listOf(t, old)
 	if err != nil {

@@ -68,6 +68,10 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 			return false, err
 		}
 		if old != nil {
+			t, err := x.topicOf(old)
+			if err != nil || !x.mayFindID(add, t, r) {
+				return false, err
+			}
 			differs, err := x.conflict(add, old)
 			if err != nil {
 				return false, err
@@ -85,7 +89,11 @@ func (x *tx) checkAtomicAdd(adds []*jobpb.Add, done *record, freed *topic, r *jo
 		if t != nil && t == freed {
 			pending--
 		}
-		if s := x.settingsOf(add.Topic, t); isFull(s, pending) {
+		s := x.settingsOf(add.Topic, t)
+		if err := checkPushURL(add.Topic, s, add.Options.GetPushUrl()); err != nil {
+			return false, x.refuseInvalid(job.InItem(field, i, err), r)
+		}
+		if isFull(s, pending) {
 			return false, x.refuseFull(add.Topic, s, pending, r)
 		}
 		if t == nil && added[add.Topic] == 0 {

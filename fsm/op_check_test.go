@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
@@ -56,7 +57,7 @@ func isOp(name string) bool {
 	if other := opNames[name]; other != "" {
 		name = other
 	}
-	return (&jobpb.Op{}).ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name)) != nil
+	return (&jobpb.Op{}).ProtoReflect().Descriptor().Oneofs().ByName("kind").Fields().ByName(protoreflect.Name(name)) != nil
 }
 
 // An operation that job.CheckOp accepts is valid to an empty state machine whose clock is
@@ -95,8 +96,13 @@ func FuzzCheckedOperationsAreValid(f *testing.F) {
 }
 
 // bringNear reduces every instant that the clock limits to the last valid one, and
-// postpones every expiry.
+// postpones every expiry. It removes every push_url that only a topic can refuse.
 func bringNear(op *jobpb.Op) {
+	for _, add := range append([]*jobpb.Add{op.GetAdd(), op.GetPutSchedule().GetSchedule().GetJob()}, op.GetAtomicAdd().GetAdds()...) {
+		if url := add.GetOptions().GetPushUrl(); url != "" && len(url) <= job.MaxPushURLBytes && utf8.ValidString(url) {
+			add.Options.PushUrl = ""
+		}
+	}
 	near := func(ms *int64) { *ms = min(*ms, maxClockMS) }
 	for _, add := range append([]*jobpb.Add{op.GetAdd()}, op.GetAtomicAdd().GetAdds()...) {
 		if add != nil {

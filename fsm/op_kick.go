@@ -18,6 +18,9 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 	}
 	target := t
 	if op.ToTopic != "" {
+		if ok, err := x.checkTarget(t, op.ToTopic, rec, r); !ok || err != nil {
+			return err
+		}
 		if target = x.targetTopic(op.ToTopic, r); target == nil {
 			return nil
 		}
@@ -58,7 +61,6 @@ func (x *tx) kickDelayed(t, target *topic, rec *record) error {
 // kickTopic makes dead jobs of a topic ready, the longest dead first. With or_delayed, if
 // none is dead, it makes delayed ones ready, the earliest due first.
 func (x *tx) kickTopic(op *jobpb.KickTopic, r *jobpb.Result) error {
-	r.Count = 0
 	t := x.m.topics[op.Topic]
 	if op.Sweep != nil {
 		return x.kickSweep(op, t, r)
@@ -97,6 +99,9 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 	}
 	target := t
 	if op.ToTopic != "" {
+		if !x.checkTargetOfAll(t, op.ToTopic, r) {
+			return nil
+		}
 		// A new topic is made only when there is a job for it.
 		if target = x.m.topics[op.ToTopic]; target == nil && x.topicsAtLimit() {
 			return x.refuseTopic(op.ToTopic, r)

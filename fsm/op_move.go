@@ -11,7 +11,6 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	if op.Ref != nil {
 		return x.moveOne(op, r)
 	}
-	r.Count, r.More = 0, false
 	t := x.m.topics[op.Topic]
 	wanted := func(list listKind) bool {
 		return len(op.States) == 0 || slices.ContainsFunc(op.States, func(s jobpb.State) bool { return listOfState(s) == list })
@@ -23,6 +22,9 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 		}
 	}
 	if left == 0 {
+		return nil
+	}
+	if !x.checkTargetOfAll(t, op.To, r) {
 		return nil
 	}
 	target := x.targetTopic(op.To, r)
@@ -61,6 +63,9 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	rec, t, list, err := x.findListed(op.Ref, r)
 	if rec == nil || err != nil {
+		return err
+	}
+	if ok, err := x.checkTarget(t, op.To, rec, r); !ok || err != nil {
 		return err
 	}
 	if t.name != op.To {
@@ -110,6 +115,7 @@ func (x *tx) swapJobs(t, u *topic) {
 	t.counts, u.counts = u.counts, t.counts
 	t.expiryIndexed, u.expiryIndexed = u.expiryIndexed, t.expiryIndexed
 	t.heads, u.heads = u.heads, t.heads
+	t.pushURLs, u.pushURLs = u.pushURLs, t.pushURLs
 	t.rank, u.rank = u.rank, t.rank
 	t.urgent, u.urgent = u.urgent, t.urgent
 	t.windows, u.windows = u.windows, t.windows

@@ -9,7 +9,6 @@ func (x *tx) purge(op *jobpb.Purge, r *jobpb.Result) error {
 	if err := x.checkStart(op.Sweep); err != nil {
 		return x.refuseInvalid(err, r)
 	}
-	r.Count = 0
 	t := x.m.topics[op.Topic]
 	if t == nil {
 		return nil

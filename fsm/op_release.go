@@ -61,7 +61,7 @@ func (x *tx) giveBack(t *topic, rec *record, op *jobpb.Release) (to listKind, er
 // releaseReason returns the reason for the job's history.
 func releaseReason(op *jobpb.Release) string {
 	switch {
-	case op.Undelivered:
+	case op.Undelivered && op.Reason == "":
 		return "the consumer never saw it; the attempt does not count"
 	case op.Returned:
 		return releaseWords(op)

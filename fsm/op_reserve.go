@@ -39,7 +39,7 @@ func (x *tx) reserve(op *jobpb.Reserve, r *jobpb.Result) error {
 			break
 		}
 		ttr := cmp.Or(op.TtrMs, rec.status.ttrMS)
-		if err := x.handOut(h.topic, rec, listReady, ttr, op.Consumer); err != nil {
+		if err := x.handOut(h.topic, rec, listReady, ttr+op.HoldMs, op.Consumer); err != nil {
 			return err
 		}
 		n++
@@ -132,8 +132,8 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	if t.allowance(x.clock()) == 0 {
 		return x.refuseHandOut(t, r)
 	}
-	if from == listReady && x.expired(t, rec) {
-		if err := x.expire(t, rec, listReady); err != nil {
+	if from.waits() && x.expired(t, rec) {
+		if err := x.expire(t, rec, from); err != nil {
 			return err
 		}
 		if rec.gone || rec.status.phase.ended() {
@@ -162,9 +162,11 @@ func (x *tx) reserveJob(op *jobpb.ReserveJob, r *jobpb.Result) error {
 	return nil
 }
 
-// handOut reserves a job of the list from. The caller has checked the topic's limits.
-func (x *tx) handOut(t *topic, rec *record, from listKind, ttr int64, consumer string) error {
+// handOut reserves a job of the list from, for so many milliseconds. The caller has checked
+// the topic's limits.
+func (x *tx) handOut(t *topic, rec *record, from listKind, lasts int64, consumer string) error {
 	t.takeToken(x.clock())
+	t.delivered++
 	return x.move(t, rec, from, listReserved, func(s *jobStatus) {
 		if from == listDead {
 			s.setWaiting()
@@ -180,7 +182,7 @@ func (x *tx) handOut(t *topic, rec *record, from listKind, ttr int64, consumer s
 		if s.generation == 0 {
 			s.generation = 1 // 0 means no token
 		}
-		s.setReserved(x.clock() + ttr)
+		s.setReserved(x.clock() + lasts)
 		s.reservedBy = strings.Clone(consumer) // it outlives the entry
 		x.recordEvent(t, rec, jobpb.Event_RESERVED, listReserved, s.attempts, consumer)
 	})

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
+	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -83,6 +86,7 @@ func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 	*c = clockReset{epoch: c.epoch + 1, ahead: was, back: was - op.ToMs, limit: x.m.meta.state.nextSeq, next: 1}
 	x.saveClockReset()
 	x.clockSet = true
+	x.dropPending()
 
 	topics := slices.SortedFunc(maps.Values(x.m.topics), func(a, b *topic) int { return cmp.Compare(a.number, b.number) })
 	for _, t := range topics {
@@ -91,6 +95,9 @@ func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 	x.m.meta.state.clockMS = op.ToMs
 	for _, t := range topics {
 		x.setTopicBack(t)
+	}
+	if err := x.setTokensBack(); err != nil {
+		return err
 	}
 	return x.setSchedulesBack()
 }
@@ -110,6 +117,33 @@ func (x *tx) setTopicBack(t *topic) {
 	if t.bucket != nil {
 		t.bucket.at, t.bucket.since = clock, clock
 	}
+}
+
+// setTokensBack lets the text that a token had before its last rotation be accepted no longer
+// than was left of its time. When a token ends is an instant that was named: it stays.
+func (x *tx) setTokensBack() error {
+	back, clock := x.m.meta.reset.back, x.clock()
+	var changed []*auth.Token
+	for t := range x.m.auth.All() {
+		set := proto.CloneOf(t.Token)
+		set.CreatedMs = min(set.CreatedMs, clock)
+		if set.OldUntilMs -= back; set.OldUntilMs <= clock {
+			set.OldHash, set.OldUntilMs = nil, 0
+		}
+		if proto.Equal(set, t.Token) {
+			continue
+		}
+		record, err := encodeToken(set)
+		if err != nil {
+			return err
+		}
+		must(x.batch.Set(x.nameKey(spaceToken, set.Id), record, nil))
+		changed = append(changed, auth.NewToken(set))
+	}
+	if len(changed) > 0 {
+		x.m.auth, x.authChanged = x.m.auth.WithTokens(x.m.auth.Revision, changed), true
+	}
+	return nil
 }
 
 // setSchedulesBack marks the schedules whose next instant is ahead of the clock, so that

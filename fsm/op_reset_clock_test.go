@@ -48,3 +48,22 @@ func TestClockResetIsBoundedPerEntry(t *testing.T) {
 	}
 	require.Equal(t, 3, entries)
 }
+
+// A retained job is not counted among those with a push_url, also when a reset moves it.
+func TestClockResetKeepsCountsOfRetainedJobs(t *testing.T) {
+	r := newRig(t, Options{})
+	r.now += resetDay
+	r.one(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{
+		RetainMs: resetDay,
+		Push:     &jobpb.PushTarget{Secret: "0123456789abcdef", JobUrls: true},
+	}}))
+	for _, id := range []string{"kept", "deleted"} {
+		r.one(opAdd(&jobpb.Add{Topic: "t", Id: id, TtrMs: 1, Options: &jobpb.JobOptions{PushUrl: "https://a.example/b"}}))
+	}
+	r.one(opDelete(&jobpb.Ref{Id: "deleted"}))
+	r.one(opReset(rigStart+1, 0))
+	r.now = rigStart + 1
+	r.doAt(1, opAdvance(10))
+	require.EqualValues(t, 1, r.m.topics["t"].pushURLs)
+	r.check()
+}

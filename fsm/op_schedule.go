@@ -26,11 +26,15 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 		return x.refuseSchedule(op.Name, r)
 	case s == nil && x.m.scheduleCount >= x.limits().MaxSchedules:
 		return x.refuse(r, jobpb.Code_TOO_MANY_SCHEDULES, "there are %d schedules already, which is the limit", x.m.scheduleCount)
-	case s == nil:
+	case s != nil && op.IfRevision != 0 && op.IfRevision != s.state.Revision:
+		return x.refuseRevision(s, op.IfRevision, r)
+	}
+	if err := x.checkScheduledURL(s, op.Schedule); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	if s == nil {
 		s = &schedule{name: op.Name, state: &jobpb.ScheduleState{CreatedMs: x.clock()}}
 		x.m.scheduleCount++
-	case op.IfRevision != 0 && op.IfRevision != s.state.Revision:
-		return x.refuseRevision(s, op.IfRevision, r)
 	}
 	known := s.def != nil
 	if s.put(op, x.clock()) {
@@ -42,6 +46,19 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	r.Existing = known
 	if x.replies {
 		r.Id, r.Details = strings.Clone(s.name), &jobpb.Details{ScheduleRevision: s.state.Revision}
+	}
+	return nil
+}
+
+// checkScheduledURL returns an error for a new definition whose topic would refuse the jobs
+// because of their push_url. s is the schedule as it is, or nil.
+func (x *tx) checkScheduledURL(s *schedule, def *jobpb.Schedule) error {
+	if def == nil || s != nil && proto.Equal(s.def, def) {
+		return nil
+	}
+	topic := def.Job.Topic
+	if err := checkPushURL(topic, x.settingsOf(topic, x.m.topics[topic]), def.Job.Options.GetPushUrl()); err != nil {
+		return job.Under("job", err)
 	}
 	return nil
 }
@@ -185,7 +202,7 @@ func (x *tx) startedNow(s *schedule, id string, r *jobpb.Result) (bool, error) {
 		return false, err
 	}
 	if old != nil {
-		return true, x.addExisting(&jobpb.Add{Id: id, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
+		return true, x.addExisting(&jobpb.Add{Id: id, Topic: s.def.Job.Topic, IfExists: jobpb.IfExists_IF_EXISTS_KEEP}, old, r)
 	}
 	for _, past := range s.state.Past {
 		if past.Id == id {
@@ -232,7 +249,7 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 	// The result of the add goes into the state, so followers need it too.
 	replies := x.replies
 	x.replies, x.planned = true, !op.Now
-	err := x.op(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, made)
+	err := x.addRun(add, made)
 	x.replies, x.planned = replies, false
 	if err != nil {
 		return past, nil, err
@@ -246,6 +263,14 @@ func (x *tx) startRun(s *schedule, op *jobpb.FireSchedule, run *jobpb.ScheduledR
 	st.LastSeq = made.Seq
 	past.Seq, past.Id = made.Seq, add.Id
 	return past, made, nil
+}
+
+// addRun adds the job of a run. Who made or started the schedule had the right to.
+func (x *tx) addRun(add *jobpb.Add, r *jobpb.Result) error {
+	if err := job.CheckOp(&jobpb.Op{Kind: &jobpb.Op_Add{Add: add}}, x.limits()); err != nil {
+		return x.refuseInvalid(err, r)
+	}
+	return x.add(add, r)
 }
 
 // addPastRun adds a run to the past ones and drops the oldest beyond the limit.

@@ -10,14 +10,18 @@ import (
 // number of jobs and where the next command continues. act may change the list.
 //
 // Jobs that died after the sweep began are not part of it. So a sweep over dead jobs ends
-// even if the jobs that it kicks die again.
+// even if the jobs that it kicks die again. One that goes on from another topic has no
+// place here yet, but a number of jobs.
 func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record) bool, act func(rec *record, startMS int64, k uint64) error) error {
 	at := progressOf(op.From)
-	if op.From == nil {
-		at.limit, at.startMS = t.rank, x.clock()
+	if at.startMS == 0 {
+		at.startMS = x.clock()
+	}
+	if op.From.GetAfter() == nil {
+		at.limit = t.rank
 	}
 	// One more than Scan, to know whether there are more.
-	found, err := x.places(t, list, at, int(op.Scan)+1)
+	found, err := x.sweptPlaces(t, list, op.Filter, at, int(op.Scan)+1)
 	if err != nil {
 		return err
 	}
@@ -76,6 +80,14 @@ func (x *tx) checkStart(op *jobpb.Sweep) error {
 		return job.Invalid("from", "is not a place that this sweep gave")
 	}
 	return nil
+}
+
+// sweptPlaces is places, without the dead jobs that a filter excludes by their exact reason.
+func (x *tx) sweptPlaces(t *topic, list listKind, f *jobpb.Filter, at progress, most int) ([]place, error) {
+	if list == listDead && f != nil && f.ExactReason != nil {
+		return x.groupPlaces(t, *f.ExactReason, at, most)
+	}
+	return x.places(t, list, at, most)
 }
 
 // places returns up to most places behind a sweep's, as of the running transaction.

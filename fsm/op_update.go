@@ -43,6 +43,11 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 			return x.refuseInvalid(err, r)
 		}
 	}
+	if op.PushUrl != nil {
+		if err := checkPushURL(t.name, t.settings, *op.PushUrl); err != nil {
+			return x.refuseInvalid(err, r)
+		}
+	}
 	body, kind, rewrites, err := x.newContent(op, t, rec)
 	if err != nil {
 		return err
@@ -75,31 +80,11 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	return err
 }
 
-// newContent applies the backoff and headers of an update to the spec. If the spec must
-// be written again, it also returns the body for it.
+// newContent applies the options of an update to the spec. If the spec must be written
+// again, it also returns the body for it.
 func (x *tx) newContent(op *jobpb.Update, t *topic, rec *record) (body []byte, kind jobpb.BodyKind, rewrites bool, err error) {
-	if op.Backoff != nil || op.Headers != nil {
-		e, err := rec.spec.decodeOptions()
-		if err != nil {
-			return nil, 0, false, err
-		}
-		if e == nil {
-			e = &jobpb.JobOptions{}
-		}
-		if op.Backoff != nil {
-			e.Backoff = op.Backoff
-			if noBackoff(op.Backoff) {
-				e.Backoff = nil
-			}
-		}
-		if op.Headers != nil {
-			if err := x.reindex(rec, t.settings, nil); err != nil {
-				return nil, 0, false, err
-			}
-			e.Headers = op.Headers.List
-			x.indexNew(t, rec.seq, e.Headers)
-		}
-		if rec.spec.options, err = encodeOptions(e); err != nil {
+	if op.Backoff != nil || op.Headers != nil || op.PushUrl != nil {
+		if err := x.newOptions(op, t, rec); err != nil {
 			return nil, 0, false, err
 		}
 		rewrites = true
@@ -114,6 +99,40 @@ func (x *tx) newContent(op *jobpb.Update, t *topic, rec *record) (body []byte, k
 		return nil, 0, false, err
 	}
 	return rec.body, rec.spec.bodyKind, true, nil
+}
+
+// newOptions applies the backoff, the headers and the push_url of an update to the spec.
+func (x *tx) newOptions(op *jobpb.Update, t *topic, rec *record) error {
+	e, err := rec.spec.decodeOptions()
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		e = &jobpb.JobOptions{}
+	}
+	if op.Backoff != nil {
+		e.Backoff = op.Backoff
+		if noBackoff(op.Backoff) {
+			e.Backoff = nil
+		}
+	}
+	if op.Headers != nil {
+		if err := x.reindex(rec, t.settings, nil); err != nil {
+			return err
+		}
+		e.Headers = op.Headers.List
+		x.indexNew(t, rec.seq, e.Headers)
+	}
+	if op.PushUrl != nil {
+		if e.PushUrl != "" {
+			t.pushURLs--
+		}
+		if e.PushUrl = *op.PushUrl; e.PushUrl != "" {
+			t.pushURLs++
+		}
+	}
+	rec.spec.options, err = encodeOptions(e)
+	return err
 }
 
 func noBackoff(b *jobpb.Backoff) bool { return b.SizeVT() == 0 }

@@ -33,6 +33,9 @@ type Options struct {
 	maxTopics    int    // 0: job.MaxTopics; tests lower it
 	maxTargets   int    // 0: job.MaxPushTargets; tests lower it
 	maxRetained  uint64 // 0: job.MaxRetained; tests lower it
+	maxTokens    int    // 0: job.MaxTokens; tests lower it
+	dueRecent    int    // 0: dueRecent; tests lower it
+	dueGathered  uint32 // 0: dueGathered; tests lower it
 	windowCap    int    // 0: defaultWindowCap; tests lower it
 	windowBudget int    // 0: defaultWindowBudget; tests lower it
 }
@@ -50,6 +53,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	o.dueRecent, o.dueGathered = cmp.Or(o.dueRecent, dueRecent), cmp.Or(o.dueGathered, dueGathered)
 	if o.windowCap == 0 {
 		o.windowCap = defaultWindowCap
 	}
@@ -69,7 +73,7 @@ func (o Options) withDefaults() Options {
 func (o Options) store() store.Options {
 	return store.Options{
 		FS: o.FS, CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, OpenTables: o.OpenTables,
-		Logger: o.Logger, OnFatal: o.OnFatal,
+		Logger: o.Logger, OnFatal: o.OnFatal, Merger: dueCountsMerger,
 	}
 }
 
@@ -85,5 +89,6 @@ func (o Options) limits(version uint32) *job.Limits {
 	l.MaxTopics = cmp.Or(o.maxTopics, l.MaxTopics)
 	l.MaxPushTargets = cmp.Or(o.maxTargets, l.MaxPushTargets)
 	l.MaxRetained = cmp.Or(o.maxRetained, l.MaxRetained)
+	l.MaxTokens = cmp.Or(o.maxTokens, l.MaxTokens)
 	return &l
 }

@@ -3,13 +3,14 @@ package fsm
 import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+	"strings"
 
 	"tarry/job/jobpb"
 )
 
 func (s *simulation) filter() *jobpb.Filter {
 	f := &jobpb.Filter{}
-	switch s.rng.IntN(9) {
+	switch s.rng.IntN(11) {
 	case 0:
 		f.IdPrefix = []string{"id-", "id-1", "id-1", "x", "$"}[s.rng.IntN(5)]
 	case 1:
@@ -22,6 +23,8 @@ func (s *simulation) filter() *jobpb.Filter {
 		f.Headers = []*jobpb.Header{{Name: "a", Value: []string{"1", "2"}[s.rng.IntN(2)]}}
 	case 5:
 		return nil
+	case 6, 7:
+		f.ExactReason = new([]string{"", "r", "rr", "expired", deadReasons[1], strings.Repeat("r", 201)}[s.rng.IntN(6)])
 	}
 	return f
 }
@@ -31,6 +34,10 @@ func (s *simulation) sweep() *jobpb.Sweep {
 	w := &jobpb.Sweep{Filter: s.filter(), Scan: uint32(s.pick(0, 1, 2, 5, 20, 20, 10_000, 10_001))}
 	if n := len(s.sweeps); n > 0 && s.rng.IntN(2) == 0 {
 		w.From = proto.Clone(s.sweeps[s.rng.IntN(n)]).(*jobpb.Progress)
+	}
+	if w.From != nil && s.rng.IntN(5) == 0 {
+		w.From.After = nil // it goes on from another topic
+		w.From.StartMs = s.pick(0, w.From.StartMs)
 	}
 	return w
 }

@@ -4,17 +4,18 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"tarry/internal/testseed"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -25,60 +26,109 @@ var (
 	stepFlag  = flag.Int("fsm.steps", 150, "log batches in a run")
 )
 
-// eachSeed runs f several times, each with a seed that is the subtest's name.
-func eachSeed(t *testing.T, f func(t *testing.T, rng *rand.Rand)) {
-	for i := range *roundFlag {
-		seed := *seedFlag + uint64(i)
-		if *seedFlag == 0 {
-			seed = rand.Uint64()
-		}
-		t.Run(fmt.Sprintf("fsm.seed=%d", seed), func(t *testing.T) {
-			f(t, rand.New(rand.NewPCG(seed, 0)))
-		})
+// eachSeed runs f several times, each with a seed that is in the subtest's name.
+func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
+	first := *seedFlag
+	if first == 0 {
+		first = testseed.New()
+	}
+	for i := range uint64(*roundFlag) {
+		seed := first + i
+		t.Run(fmt.Sprintf("fsm.seed=%d", seed), func(t *testing.T) { f(t, seed) })
 	}
 }
 
 // Two machines with different windows apply the same log in different batches, and one of
-// them is flushed, reopened, crashed and moved to another directory all the time. Both must
-// return what the model does and end with its state, and with the same digest.
+// them is flushed, reopened, crashed and moved to another directory all the time. Now and
+// then a third takes over the state of one of them and is reopened before each entry, so that
+// it has nothing in memory but what the store has. All must return what the model does and
+// end with its state, and with the same digest.
 func TestMachineMatchesModel(t *testing.T) {
-	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
-		const maxTopics = 9
-		troubled := newRig(t, Options{FS: vfs.NewCrashableMem(), windowCap: 2 + rng.IntN(12), windowBudget: 100, maxTopics: maxTopics, maxTargets: 1, maxRetained: 2, MemTableBytes: 64 << 10})
-		calm := newRig(t, Options{maxTopics: maxTopics, maxTargets: 1, maxRetained: 2})
-		s := &simulation{t: t, rng: rng, model: newModel(maxTopics), now: rigStart}
-		at, other := 0, 0 // entries that each has applied
-		for range *stepFlag {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		s := newSimulation(t, seed)
+		troubled := s.replica("the troubled machine", Options{FS: vfs.NewCrashableMem(), windowCap: 2 + s.rng.IntN(12), windowBudget: 100, MemTableBytes: 64 << 10})
+		calm := s.replica("the calm machine", Options{})
+		fresh := s.replica("the fresh machine", Options{windowCap: 2 + s.rng.IntN(12), windowBudget: 100})
+		for s.step = range *stepFlag {
+			s.startTrouble()
 			s.grow()
-			at = s.applyLog(troubled, at, 1+rng.IntN(4))
-			other = s.applyLog(calm, other, 1+rng.IntN(12))
-			at = s.disturb(troubled, at)
-			if rng.IntN(10) == 0 {
-				at, other = s.applyLog(troubled, at, 1000), s.applyLog(calm, other, 1000)
-				s.compare(troubled)
-				s.compare(calm)
-				require.Equal(t, calm.digest(), troubled.digest())
+			if s.trouble.IntN(10) == 0 {
+				s.applyFresh(fresh, s.replicas[s.trouble.IntN(2)])
+			}
+			s.applyLog(troubled, 1+s.trouble.IntN(4))
+			s.applyLog(calm, 1+s.trouble.IntN(12))
+			s.disturb(troubled)
+			s.takeEffectEarly(s.replicas[s.trouble.IntN(3)])
+			if s.rng.IntN(10) == 0 {
+				s.compareAll(troubled, calm)
 			}
 		}
-		at, other = s.applyLog(troubled, at, 1000), s.applyLog(calm, other, 1000)
-		require.Equal(t, at, other)
-		s.compare(troubled)
-		s.compare(calm)
-		require.Equal(t, calm.digest(), troubled.digest())
+		s.compareAll(troubled, calm)
 	})
+}
+
+// compareAll brings the machines to the end of the log and compares them with the model.
+func (s *simulation) compareAll(troubled, calm *replica) {
+	s.applyLog(calm, 1000)
+	want := calm.digest()
+	for _, r := range s.replicas {
+		s.applyLog(r, 1000)
+		require.Equal(s.t, want, r.digest(), r.name)
+	}
+	s.compare(troubled.rig)
+	s.compare(calm.rig)
 }
 
 // simulation makes a log of random operations, with the model's result of each.
 type simulation struct {
-	t     *testing.T
-	rng   *rand.Rand
-	model *model
-	now   int64
-	log   []Entry
-	want  [][]*jobpb.Result
-	due   []int64 // the model's nextDue after each entry
+	t    *testing.T
+	seed uint64
+	// rng makes the operations and nothing else, so that a seed always makes the same log.
+	rng *rand.Rand
+	// trouble makes what the machines go through. How much of it a crash takes depends on
+	// the store's background work, so each step starts it again.
+	trouble  *rand.Rand
+	step     int
+	model    *model
+	replicas []*replica
+	now      int64
+	term     uint64
+	log      []Entry
+	want     [][]*jobpb.Result
+	due      []int64                 // the model's nextDue after each entry
+	facts    []map[string]topicFacts // the model's after each entry
+
+	// Of Options. The digest depends on them.
+	dueRecent   int
+	dueGathered uint32
 
 	sweeps []*jobpb.Progress // where sweeps ended
+
+	// Each seed has few or many topics and leaves out some kinds of operations, so that in
+	// some runs those that are rare meet each other often.
+	topics  int
+	leftOut [100]bool // by the number that op draws
+}
+
+const simulatedTopics = 9
+
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	s := &simulation{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), model: newModel(simulatedTopics), now: rigStart, term: 1}
+	s.startTrouble()
+	s.topics = 1 + s.rng.IntN(5)
+	s.dueRecent, s.dueGathered = 1+s.rng.IntN(4), uint32(1+s.rng.IntN(20))
+	percent := int(s.pick(0, 40, 80))
+	for n := 50; n < 88; n += 2 { // adds, reserves and Advances are in every run
+		out := s.rng.IntN(100) < percent
+		s.leftOut[n], s.leftOut[n+1] = out, out
+	}
+	t.Cleanup(s.reportFailure)
+	return s
+}
+
+// startTrouble makes the trouble of a step independent of that of the steps before.
+func (s *simulation) startTrouble() {
+	s.trouble = rand.New(rand.NewPCG(s.seed, uint64(s.step)+1))
 }
 
 // grow appends a few entries to the log.
@@ -88,34 +138,54 @@ func (s *simulation) grow() {
 		if s.rng.IntN(60) == 0 {
 			s.now += 3_700_000
 		}
+		if s.rng.IntN(15) == 0 {
+			s.term++
+		}
 		now := s.now - s.pick(0, 0, 0, 20) // leaders' clocks differ
 		index := uint64(len(s.log)+1) + 5
 		if s.rng.IntN(15) == 0 {
-			s.log = append(s.log, Entry{Index: index, Term: 1, Data: []byte{byte(index)}, Configuration: true})
+			s.log = append(s.log, Entry{Index: index, Term: s.term, Data: []byte{byte(index)}, Configuration: true})
 			s.want = append(s.want, nil)
-			s.due = append(s.due, s.model.nextDue())
+			s.remember()
 			continue
 		}
-		var ops []*jobpb.Op
-		want := []*jobpb.Result{}
 		epoch := s.model.reset.epoch
 		if epoch > 0 && s.rng.IntN(10) == 0 {
 			epoch, now = epoch-1, now+s.pick(0, 700, 4_000_000) // it was under way when the clock was set back
 		}
-		s.model.startEntry(now, epoch)
-		for range s.rng.IntN(8) {
-			op := s.op()
-			ops = append(ops, op)
-			want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
-			s.keepSweep(want[len(want)-1])
-		}
+		s.entry(now, epoch, func(yield func(*jobpb.Op) bool) {
+			for range s.rng.IntN(8) {
+				if !yield(s.op()) {
+					return
+				}
+			}
+		})
 		if s.model.reset.epoch != epoch {
 			s.now = s.model.clock // leaders go by the clock that was set back
 		}
-		s.log = append(s.log, Entry{Index: index, Term: 1, Data: encodeEntryAt(s.t, now, epoch, ops...)})
-		s.want = append(s.want, want)
-		s.due = append(s.due, s.model.nextDue())
 	}
+}
+
+// entry appends an entry to the log. The model applies each operation before the next is
+// made.
+func (s *simulation) entry(now int64, epoch uint64, all iter.Seq[*jobpb.Op]) {
+	var ops []*jobpb.Op
+	want := []*jobpb.Result{}
+	s.model.startEntry(now, epoch, s.term)
+	for op := range all {
+		ops = append(ops, op)
+		want = append(want, proto.Clone(s.model.apply(op)).(*jobpb.Result))
+		s.keepSweep(want[len(want)-1])
+	}
+	s.log = append(s.log, Entry{Index: uint64(len(s.log)+1) + 5, Term: s.term, Data: encodeEntryAt(s.t, now, epoch, ops...)})
+	s.want = append(s.want, want)
+	s.remember()
+}
+
+// remember keeps what the model shows after the last entry.
+func (s *simulation) remember() {
+	s.facts = append(s.facts, s.model.facts())
+	s.due = append(s.due, s.model.nextDue())
 }
 
 func (s *simulation) pick(of ...int64) int64 { return of[s.rng.IntN(len(of))] }
@@ -131,7 +201,7 @@ func (s *simulation) topic() string {
 	if s.rng.IntN(40) == 0 {
 		return fmt.Sprintf("rare-%d", s.rng.IntN(8))
 	}
-	return string(rune('a' + s.rng.IntN(5)))
+	return string(rune('a' + s.rng.IntN(s.topics)))
 }
 
 // ref names a job, mostly one that existed at some time.
@@ -163,6 +233,16 @@ func (s *simulation) ref() *jobpb.Ref {
 	return ref
 }
 
+// heldRef is ref, but mostly names a reserved job.
+func (s *simulation) heldRef() *jobpb.Ref {
+	held := s.model.sorted(func(j *modelJob) bool { return j.State == jobpb.State_STATE_RESERVED }, comparePlaced)
+	if len(held) == 0 || s.rng.IntN(3) == 0 {
+		return s.ref()
+	}
+	j := held[s.rng.IntN(len(held))]
+	return &jobpb.Ref{Seq: j.Seq, Generation: uint32(s.pick(0, int64(j.generation)))}
+}
+
 func (s *simulation) op() *jobpb.Op {
 	if s.rng.IntN(12) == 0 {
 		return s.scheduleOp()
@@ -170,8 +250,12 @@ func (s *simulation) op() *jobpb.Op {
 	if names := slices.Sorted(maps.Keys(modelOps)); s.rng.IntN(30) < len(names) {
 		return modelOps[names[s.rng.IntN(len(names))]].some(s)
 	}
-	reason := strings.Repeat("r", s.rng.IntN(3))
-	switch n := s.rng.IntN(100); {
+	reason := deadReasons[s.rng.IntN(len(deadReasons))]
+	n := s.rng.IntN(100)
+	for s.leftOut[n] {
+		n = s.rng.IntN(100)
+	}
+	switch {
 	case n < 34:
 		return s.addOp()
 	case n < 50:
@@ -182,9 +266,10 @@ func (s *simulation) op() *jobpb.Op {
 		return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: &jobpb.Reserve{
 			Topics: topics, Max: uint32(s.pick(0, 1, 1, 2, 5, 30, 1000)),
 			TtrMs: s.pick(0, 0, 5, 300, -1), MaxBytes: s.pick(0, 0, 1, 30), Consumer: s.consumer(),
+			HoldMs: s.pick(0, 0, 0, 0, 0, 5, 1000, 1001, -1),
 		}}}
 	case n < 57:
-		return opFinish(s.ref())
+		return opFinish(s.heldRef())
 	case n < 58:
 		c := &jobpb.AtomicAdd{}
 		if s.rng.IntN(3) > 0 {
@@ -211,15 +296,15 @@ func (s *simulation) op() *jobpb.Op {
 		return s.updateOp()
 	case n < 72:
 		return opRelease(&jobpb.Release{
-			Ref: s.ref(), DelayMs: s.pick(0, 0, 1, 30, 2000, -1, 1_000_000_000_001),
+			Ref: s.heldRef(), DelayMs: s.pick(0, 0, 1, 30, 2000, 30_000, 30_000, -1, 1_000_000_000_001),
 			SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason,
 			Undelivered: s.rng.IntN(4) == 0, Returned: s.rng.IntN(4) == 0, ReservedMs: s.now - s.pick(-5, 0, 1, 10, 100, 5000),
 			Backoff: s.rng.IntN(2) == 0, Entropy: s.rng.Uint64(),
 		})
 	case n < 74:
-		return opTouch(s.ref(), s.pick(0, 1, 50, 1000))
+		return opTouch(s.heldRef(), s.pick(0, 1, 50, 1000))
 	case n < 80:
-		return opBury(&jobpb.Bury{Ref: s.ref(), SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason})
+		return opBury(&jobpb.Bury{Ref: s.heldRef(), SetPriority: s.rng.IntN(3) == 0, Priority: s.priority(), Reason: reason})
 	case n < 82:
 		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: s.ref(), ToTopic: s.anyTopic(), Condition: s.condition()}}}
 	case n < 85:
@@ -297,6 +382,9 @@ func (s *simulation) updateOp() *jobpb.Op {
 	if s.rng.IntN(5) == 0 {
 		u.ExpiresMs = new(s.pick(-1, 0, 1, s.now+10, s.now+300))
 	}
+	if s.rng.IntN(5) == 0 {
+		u.PushUrl = new(s.pushURL())
+	}
 	return &jobpb.Op{Kind: &jobpb.Op_Update{Update: u}}
 }
 
@@ -311,18 +399,24 @@ func (s *simulation) addOp() *jobpb.Op {
 	case 2, 3:
 		a.Options = &jobpb.JobOptions{Headers: s.jobHeaders()}
 	case 0:
-		a.Options = &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{5, 0, 300}[:s.rng.IntN(4)]}}
+		a.Options = &jobpb.JobOptions{Backoff: &jobpb.Backoff{DelaysMs: []int64{s.pick(5, 30_000), 0, 300}[:s.rng.IntN(4)]}}
 	case 1:
 		a.Options = &jobpb.JobOptions{
 			Backoff: &jobpb.Backoff{BaseMs: 3, FactorPermille: 2000, MaxMs: 500},
 			Headers: []*jobpb.Header{{Name: "a", Value: "1"}, {Name: "b"}},
 		}
 	}
-	if s.rng.IntN(5) == 0 {
+	if s.rng.IntN(4) == 0 {
 		if a.Options == nil {
 			a.Options = &jobpb.JobOptions{}
 		}
-		a.Options.ExpiresMs = s.pick(-1, 1, s.now, s.now+10, s.now+300, s.now+300, s.now+5000)
+		a.Options.ExpiresMs = s.pick(-1, 1, s.now, s.now+10, s.now+300, s.now+5000, s.now+5000, s.now+20_000)
+	}
+	if url := s.pushURL(); url != "" {
+		if a.Options == nil {
+			a.Options = &jobpb.JobOptions{}
+		}
+		a.Options.PushUrl = url
 	}
 	switch s.rng.IntN(20) {
 	case 0:
@@ -346,121 +440,6 @@ func (s *simulation) addOp() *jobpb.Op {
 		a.Condition = s.condition()
 	}
 	return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}}
-}
-
-// applyLog applies up to n entries of the log, from entry at on, and compares the results
-// with the model's.
-func (s *simulation) applyLog(r *rig, at, n int) int {
-	for at < len(s.log) {
-		end := min(at+n, len(s.log))
-		from := max(at-s.rng.IntN(2), 0) // an entry applied already is skipped
-		replies := s.rng.IntN(3) > 0
-		results, changes, err := r.m.Apply(s.log[from:end], replies)
-		require.NoError(s.t, err)
-		for i := from; replies && i < end; i++ {
-			got := results[i-from]
-			if i < at || s.want[i] == nil {
-				require.Nil(s.t, got)
-				continue
-			}
-			require.Len(s.t, got, len(s.want[i]))
-			for k, g := range got {
-				requireResult(s.t, s.want[i][k], g)
-			}
-		}
-		if end > at {
-			require.Equal(s.t, s.due[end-1], changes.NextDue, "next due after entry %d", end)
-		}
-		for _, p := range changes.Marks {
-			require.NoError(s.t, p.View.Close())
-		}
-		at = end
-		if n < 1000 {
-			break
-		}
-	}
-	return at
-}
-
-func requireResult(t *testing.T, want, got *jobpb.Result) {
-	require.Equal(t, got.Code != jobpb.Code_OK, got.Message != "", "%v", got)
-	got.Message = ""
-	if want.Code != jobpb.Code_OK {
-		require.Equal(t, want.Code, got.Code)
-		return
-	}
-	require.Truef(t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
-}
-
-// disturb restarts, crashes or moves a machine, and returns how many entries of the log it
-// has then.
-func (s *simulation) disturb(r *rig, at int) int {
-	db := r.m.store.db
-	switch s.rng.IntN(14) {
-	case 0:
-		require.NoError(s.t, db.Flush())
-	case 1:
-		require.NoError(s.t, db.Compact(s.t.Context(), []byte{0}, []byte{255}, false))
-	case 2:
-		r.reopen()
-	case 3:
-		reached := uint64(0)
-		if at > 0 {
-			reached = s.log[at-1].Index
-		}
-		require.NoError(s.t, r.m.MarkDurable(reached, 1, []byte("w"), 1))
-	case 4:
-		return s.crash(r, at)
-	case 5:
-		// As by an installed snapshot: the state is in another directory, and views of
-		// the old one end.
-		v := r.m.View()
-		path := r.fs.PathJoin(rigDir, "moved")
-		require.NoError(s.t, r.fs.RemoveAll(path))
-		require.NoError(s.t, db.Checkpoint(path, pebble.WithFlushedWAL()))
-		before := r.digest()
-		require.NoError(s.t, r.m.reopen(path))
-		_, err := v.Digest()
-		require.ErrorIs(s.t, err, ErrViewEnded)
-		require.NoError(s.t, v.Close())
-		require.Equal(s.t, before, r.digest())
-		r.check()
-		require.NoError(s.t, moveBack(r, path))
-	}
-	return at
-}
-
-// moveBack makes the state in path the one that Open opens.
-func moveBack(r *rig, path string) error {
-	live := r.m.dir.Live()
-	if err := r.fs.RemoveAll(live); err != nil {
-		return err
-	}
-	if err := r.m.store.db.Checkpoint(live, pebble.WithFlushedWAL()); err != nil {
-		return err
-	}
-	return r.m.reopen(live)
-}
-
-// crash reopens the machine from the files that a power failure leaves: the state at some
-// earlier entry.
-func (s *simulation) crash(r *rig, at int) int {
-	clone := r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{
-		UnsyncedDataPercent: s.rng.IntN(101),
-		RNG:                 s.rng,
-	})
-	durable := r.m.public.durable.index
-	require.NoError(s.t, r.m.Close())
-	r.fs, r.o.FS = clone, clone
-	r.open()
-	applied := r.m.Applied().Index
-	require.GreaterOrEqual(s.t, applied, durable, "an index that was marked durable is durable")
-	r.check()
-	left := 0
-	for left < at && s.log[left].Index <= applied {
-		left++
-	}
-	return left
 }
 
 // comparePeeks compares the heads of a topic's lists with the model's.
@@ -506,6 +485,7 @@ func (s *simulation) compare(r *rig) {
 			want.Body = got.Body
 		}
 		require.Truef(s.t, proto.Equal(want, got), "want %v\ngot  %v", want, got)
+		s.compareByID(v, got)
 	}
 	s.compareSettings(v)
 	var all []*jobpb.Topic
@@ -530,6 +510,18 @@ func (s *simulation) compare(r *rig) {
 	}
 	s.compareListings(v)
 	s.compareFound(v)
+	s.compareForecasts(v)
+	s.compareDead(v)
+}
+
+// compareByID compares what a list of ids gives with a job.
+func (s *simulation) compareByID(v *View, want *jobpb.Job) {
+	got, err := v.JobsByID(&jobpb.JobsByID{Ids: []string{"nobody", want.Id}, Body: true})
+	require.NoError(s.t, err)
+	require.Len(s.t, got, 2)
+	require.True(s.t, proto.Equal(&jobpb.Job{}, got[0]))
+	got[1].History, got[1].HistoryDropped = want.History, want.HistoryDropped
+	require.Truef(s.t, proto.Equal(want, got[1]), "want %v\ngot  %v", want, got[1])
 }
 
 // compareTotals compares the totals with the sums over the model's topics.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -13,10 +14,13 @@ import (
 // directory. Integers in keys are big-endian, so that byte order is their order.
 const (
 	spaceSettings  = 'c' // c topic name -> its settings
+	spaceDue       = 'd' // d, d period topic-number -> due counts: see record_due_counts.go
 	spaceForgotten = 'f' // f server-id -> nothing
+	spaceDead      = 'g' // g j|n|s ... -> dead jobs by reason: see record_dead_groups.go
 	spaceHeader    = 'h' // h j|n name ... -> the header index: see record_headers.go
 	spaceID        = 'i' // i producer-id -> seq
 	spaceSpec      = 'j' // j seq -> spec
+	spaceToken     = 'k' // k token-id -> token of a client; k -> see record_token.go
 	spaceMeta      = 'm' // m name -> see record_meta.go
 	spaceNumber    = 'n' // n topic-number -> topic name
 	spaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
@@ -141,7 +145,7 @@ func appendSeqKey(b []byte, space byte, seq uint64) []byte {
 }
 
 func appendNameKey(b []byte, space byte, name string) []byte {
-	b = append(b, space)
+	b = append(slices.Grow(b, 1+len(name)), space)
 	return append(b, name...)
 }
 

@@ -7,11 +7,16 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"tarry/job/jobpb"
 )
 
 // formatVersion is the version of the whole store's layout. A store of another version is
 // refused.
-const formatVersion = 5
+const formatVersion = 9
+
+// FormatVersion is the version of the layout of a state, for the header of a backup.
+const FormatVersion uint32 = formatVersion
 
 // Names in the meta keyspace. They are on disk.
 var (
@@ -20,6 +25,7 @@ var (
 	keyClock         = []byte{spaceMeta, 'k'}
 	keyHeaderWalk    = []byte{spaceMeta, 'h'}
 	keyCluster       = []byte{spaceMeta, 'i'}
+	keyPending       = []byte{spaceMeta, 'p'}
 	keyVersion       = []byte{spaceMeta, 'v'} // read before all others
 	keyDurable       = []byte{spaceMeta, 'w'}
 )
@@ -43,10 +49,13 @@ type stateRecord struct {
 	nextSeq     uint64
 	lastTopic   uint32 // the number of the newest topic
 	topics      uint32
+	gatheredDue uint32            // changes of due counts that keyDueChanges has been given
 	counts      [listCount]uint64 // places by list, of all topics together
+	deadReasons uint64            // that dead jobs have
+	recentDue   []dueCount        // the last changes of due counts: a sum
 }
 
-const stateLen = 1 + 4*8 + 2*4 + (listCount-1)*8
+const stateLen = 1 + 4*8 + 3*4 + (listCount-1)*8 + 8 // without recentDue
 
 func (s *stateRecord) append(b []byte) []byte {
 	b = append(b, formatVersion)
@@ -55,18 +64,20 @@ func (s *stateRecord) append(b []byte) []byte {
 	}
 	b = binary.BigEndian.AppendUint32(b, s.lastTopic)
 	b = binary.BigEndian.AppendUint32(b, s.topics)
+	b = binary.BigEndian.AppendUint32(b, s.gatheredDue)
 	for _, n := range s.counts[1:] {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	return b
+	b = binary.BigEndian.AppendUint64(b, s.deadReasons)
+	return appendDueCounts(b, s.recentDue)
 }
 
 func decodeState(b []byte) (s stateRecord, err error) {
 	if err := checkVersion("store", b, formatVersion); err != nil {
 		return stateRecord{}, err
 	}
-	if len(b) != stateLen {
-		return stateRecord{}, fmt.Errorf("state record has %d bytes, want %d", len(b), stateLen)
+	if len(b) < stateLen {
+		return stateRecord{}, fmt.Errorf("state record has %d bytes, want %d: %w", len(b), stateLen, errShort)
 	}
 	s.index = binary.BigEndian.Uint64(b[1:])
 	s.term = binary.BigEndian.Uint64(b[9:])
@@ -74,10 +85,13 @@ func decodeState(b []byte) (s stateRecord, err error) {
 	s.nextSeq = binary.BigEndian.Uint64(b[25:])
 	s.lastTopic = binary.BigEndian.Uint32(b[33:])
 	s.topics = binary.BigEndian.Uint32(b[37:])
+	s.gatheredDue = binary.BigEndian.Uint32(b[41:])
 	for i := range s.counts[1:] {
-		s.counts[1+i] = binary.BigEndian.Uint64(b[41+8*i:])
+		s.counts[1+i] = binary.BigEndian.Uint64(b[45+8*i:])
 	}
-	return s, nil
+	s.deadReasons = binary.BigEndian.Uint64(b[stateLen-8:])
+	s.recentDue, err = decodeDueCounts(nil, b[stateLen:])
+	return s, err
 }
 
 // appendConfiguration encodes a configuration and the index of its entry.
@@ -142,7 +156,8 @@ type meta struct {
 	version            uint32 // the cluster's
 	reset              clockReset
 	walk               headerWalk
-	migrating          []byte // the key at which the migration to it continues; nil: it is done
+	pending            []pendingAdvance // by instant; all of one term
+	migrating          []byte           // the key at which the migration to it continues; nil: it is done
 }
 
 // applied returns the point of the state alone, without the durable mark.
@@ -150,6 +165,17 @@ func (m *meta) applied() Applied {
 	return Applied{
 		Index: m.state.index, Term: m.state.term, ClockMS: m.state.clockMS, ClockEpoch: m.reset.epoch,
 		Configuration: m.configuration, ConfigurationIndex: m.configurationIndex,
+	}
+}
+
+// totals returns the number of topics, and of jobs by state.
+func (m *meta) totals() *jobpb.Totals {
+	c := &m.state.counts
+	return &jobpb.Totals{
+		Topics:  uint64(m.state.topics),
+		Delayed: c[listDelayed], Ready: c[listReady],
+		Reserved: c[listReserved], Dead: c[listDead],
+		Retained: c[listEnded],
 	}
 }
 
@@ -166,6 +192,7 @@ func readMeta(r pebble.Reader) (m meta, err error) {
 		}),
 		readKey(r, keyClock, func(v []byte) (err error) { m.reset, err = decodeClockReset(v); return err }),
 		readKey(r, keyHeaderWalk, func(v []byte) (err error) { m.walk, err = decodeHeaderWalk(v); return err }),
+		readKey(r, keyPending, func(v []byte) (err error) { m.pending, err = decodePending(v); return err }),
 		readKey(r, keyDurable, func(v []byte) (err error) { m.durable, err = decodeDurableMark(v); return err }),
 		readKey(r, keyCluster, func(v []byte) error { m.clusterID = string(v); return nil }),
 	)

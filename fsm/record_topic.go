@@ -34,11 +34,15 @@ type topicRecord struct {
 	// rule_expiry.go.
 	expiryIndexed place
 	expired       uint64 // jobs that were not reserved in time
+	// pushURLs counts the jobs with a push_url, except retained ones.
+	pushURLs uint64
 }
 
 const (
 	topicLen  = 1 + 4 + 16*8 + stateLists*placeLen
 	bucketLen = 3 * 8 // follows when the topic has a rate
+	// pushURLsLen ends records of topics with pushURLs.
+	pushURLsLen = 8
 )
 
 func (r *topicRecord) numbers() [13]*uint64 {
@@ -83,14 +87,17 @@ func (r *topicRecord) append(b []byte) []byte {
 			b = binary.BigEndian.AppendUint64(b, uint64(v))
 		}
 	}
-	if !r.expires() {
-		return b
+	if r.expires() {
+		b = r.expiryIndexed.append(b)
+		for _, n := range [...]uint64{r.expired, r.counts[listExpiring], r.counts[listDeadline]} {
+			b = binary.BigEndian.AppendUint64(b, n)
+		}
+		b = r.heads[listDeadline].append(r.heads[listExpiring].append(b))
 	}
-	b = r.expiryIndexed.append(b)
-	for _, n := range [...]uint64{r.expired, r.counts[listExpiring], r.counts[listDeadline]} {
-		b = binary.BigEndian.AppendUint64(b, n)
+	if r.pushURLs != 0 {
+		b = binary.BigEndian.AppendUint64(b, r.pushURLs)
 	}
-	return r.heads[listDeadline].append(r.heads[listExpiring].append(b))
+	return b
 }
 
 // expires reports whether the topic has or had jobs that expire.
@@ -102,14 +109,34 @@ func (r *topicRecord) expires() bool {
 // had jobs that expire end with.
 const expiryLen = placeLen + 3*8 + 2*placeLen
 
+// topicParts reports which parts the end of a topic's record has. Its length tells, because
+// each part is longer than those after it together.
+func topicParts(n int) (expiry, rate, pushURLs bool, err error) {
+	left := n
+	has := func(part int) bool {
+		if left < part {
+			return false
+		}
+		left -= part
+		return true
+	}
+	expiry, rate, pushURLs = has(expiryLen), has(bucketLen), has(pushURLsLen)
+	if left != 0 {
+		err = fmt.Errorf("topic record has %d bytes, want %d, with expiry %d more, with a rate %d more, with URLs of jobs %d more", topicLen+n, topicLen, expiryLen, bucketLen, pushURLsLen)
+	}
+	return expiry, rate, pushURLs, err
+}
+
 func decodeTopic(b []byte) (r topicRecord, err error) {
 	if err := checkVersion("topic record", b, topicVersion); err != nil {
 		return topicRecord{}, err
 	}
-	switch len(b) - topicLen {
-	case 0, bucketLen, expiryLen, bucketLen + expiryLen:
-	default:
-		return topicRecord{}, fmt.Errorf("topic record has %d bytes, want %d, with a rate %d more, with expiry %d more", len(b), topicLen, bucketLen, expiryLen)
+	if len(b) < topicLen {
+		return topicRecord{}, fmt.Errorf("topic record of %d bytes: %w", len(b), errShort)
+	}
+	expiry, rate, pushURLs, err := topicParts(len(b) - topicLen)
+	if err != nil {
+		return topicRecord{}, err
 	}
 	r.number = binary.BigEndian.Uint32(b[1:])
 	rest := b[5:]
@@ -125,24 +152,29 @@ func decodeTopic(b []byte) (r topicRecord, err error) {
 		r.heads[1+i] = decodePlace(rest)
 		rest = rest[placeLen:]
 	}
-	if len(rest)%expiryLen == bucketLen {
+	if rate {
 		r.bucket = &bucket{}
 		for _, p := range [...]*int64{&r.bucket.tokens, &r.bucket.at, &r.bucket.since} {
 			*p = int64(binary.BigEndian.Uint64(rest))
 			rest = rest[8:]
 		}
 	}
-	if len(rest) == 0 {
-		return r, nil
+	if expiry {
+		r.expiryIndexed, rest = decodePlace(rest), rest[placeLen:]
+		for _, p := range [...]*uint64{&r.expired, &r.counts[listExpiring], &r.counts[listDeadline]} {
+			*p = binary.BigEndian.Uint64(rest)
+			rest = rest[8:]
+		}
+		if !r.expires() {
+			return topicRecord{}, errors.New("topic record has expiry fields, but all are zero")
+		}
+		r.heads[listExpiring], r.heads[listDeadline] = decodePlace(rest), decodePlace(rest[placeLen:])
+		rest = rest[2*placeLen:]
 	}
-	r.expiryIndexed, rest = decodePlace(rest), rest[placeLen:]
-	for _, p := range [...]*uint64{&r.expired, &r.counts[listExpiring], &r.counts[listDeadline]} {
-		*p = binary.BigEndian.Uint64(rest)
-		rest = rest[8:]
+	if pushURLs {
+		if r.pushURLs = binary.BigEndian.Uint64(rest); r.pushURLs == 0 {
+			return topicRecord{}, errors.New("topic record has a number of URLs of jobs, which is zero")
+		}
 	}
-	if !r.expires() {
-		return topicRecord{}, errors.New("topic record has expiry fields, but all are zero")
-	}
-	r.heads[listExpiring], r.heads[listDeadline] = decodePlace(rest), decodePlace(rest[placeLen:])
 	return r, nil
 }

@@ -27,7 +27,6 @@ const (
 	maxTTRMS   = int64(job.MaxTTR / 1e6)
 	maxDelayMS = int64(job.MaxDelay / 1e6)
 	maxPauseMS = int64(job.MaxPause / 1e6)
-	minuteMS   = int64(60_000)
 	hourMS     = 60 * minuteMS
 )
 
@@ -167,14 +166,32 @@ func checkMemory(m *Machine) error {
 			}
 		}
 	}
+	if err := checkDueChanges(m); err != nil {
+		return err
+	}
 	if err := checkScheduleTimes(m); err != nil {
 		return err
 	}
 	if err := checkSettings(m); err != nil {
 		return err
 	}
+	if err := checkAuth(m); err != nil {
+		return err
+	}
 	if len(m.topics) != len(m.byNumber) || len(m.topics) != len(m.public.topics) {
 		return fmt.Errorf("%d topics, %d by number, %d public", len(m.topics), len(m.byNumber), len(m.public.topics))
+	}
+	return nil
+}
+
+// checkDueChanges compares the gathered changes in memory with those in the store.
+func checkDueChanges(m *Machine) error {
+	stored, err := readDueCounts(m.store.db, keyDueChanges)
+	if err != nil {
+		return err
+	}
+	if has := m.dueChanges.gathered.sum(); !slices.Equal(has, stored) || len(m.dueChanges.entry) > 0 {
+		return fmt.Errorf("gathered changes of due counts are %v, the store has %v; %v are in no entry", has, stored, m.dueChanges.entry)
 	}
 	return nil
 }

@@ -67,16 +67,23 @@ func (x *tx) removeFromLists(t *topic, list listKind, p place) error {
 	return nil
 }
 
-// list adds a job to a list and, while it waits with an expiry of its own, to listDeadline.
+// list adds a job to a list and, while it waits with an expiry of its own, to listDeadline. A
+// dead one also joins its group.
 func (x *tx) list(t *topic, rec *record, list listKind) {
 	x.addToLists(t, list, rec.place(list))
 	if rec.hasDeadline(list) {
 		x.insertPlace(t, listDeadline, rec.place(listDeadline))
 	}
+	if list == listDead {
+		x.joinGroup(t, rec)
+	}
 }
 
 // unlist undoes list.
 func (x *tx) unlist(t *topic, rec *record, list listKind) error {
+	if list == listDead {
+		x.leaveGroup(t, rec)
+	}
 	if err := x.removeFromLists(t, list, rec.place(list)); err != nil || !rec.hasDeadline(list) {
 		return err
 	}
@@ -112,7 +119,7 @@ func (x *tx) indexExpiry(t *topic, most uint32) (uint32, error) {
 	return uint32(len(found)), nil
 }
 
-// expired reports whether a ready job has expired.
+// expired reports whether a waiting job has expired.
 func (x *tx) expired(t *topic, rec *record) bool {
 	at := rec.expiresAt(t.settings)
 	return at != 0 && at <= x.clock()
@@ -131,6 +138,9 @@ func (rec *record) expiresAt(s *jobpb.TopicSettings) int64 {
 }
 
 // expire deletes an expired job of the list from or sets it dead, by the topic's settings.
+//
+// A release or a backoff may have delayed the job beyond its expiry. When it dies it is no
+// longer delayed: a kick makes it ready, and only delayed jobs are due after the clock (listOf).
 func (x *tx) expire(t *topic, rec *record, from listKind) error {
 	t.expired++
 	if t.settings.GetExpiry() != jobpb.Expiry_EXPIRY_DEAD {
@@ -138,6 +148,7 @@ func (x *tx) expire(t *topic, rec *record, from listKind) error {
 	}
 	return x.move(t, rec, from, listDead, func(s *jobStatus) {
 		s.reason = expiredReason
+		s.dueMS = min(s.dueMS, x.clock())
 		x.setDead(t, s)
 		x.recordEvent(t, rec, jobpb.Event_EXPIRED, listDead, s.attempts, "")
 	})

@@ -16,6 +16,7 @@ func matches(f *jobpb.Filter, rec *record) (bool, error) {
 	case f == nil:
 		return true, nil
 	case !strings.HasPrefix(rec.spec.id, f.IdPrefix),
+		f.ExactReason != nil && *f.ExactReason != rec.deadReason(),
 		f.Reason != "" && !strings.Contains(rec.status.reason, f.Reason) && !strings.Contains(rec.status.lastError, f.Reason),
 		!within(rec.status.dueMS, f.DueFromMs, f.DueToMs),
 		!within(died, f.DiedFromMs, f.DiedToMs):

@@ -98,6 +98,7 @@ func (t *topic) applyLimits(change *TopicChange) (next int64) {
 	}
 	ready := change.Ready
 	change.Ready = min(ready, slots, tokens)
+	change.Held = min(ready, tokens) - change.Ready
 	switch {
 	case tokens == 0:
 		at := t.limits.rate.until(t.bucket, token)

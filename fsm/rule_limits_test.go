@@ -24,6 +24,34 @@ func (r *rig) addMany(topic string, n int) {
 	r.do(ops...)
 }
 
+// What only the limit on reserved jobs holds back can be had in the entry of a finish.
+func TestATopicTellsWhatItsReservationsHoldBack(t *testing.T) {
+	r := newRig(t, Options{FS: vfs.NewMem()})
+	change := func() TopicChange {
+		all := r.m.TopicChanges()
+		require.Len(t, all, 1)
+		return all[0]
+	}
+	counts := func() []uint64 { return []uint64{change().Ready, change().Held} }
+	r.addMany("t", 5)
+	require.Equal(t, []uint64{5, 0}, counts())
+	r.do(opLimits("t", &jobpb.TopicSettings{MaxReserved: new(uint64(2))}))
+	require.Equal(t, []uint64{2, 3}, counts())
+	held := r.one(opReserve(2, "t")).Jobs
+	require.Equal(t, []uint64{0, 3}, counts())
+
+	ref := &jobpb.Ref{Seq: held[0].Seq, Generation: held[0].Generation}
+	together := r.do(opFinish(ref), opReserve(2, "t"))
+	require.Len(t, together[1].Jobs, 1, "the finish makes room for one")
+	require.Equal(t, []uint64{0, 2}, counts())
+
+	r.do(opPause("t", 1000, false))
+	require.Equal(t, []uint64{0, 0}, counts(), "a pause holds it back too")
+	r.now += 1000
+	r.do(opAdvance(10), opLimits("t", &jobpb.TopicSettings{MaxReserved: new(uint64(2)), RateMilli: 1, Burst: 1}))
+	require.Equal(t, []uint64{0, 1}, counts(), "and so does a rate")
+}
+
 // limitRun is a random run on one topic, and what it handed out.
 type limitRun struct {
 	*rig
@@ -43,7 +71,8 @@ type handOut struct {
 // In every period no more jobs are handed out than the burst and the rate allow, and never
 // more are reserved than the limit. Every period from one job to another is checked.
 func TestLimitsHoldInEveryWindow(t *testing.T) {
-	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 0))
 		r := &limitRun{rig: newRig(t, Options{FS: vfs.NewMem()}), rng: rng}
 		total := 0
 		for range 4 * *stepFlag {

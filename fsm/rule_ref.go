@@ -22,23 +22,25 @@ func (x *tx) find(ref *jobpb.Ref, r *jobpb.Result) (*record, *topic, error) {
 // findUnfenced is find without the check of the token.
 func (x *tx) findUnfenced(ref *jobpb.Ref, r *jobpb.Result) (rec *record, t *topic, err error) {
 	id, seq := ref.GetId(), ref.GetSeq()
-	if id != "" {
-		rec, err = x.jobByID(id)
+	if seq != 0 {
+		rec, err = x.job(seq, false) // by id it would be one more read of the store
 	} else {
-		rec, err = x.job(seq, false)
+		rec, err = x.jobByID(id)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if rec == nil || (seq != 0 && rec.seq != seq) {
-		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", jobWords(id, seq))
+	if rec == nil || (id != "" && x.name(rec) != id) {
+		return nil, nil, x.refuseMissing(ref, r)
+	}
+	if t, err = x.topicOf(rec); err != nil {
+		return nil, nil, err
+	}
+	if !x.mayTouch(t, ref, r) {
+		return nil, nil, nil
 	}
 	if rec.status.phase.ended() {
 		return nil, nil, x.refuse(r, jobpb.Code_NOT_FOUND, "%s was %s and is retained for readers only", jobWords(id, seq), rec.endedWords())
-	}
-	t, err = x.topicOf(rec)
-	if err != nil {
-		return nil, nil, err
 	}
 	if x.replies {
 		r.Seq, r.Id, r.DueMs = rec.seq, x.name(rec), rec.status.dueMS
@@ -84,6 +86,11 @@ func (x *tx) checkReserved(ref *jobpb.Ref, rec *record, t *topic, r *jobpb.Resul
 		return true
 	}
 	return false
+}
+
+// refuseMissing refuses an operation on a job that does not exist.
+func (x *tx) refuseMissing(ref *jobpb.Ref, r *jobpb.Result) error {
+	return x.refuse(r, jobpb.Code_NOT_FOUND, "%s does not exist; it may have been finished or deleted", jobWords(ref.GetId(), ref.GetSeq()))
 }
 
 func (x *tx) refuseStale(rec *record, r *jobpb.Result) error {

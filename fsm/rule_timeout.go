@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -27,6 +28,9 @@ func (x *tx) timeOut(t *topic, seq, entropy uint64) error {
 	case wait > 0:
 		to = listDelayed
 	}
+	x.timeouts = append(x.timeouts, job.Timeout{
+		Seq: rec.seq, Generation: rec.status.generation, AtMS: rec.status.reservedUntilMS(), State: to.state(rec.status.phase),
+	})
 	return x.move(t, rec, listReserved, to, func(s *jobStatus) {
 		s.timeouts++
 		s.timedOut = true

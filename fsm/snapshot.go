@@ -8,6 +8,7 @@ import (
 
 	"tarry/fsm/store"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // ErrHalfInstalled is wrapped by the error of an Install that failed when it could not
@@ -20,9 +21,13 @@ var ErrHalfInstalled = errors.New("a snapshot was installed only half: the proce
 // Its checkpoint keeps files that the machine would delete, so the owner must
 // Close it, even if its reader has stalled. Read and Close must not run concurrently.
 type Stream struct {
-	// Applied is read from the archive's own data, so index and data agree.
+	// Applied is read from the archive's own data, so index and data agree. So are the
+	// others.
 	Applied
 	*store.Archive
+	ClusterID string
+	Version   uint32 // the cluster's
+	Totals    *jobpb.Totals
 }
 
 // OpenStream fixes the present state in a checkpoint, which costs hard links and
@@ -62,18 +67,19 @@ func (m *Machine) checkpoint(path string) error {
 
 func (m *Machine) openStream(path string) (*Stream, error) {
 	s := &Stream{}
-	var version uint32
-	err := m.dir.Inspect(path, func(db *pebble.DB) (err error) {
-		if s.Applied, err = readApplied(db); err != nil {
+	err := m.dir.Inspect(path, func(db *pebble.DB) error {
+		meta, err := readMeta(db)
+		if err != nil {
 			return err
 		}
-		version, _, err = readVersion(db)
-		return err
+		s.Applied = furthest(meta.applied(), meta.durable)
+		s.ClusterID, s.Version, s.Totals = meta.clusterID, meta.version, meta.totals()
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.Archive, err = store.OpenArchive(m.options.FS, path, store.Header{Index: s.Index, Term: s.Term, Version: version})
+	s.Archive, err = store.OpenArchive(m.options.FS, path, store.Header{Index: s.Index, Term: s.Term, Version: s.Version})
 	return s, err
 }
 

@@ -1,6 +1,9 @@
 package fsm
 
-import "tarry/job/jobpb"
+import (
+	"tarry/job"
+	"tarry/job/jobpb"
+)
 
 // topicKeepMS is how long, on the FSM clock, a topic without jobs is kept, with
 // its totals. Then an Advance drops it.
@@ -22,6 +25,9 @@ type topic struct {
 	seen    uint64 // the last Reserve that named the topic
 	held    int    // places in its windows, as memory.held counts them
 
+	delivered uint64          // reservations made since the topic was read or created
+	counted   job.TopicEvents // that earlier commits reported
+
 	next     int64 // the instant at which the topic next needs an Advance; 0: never
 	position int   // in the due heap; -1: not there
 }
@@ -34,6 +40,22 @@ func (t *topic) keptUntil() int64 {
 		end = max(end, t.limits.rate.until(t.bucket, t.limits.rate.burst))
 	}
 	return end
+}
+
+// events returns the counts of the topic's events so far.
+func (t *topic) events() job.TopicEvents {
+	return job.TopicEvents{
+		job.TopicAdded: t.added, job.TopicDelivered: t.delivered, job.TopicFinished: t.finished,
+		job.TopicDeleted: t.deleted, job.TopicTimeout: t.timeouts, job.TopicDied: t.died, job.TopicExpired: t.expired,
+	}
+}
+
+// takeEvents returns the events since the last call.
+func (t *topic) takeEvents() job.TopicEvents {
+	now := t.events()
+	more := now.Since(&t.counted)
+	t.counted = now
+	return more
 }
 
 func (t *topic) listID(list listKind) listID { return listID{topic: t.number, list: list} }

@@ -26,14 +26,23 @@ type tx struct {
 	dirty   []*topic           // need refreshHeads
 	seen    uint64             // mark of the running Reserve
 
+	deadChanges map[deadGroup]int64 // jobs that joined or left; mostly empty
+
 	schedules map[string]*schedule // changed, those that are gone included; mostly nil
 
+	caller *caller // of the running operation; nil: it may do everything
+
 	replies         bool
+	authChanged     bool // tokens of clients or their settings changed
 	cluster         bool // the cluster's id or version or the forgotten members changed
 	settingsChanged bool // settings of topics changed
 	clockSet        bool // the clock was set back
 	walkBegan       bool // the walk over headers began
+	dueRecorded     bool // due counts were moved to their records
 	planned         bool // the present add is of a scheduled run: it is spread even if it is due
+	pendingChanged  bool // meta.pending must be written
+	effects         []Effect
+	timeouts        []job.Timeout
 	marks           []string
 	forgot          []string
 
@@ -54,12 +63,16 @@ func (x *tx) reset() {
 		x.jobs, x.ids = make(map[uint64]*record), make(map[string]uint64)
 	}
 	clear(x.jobs)
+	if len(x.deadChanges) > txKeep {
+		x.deadChanges = nil
+	}
+	clear(x.deadChanges)
 	clear(x.ids)
 	clear(x.touched)
 	clear(x.dirty)
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
-	x.marks, x.forgot = nil, nil
-	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan = false, false, false, false
+	x.marks, x.forgot, x.effects, x.timeouts = nil, nil, nil, nil
+	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged = false, false, false, false, false, false, false
 	x.schedules = nil
 }
 
@@ -114,7 +127,7 @@ func (x *tx) jobByID(id string) (*record, error) {
 	fromServer := false
 	if !given {
 		var err error
-		if seq, fromServer, err = findID(x.db, x.m.options.Shard, id); err != nil {
+		if seq, fromServer, err = findID(x.db, x.m.options.Shard, id, x.key); err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +160,9 @@ func (x *tx) create(t *topic, rec *record, list listKind) {
 		x.value = binary.BigEndian.AppendUint64(x.value[:0], rec.seq)
 		must(x.batch.Set(x.nameKey(spaceID, rec.spec.id), x.value, nil))
 	}
+	if rec.spec.hasPushURL() {
+		t.pushURLs++
+	}
 	x.list(t, rec, list)
 }
 
@@ -157,6 +173,9 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	}
 	if err := x.reindex(rec, t.settings, nil); err != nil {
 		return err
+	}
+	if list != listEnded && rec.spec.hasPushURL() {
+		t.pushURLs--
 	}
 	if rec.status.rewritten {
 		must(x.batch.Delete(x.seqKey(spaceSpec, rec.seq), nil))
@@ -198,6 +217,16 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 		return err
 	}
 	change(&rec.status)
+	// A retained job is not counted, and moves within its list when the clock is reset.
+	counted, counts := from != listEnded, to != listEnded
+	if (t != target || counted != counts) && rec.spec.hasPushURL() {
+		if counted {
+			t.pushURLs--
+		}
+		if counts {
+			target.pushURLs++
+		}
+	}
 	if t != target {
 		if err := x.reindex(rec, t.settings, target.settings); err != nil {
 			return err
@@ -217,6 +246,7 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 func (x *tx) insertPlace(t *topic, list listKind, p place) {
 	x.value = x.value[:0]
 	if list == listDelayed {
+		x.m.dueChanges.change(topicMinuteOf(t.number, p.instant), 1)
 		x.value = binary.BigEndian.AppendUint32(x.value, p.carried)
 	}
 	must(x.batch.Set(x.indexKey(t, list, p), x.value, nil))
@@ -232,6 +262,9 @@ func (x *tx) insertPlace(t *topic, list listKind, p place) {
 // removePlace removes a place from a list.
 func (x *tx) removePlace(t *topic, list listKind, p place) error {
 	must(x.batch.SingleDelete(x.indexKey(t, list, p), nil))
+	if list == listDelayed {
+		x.m.dueChanges.change(topicMinuteOf(t.number, p.instant), -1)
+	}
 	w := &t.windows[list]
 	if err := w.remove(p); err != nil {
 		return fmt.Errorf("topic %q, jobs in %s: %w", t.name, list, err)

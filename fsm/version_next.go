@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tarry/auth"
 	"tarry/job/jobpb"
 )
 
@@ -59,6 +60,14 @@ func (x *tx) nextOperation(op *jobpb.Op, r *jobpb.Result) error {
 	x.save(rec)
 	r.Count, r.Revision = rec.status.stamps, rec.status.revision
 	return nil
+}
+
+// nextRight returns what the principal of an operation of the next release needs.
+func nextRight(op *jobpb.Op) *right {
+	if _, stamps := op.Kind.(*jobpb.Op_Stamp); stamps {
+		return &right{onJob: auth.Manage}
+	}
+	return new(right)
 }
 
 func migrationTo(version uint32) *migration {

@@ -147,3 +147,19 @@ func BenchmarkMigrate(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*jobs), "ns/record")
 }
+
+// An operation of the next release has rights, too.
+func TestStampsNeedARight(t *testing.T) {
+	r := newAuthRig(t, authEnforce)
+	r.do(opRaise(2), opPutToken("w", "a.*=manage"), opPutToken("v", "a.*=consume,read"))
+	for r.m.Migrating() {
+		r.do(opMigrate(10))
+	}
+	stamp := func(principal string) *jobpb.Op {
+		op := opStamp(bySeq(3))
+		op.Principal = principal
+		return op
+	}
+	res := r.do(stamp("w"), stamp("v"), stamp(""))
+	require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_FORBIDDEN, jobpb.Code_NOT_FOUND}, codesOf(res))
+}

@@ -1,8 +1,10 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +21,8 @@ type View struct {
 	shard uint32
 	store *database
 	ended atomic.Bool // ends long reads
+	// examined counts the entries that listings looked at.
+	examined atomic.Uint64
 
 	mu       sync.RWMutex     // held for reading by every read
 	snapshot *pebble.Snapshot // nil once closed or ended
@@ -72,6 +76,10 @@ func (v *View) scan(r pebble.Reader, lower, upper []byte, f func(key, value []by
 	return err
 }
 
+// Examined returns how many entries the listings of this view have looked at, in$
+// their pages or not.
+func (v *View) Examined() uint64 { return v.examined.Load() }
+
 // Applied returns the point of the log that the view shows.
 func (v *View) Applied() (a Applied, err error) {
 	err = v.read(func(r pebble.Reader) error { a, err = readApplied(r); return err })
@@ -81,7 +89,7 @@ func (v *View) Applied() (a Applied, err error) {
 // Job returns a job by the producer's or the server's id. Retained jobs are included.
 func (v *View) Job(id string) (j *jobpb.Job, found bool, err error) {
 	err = v.read(func(r pebble.Reader) error {
-		seq, fromServer, err := findID(r, v.shard, id)
+		seq, fromServer, err := findID(r, v.shard, id, nil)
 		if err != nil || seq == 0 {
 			return err
 		}
@@ -203,19 +211,47 @@ func (v *View) Peek(topic string, state jobpb.State) (j *jobpb.Job, found bool, 
 func (v *View) Totals() (*jobpb.Totals, error) {
 	var m meta
 	err := v.read(func(r pebble.Reader) (err error) { m, err = readMeta(r); return err })
-	c := &m.state.counts
-	return &jobpb.Totals{
-		Topics:  uint64(m.state.topics),
-		Delayed: c[listDelayed], Ready: c[listReady],
-		Reserved: c[listReserved], Dead: c[listDead],
-		Retained: c[listEnded],
-	}, err
+	return m.totals(), err
 }
 
 // Topics returns up to max topics in the order of their names, starting after the name
 // given.
 func (v *View) Topics(after string, max int) ([]*jobpb.Topic, error) {
 	return v.listTopics(spaceTopic, after, max, describeTopic)
+}
+
+// LargestTopics returns the names of the topics with the most jobs, n at most, and of those
+// with equally many the ones to which most were added. It reads the records of all topics.
+func (v *View) LargestTopics(n int) (names []string, err error) {
+	type size struct {
+		name        string
+		jobs, added uint64
+	}
+	var largest []size
+	keep := func() {
+		slices.SortFunc(largest, func(a, b size) int {
+			return cmp.Or(cmp.Compare(b.jobs, a.jobs), cmp.Compare(b.added, a.added), cmp.Compare(a.name, b.name))
+		})
+		largest = largest[:min(len(largest), n)]
+	}
+	err = v.read(func(r pebble.Reader) error {
+		return v.scan(r, []byte{spaceTopic}, []byte{spaceTopic + 1}, func(key, value []byte) error {
+			rec, err := decodeTopic(value)
+			if err != nil {
+				return fmt.Errorf("topic %q: %w", key[1:], err)
+			}
+			largest = append(largest, size{string(key[1:]), rec.jobs(), rec.added})
+			if len(largest) >= 2*n+1000 {
+				keep()
+			}
+			return nil
+		})
+	})
+	keep()
+	for _, s := range largest {
+		names = append(names, s.name)
+	}
+	return names, err
 }
 
 // ConfiguredTopics is Topics for those that have settings, with or without jobs.
@@ -305,8 +341,9 @@ func oldestDue(r pebble.Reader, rec topicRecord) (oldest int64, err error) {
 }
 
 // findID returns the seq of an id; 0: none. fromServer reports whether the server made the
-// id; then the job may not exist, or may have an id of its producer.
-func findID(r pebble.Reader, shard uint32, id string) (seq uint64, fromServer bool, err error) {
+// id; then the job may not exist, or may have an id of its producer. buf is scratch space for
+// the key, or nil.
+func findID(r pebble.Reader, shard uint32, id string, buf []byte) (seq uint64, fromServer bool, err error) {
 	if job.IsServerID(id) {
 		of, seq, ok := job.ParseServerID(id)
 		if !ok || of != shard {
@@ -314,7 +351,7 @@ func findID(r pebble.Reader, shard uint32, id string) (seq uint64, fromServer bo
 		}
 		return seq, true, nil
 	}
-	err = readKey(r, appendNameKey(nil, spaceID, id), func(value []byte) error {
+	err = readKey(r, appendNameKey(buf[:0], spaceID, id), func(value []byte) error {
 		seq, err = decodeSeq(value)
 		return err
 	})

@@ -18,8 +18,8 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.checkIndex, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkSpaces} {
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64)}
+		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err
@@ -46,6 +46,8 @@ type checker struct {
 	expiring map[uint32]uint64
 	// deadlines counts, by topic, the waiting jobs with an expiry of their own.
 	deadlines map[uint32]uint64
+	pushURLs  map[uint32]uint64 // jobs with a push_url, except retained ones, by topic
+	due       dueChecker
 }
 
 func (c *checker) scan(space byte, f func(key, value []byte) error) error {
@@ -136,6 +138,9 @@ func (c *checker) checkIndex() error {
 		if l.list == list && rec.hasDeadline(list) {
 			c.deadlines[l.topic]++
 		}
+		if l.list == list && list != listEnded && rec.spec.hasPushURL() {
+			c.pushURLs[l.topic]++
+		}
 		switch {
 		case expiring && !indexed:
 			return fmt.Errorf("job %d is listed as expiring, but its topic has not come to it yet", p.seq)
@@ -145,14 +150,24 @@ func (c *checker) checkIndex() error {
 		if want := rec.place(l.list); (list != l.list && !beside) || p != want {
 			return fmt.Errorf("job %d is %s with place %+v, but is listed in %s at %+v", p.seq, list, want, l.list, p)
 		}
-		if list == listReady && rec.status.dueMS > c.meta.maxClock() {
-			return fmt.Errorf("job %d is ready before its due instant %d", p.seq, rec.status.dueMS)
+		if list != listDelayed && list != listEnded && rec.status.dueMS > c.meta.maxClock() {
+			return fmt.Errorf("job %d is %s before its due instant %d", p.seq, list, rec.status.dueMS)
 		}
 		if c.found[l] == 0 {
 			p.carried = 0
 			c.heads[l] = p
 		}
 		c.found[l]++
+		if l.list == listDelayed {
+			if err := c.countDelayed(l.topic, p); err != nil {
+				return err
+			}
+		}
+		if l.list == listDead {
+			if err := c.checkGrouped(l.topic, rec, p); err != nil {
+				return err
+			}
+		}
 		if isUrgent(l.list, p) {
 			c.urgent[l.topic]++
 		}
@@ -183,6 +198,9 @@ func (c *checker) checkCounts() error {
 		}
 		if rec.counts[listDeadline] != c.deadlines[number] {
 			return fmt.Errorf("topic %d has %d waiting jobs with an expiry of their own, but counts %d in their list", number, c.deadlines[number], rec.counts[listDeadline])
+		}
+		if rec.pushURLs != c.pushURLs[number] {
+			return fmt.Errorf("topic %d counts %d jobs with a push_url, its lists have %d", number, rec.pushURLs, c.pushURLs[number])
 		}
 		for list, count := range rec.counts {
 			l := listID{number, listKind(list)}
@@ -222,7 +240,7 @@ func (c *checker) checkJobs() error {
 			return nil
 		}
 		c.named++
-		named, _, err := findID(c.r, 0, o.id)
+		named, _, err := findID(c.r, 0, o.id, nil)
 		if err == nil && named != seq {
 			err = fmt.Errorf("job %d has the id %q, which leads to job %d", seq, o.id, named)
 		}
@@ -302,6 +320,12 @@ func (c *checker) checkSpaces() error {
 		}
 	}
 	return nil
+}
+
+// checkTokens reads all tokens: each must decode, and have a revision that was given.
+func (c *checker) checkTokens() error {
+	_, err := readAuth(c.r)
+	return err
 }
 
 // checkSchedules checks that each schedule has both its records, an instant only while it

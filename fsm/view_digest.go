@@ -9,12 +9,12 @@ import (
 )
 
 // digestVersion changes whenever the same state gets another digest.
-const digestVersion = 5
+const digestVersion = 8
 
 // digestSpaces are the keyspaces of the logical state. Every node writes the same bytes
 // there. Of the meta keyspace the digest has the clock, the counters, the cluster's id and
 // its version: the applied index and the durable mark may differ between equal states.
-var digestSpaces = [...]byte{spaceSettings, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceNumber, spaceSchedule, spaceStatus, spaceTopic, spaceIndex}
+var digestSpaces = [...]byte{spaceSettings, spaceDue, spaceDead, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceToken, spaceNumber, spaceSchedule, spaceStatus, spaceTopic, spaceIndex}
 
 // Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
 // that have applied the same entries. It reads the whole state, in bounded memory.
@@ -45,7 +45,13 @@ func (v *View) Digest() (string, error) {
 		if err := pair(counters, []byte(m.clusterID)); err != nil {
 			return err
 		}
+		if err := pair(keyDueChanges, appendDueCounts(nil, m.state.recentDue)); err != nil {
+			return err
+		}
 		if err := pair(keyHeaderWalk, m.walk.append(nil)); err != nil {
+			return err
+		}
+		if err := pair(keyPending, appendPending(nil, m.pending)); err != nil {
 			return err
 		}
 		for _, space := range digestSpaces {

@@ -89,6 +89,10 @@ func (x *explainer) add(kind jobpb.Cause_Kind, lateMS, untilMS int64, format str
 	return c
 }
 
+func (x *explainer) addEvent(kind jobpb.Cause_Kind, atMS int64, format string, args ...any) {
+	x.add(kind, 0, 0, format, args...).AtMs = atMS
+}
+
 func (x *explainer) explain() {
 	j := x.job
 	switch j.State {
@@ -104,21 +108,55 @@ func (x *explainer) explain() {
 		if j.Reason != "" {
 			reason = fmt.Sprintf("%.100q", j.Reason)
 		}
-		x.add(jobpb.Cause_DEAD, 0, 0, "dead since %s (%s); a kick brings it back", utc(j.DiedMs), reason)
+		x.addEvent(jobpb.Cause_DEAD, j.DiedMs, "dead since %s (%s); a kick brings it back", utc(j.DiedMs), reason)
 	case jobpb.State_STATE_FINISHED:
 		x.delivered()
-		x.add(jobpb.Cause_FINISHED, 0, 0, "finished at %s", utc(j.EndedMs))
+		x.addEvent(jobpb.Cause_FINISHED, j.EndedMs, "finished at %s", utc(j.EndedMs))
 	case jobpb.State_STATE_DELETED:
-		x.add(jobpb.Cause_DELETED, 0, 0, "deleted at %s", utc(j.EndedMs))
+		x.addEvent(jobpb.Cause_DELETED, j.EndedMs, "deleted at %s", utc(j.EndedMs))
 	default:
-		if j.DueMs > x.nowMS {
-			x.add(jobpb.Cause_NOT_DUE, 0, j.DueMs, "not due until %s", utc(j.DueMs))
+		if j.ExpiresMs != 0 && j.ExpiresMs <= x.nowMS {
+			x.expired()
 			break
 		}
-		x.e.LateMs = x.nowMS - j.DueMs
-		x.waiting()
+		if j.DueMs > x.nowMS {
+			x.add(jobpb.Cause_NOT_DUE, 0, j.DueMs, "not due until %s", utc(j.DueMs))
+		} else {
+			x.e.LateMs = x.nowMS - j.DueMs
+			x.waiting()
+		}
+		x.expires()
 	}
+	x.target()
 	x.e.Text = x.text()
+}
+
+// expires adds when a waiting job expires, if it does.
+func (x *explainer) expires() {
+	j, early := x.job, ""
+	if j.ExpiresMs == 0 {
+		return
+	}
+	if j.ExpiresMs <= j.DueMs {
+		early = ", before it is due,"
+	}
+	x.add(jobpb.Cause_EXPIRES, 0, j.ExpiresMs, "expires at %s%s and is then %s", utc(j.ExpiresMs), early, x.whenExpired())
+}
+
+// expired explains a job that has expired, which the next Advance or Reserve acts on.
+func (x *explainer) expired() {
+	j := x.job
+	if x.e.LateMs = max(j.ExpiresMs-j.DueMs, 0); x.e.LateMs > 0 {
+		x.before(x.e.LateMs)
+	}
+	x.addEvent(jobpb.Cause_EXPIRED, j.ExpiresMs, "expired at %s and is about to be %s", utc(j.ExpiresMs), x.whenExpired())
+}
+
+func (x *explainer) whenExpired() string {
+	if x.settings.GetExpiry() == jobpb.Expiry_EXPIRY_DEAD {
+		return "dead"
+	}
+	return "dropped"
 }
 
 // waiting explains a job that is due and not reserved.
@@ -138,7 +176,11 @@ func (x *explainer) waiting() {
 	case x.full():
 		first := t.heads[listReserved].instant
 		x.unrecorded(end - due)
-		x.add(jobpb.Cause_MAX_RESERVED, 0, first, "%d jobs of the topic are reserved, as many as max_reserved allows; the first reservation expires at %s", t.counts[listReserved], utc(first)).
+		reserved := "1 job of the topic is reserved"
+		if n := t.counts[listReserved]; n > 1 {
+			reserved = fmt.Sprintf("%d jobs of the topic are reserved", n)
+		}
+		x.add(jobpb.Cause_MAX_RESERVED, 0, first, "%s, as many as max_reserved allows; the first reservation expires at %s", reserved, utc(first)).
 			Count = t.counts[listReserved]
 	case token > 0: // known to be without a token from a whole one before it
 		r := rateOf(x.settings)
@@ -148,7 +190,7 @@ func (x *explainer) waiting() {
 		if token <= end {
 			until = 0
 		}
-		x.add(jobpb.Cause_RATE, min(token, end)-dry, until, "rate limit of the topic, %g jobs a second", float64(r.perMS)/1000)
+		x.add(jobpb.Cause_RATE, min(token, end)-dry, until, "rate limit of the topic, %s a second", jobsOf(float64(r.perMS)/1000))
 		if token <= end {
 			x.noConsumer(end - token)
 		}
@@ -167,6 +209,22 @@ func (x *explainer) waiting() {
 			text = "at least " + text
 		}
 		x.add(jobpb.Cause_JOBS_AHEAD, 0, 0, text, x.ahead).Count = x.ahead
+	}
+}
+
+// target explains why the leader cannot post a job that is not done: the topic's settings
+// have changed since the job came into it.
+func (x *explainer) target() {
+	own, push := x.job.Options.GetPushUrl() != "", x.settings.GetPush()
+	switch {
+	case checkPushURL(x.job.Topic, x.settings, x.job.Options.GetPushUrl()) == nil:
+	case x.job.State == jobpb.State_STATE_FINISHED || x.job.State == jobpb.State_STATE_DELETED:
+	case !own:
+		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it cannot be posted: it has no push_url, and the topic's push has no url")
+	case push == nil:
+		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it is not posted to its push_url: the topic has no push")
+	default:
+		x.add(jobpb.Cause_NO_TARGET, 0, 0, "it is not posted to its push_url: the topic's push does not have job_urls")
 	}
 }
 
@@ -259,10 +317,13 @@ func (x *explainer) unrecorded(lateMS int64) {
 func (x *explainer) text() string {
 	var late, rest []string
 	for _, c := range x.e.Causes {
-		if c.LateMs > 0 {
-			late = append(late, seconds(c.LateMs)+" "+c.Text)
-		} else {
+		switch {
+		case c.LateMs == 0:
 			rest = append(rest, c.Text)
+		case c.LateMs == x.e.LateMs:
+			late = append(late, c.Text)
+		default:
+			late = append(late, seconds(c.LateMs)+" "+c.Text)
 		}
 	}
 	var parts []string
@@ -273,6 +334,13 @@ func (x *explainer) text() string {
 		parts = []string{seconds(x.e.LateMs) + " late"}
 	}
 	return strings.Join(append(parts, rest...), "; ")
+}
+
+func jobsOf(n float64) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%g jobs", n)
 }
 
 func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }

@@ -37,6 +37,7 @@ func (v *View) list(r pebble.Reader, q *jobpb.JobQuery) (*jobpb.JobPage, int, er
 	default:
 		err = l.byState()
 	}
+	v.examined.Add(uint64(l.scanned))
 	return l.page, l.scanned, err
 }
 
@@ -86,6 +87,12 @@ func (l *lister) byState() error {
 		from := topic.heads[list]
 		if behind.next().compare(from) > 0 {
 			from = behind.next()
+		}
+		if list == listDead && l.q.Filter != nil && l.q.Filter.ExactReason != nil {
+			if err := l.walkGroup(deadGroup{topic.number, *l.q.Filter.ExactReason}, behind, from); err != nil || l.page.Next != nil {
+				return err
+			}
+			continue
 		}
 		if err := l.walk(listID{topic.number, list}, behind, from); err != nil || l.page.Next != nil {
 			return err
@@ -151,6 +158,29 @@ func (l *lister) walk(id listID, after, from place) error {
 			return err
 		}
 	}
+}
+
+// walkGroup is walk for a group of the dead jobs.
+func (l *lister) walkGroup(g deadGroup, after, from place) error {
+	return eachDeadJob(l.r, g, from, func(p place) error {
+		if l.view.ended.Load() {
+			return ErrViewEnded
+		}
+		if l.full() {
+			l.page.Next = &jobpb.JobMark{State: jobpb.State_STATE_DEAD, Place: after.proto()}
+			return errEnough
+		}
+		l.scanned++
+		after = p
+		rec, err := readJob(l.r, p.seq, l.q.Body)
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return fmt.Errorf("job %d is grouped with dead ones, but does not exist", p.seq)
+		}
+		return l.add(rec, listDead, l.q.Topic)
+	})
 }
 
 // skipTo returns where to continue in a list that is ordered by (priority, due instant) if

@@ -31,6 +31,25 @@ func (v *View) Read(r *jobpb.Read) (*jobpb.ReadResult, error) {
 		a.Schedules, err = v.Schedules(what.Schedules.GetAfter(), int(what.Schedules.GetMax()))
 	case *jobpb.Read_Explain:
 		a.Explanation, err = v.Explain(what.Explain.GetId(), what.Explain.GetNowMs())
+	case *jobpb.Read_JobsById:
+		a.ById, err = v.JobsByID(what.JobsById)
+	case *jobpb.Read_Forecast:
+		a.Forecast, err = v.Forecast(what.Forecast)
+	case *jobpb.Read_DueTopics:
+		a.DueTopics, err = v.DueTopics(what.DueTopics)
+	case *jobpb.Read_DeadReasons:
+		a.DeadReasons, err = v.DeadReasons(what.DeadReasons)
+	case *jobpb.Read_DeadTopics:
+		a.DeadTopics, err = v.DeadTopics(what.DeadTopics)
+	case *jobpb.Read_Token:
+		var t *jobpb.Token
+		if t, a.Auth, err = v.Token(what.Token); t != nil {
+			a.Tokens = []*jobpb.Token{t}
+		}
+	case *jobpb.Read_Tokens:
+		a.Tokens, a.Auth, err = v.Tokens(what.Tokens.GetAfter(), int(what.Tokens.GetMax()))
+	case *jobpb.Read_Auth:
+		a.Auth, err = v.Auth()
 	default:
 		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}

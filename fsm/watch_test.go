@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -138,23 +137,27 @@ func install(t testing.TB, from, to *rig) {
 // With a random log, a watch of every reservation returns exactly those that ended in the
 // model.
 func TestWatchesMatchTheModel(t *testing.T) {
-	eachSeed(t, func(t *testing.T, rng *rand.Rand) {
-		r := newRig(t, Options{maxTopics: 9, maxTargets: 1, maxRetained: 2, windowCap: 4, windowBudget: 100})
-		s := &simulation{t: t, rng: rng, model: newModel(9), now: rigStart}
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		s := newSimulation(t, seed)
+		r := s.replica("the machine", Options{windowCap: 4, windowBudget: 100})
 		w := r.m.Watch()
 		defer w.Close()
 		open := map[job.Token]bool{}
-		for at := 0; at < *stepFlag; {
+		for r.at < *stepFlag {
 			s.grow()
 			var fresh []job.Token
-			for _, results := range s.want[at:] {
+			for _, results := range s.want[r.at:] {
 				fresh = append(fresh, handedOut(results, open)...)
 			}
-			early := rng.IntN(2) == 0 // as on a node that lags
+			for _, results := range s.model.effectsSince {
+				fresh = append(fresh, handedOut(results, open)...)
+			}
+			s.model.effectsSince = nil
+			early := s.trouble.IntN(2) == 0 // as on a node that lags
 			if early {
 				require.NoError(t, w.Add(fresh))
 			}
-			at = s.applyLog(r, at, 1000)
+			s.applyLog(r, 1000)
 			if !early {
 				require.NoError(t, w.Add(fresh))
 			}

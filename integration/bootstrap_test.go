@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/testseed"
 )
 
 // startInRace starts nodes in an order and at distances that the seed draws. Some
@@ -42,7 +43,7 @@ func TestBootstrapRaces(t *testing.T) {
 		{"two of five killed on the way", 5, 2},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			seed := rand.Uint64()
+			seed := testseed.New()
 			t.Logf("order and kills come from seed %d", seed)
 			c := newCluster(t, s.nodes)
 			c.startInRace(rand.New(rand.NewPCG(seed, 0)), c.Nodes(), s.kills)

@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 type front struct {
 	cluster *cluster
 	doors   []*door
+	scheme  string
 
 	mu     sync.Mutex
 	faults []*frontFault
@@ -37,11 +39,13 @@ type front struct {
 // frontFault is what happens to the next requests of a method and path.
 type frontFault struct {
 	Method, Path  string
+	At            string // the address of the one door that does so; empty: all do
 	Count         int
-	drop          bool
+	drop, hold    bool
 	Status        int
 	Code, Outcome string
 	RetryAfter    int `json:"retry_after"`
+	Body          any // of the reply, instead of an error
 }
 
 type frontRequest struct{ method, path, door string }
@@ -53,22 +57,21 @@ type door struct {
 	addr  string
 	proxy *httputil.ReverseProxy
 
+	tls    *tls.Config  // nil: plain HTTP
 	server *http.Server // nil while the door is closed
 	served sync.WaitGroup
 }
 
-func newFront(t *testing.T, c *cluster) *front {
-	f := &front{cluster: c}
+// newFront opens a door for each node, with TLS unless config is nil.
+func newFront(t *testing.T, c *cluster, config *tls.Config) *front {
+	f := &front{cluster: c, scheme: "http://"}
+	if config != nil {
+		f.scheme = "https://"
+	}
 	for _, n := range c.Nodes() {
-		d := &door{front: f, node: n, addr: "127.0.0.1:0"}
-		d.proxy = httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.HTTP})
-		// A kept connection may lead to a process that is no more.
-		d.proxy.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true}
-		d.proxy.FlushInterval = -1
-		d.proxy.ErrorLog = log.New(io.Discard, "", 0)
-		d.proxy.ModifyResponse = f.hideNodes
-		d.proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
-		f.doors = append(f.doors, d)
+		f.doors = append(f.doors, f.newDoor(n, config))
+	}
+	for _, d := range f.doors {
 		d.open(t)
 	}
 	t.Cleanup(func() {
@@ -79,11 +82,25 @@ func newFront(t *testing.T, c *cluster) *front {
 	return f
 }
 
+func (f *front) newDoor(n *localcluster.Node, config *tls.Config) *door {
+	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: n.HTTP})
+	// A kept connection may lead to a process that is no more.
+	p.Transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	p.FlushInterval = -1
+	p.ErrorLog = log.New(io.Discard, "", 0)
+	p.ModifyResponse = f.hideNodes
+	p.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	return &door{front: f, node: n, addr: "127.0.0.1:0", proxy: p, tls: config}
+}
+
 func (d *door) open(t *testing.T) {
 	listener, err := net.Listen("tcp", d.addr)
 	require.NoError(t, err)
 	d.addr = listener.Addr().String() // the same one again, when the node is back
 	d.server = &http.Server{Handler: d, ErrorLog: log.New(io.Discard, "", 0)}
+	if d.tls != nil {
+		listener = tls.NewListener(listener, d.tls)
+	}
 	d.served.Go(func() { _ = d.server.Serve(listener) })
 }
 
@@ -98,6 +115,7 @@ func (d *door) close() {
 // ServeHTTP lets a request through unless a fault is meant for it.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault := d.front.arrived(d, r)
+	readBody(r)
 	switch {
 	case fault == nil:
 		d.proxy.ServeHTTP(w, r)
@@ -105,14 +123,33 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// The node finishes the request, although nobody gets the reply.
 		d.proxy.ServeHTTP(&lostReply{http.Header{}}, r.WithContext(context.WithoutCancel(r.Context())))
 		panic(http.ErrAbortHandler)
+	case fault.hold:
+		<-r.Context().Done()
+		panic(http.ErrAbortHandler)
 	default:
 		if fault.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(fault.Status)
+		if fault.Body != nil {
+			_ = json.NewEncoder(w).Encode(fault.Body)
+			return
+		}
 		_ = json.NewEncoder(w).Encode(object{"success": false, "code": fault.Code, "error": "refused by the case", "outcome": fault.Outcome})
 	}
+}
+
+// readBody reads the whole body of a request, before a node gets any of it. Otherwise a node
+// may reply before the proxy has read the body's end. Go's server then closes the body, and
+// its client the connection to the node for it, with the stream that has just begun. Only
+// after the end of the body the server notices that the client is gone.
+func readBody(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // nobody waits for the reply
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 }
 
 // lostReply is a reply that goes nowhere.
@@ -129,7 +166,7 @@ func (f *front) arrived(d *door, r *http.Request) *frontFault {
 	p := r.URL.EscapedPath()
 	f.seen = append(f.seen, frontRequest{r.Method, p, d.addr})
 	for _, fault := range f.faults {
-		if fault.Count > 0 && fault.Method == r.Method && covers(fault.Path, p) {
+		if fault.Count > 0 && fault.Method == r.Method && covers(fault.Path, p) && (fault.At == "" || fault.At == d.addr) {
 			fault.Count--
 			return fault
 		}
@@ -195,7 +232,7 @@ func (f *front) doorAt(addr string) (*door, error) {
 func (f *front) addrs() []any {
 	var list []any
 	for _, d := range f.doors {
-		list = append(list, d.addr)
+		list = append(list, f.scheme+d.addr)
 	}
 	return list
 }
@@ -220,6 +257,23 @@ func (f *front) restore(t *testing.T) {
 		}
 	}
 	f.cluster.waitReady(f.cluster.Nodes()...)
+	for _, d := range f.doors {
+		f.cluster.until(d.namesLeader)
+	}
+}
+
+// namesLeader returns an error unless the node names the leader to its clients. A node that
+// has just started is ready before it has heard the leader's address.
+func (d *door) namesLeader() error {
+	resp, err := plainClient.Get("http://" + d.node.HTTP + "/v1/stats")
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.Header.Get("Tarry-Leader") == "" {
+		return fmt.Errorf("%s does not name the leader", d.node.ID)
+	}
+	return nil
 }
 
 func (f *front) addFault(fault *frontFault) {
@@ -234,13 +288,14 @@ func (f *front) heal() {
 	f.faults, f.seen = nil, nil
 }
 
-// requests counts those of a method and path since the last heal.
-func (f *front) requests(method, pattern string) object {
+// requests counts those of a method and path since the last heal, at the door with an address or at
+// all.
+func (f *front) requests(method, pattern, at string) object {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	count, last := 0, ""
 	for _, r := range f.seen {
-		if r.method == method && covers(pattern, r.path) {
+		if r.method == method && covers(pattern, r.path) && (at == "" || at == r.door) {
 			count, last = count+1, r.door
 		}
 	}

@@ -139,6 +139,10 @@ func matchTest(name string, arg, got any, there string) error {
 		holds = isNumber && number >= bound
 	case "=max":
 		holds = isNumber && number <= bound
+	case "=contains":
+		part, _ := arg.(string)
+		text, _ := got.(string)
+		holds = part != "" && strings.Contains(text, part)
 	case "=length":
 		holds = length(got) == int(bound)
 	case "=after":
@@ -149,6 +153,8 @@ func matchTest(name string, arg, got any, there string) error {
 		options, _ := arg.([]any)
 		holds = slices.ContainsFunc(options, func(o any) bool { return match(o, got, there) == nil })
 	case "=set":
+		holds = matchSet(arg, got) && length(arg) == length(got)
+	case "=has":
 		holds = matchSet(arg, got)
 	default:
 		return fmt.Errorf("%s: there is no test %s", there, name)
@@ -169,10 +175,11 @@ func length(v any) int {
 	return -1
 }
 
+// matchSet reports whether a list has an element for each that is wanted.
 func matchSet(want, got any) bool {
 	w, _ := want.([]any)
-	g, _ := got.([]any)
-	if len(w) != len(g) {
+	g, ok := got.([]any)
+	if !ok {
 		return false
 	}
 	left := slices.Clone(g)
@@ -227,6 +234,8 @@ func TestConformanceTellsResultsApart(t *testing.T) {
 		ptr(object{"list": []any{object{"y": 1.0}, "x"}}):                  false,
 		ptr(object{"list": object{"=set": []any{object{"y": 1.0}, "x"}}}):  true,
 		ptr(object{"list": object{"=set": []any{"x", "x"}}}):               false,
+		ptr(object{"list": object{"=has": []any{"x"}}}):                    true,
+		ptr(object{"list": object{"=has": []any{"x", "x"}}}):               false,
 		ptr(object{"list": object{"=length": 2.0}}):                        true,
 		ptr(object{"list": object{"=length": 1.0}}):                        false,
 		ptr(object{"off": object{"=absent": true}}):                        true,
@@ -239,6 +248,9 @@ func TestConformanceTellsResultsApart(t *testing.T) {
 		ptr(object{"missing": object{"=not": "a"}}):                        false,
 		ptr(object{"id": object{"=one_of": []any{"b", "a"}}}):              true,
 		ptr(object{"id": object{"=one_of": []any{"b"}}}):                   false,
+		ptr(object{"at": object{"=contains": "-11-"}}):                     true,
+		ptr(object{"at": object{"=contains": "-12-"}}):                     false,
+		ptr(object{"n": object{"=contains": "2"}}):                         false,
 		ptr(object{"id": object{"=unheard": true}}):                        false,
 		ptr(object{"list": object{"=one_of": []any{[]any{}, []any{"x"}}}}): false,
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/bench/localcluster"
+	"tarry/job"
 )
 
 // caseRun is one case while it runs.
@@ -22,6 +23,7 @@ type caseRun struct {
 	t       *testing.T
 	cluster *cluster
 	front   *front
+	secure  map[string]*front // with TLS, and by what a case calls them
 	command []string
 	driver  *driver
 	worker  *driver
@@ -37,8 +39,8 @@ func newCaseRun(t *testing.T, c *cluster, f *front, command []string, i int) *ca
 	follower := c.follower()
 	f.heal()
 	return &caseRun{t: t, cluster: c, front: f, command: command, driver: startDriver(t, command), vars: object{
-		"topic": name + "-topic", "run": name,
-		"leader": f.door(leader).addr, "follower": f.door(follower).addr,
+		"topic": name + "-topic", "run": name, "large": strings.Repeat("x", job.DefaultMaxBodyBytes),
+		"leader": f.door(leader).addr, "leaders": []any{f.door(leader).addr}, "follower": f.door(follower).addr,
 	}}
 }
 
@@ -100,6 +102,10 @@ func (r *caseRun) attempt(s caseStep, killLeader bool) error {
 	if failure != nil {
 		return fmt.Errorf("it failed: %v", failure)
 	}
+	if s.verb == "requests" {
+		// On a busy machine leadership may have moved since the case began; clients follow it.
+		r.vars["leaders"] = append(r.vars["leaders"].([]any), r.front.door(r.cluster.leader()).addr)
+	}
 	want, err := fill(s.Want, r.vars)
 	if err != nil {
 		return err
@@ -151,7 +157,11 @@ func (r *caseRun) receive() (any, object, error) {
 func (r *caseRun) openArgs(args any) object {
 	made := object{"addresses": r.front.addrs()}
 	given, _ := args.(object)
+	if through, ok := given["through"].(string); ok {
+		made["addresses"] = r.secure[through].addrs()
+	}
 	maps.Copy(made, given)
+	delete(made, "through")
 	return made
 }
 
@@ -171,18 +181,20 @@ func init() {
 			r.wait(time.Duration(args.(float64) * float64(time.Second)))
 			return object{}, nil
 		},
-		"http":          (*caseRun).http,
-		"kill_leader":   func(r *caseRun, _ any) (any, error) { return object{}, r.front.door(r.cluster.leader()).kill() },
-		"kill_follower": (*caseRun).killFollower,
-		"drop_replies":  func(r *caseRun, args any) (any, error) { return r.fault(args, true) },
-		"refuse":        func(r *caseRun, args any) (any, error) { return r.fault(args, false) },
+		"http":         (*caseRun).http,
+		"kill":         (*caseRun).kill,
+		"kill_leader":  func(r *caseRun, _ any) (any, error) { return object{}, r.front.door(r.cluster.leader()).kill() },
+		"drop_replies": func(r *caseRun, args any) (any, error) { return r.fault(args, &frontFault{drop: true}) },
+		"hold":         func(r *caseRun, args any) (any, error) { return r.fault(args, &frontFault{hold: true}) },
+		"refuse":       func(r *caseRun, args any) (any, error) { return r.fault(args, &frontFault{}) },
 		"heal": func(r *caseRun, _ any) (any, error) {
 			r.front.heal()
 			return object{}, nil
 		},
 		"requests": func(r *caseRun, args any) (any, error) {
 			a := args.(object)
-			return r.front.requests(a["method"].(string), a["path"].(string)), nil
+			at, _ := a["at"].(string)
+			return r.front.requests(a["method"].(string), a["path"].(string), at), nil
 		},
 		"worker_start": (*caseRun).workerStart,
 		"worker_event": (*caseRun).workerEvent,
@@ -209,16 +221,15 @@ func (r *caseRun) http(args any) (any, error) {
 	return direct(ctx, a["method"].(string), n.HTTP, a["path"].(string), a["body"])
 }
 
-func (r *caseRun) killFollower(any) (any, error) {
-	d, err := r.front.doorAt(r.vars["follower"].(string))
+func (r *caseRun) kill(args any) (any, error) {
+	d, err := r.front.doorAt(args.(object)["address"].(string))
 	if err != nil {
 		return nil, err
 	}
 	return object{}, d.kill()
 }
 
-func (r *caseRun) fault(args any, drop bool) (any, error) {
-	f := &frontFault{drop: drop}
+func (r *caseRun) fault(args any, f *frontFault) (any, error) {
 	asJSON(r.t, args, f)
 	r.front.addFault(f)
 	return object{}, nil

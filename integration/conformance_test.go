@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,11 +60,15 @@ func (l *language) command(t *testing.T) []string {
 // runConformance runs the cases one after the other on one cluster, which is whole at the
 // start of each.
 func runConformance(t *testing.T, driver []string, cases []conformanceCase) {
-	c := startCluster(t, 3)
-	f := newFront(t, c)
+	c := startCluster(t, 3, "--push-allow", "hooks.example.com")
+	f := newFront(t, c, nil)
+	a := newAuthority(t)
+	secure := map[string]*front{"tls": newFront(t, c, a.server(false)), "mutual": newFront(t, c, a.server(true))}
 	for i, one := range cases {
 		t.Run(one.name, func(t *testing.T) {
 			r := newCaseRun(t, c, f, driver, i)
+			r.secure = secure
+			maps.Copy(r.vars, a.files)
 			r.open(one.open)
 			for _, s := range one.steps {
 				r.step(s)

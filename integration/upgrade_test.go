@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,18 +47,23 @@ func (c *cluster) roll(binary string, between func(*localcluster.Node)) {
 		n.SetBinary(binary)
 		require.NoError(c.t, n.Start())
 		c.waitReady(n)
-		c.until(func() error {
-			var h struct {
-				Healthy bool
-				Reasons []string
-			}
-			if err := c.Get(c.t.Context(), n, "/v1/cluster/health", &h); err != nil || h.Healthy {
-				return err
-			}
-			return fmt.Errorf("not healthy: %v", h.Reasons)
-		})
+		c.waitHealthy(n)
 		between(n)
 	}
+}
+
+func (c *cluster) waitHealthy(n *localcluster.Node) {
+	c.t.Helper()
+	c.until(func() error {
+		var h struct {
+			Healthy bool
+			Reasons []string
+		}
+		if err := c.Get(c.t.Context(), n, "/v1/cluster/health", &h); err != nil || h.Healthy {
+			return err
+		}
+		return fmt.Errorf("not healthy: %v", h.Reasons)
+	})
 }
 
 func (c *cluster) terminate(n *localcluster.Node) {
@@ -138,7 +142,7 @@ func TestRollingUpgradeAndTheWayBack(t *testing.T) {
 	})
 	c.until(func() error {
 		for _, n := range c.Nodes() {
-			if got, migrating := c.metric(n, "tarry_cluster_version"), c.metric(n, "tarry_state_migrating"); got != "2" || migrating != "0" {
+			if got, migrating := c.metric(n, "tarry_cluster_version"), c.metric(n, `tarry_state_migrating{shard="0"}`); got != "2" || migrating != "0" {
 				return fmt.Errorf("%s has version %s, migrating %s", n.ID, got, migrating)
 			}
 		}
@@ -199,10 +203,10 @@ func (c *cluster) refusesTheOlderRelease(n *localcluster.Node, next string) {
 	require.Len(t, members, 3)
 }
 
-// metric reads a gauge of a node.
+// metric reads a metric of a node; name includes its labels.
 func (c *cluster) metric(n *localcluster.Node, name string) string {
 	c.t.Helper()
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: patience}
 	resp, err := client.Get("http://" + n.HTTP + "/metrics")
 	require.NoError(c.t, err)
 	defer resp.Body.Close()

@@ -50,7 +50,7 @@ func CheckOp(op *jobpb.Op, l *Limits) error {
 	case *jobpb.Op_FireSchedule:
 		return l.checkFireSchedule(k.FireSchedule)
 	case *jobpb.Op_Advance:
-		return Within("max", int64(k.Advance.Max), 1, int64(l.MaxKick))
+		return l.checkAdvance(k.Advance)
 	case *jobpb.Op_Migrate:
 		return Within("max", int64(k.Migrate.Max), 1, int64(l.MaxMigrate))
 	case *jobpb.Op_SetCluster:
@@ -153,8 +153,19 @@ func (l *Limits) CheckReserve(op *jobpb.Reserve) error {
 	if op.MaxBytes < 0 {
 		return Invalid("max_bytes", "is %d; it must not be negative", op.MaxBytes)
 	}
+	if err := Within("hold_ms", op.HoldMs, 0, maxHoldMS); err != nil {
+		return err
+	}
+	if op.Principal != "" && op.Principal != SystemPrincipal {
+		if err := l.CheckTokenID("principal", op.Principal); err != nil {
+			return err
+		}
+	}
 	return l.CheckConsumer("consumer", op.Consumer)
 }
+
+// maxHoldMS bounds by how much a Reserve prolongs reservations, in milliseconds.
+const maxHoldMS = 1000
 
 func (l *Limits) checkReserveJob(op *jobpb.ReserveJob) error {
 	if err := checkRef(op.Ref); err != nil {
@@ -223,6 +234,9 @@ func (l *Limits) checkUpdate(op *jobpb.Update) error {
 	if err := checkExpires(op.GetExpiresMs()); err != nil {
 		return err
 	}
+	if err := l.checkPushURL(op.GetPushUrl()); err != nil {
+		return err
+	}
 	return l.checkHeaders(op.Headers.GetList())
 }
 
@@ -275,4 +289,19 @@ func (l *Limits) CheckDue(field string, dueMS, clockMS int64) error {
 // CheckPauseEnd is CheckDue for the instant at which a pause ends.
 func (l *Limits) CheckPauseEnd(untilMS, clockMS int64) error {
 	return ahead("until", untilMS, clockMS, l.MaxPause)
+}
+
+func (l *Limits) checkAdvance(a *jobpb.Advance) error {
+	return Within("max", int64(a.GetMax()), 1, int64(l.MaxKick))
+}
+
+// MaxReservesAhead bounds the reserves of one AdvanceAt.
+const MaxReservesAhead = 256
+
+func (l *Limits) checkAdvanceAt(a *jobpb.AdvanceAt) error {
+	err := firstOf(Within("at_ms", a.AtMs, 1, MaxInstantMS), l.checkAdvance(a.Advance), Within("reserves", int64(len(a.Reserves)), 0, MaxReservesAhead))
+	for i := 0; err == nil && i < len(a.Reserves); i++ {
+		err = l.CheckReserve(a.Reserves[i])
+	}
+	return err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"tarry/job/jobpb"
 )
 
@@ -30,19 +32,43 @@ func AppendClockEpoch(buf []byte, epoch uint64) []byte {
 
 // AppendOp adds one operation to the entry, or to a run of operations, in buf.
 func AppendOp(buf []byte, op *jobpb.Op) ([]byte, error) {
-	n := op.SizeVT()
+	return AppendOpOf(buf, op, op.Principal)
+}
+
+// AppendOpOf is AppendOp with a principal in place of that of op.
+func AppendOpOf(buf []byte, op *jobpb.Op, principal string) ([]byte, error) {
+	kind, ok := op.Kind.(interface {
+		SizeVT() int
+		MarshalToSizedBufferVT([]byte) (int, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("encode operation: %T is none", op.Kind)
+	}
+	n := kind.SizeVT()
+	more := PrincipalSize(principal)
 	buf = append(buf, tagOp)
-	buf = binary.AppendUvarint(buf, uint64(n))
+	buf = binary.AppendUvarint(buf, uint64(n+more))
 	start := len(buf)
-	buf = slices.Grow(buf, n)[:start+n]
-	if _, err := op.MarshalToSizedBufferVT(buf[start:]); err != nil {
+	buf = slices.Grow(buf, n+more)[:start+n]
+	if _, err := kind.MarshalToSizedBufferVT(buf[start:]); err != nil {
 		return nil, fmt.Errorf("encode operation: %w", err)
+	}
+	if principal != "" { // behind the kind, with which an encoded operation begins
+		buf = protowire.AppendString(protowire.AppendTag(buf, principalNumber, protowire.BytesType), principal)
 	}
 	return buf, nil
 }
 
 // OpSize returns how many bytes AppendOp adds at most.
 func OpSize(op *jobpb.Op) int { return 1 + binary.MaxVarintLen32 + op.SizeVT() }
+
+// PrincipalSize returns how many bytes more AppendOpOf adds at most.
+func PrincipalSize(principal string) int {
+	if principal == "" {
+		return 0
+	}
+	return protowire.SizeTag(principalNumber) + protowire.SizeBytes(len(principal))
+}
 
 // CheckOps checks that a run of operations from a peer may enter the log of a cluster with
 // this version, and returns their number: each decodes, is not for the leader alone, and
@@ -61,6 +87,9 @@ func CheckOps(run []byte, version uint32) (int, error) {
 		}
 		if !isOne(r.frame) {
 			return 0, fmt.Errorf("run of operations: operation %d is more than one", r.read-1)
+		}
+		if err := checkPeerOp(op); err != nil {
+			return 0, fmt.Errorf("run of operations: operation %d: %w", r.read-1, err)
 		}
 		if rowOf(r.number).forLeader(op) {
 			return 0, fmt.Errorf("run of operations: %T is proposed by the leader alone", op.Kind)

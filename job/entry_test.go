@@ -1,6 +1,7 @@
 package job
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -192,3 +193,64 @@ func TestAnOperationHasNothingOfTheOneBefore(t *testing.T) {
 }
 
 func opAdd(a *jobpb.Add) *jobpb.Op { return &jobpb.Op{Kind: &jobpb.Op_Add{Add: a}} }
+
+// A peer may send as its own work only what ends a reservation by its token.
+func TestPeersDoLittleByThemselves(t *testing.T) {
+	ref, unfenced := &jobpb.Ref{Seq: 1, Generation: 1}, &jobpb.Ref{Seq: 1}
+	check := func(op *jobpb.Op, principal string) error {
+		run, err := AppendOpOf(nil, op, principal)
+		require.NoError(t, err)
+		_, err = CheckOps(run, MaxVersion)
+		return err
+	}
+	for _, op := range []*jobpb.Op{
+		{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Undelivered: true}}},
+		{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Returned: true}}},
+		{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: ref}}},
+	} {
+		require.NoError(t, check(op, SystemPrincipal))
+	}
+	for _, op := range []*jobpb.Op{
+		{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: unfenced}}}, {Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: unfenced}}},
+		{Kind: &jobpb.Op_Delete{Delete: &jobpb.Delete{Ref: ref}}}, opAdd(&jobpb.Add{Topic: "a"}),
+		{Kind: &jobpb.Op_PutToken{PutToken: &jobpb.PutToken{Bootstrap: true}}}, {Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "w"}}},
+		{Kind: &jobpb.Op_SetAuth{SetAuth: new(jobpb.SetAuth)}},
+	} {
+		require.NoError(t, check(op, "worker"), "%T", op.Kind)
+		require.ErrorContains(t, check(op, SystemPrincipal), "principal", "%T", op.Kind)
+	}
+}
+
+// The principal stands behind the operation, which is found without decoding, and comes back.
+func TestOperationsCarryTheirPrincipal(t *testing.T) {
+	op := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "a"}}}}
+	plain, err := AppendOp(nil, op)
+	require.NoError(t, err)
+	run, err := AppendOpOf(nil, op, "worker")
+	require.NoError(t, err)
+	require.Equal(t, plain[2:], run[2:len(plain)], "without a principal the bytes are as ever")
+	require.LessOrEqual(t, len(run), OpSize(op)+PrincipalSize("worker"))
+	n, err := CheckOps(run, FirstVersion)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	r := OpReader{rest: run, version: FirstVersion}
+	read, err := r.Next()
+	require.NoError(t, err)
+	require.Equal(t, "worker", read.Principal)
+	require.Equal(t, "a", read.GetFinish().Ref.Id)
+	again, err := AppendOp(nil, read)
+	require.NoError(t, err)
+	require.Equal(t, run, again)
+
+	for _, wrong := range []string{"A", "..", strings.Repeat("a", MaxTokenIDBytes+1)} {
+		run, err := AppendOpOf(nil, op, wrong)
+		require.NoError(t, err)
+		_, err = CheckOps(run, FirstVersion)
+		require.ErrorContains(t, err, "principal", wrong)
+	}
+	two := append(append([]byte{}, run[2:]...), run[len(plain):]...)
+	_, err = CheckOps(append([]byte{tagOp, byte(len(two))}, two...), FirstVersion)
+	require.ErrorContains(t, err, "more than one", "two principals")
+	_, err = AppendOp(nil, &jobpb.Op{Principal: "worker"})
+	require.Error(t, err)
+}

@@ -16,6 +16,8 @@ const (
 	CodeInvalid          Code = "invalid_argument"   // a field is malformed or out of range
 	CodeBadJSON          Code = "bad_json"           // the request is not the JSON asked for
 	CodeTooLarge         Code = "too_large"          // a body or request over its limit
+	CodeReplyFull        Code = "reply_full"         // of one job of several: the reply had no room for it
+	CodeForbidden        Code = "forbidden"          // nothing that the caller holds allows it
 	CodeNotFound         Code = "not_found"          // no such job, member or path
 	CodeIDConflict       Code = "id_conflict"        // the id is taken by a job of other content
 	CodeStaleToken       Code = "stale_token"        // the token's reservation has ended
@@ -27,6 +29,7 @@ const (
 	CodeConditionFailed  Code = "condition_failed"   // the job does not meet the request's condition
 	CodeTooManyTopics    Code = "too_many_topics"    // the limit on live topics
 	CodeTooManySchedules Code = "too_many_schedules" // the limit on schedules
+	CodeTooManyTokens    Code = "too_many_tokens"    // the limit on tokens of clients
 	CodeQuorumWouldFail  Code = "quorum_would_fail"  // a removal that would break the quorum
 	CodeConflict         Code = "conflict"           // the request contradicts the cluster's state
 
@@ -141,7 +144,7 @@ func ResultError(r *jobpb.Result) error {
 	if r.Code == jobpb.Code_OK {
 		return nil
 	}
-	return &Error{Code: resultCodes[r.Code], Message: r.Message}
+	return &Error{Code: resultCodes[r.Code], Message: r.Message, Field: r.GetDetails().GetField()}
 }
 
 var resultCodes = map[jobpb.Code]Code{
@@ -160,6 +163,8 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_CLUSTER_MISMATCH:   CodeConflict,
 	jobpb.Code_TOO_MANY_SCHEDULES: CodeTooManySchedules,
 	jobpb.Code_TOPIC_LIMITED:      CodeTopicLimited,
+	jobpb.Code_FORBIDDEN:          CodeForbidden,
+	jobpb.Code_TOO_MANY_TOKENS:    CodeTooManyTokens,
 }
 
 // CodeOfResult returns the Code of a result's code; empty for OK.

@@ -72,6 +72,10 @@ var Fields = []*Field{
 	{Name: "buries", Type: FieldNumber, number: asNumber((*jobpb.Job).GetBuries), Help: "how often it was set aside"},
 	{Name: "kicks", Type: FieldNumber, number: asNumber((*jobpb.Job).GetKicks), Help: "how often it was brought back"},
 	{Name: "backoff", Type: FieldBackoff, Optional: true, Help: "its waits after a failed attempt: [retries.md](retries.md)"},
+	{
+		Name: "push_url", Type: FieldText, Optional: true, text: func(j *jobpb.Job) string { return j.Options.GetPushUrl() },
+		Help: "where the topic's push posts it, instead of the topic's URL: [push.md](push.md)",
+	},
 	{Name: "headers", Type: FieldHeaders, Optional: true, Help: "an object of names and values"},
 }
 

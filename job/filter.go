@@ -21,6 +21,9 @@ func (l *Limits) CheckFilter(f *jobpb.Filter) error {
 	if err := l.checkReason(f.Reason); err != nil {
 		return err
 	}
+	if err := CheckDeadReason("exact_reason", f.GetExactReason()); err != nil {
+		return err
+	}
 	for _, r := range [...]struct {
 		field    string
 		from, to int64

@@ -132,4 +132,18 @@ const (
 	MaxJitter          = 24 * time.Hour
 	MaxMissedAfter     = 24 * time.Hour
 	DefaultMissedAfter = 30 * time.Second
+
+	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
+	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and
+	// MaxTokenPrefixLengths how often a decision looks for a prefix: each length is one.
+	// MaxTokenOverlap is how long the text before a rotation is accepted at most.
+	MaxTokens             = 10_000
+	MaxTokenRules         = 64
+	MaxTokenRuleBytes     = 8 << 10
+	MaxTokenPatterns      = 256
+	MaxTokenPrefixLengths = 32
+	MaxTokenIDBytes       = 32
+	MaxDescriptionBytes   = 200
+	MaxTokenOverlap       = 30 * 24 * time.Hour
+	MaxTokenListBytes     = 4 << 20 // a page of them ends past it
 )

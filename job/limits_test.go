@@ -28,6 +28,8 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxPushTargets: 1000, MaxPushURLBytes: 2000, MinPushSecretBytes: 16, MaxPushSecretBytes: 256,
 		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
 		MaxIndexHeaders: 4,
+		MaxTokens:       10_000, MaxTokenRules: 64, MaxTokenRuleBytes: 8 << 10, MaxTokenPatterns: 256, MaxTokenPrefixLengths: 32, MaxTokenIDBytes: 32, MaxDescriptionBytes: 200,
+		MaxTokenOverlap: 30 * 24 * time.Hour,
 	}, *LimitsAt(FirstVersion))
 	// The same at every version:
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})

@@ -26,6 +26,10 @@ type Limits struct {
 	MinPushTimeout, MaxPushTimeout                      time.Duration
 	MaxPushConcurrency                                  uint32
 	MaxIndexHeaders                                     int
+	MaxTokens, MaxTokenRules, MaxTokenRuleBytes         int
+	MaxTokenPatterns, MaxTokenPrefixLengths             int
+	MaxTokenIDBytes, MaxDescriptionBytes                int
+	MaxTokenOverlap                                     time.Duration
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -44,6 +48,9 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MinPushSecretBytes: MinPushSecretBytes, MaxPushSecretBytes: MaxPushSecretBytes,
 	MinPushTimeout: MinPushTimeout, MaxPushTimeout: MaxPushTimeout, MaxPushConcurrency: MaxPushConcurrency,
 	MaxIndexHeaders: MaxIndexHeaders,
+	MaxTokens:       MaxTokens, MaxTokenRules: MaxTokenRules, MaxTokenRuleBytes: MaxTokenRuleBytes,
+	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
+	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

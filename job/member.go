@@ -1,6 +1,9 @@
 package job
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Member is one node of the cluster as the leader knows it.
 type Member struct {
@@ -14,8 +17,88 @@ type Member struct {
 	Lag          uint64 // entries behind the leader's last index
 	Version      string // release of the node's binary; empty while unknown
 
+	DiskFree uint64 // bytes on the disk of its data directory; 0 while it does not answer
+	DiskLow  bool   // that is below its low-water mark
+
 	Runs           Versions // cluster versions that the node runs; zero while it does not answer
 	ClusterVersion uint32   // as the node's state has it; 0 while it does not answer
+}
+
+// ClusterEvent is something that happened to the cluster, as one node saw it.
+type ClusterEvent struct {
+	Number  uint64 // of the node, from 1 since its process started
+	At      time.Time
+	Kind    string // such as member, leader, clock or disk
+	Level   string // info, warn or error
+	Text    string
+	Details []EventDetail
+}
+
+// EventDetail is one detail of a ClusterEvent.
+type EventDetail struct{ Name, Value string }
+
+// About describes a node's build and configuration.
+type About struct {
+	ID       string
+	Release  string
+	Revision string // commit of the build
+	Go       string // version that built it
+	Platform string
+	Started  time.Time
+
+	StoreFormat, WireVersion, BackupFormat uint32
+	Runs                                   Versions // of the cluster
+
+	Settings []NodeSetting // in the order of their names
+}
+
+// StartedMS returns Started in Unix milliseconds; 0: it is not known.
+func (a *About) StartedMS() int64 {
+	if a.Started.IsZero() {
+		return 0
+	}
+	return a.Started.UnixMilli()
+}
+
+// NodeSetting is one setting of a node. A secret has no value.
+type NodeSetting struct {
+	Name, Value string
+	Hidden      bool // there is a value that is not shown
+}
+
+// The severities of a problem: SeverityCritical means that clients are affected now,
+// SeverityWarning that they will be, or that a node needs a look. Alerts use the same words.
+const (
+	SeverityNone     = "none"
+	SeverityWarning  = "warning"
+	SeverityCritical = "critical"
+)
+
+// The beginnings of the reasons that are critical. A reason from a leader of another release
+// has its severity, too, because it is that of its text.
+const (
+	ReasonNoLeader    = "no leader is known to "
+	ReasonAddsRefused = "adds are refused: "
+)
+
+// Severity returns the severity of a reason of Health.
+func Severity(reason string) string {
+	if strings.HasPrefix(reason, ReasonNoLeader) || strings.HasPrefix(reason, ReasonAddsRefused) {
+		return SeverityCritical
+	}
+	return SeverityWarning
+}
+
+// Severity returns the highest severity of the reasons.
+func (h *Health) Severity() string {
+	worst := SeverityNone
+	for _, why := range h.Reasons {
+		if Severity(why) == SeverityCritical {
+			return SeverityCritical
+		}
+		worst = SeverityWarning
+	}
+	return worst
 }
 
 // Health is the cluster's state for an operator.
@@ -27,6 +110,22 @@ type Health struct {
 
 	ClusterVersion uint32
 	Upgrade        string // what a raise of the cluster version waits for; empty: none is due
+}
+
+// The bounds of a backup. It keeps files of the store, and a node makes one at a time, so it
+// must end.
+const (
+	MaxBackupTime = 12 * time.Hour
+	MinBackupRate = 64 << 10 // bytes a second
+	MaxBackupRate = 1 << 40
+)
+
+// BackupOptions are the options of a backup.
+type BackupOptions struct {
+	// Rate of the file, in bytes a second, from MinBackupRate to MaxBackupRate, and enough for
+	// the state in MaxBackupTime; 0: without limit.
+	Rate  int64
+	Stale bool // what the node has now, even if it is behind
 }
 
 // Clocks compares the nodes' clocks, as the leader sees them.

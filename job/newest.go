@@ -19,3 +19,8 @@ func CheckSettings(s *jobpb.TopicSettings) error { return Newest().CheckSettings
 func CheckScheduleName(field, name string) error { return Newest().CheckScheduleName(field, name) }
 func CheckTimes(s *jobpb.Schedule) error         { return Newest().CheckTimes(s) }
 func CheckRunKey(field, key string) error        { return Newest().CheckRunKey(field, key) }
+func CheckTokenID(field, id string) error        { return Newest().CheckTokenID(field, id) }
+func CheckToken(t *jobpb.Token) error            { return Newest().CheckToken(t) }
+func CheckAuthSettings(s *jobpb.AuthSettings) error {
+	return Newest().CheckAuthSettings(s)
+}

@@ -38,6 +38,7 @@ var operations = map[protoreflect.Name]operation{
 	"reserve":    {leaderOnly: true},
 	"purge":      {},
 	"advance":    {leaderOnly: true},
+	"advance_at": {leaderOnly: true, check: func(l *Limits, op *jobpb.Op) error { return l.checkAdvanceAt(op.GetAdvanceAt()) }},
 	"migrate":    {leaderOnly: true},
 	"mark":       {leaderOnly: true},
 	"move_jobs":  {},
@@ -57,6 +58,9 @@ var operations = map[protoreflect.Name]operation{
 	"forget_member": {leaderOnly: true},
 	"raise_version": {leaderOnly: true},
 	"reset_clock":   {leaderOnly: true},
+	"put_token":     {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},
+	"delete_token":  {check: func(l *Limits, op *jobpb.Op) error { return l.CheckTokenID("id", op.GetDeleteToken().GetId()) }},
+	"set_auth":      {check: func(l *Limits, op *jobpb.Op) error { return l.CheckAuthSettings(op.GetSetAuth().GetSettings()) }},
 }
 
 var (
@@ -67,6 +71,9 @@ var (
 	// operationOf has the rows by the number of the field.
 	operationOf = byNumber()
 	addNumber   = uint64(opDescriptor.Fields().ByName("add").Number())
+
+	// principalNumber is that of the field behind the operation in jobpb.Op.
+	principalNumber = opDescriptor.Fields().ByName("principal").Number()
 
 	// The tags of jobpb.Entry, by which an entry is made of encoded operations; each is
 	// one byte.
@@ -83,6 +90,9 @@ func byNumber() []operation {
 	var rows []operation
 	for i := range opDescriptor.Fields().Len() {
 		f := opDescriptor.Fields().Get(i)
+		if f.ContainingOneof() == nil {
+			continue // not an operation
+		}
 		for len(rows) <= int(f.Number()) {
 			rows = append(rows, operation{})
 		}
@@ -113,12 +123,18 @@ func rowOf(number uint64) *operation {
 	return &operationOf[0]
 }
 
-// isOne reports whether an encoded jobpb.Op is one operation. Of several, decoders use the
-// last, while this file uses the first.
+// isOne reports whether an encoded jobpb.Op is one operation, and behind it at most one
+// principal. Of several, decoders use the last, while this file uses the first.
 func isOne(op []byte) bool {
-	_, n := uvarint(op)
-	size, w := uvarint(op[max(n, 0):])
-	return n > 0 && w > 0 && size == uint64(len(op)-n-w)
+	number, _, n := protowire.ConsumeField(op)
+	if n < 0 || number == principalNumber {
+		return false
+	}
+	if op = op[n:]; len(op) == 0 {
+		return true
+	}
+	number, _, n = protowire.ConsumeField(op)
+	return number == principalNumber && n == len(op)
 }
 
 // forLeader reports whether only the leader makes op, whose row is r.
@@ -128,6 +144,16 @@ func (r *operation) forLeader(op *jobpb.Op) bool {
 
 // Adds reports whether an operation may make jobs.
 func Adds(op *jobpb.Op) bool { return operations[KindOf(op)].adds }
+
+// NeedsAdmin reports whether an operation is about tokens of clients, and so is checked in every
+// mode.
+func NeedsAdmin(op *jobpb.Op) bool {
+	switch op.Kind.(type) {
+	case *jobpb.Op_PutToken, *jobpb.Op_DeleteToken, *jobpb.Op_SetAuth:
+		return true
+	}
+	return false
+}
 
 // KindOf is the name of an operation's field in jobpb.Op; empty: it has none.
 func KindOf(op *jobpb.Op) protoreflect.Name {

@@ -50,6 +50,10 @@ func (r *OpReader) ReadEntry(data []byte) (nowMS int64, err error) {
 	return int64(now), nil
 }
 
+// Number returns the number of the operation that Next has returned, that of its field in
+// jobpb.Op.
+func (r *OpReader) Number() uint64 { return r.number }
+
 // ClockEpoch returns the epoch of the entry's clock.
 func (r *OpReader) ClockEpoch() uint64 { return r.epoch }
 

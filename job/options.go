@@ -14,6 +14,9 @@ func (l *Limits) CheckJobOptions(o *jobpb.JobOptions) error {
 	if err := checkExpires(o.GetExpiresMs()); err != nil {
 		return err
 	}
+	if err := l.checkPushURL(o.GetPushUrl()); err != nil {
+		return err
+	}
 	return l.checkHeaders(o.GetHeaders())
 }
 

@@ -26,7 +26,7 @@ const (
 func (l *Limits) checkPush(p *jobpb.PushTarget) error {
 	switch {
 	case p == nil:
-	case p.Url == "" || len(p.Url) > l.MaxPushURLBytes || !utf8.ValidString(p.Url):
+	case p.Url == "" && !p.JobUrls, !l.isPushURL(p.Url):
 		return Invalid("push.url", "has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), l.MaxPushURLBytes)
 	case len(p.Secret) < l.MinPushSecretBytes || len(p.Secret) > l.MaxPushSecretBytes || !utf8.ValidString(p.Secret):
 		return Invalid("push.secret", "has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), l.MinPushSecretBytes, l.MaxPushSecretBytes)
@@ -34,6 +34,19 @@ func (l *Limits) checkPush(p *jobpb.PushTarget) error {
 		return Invalid("push.timeout", "is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, l.MinPushTimeout.Seconds(), l.MaxPushTimeout.Seconds())
 	case p.Concurrency > l.MaxPushConcurrency:
 		return Invalid("push.concurrency", "is %d; it must be between 1 and %d", p.Concurrency, l.MaxPushConcurrency)
+	}
+	return nil
+}
+
+func (l *Limits) isPushURL(url string) bool {
+	return len(url) <= l.MaxPushURLBytes && utf8.ValidString(url)
+}
+
+// checkPushURL checks the URL of a job. Whether the job's topic permits one is up to the
+// state machine.
+func (l *Limits) checkPushURL(url string) error {
+	if !l.isPushURL(url) {
+		return Invalid("push_url", "has %d bytes; it takes up to %d, of UTF-8", len(url), l.MaxPushURLBytes)
 	}
 	return nil
 }

@@ -30,6 +30,26 @@ func NoSuchJob(id string) error {
 	return Errorf(CodeNotFound, "job %.40q does not exist; it may have been finished or deleted", id)
 }
 
+// JobsByID returns the jobs with the first of the ids, in their order, with bodies if asked
+// to. One without a seq stands for an id that no job has. They are of one state. There are
+// fewer than ids, but at least one, when they exceed MaxListBytes.
+func (q Reads) JobsByID(ctx context.Context, ids []string, body, stale bool) ([]*jobpb.Job, error) {
+	query := &jobpb.JobsByID{Ids: ids, Body: body}
+	if err := CheckJobsByID(query); err != nil {
+		return nil, err
+	}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_JobsById{JobsById: query}}, stale)
+	return a.GetById(), err
+}
+
+// CheckJobsByID checks how many jobs are asked for.
+func CheckJobsByID(q *jobpb.JobsByID) error {
+	if n := len(q.GetIds()); n == 0 || n > MaxBatch {
+		return Invalid("ids", "has %d items; it takes 1 to %d", n, MaxBatch)
+	}
+	return nil
+}
+
 // JobBySeq returns a job by its seq; not_found if there is none.
 func (q Reads) JobBySeq(ctx context.Context, seq uint64, stale bool) (*jobpb.Job, error) {
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_JobSeq{JobSeq: seq}}, stale)
@@ -111,4 +131,70 @@ func (q Reads) Schedules(ctx context.Context, after string, max int, stale bool)
 	page := &jobpb.Page{After: after, Max: uint32(max)}
 	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Schedules{Schedules: page}}, stale)
 	return a.GetSchedules(), err
+}
+
+// Forecast returns how many delayed jobs of a topic, or of all, are due in each of some steps
+// of time; see CheckForecast. Its cost depends on the steps, not on the number of jobs.
+func (q Reads) Forecast(ctx context.Context, query *jobpb.ForecastQuery, stale bool) (*jobpb.Forecast, error) {
+	if err := CheckForecast(query); err != nil {
+		return nil, err
+	}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Forecast{Forecast: query}}, stale)
+	return a.GetForecast(), err
+}
+
+// DueTopics returns the topics of which most jobs are due within a time; see CheckDueTopics.
+func (q Reads) DueTopics(ctx context.Context, query *jobpb.DueTopicsQuery, stale bool) (*jobpb.DueTopics, error) {
+	if err := CheckDueTopics(query); err != nil {
+		return nil, err
+	}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_DueTopics{DueTopics: query}}, stale)
+	return a.GetDueTopics(), err
+}
+
+// DeadReasons returns the reasons that most dead jobs of a topic, or of all, have; see
+// CheckDeadReasons. Its cost is bounded by MaxDeadScan, not by the number of jobs.
+func (q Reads) DeadReasons(ctx context.Context, query *jobpb.DeadReasonsQuery, stale bool) (*jobpb.DeadReasons, error) {
+	if err := CheckDeadReasons(query); err != nil {
+		return nil, err
+	}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_DeadReasons{DeadReasons: query}}, stale)
+	return a.GetDeadReasons(), err
+}
+
+// DeadTopics returns the topics that most dead jobs with a reason are in; see
+// CheckDeadTopics. Its cost is bounded as that of DeadReasons.
+func (q Reads) DeadTopics(ctx context.Context, query *jobpb.DeadTopicsQuery, stale bool) (*jobpb.DeadTopics, error) {
+	if err := CheckDeadTopics(query); err != nil {
+		return nil, err
+	}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_DeadTopics{DeadTopics: query}}, stale)
+	return a.GetDeadTopics(), err
+}
+
+// Token returns a token of a client by its id; not_found if there is none. It has the hash,
+// which no client may see. The info is never nil without an error, and does not count tokens.
+func (q Reads) Token(ctx context.Context, id string, stale bool) (*jobpb.Token, *jobpb.AuthInfo, error) {
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Token{Token: id}}, stale)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(a.GetTokens()) == 0 {
+		return nil, a.GetAuth(), Errorf(CodeNotFound, "there is no token with the id %.40q", id)
+	}
+	return a.Tokens[0], a.GetAuth(), nil
+}
+
+// Tokens returns up to max tokens of clients by id, starting after the id given; fewer if
+// they have more than MaxTokenListBytes together.
+func (q Reads) Tokens(ctx context.Context, after string, max int, stale bool) ([]*jobpb.Token, *jobpb.AuthInfo, error) {
+	page := &jobpb.Page{After: after, Max: uint32(max)}
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Tokens{Tokens: page}}, stale)
+	return a.GetTokens(), a.GetAuth(), err
+}
+
+// Auth returns the settings for all tokens, and how many there are.
+func (q Reads) Auth(ctx context.Context, stale bool) (*jobpb.AuthInfo, error) {
+	a, err := q.Read(ctx, &jobpb.Read{What: &jobpb.Read_Auth{Auth: &jobpb.Empty{}}}, stale)
+	return a.GetAuth(), err
 }

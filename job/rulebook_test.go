@@ -4,7 +4,7 @@ import "tarry/job/jobpb"
 
 // rulebook returns every operation with its rules.
 func rulebook() []checked {
-	return append(append(jobRules(), topicRules()...), append(scheduleRules(), leaderRules()...)...)
+	return append(append(jobRules(), topicRules()...), append(scheduleRules(), append(leaderRules(), authRules()...)...)...)
 }
 
 func jobRules() []checked {
@@ -84,6 +84,8 @@ func reserveAndUpdateRules(ref *jobpb.Ref) []checked {
 			{func(op *jobpb.Op) { op.GetReserve().TtrMs = -1 }, "ttr", "is -0.001 s"},
 			{func(op *jobpb.Op) { op.GetReserve().TtrMs = pastTTR }, "ttr", "is 315360000.001 s"},
 			{func(op *jobpb.Op) { op.GetReserve().MaxBytes = -1 }, "max_bytes", "is -1"},
+			{func(op *jobpb.Op) { op.GetReserve().HoldMs = -1 }, "hold_ms", "is -1"},
+			{func(op *jobpb.Op) { op.GetReserve().HoldMs = 1001 }, "hold_ms", "is 1001; it must be between 0 and 1000"},
 			{func(op *jobpb.Op) { op.GetReserve().Consumer = long(MaxConsumerBytes + 1) }, "consumer", "has 65 bytes; the limit is 64"},
 			{func(op *jobpb.Op) { op.GetReserve().Consumer = "a\n" }, "consumer", "control character"},
 		}},
@@ -264,6 +266,13 @@ func leaderRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_Advance{Advance: &jobpb.Advance{Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetAdvance().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},
 			{func(op *jobpb.Op) { op.GetAdvance().Max = MaxKick + 1 }, "max", "is 10001"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}, Reserves: []*jobpb.Reserve{{Topics: []string{"t"}, Max: 1}}}}}, []rule{
+			{func(op *jobpb.Op) { op.GetAdvanceAt().AtMs = 0 }, "at_ms", "is 0; it must be between 1 and"},
+			{func(op *jobpb.Op) { op.GetAdvanceAt().AtMs = MaxInstantMS + 1 }, "at_ms", "it must be between 1 and"},
+			{func(op *jobpb.Op) { op.GetAdvanceAt().Advance = nil }, "max", "is 0; it must be between 1 and 10000"},
+			{func(op *jobpb.Op) { op.GetAdvanceAt().Reserves = make([]*jobpb.Reserve, MaxReservesAhead+1) }, "reserves", "is 257"},
+			{func(op *jobpb.Op) { op.GetAdvanceAt().Reserves[0].Topics = nil }, "topics", "has 0 names"},
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_Migrate{Migrate: &jobpb.Migrate{Max: 1}}}, []rule{
 			{func(op *jobpb.Op) { op.GetMigrate().Max = 0 }, "max", "is 0; it must be between 1 and 10000"},

@@ -19,6 +19,7 @@ type Setting struct {
 	Type    SettingType
 	Help    string // what it does
 	Default string // the default
+	Why     string // the reason for the default
 
 	// Choices are the names of the values of an enum, by their number.
 	Choices []string
@@ -53,48 +54,81 @@ const (
 var Settings = []*Setting{
 	{
 		Name: "ttr", Type: SettingDuration, Help: "how long a reservation lasts, for jobs added without a `ttr`", Default: "60 s",
+		Why:    "long enough for a mail or an HTTP call, short enough that the job of a dead worker comes back within a minute",
 		bounds: func(l *Limits) (int64, int64) { return 1, l.MaxTTR.Milliseconds() },
 	},
-	{Name: "max_attempts", Type: SettingCount, Help: "attempts (0 is no limit) for jobs added without `max_attempts`", Default: "16"},
-	{Name: "backoff", Type: SettingBackoff, Help: "delays after a failure, for jobs without a [backoff](retries.md) of their own", Default: "ready again at once"},
-	{Name: "max_pending", Type: SettingCount, Help: "maximum number of delayed and ready jobs; further adds are refused", Default: "no limit"},
+	{
+		Name: "max_attempts", Type: SettingCount, Help: "attempts (0 is no limit) for jobs added without `max_attempts`", Default: "16",
+		Why: "with a backoff that starts at 1 s, doubles and stays at 1 h, the 15 waits take four hours: longer than most outages. Then somebody should look",
+	},
+	{
+		Name: "backoff", Type: SettingBackoff, Help: "delays after a failure, for jobs without a [backoff](retries.md) of their own", Default: "ready again at once",
+		Why: "a failed job is usually a dead worker or a deploy, which another worker can repeat at once",
+	},
+	{
+		Name: "max_pending", Type: SettingCount, Help: "maximum number of delayed and ready jobs; further adds are refused", Default: "no limit",
+		Why: "how large a backlog may become is for its owner to say; the disk has a mark of its own",
+	},
 	{
 		Name: "max_reserved", Type: SettingCount, Help: "maximum number of reserved jobs", Default: "no limit",
+		Why:    "each consumer reserves only what it can process; what they share, such as a database, the queue does not know",
 		bounds: func(*Limits) (int64, int64) { return 1, math.MaxInt64 }, low: "must be at least 1 (pause the topic to hand out nothing)",
 	},
 	{
 		Name: "rate", Type: SettingRate, Help: "maximum average number of jobs handed out per second, with up to three decimals", Default: "no limit",
+		Why:    "as for `max_reserved`: what the work may cost is not known to the queue",
 		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxRateMilli) },
 	},
 	{
 		Name: "burst", Type: SettingCount, Help: "maximum number of jobs handed out at once under a `rate`", Default: "the jobs of one second",
+		Why:    "a rate of 10 a second then allows 10 at once, as one reads it",
 		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxBurst) },
 	},
 	{
 		Name: "expire", Type: SettingDuration, Help: "how long after its due time a job may be handed out", Default: "no limit",
+		Why:    "a late job is usually better than none",
 		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxDelay.Milliseconds() },
 	},
-	{Name: "expiry", Type: SettingChoice, Choices: []string{"drop", "dead"}, Of: "expire", Help: "what happens to an expired job", Default: "`drop`"},
+	{
+		Name: "expiry", Type: SettingChoice, Choices: []string{"drop", "dead"}, Of: "expire", Help: "what happens to an expired job", Default: "`drop`",
+		Why: "whoever sets `expire` has said that late jobs are useless",
+	},
 	{
 		Name: "spread", Type: SettingDuration, Help: "window over which jobs that are due at the same time are spread", Default: "none",
+		Why:    "a job should come when it was asked for",
 		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxSpread.Milliseconds() },
 	},
 	{
 		Name: "retain", Type: SettingDuration, Help: "how long finished and deleted jobs are retained, with a [history](history.md)", Default: "not retained",
+		Why:    "retained jobs take disk space",
 		bounds: func(l *Limits) (int64, int64) { return 0, l.MaxRetention.Milliseconds() },
 	},
 	{
 		Name: "retain_max", Type: SettingCount, Help: "maximum number of retained jobs; beyond it those are removed whose retention ends first", Default: "1,000,000",
+		Why:    "a bound on that space, which is also the largest value",
 		bounds: func(l *Limits) (int64, int64) { return 1, int64(l.MaxRetained) }, low: "must be at least 1 (take `retain` away to keep none)",
 	},
 	{
 		Name: "late_finish", Type: SettingChoice, Choices: []string{"accept", "refuse"}, Default: "`accept`",
+		Why:  "the work is done; refusing it would only do it again",
 		Help: "what happens to a finish after the reservation has expired, if nobody else has had the job since",
 	},
-	{Name: "require_token", Type: SettingSwitch, Help: "a reservation can only be ended or extended with its token", Default: "`false`"},
-	{Name: "index_headers", Type: SettingNames, Help: "up to 4 headers by which the jobs are [found](headers.md)", Default: "none"},
-	{Name: "push", Type: SettingPush, Help: "the HTTP target that the leader posts jobs to: see [push.md](push.md)", Default: "none"},
-	{Name: "description", Type: SettingText, Help: "purpose and owner of the topic, up to 200 bytes", Default: "none"},
+	{
+		Name: "require_token", Type: SettingSwitch, Help: "a reservation can only be ended or extended with its token", Default: "`false`",
+		Why: "beanstalkd clients have no tokens, and a person with curl may finish a job by its id",
+	},
+	{
+		Name: "index_headers", Type: SettingNames, Help: "up to 4 headers by which the jobs are [found](headers.md)", Default: "none",
+		Why: "each index costs a write more per add and per end of a job",
+	},
+	{
+		Name: "push", Type: SettingPush, Help: "the HTTP target that the leader posts jobs to: see [push.md](push.md)", Default: "none",
+		Why: "consumers that reserve need no address that the nodes can reach",
+	},
+	{
+		Name: "description", Type: SettingText, Help: "purpose and owner of the topic, up to 200 bytes", Default: "none",
+		Why: "nothing depends on it",
+	},
 }
 
 func init() {
@@ -123,10 +157,7 @@ func (s *Setting) In(of *jobpb.TopicSettings) bool { return of.ProtoReflect().Ha
 
 // Shown reports whether clients see it: it is set, or belongs to one that is set.
 func (s *Setting) Shown(of *jobpb.TopicSettings) bool {
-	if s.Of != "" {
-		return SettingNamed(s.Of).In(of)
-	}
-	return s.In(of)
+	return s.In(of) || s.Of != "" && SettingNamed(s.Of).In(of)
 }
 
 // Clear removes the setting.

@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +29,50 @@ func TestTheTableOfSettingsInTheDocs(t *testing.T) {
 		fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", s.Name, help, s.Default)
 	}
 	tableInDocs(t, page, head, rows.String())
+}
+
+func TestTheTableOfDefaultsInTheDocs(t *testing.T) {
+	const page, head = "../docs/configuration.md", "| setting | values | default | why this default |\n|---|---|---|---|\n"
+	var rows strings.Builder
+	for _, s := range Settings {
+		require.NotEmpty(t, s.Why, s.Name)
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", s.Name, valuesOf(s), s.Default, s.Why)
+	}
+	tableInDocs(t, page, head, rows.String())
+}
+
+// valuesOf describes what a setting may be.
+func valuesOf(s *Setting) string {
+	least, most, unit := s.Range()
+	switch {
+	case unit != "" && most > 1e15:
+		return fmt.Sprintf("%v or more", least)
+	case unit != "":
+		return strings.TrimSuffix(fmt.Sprintf("%s to %s %s", grouped(least), grouped(most), unit), " a number of jobs or attempts")
+	}
+	switch s.Type {
+	case SettingChoice:
+		return "`" + strings.Join(s.Choices, "` or `") + "`"
+	case SettingSwitch:
+		return "`true` or `false`"
+	case SettingText:
+		return fmt.Sprintf("1 to %d bytes", MaxNameBytes)
+	case SettingNames:
+		return fmt.Sprintf("up to %d names", MaxIndexHeaders)
+	case SettingBackoff:
+		return fmt.Sprintf("a delay, up to %d delays, or `base`, `factor` and `max` ([retries.md](retries.md))", MaxBackoffDelays)
+	}
+	return "a URL, or an object ([push.md](push.md))"
+}
+
+// grouped writes a number with a comma after each three digits.
+func grouped(n float64) string {
+	text := strconv.FormatFloat(n, 'f', -1, 64)
+	whole, _, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // tableInDocs compares the rows below the head of a table with the page; -update writes

@@ -2,6 +2,8 @@ package push
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -131,24 +133,35 @@ func isName(s string) bool {
 func (a Allow) Empty() bool { return len(a.names) == 0 && len(a.blocks) == 0 }
 
 // Check checks the URL of a target, as far as that is possible before its name is
-// resolved. It returns errors for the client.
-func (a Allow) Check(target string) error {
+// resolved. It returns errors for the client, about the field. Of an empty URL it checks
+// only that push is not off.
+func (a Allow) Check(field, target string) error {
 	if a.Empty() {
-		return job.Invalid("push", "is off: the nodes were started without --push-allow, which lists what may be reached")
+		return job.Invalid(field, "cannot be used: push is off, because the nodes were started without --push-allow, which lists what may be reached")
 	}
+	if target == "" {
+		return nil
+	}
+	_, err := a.destination(field, target)
+	return err
+}
+
+// destination returns the host and port of a URL that Check accepts.
+func (a Allow) destination(field, target string) (string, error) {
 	u, err := parseTarget(target)
 	if err != nil {
-		return job.Invalid("push.url", "%w", err)
+		return "", job.Invalid(field, "%w", err)
 	}
 	host, port := hostOf(u)
+	to := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && a.allowsAddress(ip, port), err != nil && a.allowsName(host, port):
-		return nil
+		return to, nil
 	case err != nil && slices.ContainsFunc(a.blocks, func(b allowedBlock) bool { return slices.Contains(b.ports, port) }):
-		return nil // its address may be in the block
+		return to, nil // its address may be in the block
 	}
-	return job.Invalid("push.url", "leads to %s, which --push-allow does not list", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	return "", job.Invalid(field, "leads to %s, which --push-allow does not list", to)
 }
 
 // parseTarget parses the URL of a target.
@@ -254,7 +267,7 @@ func (a Allow) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		return nil, err
 	}
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
-	d := net.Dialer{Timeout: 10 * time.Second, Control: func(_, resolved string, _ syscall.RawConn) error {
+	d := net.Dialer{Timeout: connectTimeout, Control: func(_, resolved string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(resolved)
 		if err != nil || !a.allows(name, ap.Addr(), ap.Port()) {
 			return &blockedError{resolved}
@@ -262,4 +275,28 @@ func (a Allow) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		return nil
 	}}
 	return d.DialContext(ctx, network, addr)
+}
+
+// connectTimeout bounds a TCP connection in the making, and then the handshake of TLS.
+const connectTimeout = 10 * time.Second
+
+// dialTLS is dial with the handshake of TLS, which verifies the certificate.
+func (a Allow) dialTLS(ctx context.Context, network, addr string, options *tls.Config) (net.Conn, error) {
+	conn, err := a.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c := options.Clone()
+	c.ServerName = host
+	secure := tls.Client(conn, c)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
 }

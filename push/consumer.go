@@ -3,6 +3,7 @@ package push
 import (
 	"context"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	// doubling each time.
 	firstWait = time.Second
 	longWait  = 5 * time.Minute
+
+	// putOffPace is the time between two jobs that were put off.
+	putOffPace = 20 * time.Millisecond
 )
 
 // consumer takes one topic's jobs and posts them.
@@ -36,6 +40,9 @@ type consumer struct {
 	topic    string
 	settings *jobpb.TopicSettings
 	places   chan struct{} // one for each post of the topic
+	share    *share        // nil: all jobs go to one target
+	laterMu  sync.Mutex
+	later    time.Time // until when the last job was put off
 	stop     context.CancelFunc
 	work     *sync.WaitGroup
 }
@@ -44,6 +51,9 @@ type consumer struct {
 // flight complete or end with ctx.
 func (p *Pusher) consume(ctx context.Context, q Queue, topic string, s *jobpb.TopicSettings, work *sync.WaitGroup) *consumer {
 	c := &consumer{p: p, q: q, topic: topic, settings: s, work: work, places: make(chan struct{}, concurrencyOf(s.Push))}
+	if s.Push.JobUrls {
+		c.share = p.known.shareOf(topic, cap(c.places))
+	}
 	taking, stop := context.WithCancel(ctx)
 	c.stop = stop
 	c.work.Go(func() {
@@ -108,29 +118,87 @@ func (c *consumer) reserve(ctx context.Context, most int, wait time.Duration) ([
 func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 	c.work.Go(func() {
 		defer func() { <-c.places }()
+		if placed {
+			defer c.p.posts.Release(1)
+		}
 		ref := &jobpb.Ref{Seq: j.Seq, Generation: j.Generation}
+		target, host, o := c.p.allow.targetOf(c.settings.Push, j)
+		if target == "" {
+			c.p.metrics.posts.WithLabelValues(o.label).Inc()
+			c.write(ctx, c.end(ref, j, o))
+			return
+		}
+		permit, why := c.share.begin(host)
+		if why != "" {
+			c.p.metrics.posts.WithLabelValues("put_off").Inc()
+			c.write(ctx, c.giveBack(ref, j, c.putOff(time.Now()), "push: put off: "+why))
+			return
+		}
+		defer func() { permit.end(o) }()
 		if !placed {
 			wait, cancel := context.WithTimeout(ctx, placeWait)
 			err := c.p.posts.Acquire(wait, 1)
 			cancel()
 			if err != nil {
-				c.write(ctx, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{Ref: ref, Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs}}})
+				c.write(ctx, c.giveBack(ref, j, 0, ""))
 				return
 			}
+			defer c.p.posts.Release(1)
 		}
-		defer c.p.posts.Release(1)
 		started := time.Now()
-		o := outcome{label: "taken"}
+		o = outcome{label: "taken", answered: true}
 		if !unposted(j) {
-			o = post(ctx, c.p.http, c.settings.Push, j)
+			o = c.p.post(ctx, c.settings.Push, target, j)
 		}
 		if ctx.Err() != nil {
+			o = outcome{}
 			return // it is unknown whether the target has it
 		}
 		c.p.metrics.posts.WithLabelValues(o.label).Inc()
 		c.p.metrics.seconds.Observe(time.Since(started).Seconds())
 		c.write(ctx, c.end(ref, j, o))
 	})
+}
+
+// post posts a job, and makes a span of it if there are any.
+func (p *Pusher) post(ctx context.Context, t *jobpb.PushTarget, target string, j *jobpb.Reserved) outcome {
+	if p.trace == nil {
+		return post(ctx, p.clientOf(j), t, target, j, "")
+	}
+	parent, end := p.trace(j, target)
+	o := post(ctx, p.clientOf(j), t, target, j, parent)
+	end(o.status, o.reason)
+	return o
+}
+
+// clientOf returns the client that posts a job.
+func (p *Pusher) clientOf(j *jobpb.Reserved) *http.Client {
+	if j.Options.GetPushUrl() != "" {
+		return p.toJob
+	}
+	return p.toTopic
+}
+
+// giveBack returns the operation for a job that was not posted. The attempt does not count.
+func (c *consumer) giveBack(ref *jobpb.Ref, j *jobpb.Reserved, wait time.Duration, reason string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
+		Ref: ref, Undelivered: true, ReservedMs: j.ReservedUntilMs - j.TtrMs, DelayMs: wait.Milliseconds(), Reason: reason,
+	}}}
+}
+
+// putOff returns how long a job is put off. Jobs that are put off together come back one
+// after the other, so that they take few entries of the log, but all within longWait.
+func (c *consumer) putOff(now time.Time) time.Duration {
+	c.laterMu.Lock()
+	defer c.laterMu.Unlock()
+	c.later = c.later.Add(putOffPace)
+	if first := now.Add(firstWait); c.later.Before(first) {
+		c.later = first
+	}
+	if c.later.After(now.Add(longWait)) {
+		return firstWait + rand.N(longWait-firstWait)
+	}
+	return c.later.Sub(now)
 }
 
 // end returns the operation for an outcome.

@@ -43,7 +43,7 @@ func TestTheReceiverOfTheDocumentation(t *testing.T) {
 
 	j := &jobpb.Reserved{Id: "a b", Topic: "t", Body: []byte("body"), Attempts: 1}
 	made := func(at time.Time) (*http.Request, []byte) {
-		q, err := newRequest(t.Context(), &jobpb.PushTarget{Url: "https://hooks.example.com", Secret: secret}, j, at)
+		q, err := newRequest(t.Context(), &jobpb.PushTarget{Secret: secret}, "https://hooks.example.com", j, at)
 		require.NoError(t, err)
 		body, err := io.ReadAll(q.Body)
 		require.NoError(t, err)

@@ -6,12 +6,25 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 // headerPrefix precedes the names of a job's own headers, so that they cannot be confused
 // with others.
 const headerPrefix = "Tarry-Header-"
+
+// addTrace adds a job's trace context, so that the target's spans belong to the job's trace.
+func addTrace(to http.Header, o *jobpb.JobOptions) {
+	parent, state := job.TraceOf(o)
+	if parent == "" {
+		return
+	}
+	to.Set(job.HeaderTraceParent, parent)
+	if state != "" {
+		to.Set(job.HeaderTraceState, state)
+	}
+}
 
 // addHeaders adds a job's own headers to those of a post. It omits those that HTTP cannot
 // carry. Names that differ only in case are the same name in HTTP: it sends each value

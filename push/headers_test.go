@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestTheHeadersOfAJobAreSentAsFarAsHTTPCan(t *testing.T) {
 	got := <-posts
 	require.Equal(t, []string{"t"}, got.Values("Tarry-Topic"))
 	require.Len(t, got.Values("Tarry-Signature"), 1)
+	require.NotContains(t, got, "Traceparent")
 	own := http.Header{}
 	for name, values := range got {
 		if strings.HasPrefix(name, "Tarry-Header-") {
@@ -53,4 +55,28 @@ func TestTheHeadersOfAJobAreSentAsFarAsHTTPCan(t *testing.T) {
 		"Tarry-Header-Long":     {strings.Repeat("v", 7000)},
 	}, own)
 	r.becomes("a", jobpb.State_STATE_NONE)
+}
+
+func TestAPostHasTheTraceOfItsJob(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	posts := make(chan http.Header, 1)
+	r := newRig(t, func(_ http.ResponseWriter, q *http.Request) { posts <- q.Header })
+	r.target(nil)
+	for i, c := range []struct{ parent, state, wantParent, wantState string }{
+		{parent, "a=1", parent, "a=1"},
+		{parent, "", parent, ""},
+		{"00-mine", "a=1", "", ""},
+	} {
+		list := []*jobpb.Header{{Name: "traceparent", Value: c.parent}}
+		if c.state != "" {
+			list = append(list, &jobpb.Header{Name: "tracestate", Value: c.state})
+		}
+		id := strconv.Itoa(i)
+		r.add(&jobpb.Add{Id: id, Options: &jobpb.JobOptions{Headers: list}})
+		got := <-posts
+		require.Equal(t, c.wantParent, got.Get("traceparent"))
+		require.Equal(t, c.wantState, got.Get("tracestate"))
+		require.Equal(t, c.parent, got.Get("Tarry-Header-Traceparent"), "as every header of the job")
+		r.becomes(id, jobpb.State_STATE_NONE)
+	}
 }

@@ -3,11 +3,14 @@ package push
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,33 +28,87 @@ const (
 	maxRetryAfter = time.Hour
 )
 
-// newClient returns the client for all posts. It connects directly to addresses that the
-// list allows. It uses no proxy, follows no redirect and decompresses nothing.
-func newClient(a Allow) *http.Client {
+// newClient returns a client for posts. It connects directly to addresses that the list
+// allows. It uses no proxy, follows no redirect and decompresses nothing. TLS is as options
+// say, with the name of the server.
+func newClient(a Allow, options *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: a.dial, TLSHandshakeTimeout: 10 * time.Second,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return a.dial(whilePosting(ctx), network, addr)
+			},
+			DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return a.dialTLS(whilePosting(ctx), network, addr, options)
+			},
 			MaxIdleConns: MaxPosts, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
-			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true, ForceAttemptHTTP2: true,
+			MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
+			ForceAttemptHTTP2: slices.Contains(options.NextProtos, http2),
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
+// Names of protocols in TLS.
+const http1, http2 = "http/1.1", "h2"
+
+// topicTLS and jobTLS are the options of posts to the URL of a topic and to that of a job.
+// There may be any number of the latter's servers, and the Transport does not bound idle
+// connections of HTTP/2.
+func topicTLS() *tls.Config { return &tls.Config{NextProtos: []string{http2, http1}} }
+func jobTLS() *tls.Config   { return &tls.Config{NextProtos: []string{http1}} }
+
+// posting is the key of the context of a post, in the values of the same.
+type posting struct{}
+
+// whilePosting returns the context of the post for which a connection is made. The
+// Transport would go on with the connection when the post has ended, in case another one
+// can use it: with many targets that do not answer, these would add up.
+func whilePosting(ctx context.Context) context.Context {
+	if post, ok := ctx.Value(posting{}).(context.Context); ok {
+		return post
+	}
+	return ctx
+}
+
 type outcome struct {
 	label      string        // for metrics
+	answered   bool          // the target responded, however that was
+	status     int           // of the response
 	reason     string        // why it failed; empty: it succeeded
 	retryAfter time.Duration // what the target requests; 0: nothing
 }
 
-// post sends a job to the target and reads the response.
-func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Reserved) outcome {
+// targetOf returns the URL that a job is posted to, and its host and port; else the outcome
+// of a job that must not be posted.
+func (a Allow) targetOf(t *jobpb.PushTarget, j *jobpb.Reserved) (target, host string, o outcome) {
+	target, field := t.Url, "push.url"
+	if own := j.Options.GetPushUrl(); own != "" {
+		if target, field = own, "push_url"; !t.JobUrls {
+			return "", "", outcome{label: "no_target", reason: "push: it has a push_url, and the push of its topic does not have job_urls"}
+		}
+	}
+	if target == "" {
+		return "", "", outcome{label: "no_target", reason: "push: it has no push_url, and the push of its topic has no url"}
+	}
+	host, err := a.destination(field, target)
+	if err != nil {
+		return "", "", outcome{label: "blocked", reason: "push: " + err.Error()}
+	}
+	return target, host, outcome{}
+}
+
+// post sends a job to the target and reads the response. A traceparent replaces the job's,
+// unless it is empty.
+func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, target string, j *jobpb.Reserved, parent string) outcome {
 	timeout := timeoutOf(t)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	q, err := newRequest(ctx, t, j, time.Now())
+	q, err := newRequest(context.WithValue(ctx, posting{}, ctx), t, target, j, time.Now())
 	if err != nil {
 		return outcome{label: "error", reason: "push: " + clean(err.Error())}
+	}
+	if parent != "" {
+		q.Header.Set(job.HeaderTraceParent, parent)
 	}
 	resp, err := c.Do(q)
 	if err != nil {
@@ -59,11 +116,11 @@ func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Res
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, responseBytes)) // a part is enough
-	o := outcome{retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
+	o := outcome{answered: true, status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}
 	o.reason = "push: " + strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
 	switch resp.StatusCode / 100 {
 	case 2:
-		return outcome{label: "taken"}
+		return outcome{label: "taken", answered: true, status: resp.StatusCode}
 	case 3:
 		o.label = "redirect"
 		o.reason += "; redirects are not followed"
@@ -76,8 +133,8 @@ func post(ctx context.Context, c *http.Client, t *jobpb.PushTarget, j *jobpb.Res
 	return o
 }
 
-func newRequest(ctx context.Context, t *jobpb.PushTarget, j *jobpb.Reserved, now time.Time) (*http.Request, error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, t.Url, bytes.NewReader(j.Body))
+func newRequest(ctx context.Context, t *jobpb.PushTarget, target string, j *jobpb.Reserved, now time.Time) (*http.Request, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(j.Body))
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +152,7 @@ func newRequest(ctx context.Context, t *jobpb.PushTarget, j *jobpb.Reserved, now
 	h.Set(headerTimestamp, timestamp)
 	h.Set(headerSignature, sign(t.Secret, timestamp, id, j.Body))
 	addHeaders(h, j.Options.GetHeaders())
+	addTrace(h, j.Options)
 	return q, nil
 }
 

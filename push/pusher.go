@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"tarry/auth"
 	"tarry/job/jobpb"
 )
 
@@ -40,6 +41,10 @@ type Queue interface {
 type Options struct {
 	Allow  Allow
 	Logger *slog.Logger // nil: nothing is logged
+	// Trace starts a span of a post. It returns the traceparent to send instead of the job's,
+	// unless it is empty, and the function that ends the span with the status of the response,
+	// 0 for none, and why the post failed, if it did. nil: there are no spans.
+	Trace func(j *jobpb.Reserved, target string) (parent string, end func(status int, failure string))
 }
 
 // Pusher posts the jobs of topics that have a target. It is a prometheus.Collector
@@ -47,8 +52,11 @@ type Options struct {
 type Pusher struct {
 	allow   Allow
 	log     *slog.Logger
-	http    *http.Client
+	trace   func(*jobpb.Reserved, string) (string, func(int, string))
+	toTopic *http.Client        // for the URLs of topics
+	toJob   *http.Client        // for those of jobs
 	posts   *semaphore.Weighted // one for each post
+	known   *targets
 	metrics *metrics
 }
 
@@ -57,14 +65,16 @@ func New(o Options) *Pusher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pusher{allow: o.Allow, log: o.Logger, http: newClient(o.Allow), posts: semaphore.NewWeighted(MaxPosts), metrics: newMetrics()}
+	return &Pusher{allow: o.Allow, log: o.Logger, trace: o.Trace, toTopic: newClient(o.Allow, topicTLS()), toJob: newClient(o.Allow, jobTLS()), posts: semaphore.NewWeighted(MaxPosts), known: newTargets(), metrics: newMetrics()}
 }
 
 // Run pushes until ctx ends. Only the leader may call it. It blocks, and returns when
 // every goroutine that it started has ended. The outcome of posts in flight is not
 // recorded: their jobs become ready again when their reservations expire.
 func (p *Pusher) Run(ctx context.Context, q Queue) {
-	defer p.http.CloseIdleConnections()
+	ctx = auth.NewContext(ctx, auth.System()) // who set the target had the right to
+	defer p.toTopic.CloseIdleConnections()
+	defer p.toJob.CloseIdleConnections()
 	defer p.metrics.topics.Set(0)
 	running := map[string]*consumer{}
 	var work sync.WaitGroup
@@ -140,19 +150,23 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tarry_pushes_total",
-			Help: "Jobs posted to targets, by outcome: taken, 1xx to 5xx, redirect, timeout, blocked, error.",
+			Help: "Jobs posted to targets, by outcome: taken, 1xx, 4xx, 5xx, redirect, timeout, blocked, error; no_target: there was no URL for one; put_off: not now, because targets do not reply.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "tarry_push_seconds", Help: "Time that a target took to answer.",
+			Name: "tarry_push_seconds", Help: "Time until a target replied.",
 			Buckets: []float64{0.005, 0.02, 0.1, 0.5, 2, 10, 60},
 		}),
 		topics: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tarry_push_topics", Help: "Topics whose jobs this node posts to a target.",
 		}),
 	}
+	for _, outcome := range []string{"taken", "redirect", "4xx", "5xx", "timeout", "blocked", "error", "no_target", "put_off"} {
+		m.posts.WithLabelValues(outcome) // 0 before the first, so that a rate sees it
+	}
+	return m
 }
 
 // Describe implements prometheus.Collector.

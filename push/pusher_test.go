@@ -45,15 +45,27 @@ func newRig(t *testing.T, h http.HandlerFunc) *rig { return newRigAllowing(t, "1
 
 // newRigAllowing allows the host on the port of the server.
 func newRigAllowing(t *testing.T, host string, h http.HandlerFunc) *rig {
-	r := &rig{t: t, queue: apitest.New(t), server: httptest.NewServer(h)}
-	t.Cleanup(r.server.Close)
-	r.pusher = New(Options{Allow: parse(t, strings.Replace(r.server.Listener.Addr().String(), "127.0.0.1", host, 1))})
-	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(h)
+	r := newRigWith(t, strings.Replace(server.Listener.Addr().String(), "127.0.0.1", host, 1))
+	r.server = server
+	t.Cleanup(server.Close)
+	return r
+}
+
+// newRigWith has no server, and the destinations of a list.
+func newRigWith(t *testing.T, list string) *rig {
+	r := &rig{t: t, queue: apitest.New(t), pusher: New(Options{Allow: parse(t, list)})}
+	r.start()
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// start begins to push.
+func (r *rig) start() {
+	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
 	go func() { r.pusher.Run(ctx, r.queue); close(done) }()
 	r.stop = func() { cancel(); <-done }
-	t.Cleanup(r.stop)
-	return r
 }
 
 func (r *rig) do(ops ...*jobpb.Op) {
@@ -160,7 +172,7 @@ func TestTheTopicsArePostedByTheLeaderAlone(t *testing.T) {
 	r.target(nil)
 	r.add(&jobpb.Add{Id: "a"})
 	<-posts
-	require.EqualValues(t, 1, r.metric("tarry_push_topics", ""))
+	require.Eventually(t, func() bool { return r.metric("tarry_push_topics", "") == 1 }, soon, time.Millisecond, "it is counted once it posts")
 	r.stop()
 	require.Zero(t, r.metric("tarry_push_topics", ""))
 }

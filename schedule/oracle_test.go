@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/internal/testseed"
 	"tarry/job/jobpb"
 )
 
@@ -140,7 +141,7 @@ func (e *expression) naive(loc *time.Location, from, to time.Time, most int) []i
 func TestInstantsAreThoseOfANaiveClock(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
-		seed = rand.Uint64()
+		seed = testseed.New()
 	}
 	t.Logf("-schedule.seed=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))

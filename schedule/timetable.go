@@ -78,6 +78,15 @@ func (t *Timetable) Next(afterMS int64) int64 {
 	return next
 }
 
+// Last returns the last run at or before ms, in Unix milliseconds; 0 when there is none.
+func (t *Timetable) Last(ms int64) int64 {
+	list := t.before(ms+1, 1)
+	if len(list) == 0 {
+		return 0
+	}
+	return list[len(list)-1]
+}
+
 // List returns the first n runs after afterMS, or as many as there are.
 func (t *Timetable) List(afterMS int64, n int) []int64 {
 	var list []int64

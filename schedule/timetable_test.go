@@ -131,3 +131,23 @@ func TestStartAndEnd(t *testing.T) {
 	require.Equal(t, []string{"2026-02-01T12:10:00Z", "2026-02-01T13:10:00Z"}, runs(t, s, "2026-01-01T00:00:00Z", 2), "an interval counts from the start")
 	require.Equal(t, []string{"2026-02-01T18:10:00Z"}, runs(t, s, "2026-02-01T17:30:00Z", 1))
 }
+
+func TestTheLastRun(t *testing.T) {
+	for _, c := range []struct{ spec, now, want string }{
+		{"30 3 * * *", "2026-05-01T03:30:00Z", "2026-05-01T03:30:00Z"},
+		{"30 3 * * *", "2026-05-01T03:29:59Z", "2026-04-30T03:30:00Z"},
+		{"* * * * * *", "2026-05-01T03:29:59Z", "2026-05-01T03:29:59Z"},
+		{"@yearly", "2026-05-01T00:00:00Z", "2026-01-01T00:00:00Z"},
+		{"0 0 29 2 *", "2026-05-01T00:00:00Z", "2024-02-29T00:00:00Z"},
+		{"@every 6h", "2026-05-01T05:00:00Z", "2026-05-01T00:00:00Z"},
+		{"@every 24h", "1970-01-01T05:00:00Z", ""},
+	} {
+		table, err := New(&jobpb.Schedule{Spec: c.spec, Zone: "UTC"}, 0)
+		require.NoError(t, err)
+		var got string
+		if ms := table.Last(at(t, c.now)); ms != 0 {
+			got = time.UnixMilli(ms).UTC().Format(time.RFC3339)
+		}
+		require.Equal(t, c.want, got, "%s at %s", c.spec, c.now)
+	}
+}

@@ -2,6 +2,9 @@ package apitest
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +20,10 @@ type Operator struct {
 	Err error
 	// NotReady, if set, is why the node cannot serve.
 	NotReady []string
+	// Change changes the members, if it is set.
+	Change func([]job.Member) []job.Member
+	// HTTP has addresses of nodes by their ids, instead of those of hosts that do not exist.
+	HTTP map[string]string
 	// Leader is the leader's HTTP address that replies name; "": none.
 	Leader string
 }
@@ -42,16 +49,25 @@ func (o *Operator) Members(context.Context) ([]job.Member, error) {
 	if o.Err != nil {
 		return nil, o.Err
 	}
-	return []job.Member{
-		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
-		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
+	list := []job.Member{
+		{ID: "n1", Address: "host1:7301", HTTPAddress: "host1:7300", Role: "leader", Voter: true, Alive: true, AppliedIndex: 42, DiskFree: 120 << 30, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
+		{ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true, AppliedIndex: 41, Lag: 1, DiskFree: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, Runs: job.Versions{Min: 1, Max: 2}},
 		{ID: "n3", Address: "host3:7301", Role: "follower", Voter: true},
-	}, nil
+	}
+	for i, m := range list {
+		if at, ok := o.HTTP[m.ID]; ok {
+			list[i].HTTPAddress = at
+		}
+	}
+	if o.Change != nil {
+		list = o.Change(list)
+	}
+	return list, nil
 }
 
 // Health implements api.Operator.
 func (o *Operator) Health(context.Context) (job.Health, error) {
-	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 has not been heard of for 12 s"}, ClusterVersion: 1, Upgrade: "version 2 waits for n3, which does not answer"}, o.Err
+	return job.Health{FailureTolerance: 0, Reasons: []string{"n3 is not alive: gossip has no sign of it"}, ClusterVersion: 1, Upgrade: "version 2 waits for n3, which does not answer"}, o.Err
 }
 
 // Clocks implements api.Operator.
@@ -66,8 +82,60 @@ func (o *Operator) Clocks(context.Context) (job.Clocks, error) {
 	}, o.Err
 }
 
+// About describes a node.
+func About() job.About {
+	return job.About{
+		ID: "n1", Release: "v0.1.0", Revision: "0a1b2c3", Go: "go1.26", Platform: "linux/amd64", Started: time.UnixMilli(1_700_000_000_000),
+		StoreFormat: 9, WireVersion: 5, BackupFormat: 1, Runs: job.Versions{Min: 1, Max: 2},
+		Settings: []job.NodeSetting{{Name: "http-addr", Value: "127.0.0.1:7300"}, {Name: "push-allow", Hidden: true}},
+	}
+}
+
+// Events implements api.Operator.
+func (o *Operator) Events(after uint64) []job.ClusterEvent {
+	at := time.UnixMilli(1_700_000_000_000)
+	list := []job.ClusterEvent{
+		{Number: 1, At: at, Kind: "leader", Level: "info", Text: "leader changed", Details: []job.EventDetail{{Name: "leader", Value: "n1"}}},
+		{Number: 2, At: at.Add(time.Minute), Kind: "member", Level: "warn", Text: "member has stopped or cannot be reached",
+			Details: []job.EventDetail{{Name: "member", Value: "n3"}, {Name: "address", Value: "host3:7301"}}},
+	}
+	return list[min(after, 2):]
+}
+
+// SetDrained implements api.Operator.
+func (o *Operator) SetDrained(_ context.Context, drained bool) error {
+	return o.call("drain", strconv.FormatBool(drained))
+}
+
 // ResetClock implements api.Operator.
 func (o *Operator) ResetClock(context.Context) error { return o.call("reset clock") }
+
+// Keyring implements api.Operator.
+func (o *Operator) Keyring(context.Context) (job.Keyring, error) {
+	return keyring("", oldKey, newKey), o.Err
+}
+
+// oldKey and newKey are fingerprints.
+const oldKey, newKey = "0a1b2c3d4e5f6071", "8090a0b0c0d0e0f0"
+
+// keyring is that of a cluster with a node that is away.
+func keyring(changed string, keys ...string) job.Keyring {
+	return job.Keyring{Revision: 4, Keys: keys, Changed: changed, Nodes: []job.NodeRing{
+		{ID: "n1", Revision: 4, Keys: keys}, {ID: "n2", Revision: 4, Keys: keys}, {ID: "n3", Error: "it does not reply; it fetches the keys when it is back"},
+	}}
+}
+
+// ChangeKeyring implements api.Operator.
+func (o *Operator) ChangeKeyring(_ context.Context, change job.KeyringChange, key string) (job.Keyring, error) {
+	err := o.call("keyring", fmt.Sprint(change), key)
+	switch change {
+	case job.KeyInstall:
+		return keyring(newKey, oldKey, newKey), err
+	case job.KeyUse:
+		return keyring(key, newKey, oldKey), err
+	}
+	return keyring(key, newKey), err
+}
 
 // TransferLeadership implements api.Operator.
 func (o *Operator) TransferLeadership(_ context.Context, id string) error {
@@ -90,6 +158,15 @@ func (o *Operator) Verify(context.Context) (job.Verification, error) {
 	return job.Verification{Index: 42, Digests: []job.NodeDigest{
 		{ID: "n1", Digest: "a1b2"}, {ID: "n2", Digest: "a1b2"}, {ID: "n3", Error: "no answer in time"},
 	}}, o.Err
+}
+
+// Backup implements api.Operator. Its backup is a text.
+func (o *Operator) Backup(_ context.Context, to io.Writer, b job.BackupOptions) error {
+	if o.Err != nil {
+		return o.Err
+	}
+	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t\n", b.Rate, b.Stale)
+	return err
 }
 
 // LeaderAddress implements api.Operator.

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"google.golang.org/protobuf/proto"
 
+	"tarry/auth"
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/rates"
 	"tarry/schedule"
 )
 
@@ -20,15 +23,17 @@ import (
 type Queue struct {
 	job.Reads // its own Read
 
-	t testing.TB
+	t     testing.TB
+	rates *rates.Recorder
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced whenever a job may have become ready
-	machine *fsm.Machine
-	index   uint64 // of the last entry applied
-	fail    []error
-	ops     []*jobpb.Op
-	waiting int
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced whenever a job may have become ready
+	machine  *fsm.Machine
+	index    uint64 // of the last entry applied
+	fail     []error
+	ops      []*jobpb.Op
+	waiting  int
+	timeouts func([]job.Timeout)
 }
 
 // New returns an empty queue, which is closed at the end of the test.
@@ -42,7 +47,7 @@ func New(t testing.TB) *Queue {
 			t.Errorf("close the state machine: %v", err)
 		}
 	})
-	q := &Queue{t: t, changed: make(chan struct{}), machine: m}
+	q := &Queue{t: t, changed: make(chan struct{}), machine: m, rates: rates.NewRecorder()}
 	q.Reads = job.Reads{Reader: q}
 	return q
 }
@@ -121,22 +126,69 @@ func (q *Queue) enter(ops ...*jobpb.Op) ([]*jobpb.Result, error) {
 		}
 	}
 	q.index++
-	results, _, err := q.machine.Apply([]fsm.Entry{{Index: q.index, Term: 1, Data: data}}, true)
+	results, changes, err := q.machine.Apply([]fsm.Entry{{Index: q.index, Term: 1, Data: data}}, true)
 	if err != nil {
 		return nil, err
+	}
+	for i := range changes.Events {
+		q.rates.Record(time.Now().UnixMilli(), changes.Topics[i].Name, &changes.Events[i])
+	}
+	if q.timeouts != nil && len(changes.Timeouts) > 0 {
+		q.timeouts(changes.Timeouts)
 	}
 	return results[0][1:], nil
 }
 
+// ObserveTimeouts lets f know of the reservations that expire, as cluster.Shard does. It is
+// called before the queue is used.
+func (q *Queue) ObserveTimeouts(f func([]job.Timeout)) { q.timeouts = f }
+
+// Rates implements api.Queue.
+func (q *Queue) Rates(topic string) rates.Series { return q.rates.Topic(time.Now(), topic) }
+
+// TotalRates implements api.Queue.
+func (q *Queue) TotalRates() rates.Series { return q.rates.Total(time.Now()) }
+
+// Auth returns the tokens of clients and their settings.
+func (q *Queue) Auth() *auth.State { return q.machine.Auth() }
+
+// AuthChanged returns a channel that is closed when Auth may return another state.
+func (q *Queue) AuthChanged() <-chan struct{} { return q.machine.AuthChanged() }
+
+// named returns ops with the principal of ctx where they have none, as a node does it.
+func (q *Queue) named(ctx context.Context, ops []*jobpb.Op) []*jobpb.Op {
+	p := auth.FromContext(ctx)
+	if p.IsAnonymous() {
+		return ops
+	}
+	known := q.machine.Auth().Revision > 0
+	ops = slices.Clone(ops)
+	for i, op := range ops {
+		if known && op.Principal == "" || job.NeedsAdmin(op) {
+			ops[i] = &jobpb.Op{Kind: op.Kind, Principal: p.Encode()}
+		}
+	}
+	return ops
+}
+
+// reserveOf returns the operation of r with the principal of ctx, unless it has one.
+func reserveOf(ctx context.Context, r *jobpb.Reserve) *jobpb.Op {
+	if p := auth.FromContext(ctx); !p.IsAnonymous() && r.Principal == "" {
+		r = proto.CloneOf(r)
+		r.Principal = p.Encode()
+	}
+	return &jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: r}}
+}
+
 // Do implements api.Queue.
-func (q *Queue) Do(_ context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+func (q *Queue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.takeFailure(); err != nil {
 		return nil, err
 	}
 	q.ops = append(q.ops, ops...)
-	results, err := q.apply(ops...)
+	results, err := q.apply(q.named(ctx, ops)...)
 	close(q.changed)
 	q.changed = make(chan struct{})
 	return results, err
@@ -151,10 +203,11 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 	if err := q.takeFailure(); err != nil {
 		return nil, err
 	}
+	op := reserveOf(ctx, r)
 	q.waiting++
 	defer func() { q.waiting-- }()
 	for {
-		results, err := q.apply(&jobpb.Op{Kind: &jobpb.Op_Reserve{Reserve: r}})
+		results, err := q.apply(op)
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +230,43 @@ func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duratio
 			return nil, err
 		}
 	}
+}
+
+// FinishAndReserve implements api.Queue.
+func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	ops := make([]*jobpb.Op, 0, len(finishes)+1)
+	for _, f := range finishes {
+		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}})
+	}
+	results, err := q.doAndReserve(ctx, ops, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := len(finishes)
+	return results[:n], results[n].Jobs, job.ResultError(results[n])
+}
+
+// DeleteAndReserve implements api.Queue.
+func (q *Queue) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {
+	results, err := q.doAndReserve(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Delete{Delete: d}}}, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return results[0], results[1].Jobs, job.ResultError(results[1])
+}
+
+// doAndReserve applies operations and a reserve as one entry.
+func (q *Queue) doAndReserve(ctx context.Context, ops []*jobpb.Op, r *jobpb.Reserve) ([]*jobpb.Result, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.takeFailure(); err != nil {
+		return nil, err
+	}
+	q.ops = append(q.ops, ops...)
+	results, err := q.apply(append(slices.Clip(q.named(ctx, ops)), reserveOf(ctx, r))...)
+	close(q.changed)
+	q.changed = make(chan struct{})
+	return results, err
 }
 
 // Watch implements api.Queue.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -16,11 +17,17 @@ func (c *conn) delete(id uint64) {
 		return
 	}
 	ref, held := c.held.ref(id)
-	r := c.do(deletion(ref))
+	var r *jobpb.Result
+	if hold, expected := c.expectsReserve(); held && expected {
+		r = c.deleteAndReserve(ref, hold)
+	} else {
+		r = c.do(deletion(ref))
+	}
+	c.ahead.deleted, c.ahead.until = held, time.Time{}
 	if r != nil && held && r.Code == jobpb.Code_STALE_TOKEN {
 		// The reservation has expired; the job may be ready again.
 		c.held.drop(id)
-		r = c.do(deletion(&jobpb.Ref{Seq: id}))
+		r = c.deleteAgain(id)
 	}
 	c.replyEnd(id, r, "DELETED")
 }
@@ -35,9 +42,12 @@ func (c *conn) replyEnd(id uint64, r *jobpb.Result, word string) {
 	if r == nil {
 		return
 	}
-	c.held.drop(id)
+	if !denied(r) {
+		c.held.drop(id)
+	}
 	if r.Code != jobpb.Code_OK {
-		word = notFound
+		c.failed(r)
+		return
 	}
 	c.say(word)
 }
@@ -83,8 +93,10 @@ func (c *conn) touch(id uint64) {
 		c.held.add(id, ref.Generation, c.held.jobs[id].ttr)
 		c.say("TOUCHED")
 	default:
-		c.held.drop(id)
-		c.say(notFound)
+		if !denied(r) {
+			c.held.drop(id)
+		}
+		c.failed(r)
 	}
 }
 
@@ -99,7 +111,7 @@ func (c *conn) kickJob(id uint64) {
 	case r.Code == jobpb.Code_OK:
 		c.say("KICKED")
 	default:
-		c.say(notFound)
+		c.failed(r)
 	}
 }
 
@@ -157,7 +169,8 @@ func (c *conn) kickSome(n uint32, orDelayed bool) (kicked uint32, ok bool) {
 func (c *conn) pauseTube(tube string, seconds uint32) {
 	_, named := c.server.tubes.of(tube)
 	if !named {
-		t, err := c.server.reads.Topic(c.ctx, tube, false)
+		// Who may pause it may learn whether it exists.
+		t, err := c.server.reads.Topic(auth.NewContext(c.base, auth.System()), tube, false)
 		if err != nil {
 			c.fail(err)
 			return

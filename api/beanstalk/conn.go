@@ -6,8 +6,11 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"tarry/api/access"
+	"tarry/auth"
 	"tarry/internal/addrlimit"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -26,20 +29,31 @@ var errHTTP = errors.New("an HTTP request was sent to the port for beanstalkd cl
 // errClose ends a connection without a further reply.
 var errClose = errors.New("the connection ends here")
 
-// conn is one client. All fields but net and cancel belong to the goroutine that runs
-// serve.
+// conn is one client. All fields but net, cancel, known and ended belong to the goroutine that
+// runs serve.
 type conn struct {
 	server *Server
 	net    net.Conn
-	ctx    context.Context // ends when the connection is closed by force
+	base   context.Context // ends when the connection is closed by force
 	cancel context.CancelFunc
+	remote string // address of the client
 	in     *input
 	out    []byte // replies that are not written yet
 	run    run
 
+	bound   func() (auth.Secret, error) // the token of its listener; nil: that has none
+	who     identity
+	known   atomic.Bool     // it has a token
+	ended   atomic.Bool     // it must not execute another command; see cut
+	request *access.Request // the present command; nil: it is nobody's
+	ctx     context.Context // base, with the client as the cause
+	said    string          // the last reply of one line
+
 	used    string
 	watched []string // in the order of watching
+	asked   bool     // the client has asked to watch the default tube
 	held    reservations
+	ahead   ahead
 	share   addrlimit.Share // of the server's bytes for bodies
 	claimed int64           // of it
 	awaits  bool            // a body is being read, with a deadline
@@ -50,8 +64,10 @@ type conn struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{server: s, net: nc, in: newInput(nc), used: defaultTube, watched: []string{defaultTube}}
-	c.share = s.bodies.Of(nc.RemoteAddr().String())
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.remote = nc.RemoteAddr().String()
+	c.share = s.bodies.Of(c.remote)
+	c.base, c.cancel = context.WithCancel(context.Background())
+	c.ctx = c.base
 	return c
 }
 
@@ -60,6 +76,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 func (c *conn) serve() {
 	c.server.tubes.use(c.used, 1)
 	c.server.tubes.watch(defaultTube, 1)
+	c.welcome()
 	err := c.commands()
 	if err == nil || errors.Is(err, errClose) {
 		err = c.flush()
@@ -67,8 +84,12 @@ func (c *conn) serve() {
 	if err != nil {
 		c.server.Logger.Debug("beanstalkd connection ended", "client", c.net.RemoteAddr().String(), "cause", err)
 	}
+	if c.who.refused {
+		c.linger()
+	}
 	c.net.Close()
 	c.in.close()
+	c.farewell()
 	c.leave()
 	c.cancel()
 }
@@ -92,6 +113,10 @@ func (c *conn) leave() {
 // commands executes commands and returns why the connection ends.
 func (c *conn) commands() error {
 	for {
+		if c.ended.Load() || c.who.refused {
+			c.commit()
+			return errClose
+		}
 		if !c.greeted {
 			http, decided := startsHTTP(c.in.data())
 			if http {
@@ -111,10 +136,11 @@ func (c *conn) commands() error {
 			if c.server.ctx.Err() != nil {
 				return errClose
 			}
-			if err := c.in.fill(); err != nil {
+			if err := c.fill(); err != nil {
 				return err
 			}
 		case tooLong:
+			c.next(unknown)
 			c.say(badFormat)
 		case whole:
 			if err := c.execute(line); err != nil {
@@ -127,15 +153,38 @@ func (c *conn) commands() error {
 func (c *conn) execute(line []byte) error {
 	cmd, bad := parse(line)
 	if bad {
+		cmd.verb = unknown
+	}
+	c.next(cmd.verb)
+	if bad {
 		c.say(badFormat)
 		return nil
 	}
-	if cmd.verb == put {
-		return c.put(cmd)
+	if cmd.verb != put || c.who.state != c.server.Access.State() {
+		c.commit() // all other commands are executed after the puts before them
 	}
-	c.commit() // all other commands are executed after the puts before them
+	if cmd.verb != put || len(c.run.ops) == 0 {
+		c.begin(cmd)
+	}
 	c.server.counts.commands[cmd.verb].Add(1)
+	if c.check(cmd) != nil {
+		return c.decline(cmd)
+	}
+	if !c.audited(cmd) {
+		return c.dispatch(cmd)
+	}
+	c.said = ""
+	err := c.dispatch(cmd)
+	c.record(c.said)
+	return err
+}
+
+func (c *conn) dispatch(cmd command) error {
 	switch cmd.verb {
+	case put:
+		return c.put(cmd)
+	case authenticate:
+		return c.authenticate(cmd.token)
 	case unknown:
 		c.say(unknownCommand)
 	case quit:
@@ -186,6 +235,7 @@ func (c *conn) tubes(cmd command) {
 }
 
 func (c *conn) watch(tube string) {
+	c.asked = c.asked || tube == defaultTube
 	if !slices.Contains(c.watched, tube) {
 		if len(c.watched) == job.MaxReserveTopics {
 			c.say(outOfMemory)
@@ -224,11 +274,14 @@ const (
 	buried         = "BURIED"
 	deadlineSoon   = "DEADLINE_SOON"
 	timedOut       = "TIMED_OUT"
+	authorized     = "AUTHORIZED"
+	unauthorized   = "UNAUTHORIZED"
 )
 
 // say replies with one line, after the replies to all earlier commands.
 func (c *conn) say(line string) {
 	c.commit()
+	c.said = line
 	c.server.failures.count(line)
 	c.out = append(append(c.out, line...), "\r\n"...)
 }
@@ -266,6 +319,8 @@ func (c *conn) fail(err error) {
 	switch job.CodeOf(err) {
 	case job.CodeNotFound:
 		c.say(notFound)
+	case job.CodeForbidden:
+		c.refuse()
 	case job.CodeOverloaded, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeDiskLow:
 		c.say(outOfMemory)
 	case job.CodeTooLarge:
@@ -274,6 +329,21 @@ func (c *conn) fail(err error) {
 		c.server.Logger.Debug("beanstalkd command failed", "client", c.net.RemoteAddr().String(), "error", err)
 		c.say(internalError)
 	}
+}
+
+// failed replies to a command that the state machine has refused to do with a job.
+func (c *conn) failed(r *jobpb.Result) {
+	if r.Code == jobpb.Code_FORBIDDEN {
+		c.refuse()
+		return
+	}
+	c.say(notFound)
+}
+
+// denied reports whether a command on a job was refused because the client may not do it. It may
+// hide that there is such a job, which stays as it is.
+func denied(r *jobpb.Result) bool {
+	return r.Code != jobpb.Code_OK && r.GetDetails().GetDenied() != nil
 }
 
 func (c *conn) flushFull() error {

@@ -8,6 +8,7 @@
 //
 // Start at server.go for the life of a server and at conn.go for that of a connection:
 // one goroutine reads a command (input.go, parse.go), executes it (change.go, reserve.go,
-// inspect.go, stats.go), and continues with the next. Package conformance contains the
+// inspect.go, stats.go), and continues with the next. identity.go says who a client is, and
+// authorize.go what each command needs. Package conformance contains the
 // tests, which a real beanstalkd passes too.
 package beanstalk

@@ -117,30 +117,51 @@ const (
 	tooLong                  // the end of a line that was too long
 )
 
-// line looks for a command line at the start of the data, without its CRLF, and
-// consumes it. It drops lines that are too long. It does not block; the line is valid
-// until the next fill.
+// peek returns the next command line if there is one, and consumes nothing. tooLong means
+// that a part of a line was dropped.
+func (in *input) peek() ([]byte, lineState) {
+	if in.skips {
+		return nil, tooLong
+	}
+	return lineIn(in.data())
+}
+
+// lineIn looks for a command line at the start of data.
 //
 // As in beanstalkd, only the first CR of a possible line is checked: one that no LF
 // follows hides all others.
+func lineIn(data []byte) ([]byte, lineState) {
+	window := data[:min(len(data), maxLine)]
+	cr := bytes.IndexByte(window, '\r')
+	switch {
+	case cr >= 0 && cr+1 < len(window) && window[cr+1] == '\n':
+		return window[:cr], whole
+	case len(window) < maxLine:
+		return nil, partial
+	}
+	return nil, tooLong
+}
+
+// line looks for a command line at the start of the data, without its CRLF, and
+// consumes it. It drops lines that are too long. It does not block; the line is valid
+// until the next fill.
 func (in *input) line() ([]byte, lineState) {
 	for {
-		window := in.data()
-		window = window[:min(len(window), maxLine)]
-		cr := bytes.IndexByte(window, '\r')
-		if cr >= 0 && cr+1 < len(window) && window[cr+1] == '\n' {
-			in.consume(cr + 2)
-			if in.skips {
-				in.skips = false
-				return nil, tooLong
-			}
-			return window[:cr], whole
-		}
-		if len(window) < maxLine {
+		line, state := lineIn(in.data())
+		switch {
+		case state == partial:
 			return nil, partial
+		case state == tooLong:
+			in.skips = true
+			in.consume(maxLine)
+		case in.skips:
+			in.consume(len(line) + 2)
+			in.skips = false
+			return nil, tooLong
+		default:
+			in.consume(len(line) + 2)
+			return line, whole
 		}
-		in.skips = true
-		in.consume(maxLine)
 	}
 }
 

@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"slices"
 
+	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -90,10 +91,15 @@ func (c *conn) topics(f func(*jobpb.Topic)) bool {
 // connection names it.
 func alive(t *jobpb.Topic) bool { return t.Ready+t.Delayed+t.Reserved+t.Dead > 0 }
 
+// namedTubes are those that connections of this node name, as far as the client may read them.
+func (c *conn) namedTubes() []string {
+	return slices.DeleteFunc(c.server.tubes.names(), func(tube string) bool { return !c.allows(auth.Read, tube) })
+}
+
 // listTubes lists the tubes that connections of this node name, in the order in which
 // they were first named, and then those that have jobs, by name.
 func (c *conn) listTubes() {
-	names := c.server.tubes.names()
+	names := c.namedTubes()
 	named := len(names)
 	known := make(map[string]bool, named)
 	for _, name := range names {

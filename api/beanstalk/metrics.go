@@ -11,7 +11,7 @@ import (
 type failures [len(failureWords)]atomic.Uint64
 
 var failureWords = [...]string{
-	badFormat, unknownCommand, internalError, outOfMemory, draining, jobTooBig, expectedCRLF,
+	badFormat, unknownCommand, internalError, outOfMemory, draining, jobTooBig, expectedCRLF, unauthorized,
 }
 
 func (f *failures) count(word string) {
@@ -27,7 +27,7 @@ func (f *failures) count(word string) {
 type collector struct {
 	s *Server
 
-	open, waiting, total, commands, failed *prometheus.Desc
+	open, waiting, total, commands, failed, ahead *prometheus.Desc
 }
 
 func register(r prometheus.Registerer, s *Server) {
@@ -38,12 +38,13 @@ func register(r prometheus.Registerer, s *Server) {
 		total:    prometheus.NewDesc("tarry_beanstalk_connections_total", "Connections of beanstalkd clients so far.", nil, nil),
 		commands: prometheus.NewDesc("tarry_beanstalk_commands_total", "Well-formed commands of beanstalkd clients, by command.", []string{"command"}, nil),
 		failed:   prometheus.NewDesc("tarry_beanstalk_failures_total", "Replies to beanstalkd clients by which a command failed, by reply.", []string{"reply"}, nil),
+		ahead:    prometheus.NewDesc("tarry_beanstalk_reserved_ahead_total", "Jobs reserved together with the delete of the last one, by what became of them: taken by the next reserve, or returned because there was none in time.", []string{"outcome"}, nil),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.open, c.waiting, c.total, c.commands, c.failed} {
+	for _, d := range []*prometheus.Desc{c.open, c.waiting, c.total, c.commands, c.failed, c.ahead} {
 		ch <- d
 	}
 }
@@ -62,4 +63,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for i, word := range failureWords {
 		counter(c.failed, c.s.failures[i].Load(), word)
 	}
+	counter(c.ahead, c.s.counts.ahead[taken].Load(), "taken")
+	counter(c.ahead, c.s.counts.ahead[givenBack].Load(), "returned")
 }

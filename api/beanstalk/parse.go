@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"bytes"
 	"math"
+	"strings"
 
 	"tarry/job"
 )
@@ -37,6 +38,7 @@ const (
 	listTubes
 	quit
 	pauseTube
+	authenticate
 	verbs // how many there are
 )
 
@@ -52,7 +54,21 @@ var words = [...]struct {
 	{"delete ", deleteJob}, {"release ", release}, {"bury ", bury}, {"kick ", kick}, {"kick-job ", kickJob}, {"touch ", touch},
 	{"stats-job ", statsJob}, {"stats-tube ", statsTube}, {"stats", stats}, {"use ", use}, {"watch ", watch}, {"ignore ", ignore},
 	{"list-tubes-watched", listTubesWatched}, {"list-tube-used", listTubeUsed}, {"list-tubes", listTubes},
-	{"quit", quit}, {"pause-tube", pauseTube},
+	{"quit", quit}, {"pause-tube", pauseTube}, {authWord + " ", authenticate},
+}
+
+// authWord is the command that beanstalkd does not have.
+const authWord = "auth"
+
+// names are the command words.
+var names = namesOfWords()
+
+func namesOfWords() (names [verbs]string) {
+	names[unknown] = "unknown"
+	for _, w := range words {
+		names[w.verb] = strings.TrimSpace(w.text)
+	}
+	return names
 }
 
 // command is one parsed line.
@@ -66,6 +82,8 @@ type command struct {
 	// n is the size of a body or a number of jobs.
 	n    uint32
 	tube string
+	// token is what auth sends. It must never be logged.
+	token string
 	// trailing is set on a put whose line has more after the size.
 	trailing bool
 }
@@ -105,6 +123,9 @@ func parse(line []byte) (c command, bad bool) {
 	case use, watch, ignore, statsTube:
 		c.tube = f.tube(f.rest)
 		f.rest = nil
+	case authenticate:
+		c.token = string(f.rest)
+		return c, false
 	case pauseTube:
 		c.tube, c.seconds = f.pausedTube(), f.u32()
 	}

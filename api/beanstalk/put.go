@@ -39,7 +39,6 @@ func (c *conn) unclaim(size int64) {
 }
 
 func (c *conn) put(cmd command) error {
-	c.server.counts.commands[put].Add(1)
 	size := int(cmd.n)
 	if size > c.server.MaxJobSize {
 		return c.refusePut(size, jobTooBig)
@@ -81,6 +80,15 @@ func (c *conn) put(cmd command) error {
 
 // refusePut drops a body that is refused and replies.
 func (c *conn) refusePut(size int, word string) error {
+	if err := c.dropBody(size); err != nil {
+		return err
+	}
+	c.say(word)
+	return nil
+}
+
+// dropBody reads a body, and forgets it.
+func (c *conn) dropBody(size int) error {
 	c.commit()
 	if err := c.await(int64(size) + 2); err != nil {
 		return err
@@ -89,7 +97,6 @@ func (c *conn) refusePut(size int, word string) error {
 		return err
 	}
 	c.arrived()
-	c.say(word)
 	return nil
 }
 
@@ -112,11 +119,11 @@ func (c *conn) arrived() {
 	}
 }
 
-// setReadDeadline keeps the deadline by which Shutdown ends reading: Shutdown cancels
-// the server's context before it sets that deadline.
+// setReadDeadline keeps the deadline by which Shutdown and cut end reading: they cancel
+// the server's context, or set ended, before they set that deadline.
 func (c *conn) setReadDeadline(t time.Time) {
 	c.net.SetReadDeadline(t)
-	if c.server.ctx.Err() != nil {
+	if c.server.ctx.Err() != nil || c.ended.Load() {
 		c.net.SetReadDeadline(longAgo)
 	}
 }

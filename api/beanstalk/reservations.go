@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
@@ -93,14 +94,18 @@ func (c *conn) returnJobs() {
 	for seq, j := range c.held.jobs {
 		ops = append(ops, &jobpb.Op{Kind: &jobpb.Op_Release{Release: &jobpb.Release{
 			Ref: &jobpb.Ref{Seq: seq, Generation: j.generation}, Returned: true,
-		}}})
+		}}, Principal: job.SystemPrincipal}) // the client may not be allowed to any more
 	}
-	if len(ops) == 0 {
+	if ops = c.aheadBack(ops); len(ops) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, returnTime)
 	defer cancel()
-	if _, err := c.server.Queue.Do(ctx, ops); err != nil {
+	results, err := c.server.Queue.Do(ctx, ops)
+	if err == nil {
+		err = notReturned(results)
+	}
+	if err != nil {
 		c.server.Logger.Warn("could not release the jobs of a closed connection; they are ready again when their reservations expire",
 			"client", c.net.RemoteAddr().String(), "jobs", len(ops), "error", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"tarry/api/access"
+	"tarry/auth"
 	"tarry/job/jobpb"
 )
 
@@ -21,11 +23,16 @@ var errGone = errors.New("the client has closed the connection")
 // connection.
 func (c *conn) reserve(timeout time.Duration) error {
 	c.work()
+	if j := c.takeAhead(); j != nil {
+		// It was allowed then. In the mode that reports, this reports what is not.
+		_ = c.server.Access.AllowOn(c.ctx, auth.Consume, c.reservable())
+		return c.replyReserve(outcome{job: j}, "")
+	}
 	start := time.Now()
 	soon := c.held.soon(start)
 	if soon <= 0 {
 		// Only a job that is ready now takes precedence over DEADLINE_SOON.
-		return c.replyReserve(c.wait(c.server.ctx, 0), deadlineSoon)
+		return c.replyReserve(c.wait(c.by(c.server.ctx), 0), deadlineSoon)
 	}
 	end, outcome := timeout, timedOut
 	if soon <= timeout && soon != forever {
@@ -64,9 +71,12 @@ func (c *conn) replyReserve(o outcome, nothing string) error {
 
 // waitWatched waits for a job until end after start, while the client stays connected.
 func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
-	ctx, cancel := context.WithCancelCause(c.server.ctx)
+	ctx, cancel := context.WithCancelCause(c.by(c.server.ctx))
 	defer cancel(nil)
 	if end > 0 {
+		allowed, stop := c.server.Access.WhileAllowed(ctx, auth.Consume, c.reservable())
+		defer stop()
+		ctx = allowed
 		defer c.in.watch(func() { cancel(errGone) })()
 		c.server.counts.waiting.Add(1)
 		defer c.server.counts.waiting.Add(-1)
@@ -75,8 +85,16 @@ func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
 	}
 	for {
 		left := max(end-time.Since(start), 0)
-		o := c.wait(ctx, min(left, waitSlice))
-		if o.err != nil && context.Cause(ctx) != nil {
+		slice := min(left, waitSlice)
+		if c.ahead.lost { // what it waits for may be its own
+			slice = min(slice, c.ahead.pause)
+		}
+		o := c.wait(ctx, slice)
+		switch {
+		case o.err == nil:
+		case access.Revoked(ctx):
+			o.err = access.NotAnyMore()
+		case context.Cause(ctx) != nil:
 			o.err = context.Cause(ctx)
 		}
 		if o.job != nil || o.err != nil || time.Since(start) >= end {
@@ -84,11 +102,14 @@ func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
 		}
 		// The wait ended early: a slice is over, or the node drains and the next
 		// wait returns that error.
+		if c.ahead.lost {
+			c.giveBack()
+		}
 	}
 }
 
 func (c *conn) wait(ctx context.Context, d time.Duration) outcome {
-	jobs, err := c.server.Queue.Reserve(ctx, &jobpb.Reserve{Topics: c.watched, Max: 1}, d)
+	jobs, err := c.server.Queue.Reserve(ctx, &jobpb.Reserve{Topics: c.reservable(), Max: 1}, d)
 	if err != nil || len(jobs) == 0 {
 		return outcome{err: err}
 	}
@@ -114,7 +135,7 @@ func (c *conn) reserveJob(id uint64) {
 		c.work()
 		c.replyReserved(r.Jobs[0])
 	default:
-		c.say(notFound)
+		c.failed(r)
 	}
 }
 

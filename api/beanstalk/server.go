@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api"
+	"tarry/api/access"
+	"tarry/auth"
 	"tarry/internal/addrlimit"
 	"tarry/internal/sleep"
 	"tarry/job"
@@ -31,6 +33,11 @@ const (
 type Options struct {
 	Queue  api.Queue
 	Logger *slog.Logger
+	// Access decides what clients may do; nil means that they may do everything.
+	Access *access.Control
+	// StrangerTime is how long a client that may do nothing without a token has to send one; 0
+	// means DefaultStrangerTime.
+	StrangerTime time.Duration
 	// MaxJobSize is the largest body in bytes, inclusive; 0 means
 	// DefaultMaxJobSize.
 	MaxJobSize int
@@ -44,6 +51,10 @@ type Options struct {
 	// all connections; one client address may have half of it. Puts beyond it get
 	// OUT_OF_MEMORY. 0 means 256 MiB.
 	MaxBufferedBytes int64
+	// Hold is how long a job that was reserved with a delete is kept for the reserve that is
+	// expected next; 0 means DefaultHold. If it is negative, jobs are reserved so only if the
+	// reserve has arrived with the delete.
+	Hold time.Duration
 	// Registry gets the server's metrics; nil means that they are not published.
 	Registry prometheus.Registerer
 	// Draining reports whether puts are refused because this node is about to
@@ -61,6 +72,9 @@ type Server struct {
 	counts   counts
 	failures failures
 	bodies   *addrlimit.Limit // bytes of puts that are being read
+	hold     time.Duration    // not negative
+
+	complaints complaints
 
 	ctx    context.Context // ends when Shutdown starts
 	cancel context.CancelFunc
@@ -76,7 +90,8 @@ type Server struct {
 type counts struct {
 	commands                    [verbs]atomic.Uint64
 	connections                 atomic.Uint64 // ever
-	producers, workers, waiting atomic.Int64  // now
+	ahead                       [aheadOutcomes]atomic.Uint64
+	producers, workers, waiting atomic.Int64 // now
 }
 
 // New returns a server; call Serve to listen.
@@ -87,6 +102,16 @@ func New(o Options) *Server {
 	if o.MaxBufferedBytes == 0 {
 		o.MaxBufferedBytes = 256 << 20
 	}
+	if o.Hold == 0 {
+		o.Hold = DefaultHold
+	}
+	if o.StrangerTime == 0 {
+		o.StrangerTime = DefaultStrangerTime
+	}
+	if o.Access == nil {
+		o.Access = access.Everything()
+	}
+	o.Queue = api.Checked(o.Queue, o.Access)
 	if o.Draining == nil {
 		o.Draining = func() bool { return false }
 	}
@@ -94,8 +119,9 @@ func New(o Options) *Server {
 	rand.Read(id[:]) // never fails
 	s := &Server{
 		Options: o, reads: job.Reads{Reader: o.Queue}, id: hex.EncodeToString(id[:]), started: time.Now(), tubes: newTubes(), bodies: addrlimit.New(o.MaxBufferedBytes, o.MaxBufferedBytes/2),
-		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
+		hold: max(o.Hold, 0), listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{},
 	}
+	s.complaints.log = o.Logger
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if o.Registry != nil {
 		register(o.Registry, s)
@@ -112,7 +138,11 @@ const acceptPause = 50 * time.Millisecond
 
 // Serve accepts connections and blocks until l fails or Shutdown is called; then
 // it returns ErrClosed. It closes l.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.ServeAs(l, nil) }
+
+// ServeAs is Serve for clients that have a token without sending one. token returns it for each
+// connection; nil means that they have none.
+func (s *Server) ServeAs(l net.Listener, token func() (auth.Secret, error)) error {
 	defer l.Close()
 	if s.MaxConnections > 0 {
 		l = api.LimitConnections(l, s.MaxConnections, s.AllConnections, outOfMemory+"\r\n")
@@ -124,7 +154,7 @@ func (s *Server) Serve(l net.Listener) error {
 		nc, err := l.Accept()
 		switch {
 		case err == nil:
-			s.accept(nc)
+			s.accept(nc, token)
 		case s.ctx.Err() != nil:
 			return ErrClosed
 		case errors.Is(err, net.ErrClosed):
@@ -145,8 +175,9 @@ func (s *Server) addListener(l net.Listener) bool {
 	return !s.closed
 }
 
-func (s *Server) accept(nc net.Conn) {
+func (s *Server) accept(nc net.Conn, token func() (auth.Secret, error)) {
 	c := newConn(s, nc)
+	c.bound = token
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

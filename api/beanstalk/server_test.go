@@ -15,6 +15,7 @@ import (
 
 	"tarry/api/beanstalk"
 	"tarry/api/beanstalk/conformance"
+	"tarry/auth"
 	"tarry/cluster"
 )
 
@@ -49,8 +50,8 @@ func freePorts(t testing.TB, n int) []string {
 }
 
 // startNodes runs a cluster in this process and returns the beanstalkd address of each node,
-// and the number of the leader.
-func startNodes(t testing.TB, n int) (addrs []string, leader int) {
+// and the number of the leader. hold is that of Options.
+func startNodes(t testing.TB, n int, hold time.Duration) (addrs []string, leader int) {
 	t.Helper()
 	ports := freePorts(t, 2*n)
 	nodes := make([]*cluster.Node, n)
@@ -71,7 +72,7 @@ func startNodes(t testing.TB, n int) (addrs []string, leader int) {
 	}
 	for _, node := range nodes {
 		require.Eventually(t, func() bool { return node.Readiness().Ready }, 30*time.Second, 10*time.Millisecond)
-		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Logger: testLogger(t)}))
+		addrs = append(addrs, serve(t, beanstalk.Options{Queue: node.Shard(), Logger: testLogger(t), Hold: hold}))
 	}
 	fmt.Sscanf(nodes[0].Readiness().Leader, "n%d", &leader)
 	return addrs, leader - 1
@@ -85,9 +86,21 @@ func serve(t testing.TB, o beanstalk.Options) string {
 func serveOn(t testing.TB, network, addr string, o beanstalk.Options) string {
 	l, err := net.Listen(network, addr)
 	require.NoError(t, err)
+	return serveAs(t, l, o, nil)
+}
+
+// serveBound is serve for a listener with a token.
+func serveBound(t testing.TB, o beanstalk.Options, token func() (auth.Secret, error)) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	o.Registry = nil // another server has published its metrics there
+	return serveAs(t, l, o, token)
+}
+
+func serveAs(t testing.TB, l net.Listener, o beanstalk.Options, token func() (auth.Secret, error)) string {
 	s := beanstalk.New(o)
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
+	go func() { done <- s.ServeAs(l, token) }()
 	t.Cleanup(func() {
 		require.NoError(t, s.Shutdown(context.Background()))
 		require.ErrorIs(t, <-done, beanstalk.ErrClosed)
@@ -97,13 +110,13 @@ func serveOn(t testing.TB, network, addr string, o beanstalk.Options) string {
 
 func TestOneNodeIsABeanstalkd(t *testing.T) {
 	t.Parallel()
-	addrs, _ := startNodes(t, 1)
+	addrs, _ := startNodes(t, 1, 0)
 	conformance.Run(t, conformance.Target{Addr: addrs[0], Tarry: true})
 }
 
 func TestAFollowerIsABeanstalkd(t *testing.T) {
 	t.Parallel()
-	addrs, leader := startNodes(t, 3)
+	addrs, leader := startNodes(t, 3, 0)
 	conformance.Run(t, conformance.Target{Addr: addrs[(leader+1)%3], Tarry: true})
 }
 

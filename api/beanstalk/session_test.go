@@ -70,7 +70,7 @@ func FuzzSession(f *testing.F) {
 	for _, s := range []string{
 		"put 0 0 1 1\r\nx\r\nput 0 0 1 99999\r\n", "use a\r\nput 1 2 3 4\r\nabcdXYput 0 0 1 0\r\n\r\n",
 		"watch job\r\nignore default\r\nreserve-with-timeout 0\r\ntouch 7\r\nrelease 7 0 0\r\ndelete 7\r\n",
-		"stats\r\nstats-job 1\r\nstats-tube default\r\nlist-tubes\r\nlist-tubes-watched\r\npause-tube a 1\r\n",
+		"auth x\r\nauth tarry_a_b_c\r\nstats\r\n", "stats\r\nstats-job 1\r\nstats-tube default\r\nlist-tubes\r\nlist-tubes-watched\r\npause-tube a 1\r\n",
 		"kick 18446744073709551615\r\npeek-ready\r\npeek 0\r\nquit\r\nput", strings.Repeat("x", 300) + "\r\nlist-tube-used\r\n",
 	} {
 		f.Add([]byte(s))

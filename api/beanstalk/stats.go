@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"tarry/auth"
 	"tarry/job/jobpb"
 )
 
@@ -135,7 +136,7 @@ var counted = [...]struct {
 func (c *conn) stats() {
 	s := c.server
 	tubes := map[string]bool{}
-	for _, name := range s.tubes.names() {
+	for _, name := range c.namedTubes() {
 		tubes[name] = true
 	}
 	var sum jobpb.Topic
@@ -156,31 +157,41 @@ func (c *conn) stats() {
 	}
 	y := newYAML()
 	y.jobs(&sum)
+	shown := c.showsProcess()
 	for _, k := range counted {
-		y.number("cmd-"+k.key, s.counts.commands[k.verb].Load())
+		y.number("cmd-"+k.key, shown(s.counts.commands[k.verb].Load()))
 	}
 	y.number("job-timeouts", sum.Timeouts)
 	y.number("total-jobs", sum.Added)
 	y.number("max-job-size", uint64(s.MaxJobSize))
 	y.number("current-tubes", uint64(len(tubes)))
-	y.number("current-connections", uint64(s.connections()))
-	y.number("current-producers", uint64(s.counts.producers.Load()))
-	y.number("current-workers", uint64(s.counts.workers.Load()))
-	y.number("current-waiting", uint64(s.counts.waiting.Load()))
-	y.number("total-connections", s.counts.connections.Load())
-	s.process(y)
+	y.number("current-connections", shown(uint64(s.connections())))
+	y.number("current-producers", shown(uint64(s.counts.producers.Load())))
+	y.number("current-workers", shown(uint64(s.counts.workers.Load())))
+	y.number("current-waiting", shown(uint64(s.counts.waiting.Load())))
+	y.number("total-connections", shown(s.counts.connections.Load()))
+	s.process(y, shown)
 	c.document(y.text)
+}
+
+// showsProcess returns what makes a number of this process 0, which clients expect to be there,
+// unless the client may observe.
+func (c *conn) showsProcess() func(uint64) uint64 {
+	if c.allows(auth.Observe, "") {
+		return func(n uint64) uint64 { return n }
+	}
+	return func(uint64) uint64 { return 0 }
 }
 
 // process describes this process. The lines of the binlog are 0: the cluster's log
 // replaces it.
-func (s *Server) process(y *yaml) {
-	y.number("pid", uint64(os.Getpid()))
+func (s *Server) process(y *yaml, shown func(uint64) uint64) {
+	y.number("pid", shown(uint64(os.Getpid())))
 	y.quoted("version", protocolVersion)
 	user, system := processorTime()
-	y.plain("rusage-utime", micros(user))
-	y.plain("rusage-stime", micros(system))
-	y.number("uptime", uint64(time.Since(s.started)/time.Second))
+	y.plain("rusage-utime", micros(time.Duration(shown(uint64(user)))))
+	y.plain("rusage-stime", micros(time.Duration(shown(uint64(system)))))
+	y.number("uptime", shown(uint64(time.Since(s.started)/time.Second)))
 	y.number("binlog-oldest-index", 0)
 	y.number("binlog-current-index", 0)
 	y.number("binlog-records-migrated", 0)
@@ -189,7 +200,7 @@ func (s *Server) process(y *yaml) {
 	y.plain("draining", strconv.FormatBool(s.Draining()))
 	y.plain("id", s.id)
 	host, err := os.Hostname()
-	if err != nil {
+	if err != nil || shown(1) == 0 {
 		host = "unknown"
 	}
 	y.quoted("hostname", host)

@@ -19,6 +19,7 @@ import (
 	"tarry/internal/sleep"
 	"tarry/job"
 	"tarry/job/jobpb"
+	"tarry/rates"
 )
 
 // scripted is a queue with scripted results that records its calls.
@@ -46,6 +47,24 @@ func (q *scripted) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, er
 	return results, nil
 }
 
+// FinishAndReserve implements api.Queue. The protocol has no such command.
+func (*scripted) FinishAndReserve(context.Context, []*jobpb.Finish, *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	return nil, nil, job.NotApplied("not scripted")
+}
+
+// DeleteAndReserve is a Do and a Reserve of a job of the topic "job".
+func (q *scripted) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {
+	results, err := q.Do(ctx, []*jobpb.Op{{Kind: &jobpb.Op_Delete{Delete: d}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Topics[0] != "job" {
+		return results[0], nil, nil
+	}
+	jobs, err := q.Reserve(ctx, r, 0)
+	return results[0], jobs, err
+}
+
 // Reserve always returns a job for the topic "job", and waits otherwise.
 func (q *scripted) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	if r.Topics[0] == "job" {
@@ -63,7 +82,9 @@ func (q *scripted) Read(_ context.Context, r *jobpb.Read, _ bool) (*jobpb.ReadRe
 	return &jobpb.ReadResult{Jobs: &jobpb.JobPage{}}, q.err
 }
 
-func (*scripted) Watch() job.Watch { return nil }
+func (*scripted) Watch() job.Watch          { return nil }
+func (*scripted) Rates(string) rates.Series { return rates.Series{} }
+func (*scripted) TotalRates() rates.Series  { return rates.Series{} }
 
 func (q *scripted) asked() [][]*jobpb.Op {
 	q.mu.Lock()

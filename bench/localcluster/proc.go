@@ -15,9 +15,18 @@ const clockTick = 10 * time.Millisecond
 // CPU is the user and system time that the current life of the node has used. It
 // reads /proc, so it works on Linux only.
 func (n *Node) CPU() (time.Duration, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.PID()))
+	used, err := CPU(n.PID())
 	if err != nil {
-		return 0, fmt.Errorf("read CPU time of node %s: %w", n.ID, err)
+		return 0, fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return used, nil
+}
+
+// CPU is the user and system time that a process has used, on Linux only.
+func CPU(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read CPU time: %w", err)
 	}
 	return parseCPU(data)
 }
@@ -41,9 +50,18 @@ func parseCPU(stat []byte) (time.Duration, error) {
 
 // RSS is the resident memory of the node in bytes, on Linux only.
 func (n *Node) RSS() (int64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.PID()))
+	used, err := RSS(n.PID())
 	if err != nil {
-		return 0, fmt.Errorf("read memory of node %s: %w", n.ID, err)
+		return 0, fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return used, nil
+}
+
+// RSS is the resident memory of a process in bytes, on Linux only.
+func RSS(pid int) (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
 	}
 	fields := bytes.Fields(data)
 	if len(fields) < 2 {

@@ -32,7 +32,8 @@ type Disk struct {
 	space      space
 	names      names
 	table      table
-	remembered atomic.Int64 // bytes kept to undo writes
+	remembered atomic.Int64  // bytes kept to undo writes
+	losses     atomic.Uint64 // of power
 }
 
 // Mount creates a disk in dir, an existing directory on a file system with hard links. The

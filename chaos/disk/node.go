@@ -32,9 +32,24 @@ func (d *Disk) root() (*node, error) {
 	return n, nil
 }
 
-// WrapChild returns a node for the result of a lookup.
-func (n *node) WrapChild(context.Context, fs.InodeEmbedder) fs.InodeEmbedder {
-	return &node{LoopbackNode: fs.LoopbackNode{RootData: n.RootData}, disk: n.disk}
+// Lookup finds a file. A number of an inode that is used again is another file, and so is
+// every file after a power loss: the kernel closes directories in the background, and one
+// that it has not closed yet and that was removed stays empty for it, though the power
+// loss has restored it.
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	path := filepath.Join(n.path(), name)
+	var st syscall.Stat_t
+	if err := syscall.Lstat(path, &st); err != nil {
+		return nil, fs.ToErrno(err)
+	}
+	var made unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &made); err != nil {
+		return nil, fs.ToErrno(err)
+	}
+	out.Attr.FromStat(&st)
+	child := &node{LoopbackNode: fs.LoopbackNode{RootData: n.RootData}, disk: n.disk}
+	generation := uint64(made.Btime.Sec)*1e9 + uint64(made.Btime.Nsec) + n.disk.losses.Load()
+	return n.NewInode(ctx, child, fs.StableAttr{Mode: st.Mode, Ino: st.Ino, Gen: generation}), 0
 }
 
 // relative is the node's path below the mount, path the one in the backing tree.

@@ -38,6 +38,7 @@ func (d *Disk) PowerLoss(seed int64, survive float64) error {
 	if err := d.table.sweep(); err != nil {
 		return fmt.Errorf("after the power loss: %w", err)
 	}
+	d.losses.Add(1)
 	return d.dropCache()
 }
 

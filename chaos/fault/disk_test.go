@@ -21,6 +21,7 @@ import (
 	"tarry/bench/localcluster"
 	"tarry/chaos/disk"
 	"tarry/internal/sleep"
+	"tarry/internal/testseed"
 )
 
 func serverBinary(t *testing.T) string {
@@ -55,7 +56,7 @@ func onDisks(t *testing.T) *Env {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, c.WaitReady(ctx, c.Nodes()...))
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.New()
 	t.Logf("seed %d", seed)
 	return &Env{
 		Cluster: c, Disks: disks, Rand: rand.New(rand.NewPCG(seed, 0)), Claimed: NewClaimedNodes(),

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/bench/localcluster"
+	"tarry/internal/testseed"
 )
 
 // onLoopback starts three real nodes on 127.0.0.1. CHAOS_BINARY names another server
@@ -32,7 +33,7 @@ func onLoopback(t *testing.T) *Env {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(t, c.WaitReady(ctx, c.Nodes()...))
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.New()
 	t.Logf("seed %d", seed)
 	return &Env{
 		Cluster: c, Rand: rand.New(rand.NewPCG(seed, 0)), Claimed: NewClaimedNodes(), Dir: t.TempDir(),

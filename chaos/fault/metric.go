@@ -18,7 +18,7 @@ const askTimeout = 5 * time.Second
 // questions opens a connection for each request, because nodes stop and start.
 var questions = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: askTimeout}
 
-// metric reads one number without labels from a node's /metrics.
+// metric reads one number from a node's /metrics; name includes its labels.
 func (e *Env) metric(ctx context.Context, n *localcluster.Node, name string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.HTTP+"/metrics", nil)
 	if err != nil {

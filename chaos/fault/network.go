@@ -168,7 +168,7 @@ func (e *Env) term(ctx context.Context) float64 {
 	defer cancel()
 	highest := 0.0
 	for _, n := range e.Cluster.Nodes() {
-		if t, err := e.metric(ctx, n, "tarry_raft_term"); err == nil {
+		if t, err := e.metric(ctx, n, `tarry_raft_term{shard="0"}`); err == nil {
 			highest = max(highest, t)
 		}
 	}

@@ -93,7 +93,7 @@ func (e *Env) passedOver(ctx context.Context, victim *localcluster.Node) bool {
 			if n == victim || !n.Running() {
 				return false
 			}
-			leads, err := e.metric(ctx, n, "tarry_raft_is_leader")
+			leads, err := e.metric(ctx, n, `tarry_raft_is_leader{shard="0"}`)
 			return err == nil && leads == 1
 		})
 	})

@@ -124,7 +124,7 @@ func (e *Env) awaitWaiting(ctx context.Context, right func(float64) bool) error 
 		if err != nil {
 			return err
 		}
-		n, err := e.metric(ctx, leader, "tarry_reserves_waiting")
+		n, err := e.metric(ctx, leader, `tarry_reserves_waiting{shard="0"}`)
 		if err == nil && !right(n) {
 			err = fmt.Errorf("leader %s counts %v", leader.ID, n)
 		}

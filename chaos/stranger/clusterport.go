@@ -34,10 +34,11 @@ func ClusterPort() []Attack {
 
 // The beginning of a connection to the cluster port.
 const (
-	forRaft byte = 1
-	forRPC  byte = 2
+	forRaft   byte = 1
+	forRPC    byte = 2
+	forFrames byte = 3
 
-	wireVersion = 3
+	wireVersion = 5
 	accepted    = 0
 )
 
@@ -144,6 +145,10 @@ func clusterGarbage(ctx context.Context, s *Stranger) error {
 		greeting(77, identity{}), greeting(forRaft, identity{cluster: foreign})[:9], append(greeting(forRPC, own), s.noise(5000)...),
 		append(greeting(forRPC, own), append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), s.noise(5000)...)...),
 		append(greeting(forRPC, own), bytes.Repeat([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00"), 100)...),
+		append(greeting(forFrames, own), s.noise(5000)...),
+		// A call without a method, and one of 256 MiB of which nothing follows.
+		append(greeting(forFrames, own), callFrame("", nil)...),
+		append(append(greeting(forFrames, own), 0x10), callFrame("/tarry.node.v1.Node/Propose", nil)[1:]...),
 	} {
 		s.tell(ctx, s.Target.Cluster, words, 100*time.Millisecond)
 	}

@@ -2,8 +2,10 @@ package stranger
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -27,29 +29,70 @@ const callLimit = time.Second
 
 var errNotTaken = errors.New("the node does not accept this stranger's calls")
 
-// call makes a call between nodes.
-func (s *Stranger) call(ctx context.Context, who identity, method string, in []byte) (out []byte, err error) {
+// connect opens a connection of a kind between nodes.
+func (s *Stranger) connect(ctx context.Context, kind byte, who identity) (net.Conn, error) {
+	c, err := s.dial(ctx, s.Target.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	r, err := greet(c, kind, who)
+	if err == nil && r.status == accepted {
+		return c, nil
+	}
+	c.Close()
+	return nil, errors.Join(errNotTaken, err)
+}
+
+// The kinds of frames that a call needs.
+const (
+	frameCall  byte = 1
+	frameReply byte = 5
+)
+
+// callFrame is the frame of a call.
+func callFrame(method string, in []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(8+1+1+len(method)+len(in)))
+	b = append(b, 0, 0, 0, 0, 0, 0, 0, 1, frameCall, byte(len(method)))
+	return append(append(b, method...), in...)
+}
+
+// callQueue makes a call about queues, in frames.
+func (s *Stranger) callQueue(ctx context.Context, who identity, method string, in []byte) (out []byte, err error) {
+	c, err := s.connect(ctx, forFrames, who)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(callLimit)); err != nil {
+		return nil, err
+	}
+	if _, err := c.Write(callFrame("/tarry.node.v1.Node/"+method, in)); err != nil {
+		return nil, err
+	}
+	var head [13]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return nil, err
+	}
+	if kind := head[12]; kind != frameReply {
+		return nil, fmt.Errorf("the call ended with a frame of kind %d", kind)
+	}
+	out = make([]byte, binary.BigEndian.Uint32(head[:])-9)
+	_, err = io.ReadFull(c, out)
+	return out, err
+}
+
+// callMember makes a call about members, with gRPC.
+func (s *Stranger) callMember(ctx context.Context, who identity, method string, in []byte) (out []byte, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+s.Target.Cluster,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			c, err := s.dial(ctx, addr)
-			if err != nil {
-				return nil, err
-			}
-			r, err := greet(c, forRPC, who)
-			if err == nil && r.status == accepted {
-				return c, nil
-			}
-			c.Close()
-			return nil, errors.Join(errNotTaken, err)
-		}))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.connect(ctx, forRPC, who) }))
 	if err != nil {
 		return nil, fmt.Errorf("create a client: %w", err)
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	err = conn.Invoke(ctx, method, in, &out, grpc.ForceCodec(rawMessages{}))
+	err = conn.Invoke(ctx, "/tarry.member.v1.Membership/"+method, in, &out, grpc.ForceCodec(rawMessages{}))
 	return out, err
 }
 
@@ -62,7 +105,7 @@ func rpcRead(ctx context.Context, s *Stranger) error {
 		return err
 	}
 	for _, who := range ids {
-		if out, err := s.call(ctx, who, "/tarry.node.v1.Node/Read", in); err == nil {
+		if out, err := s.callQueue(ctx, who, "Read", in); err == nil {
 			return believed("a read of topics by a node of cluster %q was answered with %d bytes", who.cluster, len(out))
 		}
 	}
@@ -116,7 +159,7 @@ func rpcPropose(ctx context.Context, s *Stranger) error {
 func (s *Stranger) propose(ctx context.Context, who identity, name string, ops []byte) error {
 	in := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.VarintType), 1)
 	in = protowire.AppendBytes(protowire.AppendTag(in, 3, protowire.BytesType), ops)
-	if _, err := s.call(ctx, who, "/tarry.node.v1.Node/Propose", in); err == nil {
+	if _, err := s.callQueue(ctx, who, "Propose", in); err == nil {
 		return believed("the operation %s of a node of cluster %q was committed", name, who.cluster)
 	}
 	return nil
@@ -130,7 +173,7 @@ func rpcMembership(ctx context.Context, s *Stranger) error {
 	}
 	for _, who := range ids {
 		for method, in := range map[string][]byte{"Members": nil, "Remove": text("nobody"), "Transfer": nil} {
-			out, err := s.call(ctx, who, "/tarry.member.v1.Membership/"+method, in)
+			out, err := s.callMember(ctx, who, method, in)
 			if err == nil {
 				return believed("the call %s of a node of cluster %q was answered with %d bytes", method, who.cluster, len(out))
 			}

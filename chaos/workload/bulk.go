@@ -60,13 +60,15 @@ func (p bulkProducer) addBatch(ctx context.Context) {
 	}
 }
 
+// item is a job with its token in a list.
+type item struct {
+	ID    string `json:"id"`
+	Token string `json:"token"`
+}
+
 // finish finishes jobs in one call and then, one by one, those whose outcome is unknown or
 // that it did not reach.
 func (c *caller) finish(ctx context.Context, jobs []delivered) {
-	type item struct {
-		ID    string `json:"id"`
-		Token string `json:"token"`
-	}
 	var batch struct {
 		Jobs []item `json:"jobs"`
 	}

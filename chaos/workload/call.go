@@ -82,7 +82,8 @@ type answer struct {
 	LastError string `json:"last_error"`
 	// Counts of a topic.
 	Delayed, Ready, Reserved, Dead uint64
-	Added, Finished, Deleted       uint64
+	Added, Deleted                 uint64
+	Finished                       finished `json:"finished"` // and of a reserve
 	// Counts of a schedule.
 	Counts struct{ Started, Skipped, Missed, Refused uint64 } `json:"counts"`
 }

@@ -20,16 +20,20 @@ type consumer struct {
 	config Config
 	rand   *rand.Rand
 	kept   []delivered // jobs that this consumer keeps until their lease expires
+	// together: it may finish jobs with its next reserve. These are done.
+	together bool
+	done     []delivered
 }
 
 func newConsumer(id int, c Config) client {
-	return &consumer{caller: newCaller(id, c), config: c, rand: random(c, id)}
+	return &consumer{caller: newCaller(id, c), config: c, rand: random(c, id), together: true}
 }
 
 type reserveRequest struct {
 	Topics []string `json:"topics"`
 	Max    int      `json:"max"`
 	Wait   float64  `json:"wait"`
+	Finish []item   `json:"finish,omitempty"`
 }
 
 // maxTaken bounds the jobs of one reserve.
@@ -47,13 +51,21 @@ func (c *consumer) run(ctx context.Context) {
 			patience = between(c.rand, time.Second/2) + time.Millisecond // disconnects
 		}
 		// ctx ends a long poll, as a consumer that stops would.
-		jobs, outcome := c.reserve(ctx, request, patience)
+		var jobs []delivered
+		var outcome history.Outcome
+		if len(c.done) > 0 {
+			jobs, outcome = c.finishAndReserve(ctx, c.done, request, patience)
+			c.done = nil
+		} else {
+			jobs, outcome = c.reserve(ctx, request, patience)
+		}
 		c.work(context.WithoutCancel(ctx), jobs)
 		c.finishLate(context.WithoutCancel(ctx))
 		if outcome != history.OK && !sleep.For(ctx, retryPause) {
-			return
+			break
 		}
 	}
+	c.finish(context.WithoutCancel(ctx), c.done)
 }
 
 // reserve records the jobs of a reserve, or that its outcome is unknown.
@@ -125,7 +137,14 @@ func (c *consumer) work(ctx context.Context, jobs []delivered) {
 			// It does nothing with the job, whose lease will expire.
 		}
 	}
-	c.finish(ctx, done)
+	switch heads := c.rand.IntN(2) == 0; {
+	case heads && c.together:
+		c.done = append(c.done, done...)
+	case heads && len(done) == 1: // of a stream, mostly
+		c.repeat(ctx, history.Finish, done[0], request{})
+	default:
+		c.finish(ctx, done)
+	}
 }
 
 // finishUnnamed finishes a job without a token, which its topic does not allow.

@@ -1,6 +1,6 @@
 // Package workload puts a cluster under the kind of load that finds faults:
-// producers that retry with the same id, deletes, consumers that finish, overrun
-// their lease, release, touch, bury and disconnect, editors that change waiting jobs, a
+// producers that retry with the same id, deletes, consumers that finish (some with their
+// next reserve), overrun their lease, release, touch, bury and disconnect, editors that change waiting jobs, a
 // target that jobs are posted to. Every call and every post is recorded in a
 // history.Recorder.
 //

@@ -50,6 +50,7 @@ type newJob struct {
 	Backoff    []float64 `json:"backoff,omitempty"` // seconds; none or three
 
 	Headers map[string]string `json:"headers,omitempty"`
+	PushURL string            `json:"push_url,omitempty"`
 }
 
 func (j *newJob) delay() time.Duration {

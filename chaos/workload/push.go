@@ -49,6 +49,9 @@ func (p pushProducer) make() *newJob {
 	if p.rand.IntN(3) > 0 {
 		j.Backoff = []float64{0.2, 0.4, 0.8}
 	}
+	if t := p.config.Target; t.hasOwnURL(j.Topic, j.ID) {
+		j.PushURL = t.jobURL(j.ID)
+	}
 	if p.rand.IntN(3) == 0 {
 		j.Headers = map[string]string{headerName: fmt.Sprint("of ", j.ID)}
 	}
@@ -57,7 +60,10 @@ func (p pushProducer) make() *newJob {
 
 // target returns the setting of a topic that posts to the target.
 func (t *Target) target(topic string) map[string]any {
-	return map[string]any{"url": t.url(topic), "secret": pushSecret, "timeout": pushTimeout.Seconds(), "concurrency": pushConcurrency}
+	return map[string]any{
+		"url": t.url(topic), "secret": pushSecret, "timeout": pushTimeout.Seconds(), "concurrency": pushConcurrency,
+		"job_urls": topic == OwnURLs,
+	}
 }
 
 // awaitPosts counts the remaining jobs of a topic. If only dead ones remain it checks some

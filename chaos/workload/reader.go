@@ -38,6 +38,6 @@ func (c *caller) count(ctx context.Context, topic string, stale bool) {
 	op := history.Op{Kind: history.Count, Client: c.id, Topic: topic, Node: c.node(), Invoke: c.rec.Now()}
 	a, outcome := c.call(ctx, http.MethodGet, path, nil, c.patience)
 	op.Outcome, op.Complete = outcome, c.rec.Now()
-	op.Counts = &history.Counts{Stale: stale, Conn: c.conns.Load(), Added: a.Added, Finished: a.Finished, Deleted: a.Deleted}
+	op.Counts = &history.Counts{Stale: stale, Conn: c.conns.Load(), Added: a.Added, Finished: a.Finished.count, Deleted: a.Deleted}
 	c.rec.Record(op)
 }

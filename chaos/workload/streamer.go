@@ -21,7 +21,9 @@ type streamer struct {
 }
 
 func newStreamer(id int, c Config) client {
-	return &streamer{consumer: newConsumer(id, c).(*consumer)}
+	s := &streamer{consumer: newConsumer(id, c).(*consumer)}
+	s.together = false
+	return s
 }
 
 // The sizes of streams. They are short, so that many begin and end.

@@ -80,6 +80,23 @@ func (t *Target) url(topic string) string {
 	return "http://" + t.listener.Addr().String() + "/" + topic
 }
 
+// OwnURLs is a topic some of whose jobs have a URL of their own.
+const OwnURLs = "hooks"
+
+// hasOwnURL reports whether a job has a URL of its own.
+func (t *Target) hasOwnURL(topic, id string) bool { return topic == OwnURLs && t.dice(id, -1)%2 == 0 }
+
+// jobURL returns the URL of a job that has one of its own.
+func (t *Target) jobURL(id string) string { return t.url("job/" + url.PathEscape(id)) }
+
+// pathOf returns the path to which a job must be posted.
+func (t *Target) pathOf(topic, id string) string {
+	if t.hasOwnURL(topic, id) {
+		return "/job/" + id
+	}
+	return "/" + topic
+}
+
 // line is a connection. A node sends the next post over it after it has read the reply to
 // the last one.
 type line struct{ last *history.Post }
@@ -184,7 +201,7 @@ func (t *Target) read(r *http.Request) history.Op {
 	op.ID, err = url.PathUnescape(h.Get("Tarry-Job-Id"))
 	flaw(err != nil || op.ID == "", "the id %q", h.Get("Tarry-Job-Id"))
 	op.Topic, err = url.PathUnescape(h.Get("Tarry-Topic"))
-	flaw(err != nil || "/"+op.Topic != r.URL.Path, "the topic %q, at %s", h.Get("Tarry-Topic"), r.URL.Path)
+	flaw(err != nil || t.pathOf(op.Topic, op.ID) != r.URL.Path, "the topic %q, at %s", h.Get("Tarry-Topic"), r.URL.Path)
 	op.Attempts, err = strconv.Atoi(h.Get("Tarry-Attempt"))
 	flaw(err != nil, "the attempt %q", h.Get("Tarry-Attempt"))
 	due, err := time.Parse(time.RFC3339, h.Get("Tarry-Due"))

@@ -41,7 +41,11 @@ func newTargetRig(t *testing.T) *targetRig {
 // post posts a job and returns the status and the reply; 0: none.
 func (r *targetRig) post(id string, attempt int, change func(*http.Request)) (int, string) {
 	r.client.Timeout = pushTimeout
-	q, err := http.NewRequest(http.MethodPost, r.target.url("hooks"), strings.NewReader("body"))
+	to := r.target.url(OwnURLs)
+	if r.target.hasOwnURL(OwnURLs, id) {
+		to = r.target.jobURL(id)
+	}
+	q, err := http.NewRequest(http.MethodPost, to, strings.NewReader("body"))
 	require.NoError(r, err)
 	sent := fmt.Sprint(time.Now().Unix())
 	mac := hmac.New(sha256.New, []byte(pushSecret))
@@ -115,6 +119,27 @@ func TestDefectsOfPostsAreDetected(t *testing.T) {
 			r.post("a", 1, change)
 			require.Contains(t, r.posts()[0].Post.Flaw, name)
 		})
+	}
+}
+
+func TestAPostToAnotherURLThanTheJobsIsDetected(t *testing.T) {
+	r := newTargetRig(t)
+	own, none := "", ""
+	for n := 0; own == "" || none == ""; n++ {
+		if id := fmt.Sprint("job-", n); r.target.hasOwnURL(OwnURLs, id) {
+			own = id
+		} else {
+			none = id
+		}
+	}
+	to := func(path string) func(*http.Request) { return func(q *http.Request) { q.URL.Path = path } }
+	r.post(own, 1, nil)
+	r.post(none, 1, nil)
+	r.post(own, 2, to("/"+OwnURLs))
+	r.post(own, 3, to("/job/"+none))
+	r.post(none, 2, to("/job/"+none))
+	for i, op := range r.posts() {
+		require.Equal(t, i >= 2, op.Post.Flaw != "", "%d: %s", i, op.Post.Flaw)
 	}
 }
 

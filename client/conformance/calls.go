@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"tarry/client"
@@ -30,7 +31,21 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"add_all": verb(func(ctx context.Context, d *driver, a jobsArgs[addArgs]) (any, error) {
 		return inMember("results")(d.client.AddAll(ctx, adds(a.Jobs)))
 	}),
-	"get":     verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Get(ctx, a.ID) }),
+	"get": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Get(ctx, a.ID) }),
+	"get_batch": verb(func(ctx context.Context, d *driver, a struct {
+		IDs  []string `json:"ids"`
+		Body *bool    `json:"body"`
+	}) (any, error) {
+		results, err := d.client.GetBatch(ctx, a.IDs, a.Body == nil || *a.Body)
+		list := make([]any, len(results))
+		for i, r := range results {
+			list[i] = r.Job
+			if r.Err != nil {
+				list[i] = failure(r.Err)
+			}
+		}
+		return object{"results": list}, err
+	}),
 	"history": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.History(ctx, a.ID) }),
 	"explain": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) { return d.client.Explain(ctx, a.ID) }),
 	"update":  verb(update),
@@ -44,20 +59,26 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	"finish": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
 		return object{}, d.client.Finish(ctx, a.ref())
 	}),
+	"finish_and_reserve": verb(finishAndReserve),
 	"finish_batch": verb(func(ctx context.Context, d *driver, a jobsArgs[refArgs]) (any, error) {
-		var refs []client.Ref
-		for _, j := range a.Jobs {
-			refs = append(refs, j.ref())
+		errs, err := d.client.FinishBatch(ctx, refs(a.Jobs))
+		return object{"results": outcomes(errs)}, err
+	}),
+	"delete_batch": verb(func(ctx context.Context, d *driver, a jobsArgs[refArgs]) (any, error) {
+		errs, err := d.client.DeleteBatch(ctx, refs(a.Jobs))
+		return object{"results": outcomes(errs)}, err
+	}),
+	"kick_batch": verb(func(ctx context.Context, d *driver, a struct {
+		IDs []string `json:"ids"`
+	}) (any, error) {
+		return changes(d.client.KickBatch(ctx, a.IDs))
+	}),
+	"update_batch": verb(func(ctx context.Context, d *driver, a jobsArgs[updateArgs]) (any, error) {
+		updates := make([]client.JobUpdate, len(a.Jobs))
+		for i, u := range a.Jobs {
+			updates[i] = client.JobUpdate{ID: u.ID, Update: u.update()}
 		}
-		errs, err := d.client.FinishBatch(ctx, refs)
-		list := make([]any, len(errs))
-		for i, e := range errs {
-			list[i] = object{}
-			if e != nil {
-				list[i] = failure(e)
-			}
-		}
-		return object{"results": list}, err
+		return changes(d.client.UpdateBatch(ctx, updates))
 	}),
 	"finish_then": verb(func(ctx context.Context, d *driver, a struct {
 		refArgs
@@ -112,11 +133,16 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		return swept("deleted")(d.client.Purge(ctx, a.Topic, a.State, a.sweep()))
 	}),
 	"move_topic": verb(func(ctx context.Context, d *driver, a struct {
-		Topic  string   `json:"topic"`
+		sweepArgs
 		To     string   `json:"to"`
 		States []string `json:"states"`
+		Cursor string   `json:"cursor"`
 	}) (any, error) {
-		return swept("moved")(d.client.MoveTopic(ctx, a.Topic, a.To, a.States...))
+		if reflect.ValueOf(a.Filter).IsZero() && a.Max == 0 {
+			return swept("moved")(d.client.MoveTopic(ctx, a.Topic, a.To, a.States...))
+		}
+		m, err := d.client.MoveMany(ctx, a.Topic, client.MoveMany{Sweep: a.sweep(), To: a.To, States: a.States, Cursor: a.Cursor})
+		return object{"moved": m.Count, "skipped": m.Skipped, "more": m.More, "next": m.Next}, err
 	}),
 	"topic": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Topic(ctx, a.Topic) }),
 	"topics": verb(func(ctx context.Context, d *driver, a struct {
@@ -126,11 +152,30 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		topics, next, err := d.client.Topics(ctx, a.After, a.Max)
 		return object{"topics": topics, "next": next}, err
 	}),
-	"stats": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Stats(ctx) }),
+	"stats":           verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Stats(ctx) }),
+	"forecast":        verb(forecast),
+	"forecast_topics": verb(forecastTopics),
+	"rates":           verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Rates(ctx, a.Topic) }),
+	"release_topic": verb(func(ctx context.Context, d *driver, a struct {
+		sweepArgs
+		Consumer string `json:"consumer"`
+		Reason   string `json:"reason"`
+	}) (any, error) {
+		return swept("released")(d.client.ReleaseMany(ctx, a.Topic, a.Consumer, a.Reason, a.sweep()))
+	}),
+	"reschedule":  verb(reschedule),
+	"dead":        verb(dead),
+	"dead_topics": verb(deadTopics),
+	"kick_dead":   verb(kickDead),
+	"purge_dead":  verb(purgeDead),
 	"pause": verb(func(ctx context.Context, d *driver, a struct {
 		topicArgs
-		For client.Duration `json:"for"`
+		For   client.Duration `json:"for"`
+		Until time.Time       `json:"until"`
 	}) (any, error) {
+		if !a.Until.IsZero() {
+			return d.client.PauseUntil(ctx, a.Topic, a.Until)
+		}
 		return d.client.Pause(ctx, a.Topic, a.For.Duration)
 	}),
 	"resume":   verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) { return d.client.Resume(ctx, a.Topic) }),
@@ -141,7 +186,21 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	}) (any, error) {
 		return d.client.SetSettings(ctx, a.Topic, a.Settings, 0)
 	}),
+	"change_settings": verb(changeSettings),
+	"delete_settings": verb(func(ctx context.Context, d *driver, a topicArgs) (any, error) {
+		return d.client.DeleteSettings(ctx, a.Topic, client.AnyRevision)
+	}),
+	"all_settings": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
+		return pages("topics", a, func(after string) ([]client.TopicSettings, string, error) {
+			return d.client.AllSettings(ctx, after, a.Max)
+		})
+	}),
 
+	"schedules": verb(func(ctx context.Context, d *driver, a pageArgs) (any, error) {
+		return pages("schedules", a, func(after string) ([]client.ScheduleInfo, string, error) {
+			return d.client.Schedules(ctx, after, a.Max)
+		})
+	}),
 	"put_schedule": verb(func(ctx context.Context, d *driver, a struct {
 		nameArgs
 		Schedule client.Schedule `json:"schedule"`
@@ -173,8 +232,35 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 	}) (any, error) {
 		return inMember("runs")(d.client.PreviewSchedule(ctx, a.Name, a.Count))
 	}),
+	"preview_spec": verb(func(ctx context.Context, d *driver, a struct {
+		client.Schedule
+		After time.Time `json:"after"`
+		Count int       `json:"count"`
+	}) (any, error) {
+		return inMember("runs")(d.client.PreviewSpec(ctx, a.Schedule, a.After, a.Count))
+	}),
+
 	"members": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
 		return inMember("members")(d.client.Members(ctx))
+	}),
+	"health": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Health(ctx) }),
+	"clocks": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Clocks(ctx) }),
+	"verify": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return d.client.Verify(ctx) }),
+	"transfer_leadership": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
+		moved, err := d.client.TransferLeadership(ctx, a.ID)
+		return object{"moved": moved}, err
+	}),
+	"remove_member": verb(func(ctx context.Context, d *driver, a refArgs) (any, error) {
+		return object{}, d.client.RemoveMember(ctx, a.ID)
+	}),
+	"join": verb(func(ctx context.Context, d *driver, a struct {
+		Addresses []string `json:"addresses"`
+	}) (any, error) {
+		return object{}, d.client.Join(ctx, a.Addresses)
+	}),
+	"leave": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) { return object{}, d.client.Leave(ctx) }),
+	"reset_clock": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
+		return object{}, d.client.ResetClock(ctx)
 	}),
 }
 
@@ -240,6 +326,7 @@ type addArgs struct {
 	MaxAttempts *uint32           `json:"max_attempts"`
 	Backoff     json.RawMessage   `json:"backoff"`
 	Headers     map[string]string `json:"headers"`
+	PushURL     string            `json:"push_url"`
 	IfExists    client.IfExists   `json:"if_exists"`
 	client.Body
 }
@@ -247,7 +334,7 @@ type addArgs struct {
 func (a addArgs) add() client.Add {
 	return client.Add{
 		ID: a.ID, Topic: a.Topic, Body: a.Body, Delay: a.Delay.Duration, DueAt: a.DueAt, ExpiresAt: a.ExpiresAt, TTR: a.TTR.Duration,
-		Priority: a.Priority, MaxAttempts: a.MaxAttempts, Backoff: backoff(a.Backoff), Headers: a.Headers, IfExists: a.IfExists,
+		Priority: a.Priority, MaxAttempts: a.MaxAttempts, Backoff: backoff(a.Backoff), Headers: a.Headers, PushURL: a.PushURL, IfExists: a.IfExists,
 	}
 }
 
@@ -281,6 +368,7 @@ type updateArgs struct {
 	MaxAttempts *uint32           `json:"max_attempts"`
 	Backoff     json.RawMessage   `json:"backoff"`
 	Headers     map[string]string `json:"headers"`
+	PushURL     *string           `json:"push_url"`
 	client.Body
 	client.Condition
 }
@@ -288,7 +376,7 @@ type updateArgs struct {
 func (a updateArgs) update() client.Update {
 	u := client.Update{
 		DueAt: a.DueAt, TTR: a.TTR.Duration, Priority: a.Priority, MaxAttempts: a.MaxAttempts,
-		Backoff: backoff(a.Backoff), Headers: a.Headers, Condition: a.Condition,
+		Backoff: backoff(a.Backoff), Headers: a.Headers, PushURL: a.PushURL, Condition: a.Condition,
 	}
 	if a.Delay != nil {
 		u.Delay = &a.Delay.Duration
@@ -306,15 +394,61 @@ func update(ctx context.Context, d *driver, a updateArgs) (any, error) {
 	return d.client.Update(ctx, a.ID, a.update())
 }
 
-func reserve(ctx context.Context, d *driver, a struct {
+type reserveArgs struct {
 	Topics   []string        `json:"topics"`
 	Max      int             `json:"max"`
 	Wait     client.Duration `json:"wait"`
 	TTR      client.Duration `json:"ttr"`
 	Consumer string          `json:"consumer"`
-}) (any, error) {
-	jobs, err := d.client.Reserve(ctx, client.Reserve{Topics: a.Topics, Max: a.Max, Wait: a.Wait.Duration, TTR: a.TTR.Duration, Consumer: a.Consumer})
+}
+
+func (a reserveArgs) reserve() client.Reserve {
+	return client.Reserve{Topics: a.Topics, Max: a.Max, Wait: a.Wait.Duration, TTR: a.TTR.Duration, Consumer: a.Consumer}
+}
+
+func reserve(ctx context.Context, d *driver, a reserveArgs) (any, error) {
+	jobs, err := d.client.Reserve(ctx, a.reserve())
 	return object{"jobs": append([]client.Reserved{}, jobs...)}, err
+}
+
+func finishAndReserve(ctx context.Context, d *driver, a struct {
+	reserveArgs
+	Finish []refArgs `json:"finish"`
+}) (any, error) {
+	jobs, errs, err := d.client.FinishAndReserve(ctx, refs(a.Finish), a.reserve())
+	return object{"finished": outcomes(errs), "jobs": append([]client.Reserved{}, jobs...)}, err
+}
+
+func refs(args []refArgs) []client.Ref {
+	list := make([]client.Ref, len(args))
+	for i, a := range args {
+		list[i] = a.ref()
+	}
+	return list
+}
+
+// changes has what became of each job.
+func changes(results []client.ChangeResult, err error) (any, error) {
+	list := make([]any, len(results))
+	for i, r := range results {
+		list[i] = r.Changed
+		if r.Err != nil {
+			list[i] = failure(r.Err)
+		}
+	}
+	return object{"results": list}, err
+}
+
+// outcomes has an empty object for each nil error.
+func outcomes(errs []error) []any {
+	list := make([]any, len(errs))
+	for i, e := range errs {
+		list[i] = object{}
+		if e != nil {
+			list[i] = failure(e)
+		}
+	}
+	return list
 }
 
 func release(ctx context.Context, d *driver, a struct {

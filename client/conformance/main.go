@@ -7,6 +7,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,13 +114,13 @@ func (d *driver) step(verb string, args json.RawMessage) (any, error) {
 		return nil, errUnknownVerb
 	}
 	var common struct {
-		Deadline client.Duration `json:"deadline"`
+		Deadline *client.Duration `json:"deadline"`
 	}
 	if err := json.Unmarshal(args, &common); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
-	if common.Deadline.Duration > 0 && verb != "stream_next" {
+	if common.Deadline != nil && verb != "stream_next" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, common.Deadline.Duration)
 		defer cancel()
@@ -141,6 +143,37 @@ type openArgs struct {
 	Addresses []string         `json:"addresses"`
 	Timeout   *client.Duration `json:"timeout"`
 	Patience  *client.Duration `json:"patience"`
+	TLS       *tlsArgs         `json:"tls"`
+}
+
+// tlsArgs names files in PEM.
+type tlsArgs struct {
+	CA       string `json:"ca"`
+	Cert     string `json:"cert"`
+	Key      string `json:"key"`
+	Insecure bool   `json:"insecure"`
+}
+
+func (a *tlsArgs) config() (*tls.Config, error) {
+	c := &tls.Config{InsecureSkipVerify: a.Insecure}
+	if a.CA != "" {
+		pem, err := os.ReadFile(a.CA)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate", a.CA)
+		}
+	}
+	if a.Cert != "" {
+		own, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c, nil
 }
 
 func open(_ context.Context, d *driver, a openArgs) (any, error) {
@@ -151,6 +184,13 @@ func open(_ context.Context, d *driver, a openArgs) (any, error) {
 	}
 	if a.Patience != nil {
 		options = append(options, client.WithPatience(a.Patience.Duration))
+	}
+	if a.TLS != nil {
+		config, err := a.TLS.config()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, client.WithTLS(config))
 	}
 	var err error
 	d.client, err = client.New(a.Addresses, options...)

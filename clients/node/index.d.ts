@@ -4,6 +4,11 @@
 export interface CallOptions {
   /** Cancels the call, its retries included. It then fails with a TarryError whose `cause` is the signal's reason. */
   signal?: AbortSignal;
+  /**
+   * Seconds by which the call ends, retries and all. It then fails with a TarryError that says so. A reserve waits no longer
+   * than that, and gives an empty list. Of lists it is the time for each page.
+   */
+  deadline?: number;
   /** Seconds that one attempt at one node may take, beyond the `wait` of a reserve. */
   timeout?: number;
   /** Seconds for which the call is tried again, beyond the `wait` of a reserve. 0: one round over the nodes. */
@@ -20,10 +25,32 @@ export interface ClientOptions {
    * Turn it off where the nodes' own addresses mean something else than here, as behind a tunnel.
    */
   discover?: boolean;
-  /** Takes the place of the global fetch. */
+  /** What is wanted of nodes' certificates, and this client's own, as in Node's tls.connect. `ca` replaces the known authorities. */
+  tls?: TLSOptions;
+  /** The token that is sent with each call (docs/tokens.md), without TLS only to this machine. */
+  token?: string;
+  /** A file that has the token. When it changes, the next call sends the new one. Not with `token`. */
+  tokenFile?: string;
+  /** Also send the token without TLS to other machines. Whoever reads the network then has it. */
+  tokenOverHttp?: boolean;
+  /** Makes the requests instead of this package. It cannot send an id that is `.` or `..`. Not with `tls`. */
   fetch?: typeof globalThis.fetch;
   /** Called once a call, when it is about to be tried again: why, and for how many seconds. */
   onRetry?: (error: TarryError, left: number) => void;
+}
+
+type PEM = string | Uint8Array;
+
+export interface TLSOptions {
+  /** Certificates of authorities, as PEM. */
+  ca?: PEM | PEM[];
+  cert?: PEM | PEM[];
+  key?: PEM | PEM[];
+  passphrase?: string;
+  /** The name in the nodes' certificates, if it is not the host of their addresses. */
+  servername?: string;
+  /** false: any certificate is accepted; then others can read and change what is sent. */
+  rejectUnauthorized?: boolean;
 }
 
 export type Outcome = "not_applied" | "unknown";
@@ -82,6 +109,8 @@ export interface AddJob<B = Body> extends Condition {
   maxAttempts?: number;
   backoff?: Backoff;
   headers?: Record<string, string>;
+  /** Where the job is posted, in a topic whose push has `jobUrls`. */
+  pushUrl?: string;
   /** What the add does when the id is taken; default `conflict`. */
   ifExists?: "conflict" | "keep" | "replace" | "postpone";
 }
@@ -110,6 +139,8 @@ export interface UpdateJob extends Condition {
   backoff?: Backoff;
   /** All of them; `{}` removes them. */
   headers?: Record<string, string>;
+  /** `""` removes it. */
+  pushUrl?: string;
   body?: Body;
 }
 
@@ -154,6 +185,7 @@ export interface Job<B = Body> {
   buries: number;
   kicks: number;
   backoff?: Backoff;
+  pushUrl?: string;
   headers?: Record<string, string>;
   /** Absent in listings without `body: true`. */
   body?: B;
@@ -171,6 +203,8 @@ export interface ReservedJob<B = Body> {
   reservedUntil: Date;
   ttr: number;
   headers?: Record<string, string>;
+  /** Of a job that was not posted to it. */
+  pushUrl?: string;
   body: B;
 }
 
@@ -201,7 +235,7 @@ export interface Explanation {
   late: number;
   /** In one line. */
   text: string;
-  causes: { cause: string; late?: number; until?: Date; count?: number; text: string }[];
+  causes: { cause: string; late?: number; until?: Date; at?: Date; count?: number; text: string }[];
 }
 
 /** Which jobs are meant: those that fit all that is given. Ranges of time do not include their end. */
@@ -209,6 +243,8 @@ export interface Filter {
   idPrefix?: string;
   /** A part of the reason or of the last error. */
   reason?: string;
+  /** The reason, or else the last error, of dead jobs, as in DeadReasons; `""`: jobs without either. */
+  exactReason?: string;
   dueFrom?: Date;
   dueTo?: Date;
   diedFrom?: Date;
@@ -273,7 +309,7 @@ export interface StreamRequest {
   onClose?: "keep" | "release";
 }
 
-export interface StreamOptions extends CallOptions {
+export interface StreamOptions extends Omit<CallOptions, "deadline"> {
   /** false: the stream ends with its connection. */
   reconnect?: boolean;
 }
@@ -308,6 +344,85 @@ export interface Stats {
   retained: number;
 }
 
+/** Steps of time, counted as in UTC. */
+export interface ForecastSteps {
+  /** Of the first step; default: of the present one. */
+  start?: Date;
+  /** Seconds, a multiple of 60; default 3600. */
+  step?: number;
+}
+
+export interface Forecast {
+  /** Absent for all topics. */
+  topic?: string;
+  start: Date;
+  step: number;
+  /** How many delayed jobs are due in each step. */
+  jobs: number[];
+  /** How many are due before the first step and after the last. */
+  before: number;
+  after: number;
+  /** How many were due before the present minute. */
+  overdue: number;
+}
+
+export interface DueTopics {
+  start: Date;
+  step: number;
+  /** Of all topics, also of those that are not listed. */
+  jobs: number;
+  topics: { topic: string; jobs: number }[];
+}
+
+/** What happened to jobs in each step of the last 15 minutes, oldest first; the last number is of the step under way. */
+export interface Rates {
+  topic?: string;
+  /** Absent when the lists are empty: the node has recorded nothing. */
+  start?: Date;
+  step: number;
+  added: number[];
+  delivered: number[];
+  finished: number[];
+  deleted: number[];
+  timeouts: number[];
+  died: number[];
+  expired: number[];
+}
+
+/** Dead jobs grouped by reason, the largest group first. */
+export interface DeadReasons {
+  /** Absent for all topics. */
+  topic?: string;
+  jobs: number;
+  reasons?: number;
+  groups: { reason: string; jobs: number; topics?: number; example: string; firstDiedAt?: Date }[];
+  more?: boolean;
+  /** A group that is missing may be larger than the last one. */
+  incomplete?: boolean;
+}
+
+/** Dead jobs with one reason grouped by topic, the largest group first. */
+export interface DeadTopics {
+  reason: string;
+  jobs: number;
+  topics: number;
+  groups: { topic: string; jobs: number; example: string; firstDiedAt: Date }[];
+  more?: boolean;
+  incomplete?: boolean;
+}
+
+/** `more`: call again with `next` as cursor. */
+export interface Rescheduled {
+  rescheduled: number;
+  /** Jobs that were due then already. */
+  unchanged?: number;
+  /** Jobs that cannot be due then, and why not the first of them. */
+  skipped?: number;
+  reason?: string;
+  more?: boolean;
+  next?: string;
+}
+
 /** docs/limits.md explains them. */
 export interface Settings {
   ttr?: number;
@@ -324,7 +439,7 @@ export interface Settings {
   retainMax?: number;
   lateFinish?: "accept" | "refuse";
   requireToken?: boolean;
-  push?: { url: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number };
+  push?: { url?: string; secret?: string; hasSecret?: boolean; timeout?: number; concurrency?: number; jobUrls?: boolean };
   description?: string;
   /** Up to 4 headers by which the jobs are found over all topics. */
   indexHeaders?: string[];
@@ -351,7 +466,7 @@ export interface Schedule {
   missedMax?: number;
   missedAfter?: number;
   paused?: boolean;
-  job: Pick<AddJob, "topic" | "body" | "ttr" | "priority" | "maxAttempts" | "backoff" | "headers">;
+  job: Pick<AddJob, "topic" | "body" | "ttr" | "priority" | "maxAttempts" | "backoff" | "headers" | "pushUrl">;
 }
 
 export interface ScheduleInfo extends Schedule {
@@ -401,6 +516,9 @@ export interface Member {
   appliedIndex: number;
   lag: number;
   version: string;
+  /** Bytes; absent while the node does not answer. */
+  diskFree?: number;
+  diskLow?: boolean;
   clusterVersion: number;
   minClusterVersion: number;
   maxClusterVersion: number;
@@ -414,6 +532,22 @@ export interface Health {
   upgrade: string;
 }
 
+/** The clocks of the nodes, as the leader sees them: docs/operations.md. Offsets are seconds. */
+export interface Clocks {
+  maxOffset: number;
+  agreed: boolean;
+  majority?: Date;
+  clusterAhead: number;
+  clocks: { id: string; voter: boolean; answered: boolean; offset: number; within: number; off: boolean }[];
+}
+
+/** Whether the states of all nodes are equal at one index of the log. */
+export interface Verification {
+  equal: boolean;
+  index: number;
+  digests: { id: string; digest: string; error?: string }[];
+}
+
 /**
  * A client of a cluster. It knows several nodes and asks the leader first. It may be shared;
  * it holds nothing that must be closed.
@@ -421,8 +555,8 @@ export interface Health {
  * A call that a node refuses without doing it (`not_applied`, `overloaded`, `disk_low`), or that
  * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
  * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
- * releaseTopic, purge, moveTopic, deleteJobs, updateJobs, kickJobs, runSchedule without a key, and what has an `ifRevision` for settings or a
- * schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
+ * releaseTopic, purge, moveTopic, kickDead, purgeDead, deleteJobs, updateJobs, kickJobs, runSchedule without a key, what changes the cluster, and what has an
+ * `ifRevision` for settings or a schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
  */
 export class Client {
   /** @param addresses of nodes: host:port, or URLs. It does not connect. */
@@ -434,6 +568,11 @@ export class Client {
   /** Adds all of the jobs, or none. */
   addAll(jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
   get<B = Body>(id: string, options?: CallOptions): Promise<Job<B>>;
+  /**
+   * Up to 1000 jobs by their ids; each result is the job, or the error. With `body: false` without their bodies.
+   * It asks again for jobs for which a response has no room.
+   */
+  getBatch<B = Body>(ids: string[], options?: { body?: boolean } & CallOptions): Promise<(Job<B> | TarryError)[]>;
   history(id: string, options?: CallOptions): Promise<History>;
   /** Why a job is not delivered yet, or was late. */
   explain(id: string, options?: CallOptions): Promise<Explanation>;
@@ -463,6 +602,23 @@ export class Client {
   finish(ref: Ref, options?: CallOptions): Promise<void>;
   /** Finishes up to 1000 jobs in one request; each result is null, or the error. */
   finishBatch(refs: Ref[], options?: CallOptions): Promise<(TarryError | null)[]>;
+  /** Deletes up to 1000 jobs in one request, each as delete does; each result is null, or the error. */
+  deleteBatch(refs: Ref[], options?: CallOptions): Promise<(TarryError | null)[]>;
+  /** Makes up to 1000 dead or delayed jobs ready in one request. */
+  kickBatch(ids: string[], options?: CallOptions): Promise<(Changed | TarryError)[]>;
+  /** Changes up to 1000 jobs in one request, each as update does. */
+  updateBatch(updates: ({ id: string } & UpdateJob)[], options?: CallOptions): Promise<(Changed | TarryError)[]>;
+  /**
+   * Finishes up to 1000 jobs and then reserves others, in one step: one call and one commit a job while there is work.
+   * A finish that fails does not stop the reserve; each result in `finished` is null, or the error. The finishes are done
+   * at once, but the call ends as `reserve` does. It fails only if it is not known that they are done; if the
+   * reserve fails after them there are no jobs.
+   */
+  finishAndReserve<B = Body>(
+    refs: Ref[],
+    request: ReserveRequest,
+    options?: CallOptions,
+  ): Promise<{ jobs: ReservedJob<B>[]; finished: (TarryError | null)[] }>;
   /** Ends a job and adds others, all of it or nothing. One may have the id of the finished job. */
   finishThen(ref: Ref, jobs: AddJob[], options?: CallOptions): Promise<Added[]>;
   /** Prolongs a reservation by `ttr` from now, or by the job's own. */
@@ -481,6 +637,12 @@ export class Client {
   /** The counts of a topic, all 0 when it has no jobs. */
   topic(name: string, options?: CallOptions): Promise<Topic>;
   stats(options?: CallOptions): Promise<Stats>;
+  /** How many delayed jobs of a topic, or of all, are due in each of the next steps; 24 unless `steps` says otherwise. */
+  forecast(topic?: string, options?: { steps?: number } & ForecastSteps & CallOptions): Promise<Forecast>;
+  /** The topics of which most delayed jobs are due in one step; 10 unless `max` says otherwise. */
+  forecastTopics(options?: { max?: number } & ForecastSteps & CallOptions): Promise<DueTopics>;
+  /** What happened to the jobs of a topic, or of all. */
+  rates(topic?: string, options?: CallOptions): Promise<Rates>;
   /** Stops handing out the ready jobs of a topic, until it is resumed if no end is given. */
   pause(topic: string, options?: { for?: number; until?: Date } & CallOptions): Promise<{ paused: boolean; pausedUntil?: Date }>;
   resume(topic: string, options?: CallOptions): Promise<{ paused: boolean }>;
@@ -490,14 +652,40 @@ export class Client {
   releaseTopic(topic: string, options?: { consumer?: string; max?: number; filter?: Filter; reason?: string } & CallOptions): Promise<{ released: number; more?: boolean }>;
   /** Deletes jobs in a state. */
   purge(topic: string, state: "dead" | "delayed" | "ready", options?: { max?: number; filter?: Filter } & CallOptions): Promise<{ deleted: number; more?: boolean }>;
-  /** Moves the jobs of a topic, or those in some states. */
-  moveTopic(topic: string, to: string, options?: { states?: State[] } & CallOptions): Promise<{ moved: number; more?: boolean }>;
+  /** Moves the jobs of a topic, those in some states, or those that match. `more`: call it again with `next` as `cursor`. */
+  moveTopic(
+    topic: string,
+    to: string,
+    options?: { states?: State[]; max?: number; filter?: Filter; cursor?: string } & CallOptions,
+  ): Promise<{ moved: number; skipped?: number; reason?: string; more?: boolean; next?: string }>;
+  /**
+   * Gives delayed jobs that are due from `dueFrom` to `dueTo` other due times: spread evenly over so many seconds (none becomes
+   * due earlier unless `earlier`), or each later by `postpone` seconds.
+   */
+  reschedule(
+    topic: string,
+    filter: Filter,
+    options: { spread?: number; earlier?: boolean; postpone?: number; max?: number; cursor?: string } & CallOptions,
+  ): Promise<Rescheduled>;
+
+  /** The reasons that most dead jobs of a topic have, or of all; 100 unless `max` says otherwise. */
+  dead(topic?: string, options?: { max?: number } & CallOptions): Promise<DeadReasons>;
+  /** The topics that most dead jobs with a reason are in; an empty one is that of jobs without any. */
+  deadTopics(reason: string, options?: { max?: number } & CallOptions): Promise<DeadTopics>;
+  /** Makes the dead jobs of all topics with a reason ready. */
+  kickDead(reason: string, options?: { max?: number; rate?: number; toTopic?: string } & CallOptions): Promise<{ kicked: number; more?: boolean }>;
+  /** Deletes the dead jobs of all topics with a reason. */
+  purgeDead(reason: string, options?: { max?: number } & CallOptions): Promise<{ deleted: number; more?: boolean }>;
+
   settings(topic: string, options?: CallOptions): Promise<TopicSettings>;
   /** Replaces all settings of a topic, if they have the revision; 0: if there are none. */
   setSettings(topic: string, settings: Settings, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
   /** Sets those that are named and removes those that are null. */
   changeSettings(topic: string, settings: { [K in keyof Settings]: Settings[K] | null }, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
   deleteSettings(topic: string, options?: { ifRevision?: number } & CallOptions): Promise<TopicSettings>;
+  /** The settings of all topics that have any, by name. */
+  allSettings(options?: { max?: number } & CallOptions): AsyncGenerator<TopicSettings, void, undefined>;
+  allSettingsPage(options?: { after?: string; max?: number } & CallOptions): Promise<{ topics: TopicSettings[]; next?: string }>;
 
   /** Makes or replaces a schedule. */
   putSchedule(name: string, schedule: Schedule, options?: { ifRevision?: number } & CallOptions): Promise<SchedulePut>;
@@ -518,6 +706,19 @@ export class Client {
 
   members(options?: CallOptions): Promise<Member[]>;
   health(options?: CallOptions): Promise<Health>;
+  clocks(options?: CallOptions): Promise<Clocks>;
+  /** Compares the states of all nodes, for up to two minutes, until all have replied. */
+  verify(options?: CallOptions): Promise<Verification>;
+  /** Hands leadership to a node, or to the best follower; false: it leads already. */
+  transferLeadership(id?: string, options?: CallOptions): Promise<boolean>;
+  /** Removes a node from the cluster for good. */
+  removeMember(id: string, options?: CallOptions): Promise<void>;
+  /** Makes the node of this client, which has the address of no other one, join the cluster whose nodes gossip at these addresses. */
+  join(addresses: string[], options?: CallOptions): Promise<void>;
+  /** Makes the node of this client, which has the address of no other one, leave its cluster and stop. */
+  leave(options?: CallOptions): Promise<void>;
+  /** Sets the queue's clock back to that of the majority of the nodes, if it is too far ahead. */
+  resetClock(options?: CallOptions): Promise<void>;
 }
 
 /** Thrown by a worker's function when no further attempt can succeed: the job is buried. */

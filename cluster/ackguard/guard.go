@@ -20,7 +20,7 @@ type Config struct {
 }
 
 // Guard is for one node. Call New, Check, Transport, then Start with the running Raft.
-// It has no goroutines except those of the transport, which end with it. All
+// It has no goroutines except those of the Transport, which end with its Close. All
 // methods may be called from many goroutines at once.
 type Guard struct {
 	cfg       Config
@@ -42,9 +42,16 @@ func (g *Guard) configured(serverID string) bool {
 	return raftconfig.Contains(c, raft.ServerID(serverID))
 }
 
-// LastLogTerm is the term of a running Raft's last entry. Raft has it only as text, in
-// its stats.
+// LastLogTerm is the term of a running Raft's last entry, in its log or in its state: after
+// a snapshot was installed the log is empty. Raft has it only as text, in its stats.
 func LastLogTerm(r *raft.Raft) uint64 {
-	term, _ := strconv.ParseUint(r.Stats()["last_log_term"], 10, 64)
-	return term
+	stats := r.Stats()
+	number := func(name string) uint64 {
+		n, _ := strconv.ParseUint(stats[name], 10, 64)
+		return n
+	}
+	if number("last_snapshot_index") > number("last_log_index") {
+		return number("last_snapshot_term")
+	}
+	return number("last_log_term")
 }

@@ -1,15 +1,16 @@
 package ackguard
 
 import (
-	"io"
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/raftwire"
+	"tarry/cluster/transport"
 )
 
 // termStore records a term that is stored after a later one. Like a disk it lets other
@@ -34,28 +35,22 @@ func (s *termStore) SetUint64(key []byte, value uint64) error {
 }
 
 func TestALateHeartbeatDoesNotLowerTheTerm(t *testing.T) {
-	open := func() *raft.NetworkTransport {
-		tr, err := raft.NewTCPTransport("127.0.0.1:0", nil, 2, 5*time.Second, io.Discard)
-		require.NoError(t, err)
-		t.Cleanup(func() { tr.Close(); tr.CloseStreams() })
-		return tr
-	}
 	g, store := newGuard(t), &termStore{InmemStore: raft.NewInmemStore()}
-	here, old, next := open(), open(), open()
+	here, old, next := openGuarded(t, g), openTransport(t, settings(t)), openTransport(t, settings(t))
 	c := raft.DefaultConfig()
 	c.LocalID, c.Logger = "n1", hclog.NewNullLogger()
-	r, err := raft.NewRaft(c, noState{}, store, store, raft.NewDiscardSnapshotStore(), g.Transport(here))
+	r, err := raft.NewRaft(c, noState{}, store, store, raft.NewDiscardSnapshotStore(), here)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Shutdown().Error()) })
 	g.Start(r)
 
-	call := func(from *raft.NetworkTransport, term, previous uint64) {
+	call := func(from *raftwire.Transport, term, previous uint64) {
 		req := &raft.AppendEntriesRequest{
 			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("n2"), Addr: []byte(from.LocalAddr())},
 			Term:      term, PrevLogEntry: previous, PrevLogTerm: previous,
 		}
 		// Refused or not: it has no such entry.
-		_ = from.AppendEntries("n1", here.LocalAddr(), req, new(raft.AppendEntriesResponse))
+		_ = from.AppendEntries("n1", transport.Target("n1", here.LocalAddr()), req, new(raft.AppendEntriesResponse))
 	}
 	for term := uint64(2); term < 1000; term += 2 {
 		var calls sync.WaitGroup

@@ -3,8 +3,11 @@ package ackguard
 import (
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/transport"
 )
 
 // maxTermJump is how far above this node's term another node's may be. Each election
@@ -43,18 +46,37 @@ func checkRPC(command any, now uint64, leader, self raft.ServerID) error {
 	return fmt.Errorf("a message of type %T", command)
 }
 
-// acceptsRPC reports whether a message may reach Raft. If not, it replies with an error.
-func (g *Guard) acceptsRPC(rpc raft.RPC) bool {
+// checkSender returns an error unless a message names the server that has opened its
+// connection. The connection may be bound to a certificate; the message is not, and Raft
+// counts votes and follows leaders by the id in it.
+func checkSender(from net.Addr, command any) error {
+	m, ok := command.(raft.WithRPCHeader)
+	if !ok {
+		return nil // checkRPC refuses it
+	}
+	var serverID string
+	if caller, ok := from.(*transport.CallerAddr); ok {
+		serverID = caller.ServerID
+	}
+	if id := string(m.GetRPCHeader().ID); id != serverID {
+		return fmt.Errorf("server %.64q sends it in the name of %.64q", serverID, id)
+	}
+	return nil
+}
+
+// acceptsRPC reports whether a message may reach Raft that came on a connection from an
+// address. If not, it replies with an error.
+func (g *Guard) acceptsRPC(from net.Addr, rpc raft.RPC) bool {
 	var now uint64
 	var leader raft.ServerID
 	if r := g.raft.Load(); r != nil {
 		now = r.CurrentTerm()
 		_, leader = r.LeaderWithID()
 	}
-	err := checkRPC(rpc.Command, now, leader, g.self())
+	err := errors.Join(checkSender(from, rpc.Command), checkRPC(rpc.Command, now, leader, g.self()))
 	if err != nil {
 		rpc.Respond(nil, fmt.Errorf("refused: %w", err))
-		g.cfg.Logger.Warn("refused a message to Raft that no correct server sends", "type", fmt.Sprintf("%T", rpc.Command), "error", err)
+		g.cfg.Logger.Warn("refused a message to Raft that no correct server sends", "from", from, "type", fmt.Sprintf("%T", rpc.Command), "error", err)
 	}
 	return err == nil
 }

@@ -2,10 +2,13 @@ package ackguard
 
 import (
 	"math"
+	"net"
 	"testing"
 
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/transport"
 )
 
 func TestMessagesThatNoServerSendsAreRefused(t *testing.T) {
@@ -62,5 +65,42 @@ func TestMessagesThatNoServerSendsAreRefused(t *testing.T) {
 			err := checkRPC(c.command, now, "n2.b", "n1.a")
 			require.Equal(t, c.ok, err == nil, "%v", err)
 		})
+	}
+}
+
+// Each server of a cluster could otherwise vote and lead in the name of the others.
+func TestAMessageInTheNameOfAnotherServerIsRefused(t *testing.T) {
+	g := newGuard(t)
+	configuration := raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "n2.b", Address: "n2:7301"}}})
+	caller := func(serverID string) net.Addr {
+		return &transport.CallerAddr{Addr: new(net.TCPAddr), ServerID: serverID}
+	}
+	for _, c := range []struct {
+		from net.Addr
+		id   string // in the message
+		ok   bool
+	}{
+		{caller("n1.a"), "n1.a", true},
+		{caller("n2.b"), "n1.a", false},
+		{caller("n1.b"), "n1.a", false},
+		{caller("n1.a"), "", false},
+		{caller(""), "n1.a", false},
+		{caller(""), "", false},
+		{new(net.TCPAddr), "n1.a", false},
+	} {
+		header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(c.id), Addr: []byte("n1:7301")}
+		for _, command := range []any{
+			&raft.AppendEntriesRequest{RPCHeader: header, Term: 1},
+			&raft.RequestVoteRequest{RPCHeader: header, Term: 1},
+			&raft.RequestPreVoteRequest{RPCHeader: header, Term: 1},
+			&raft.InstallSnapshotRequest{RPCHeader: header, Term: 1, SnapshotVersion: raft.SnapshotVersionMax, Configuration: configuration},
+			&raft.TimeoutNowRequest{RPCHeader: header},
+		} {
+			responses := make(chan raft.RPCResponse, 1)
+			require.Equal(t, c.ok, g.acceptsRPC(c.from, raft.RPC{Command: command, RespChan: responses}), "%T of %q from %v", command, c.id, c.from)
+			if !c.ok {
+				require.ErrorContains(t, (<-responses).Error, "refused")
+			}
+		}
 	}
 }

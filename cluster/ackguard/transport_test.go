@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"time"
@@ -11,11 +12,24 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
+	"tarry/cluster/raftwire"
 	"tarry/cluster/transport"
 )
 
-// layer is plain TCP: it does not check which server is at an address.
+// layer is plain TCP: it does not check which server is at an address. All callers count as
+// server n2.
 type layer struct{ net.Listener }
+
+func (l layer) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return called{c}, err
+}
+
+type called struct{ net.Conn }
+
+func (c called) RemoteAddr() net.Addr {
+	return &transport.CallerAddr{Addr: c.Conn.RemoteAddr(), ServerID: "n2"}
+}
 
 func (layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	serverID, address := transport.SplitTarget(target)
@@ -25,17 +39,30 @@ func (layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, e
 	return net.DialTimeout("tcp", address, timeout)
 }
 
-func openTransport(t *testing.T) *raft.NetworkTransport {
+// settings returns those of a transport on a new address.
+func settings(t *testing.T) raftwire.Config {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	tr := raft.NewNetworkTransport(layer{l}, 2, 5*time.Second, io.Discard)
-	t.Cleanup(func() { tr.Close(); tr.CloseStreams() })
+	return raftwire.Config{Layer: layer{l}, Pool: transport.RaftPool, Timeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// openTransport opens a transport, until the test ends.
+func openTransport(t *testing.T, c raftwire.Config) *raftwire.Transport {
+	tr := raftwire.New(c)
+	t.Cleanup(func() { require.NoError(t, tr.Close()) })
+	return tr
+}
+
+// openGuarded opens the transport of g, until the test ends.
+func openGuarded(t *testing.T, g *Guard) *Transport {
+	tr := g.Transport(settings(t))
+	t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	return tr
 }
 
 // follower replies to every request until the test ends.
 func follower(t *testing.T, answer func(raft.RPC) any) raft.ServerAddress {
-	tr := openTransport(t)
+	tr := openTransport(t, settings(t))
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -72,7 +99,7 @@ func TestRepliesAreRecordedBeforeRaftCountsThem(t *testing.T) {
 		return nil
 	})
 	g := newGuard(t)
-	tr := g.Transport(openTransport(t))
+	tr := openGuarded(t, g)
 	acked := func(term, index uint64) {
 		t.Helper()
 		require.Equal(t, Ack{ServerID: "n2.b", Term: term, Index: index}, g.Of("n2.b"))
@@ -81,7 +108,7 @@ func TestRepliesAreRecordedBeforeRaftCountsThem(t *testing.T) {
 		return &raft.AppendEntriesRequest{Term: term, PrevLogEntry: index - 1, PrevLogTerm: 1, Entries: []*raft.Log{{Index: index, Term: term}}}
 	}
 
-	require.NoError(t, tr.(raft.WithPreVote).RequestPreVote("n2.b", at, &raft.RequestPreVoteRequest{Term: 9}, new(raft.RequestPreVoteResponse)))
+	require.NoError(t, tr.RequestPreVote("n2.b", at, &raft.RequestPreVoteRequest{Term: 9}, new(raft.RequestPreVoteResponse)))
 	acked(0, 0) // a pre-vote acknowledges nothing
 	require.NoError(t, tr.RequestVote("n2.b", at, &raft.RequestVoteRequest{Term: 2}, new(raft.RequestVoteResponse)))
 	acked(2, 0)

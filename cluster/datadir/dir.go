@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -23,9 +24,20 @@ type Dir struct {
 
 // Open opens the directory or creates it, locks it, and reads or creates its identity. It
 // returns an error if the directory is in use, or belongs to another node, another layout,
-// another log store, or a node that has left its cluster. An empty logStore is the one
+// another log store, or a node that has left its cluster, or if a restore into it or a recovery
+// of it was interrupted. An empty logStore is the one
 // with which the directory was created, and OriginalLogStore for a new directory.
 func Open(path, nodeID, logStore string) (*Dir, error) {
+	return open(path, func(d *Dir) error {
+		if err := errors.Join(d.checkRestored(), d.checkRecovered()); err != nil {
+			return err
+		}
+		return errors.Join(d.load(nodeID, logStore), d.restrictAccess())
+	})
+}
+
+// open locks the directory, which it creates if there is none, and calls prepare.
+func open(path string, prepare func(*Dir) error) (*Dir, error) {
 	if err := durable.MkdirAll(vfs.Default, path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -33,7 +45,7 @@ func Open(path, nodeID, logStore string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lockAlone(lock); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("data directory %s is in use by another process", path)
@@ -41,11 +53,7 @@ func Open(path, nodeID, logStore string) (*Dir, error) {
 		return nil, fmt.Errorf("lock data directory: %w", err)
 	}
 	d := &Dir{path: path, lock: lock}
-	err = d.load(nodeID, logStore)
-	if err == nil {
-		err = d.restrictAccess()
-	}
-	if err != nil {
+	if err := prepare(d); err != nil {
 		lock.Close()
 		return nil, err
 	}
@@ -77,6 +85,9 @@ func (d *Dir) ServerID() string { return d.id.serverID() }
 // LogStore returns the name of the log store with which the directory was created.
 func (d *Dir) LogStore() string { return cmp.Or(d.id.LogStore, OriginalLogStore) }
 
+// NodeID returns the id of the node of this directory.
+func (d *Dir) NodeID() string { return d.id.NodeID }
+
 // Shard returns the directory of a shard. ClaimShard creates it.
 func (d *Dir) Shard(number uint32) string { return filepath.Join(d.path, shardName(number)) }
 
@@ -90,3 +101,33 @@ func (d *Dir) MarkLeft() error {
 func (d *Dir) Close() error { return d.lock.Close() }
 
 func shardName(n uint32) string { return fmt.Sprintf("shard-%d", n) }
+
+// lockAlone locks a file for this process. InUse has such a file locked for a moment, so a
+// lock counts as held only after several attempts.
+func lockAlone(f *os.File) (err error) {
+	for attempt := range lockAttempts {
+		if attempt > 0 {
+			time.Sleep(lockPause)
+		}
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+	}
+	return err
+}
+
+const (
+	lockAttempts = 20
+	lockPause    = 25 * time.Millisecond
+)
+
+// InUse reports whether a process has the directory open, as a node that runs. It creates
+// nothing.
+func InUse(path string) bool {
+	f, err := os.Open(filepath.Join(path, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close() // and with it the lock
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

@@ -8,6 +8,8 @@
 // complete or does not exist.
 //
 // The package also has the instructions for an operator whose node cannot use its
-// directory (recovery.go). It knows nothing of Raft or of the stores below it.
+// directory (recovery.go), and opens a stopped node's directory for the commands that restore
+// a backup or recover a lost majority (offline.go), which mark it so that no node starts in it
+// before they are done. It knows nothing of Raft or of the stores below it.
 // Start at Open.
 package datadir

@@ -48,7 +48,7 @@ func (d *Dir) load(nodeID, logStore string) error {
 	data, err := os.ReadFile(d.file())
 	if errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(d.path, shardName(0))); err == nil {
-			return fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; %s", d.file(), d.path, recovery(d.path))
+			return unusable{fmt.Errorf("%s is missing but %s holds a shard: the node's identity is lost; %s", d.file(), d.path, recovery(d.path))}
 		}
 		var raw [incarnationBytes]byte
 		rand.Read(raw[:])
@@ -62,8 +62,16 @@ func (d *Dir) load(nodeID, logStore string) error {
 		return fmt.Errorf("read the node's identity: %w", err)
 	}
 	if d.id, err = decodeIdentity(data); err != nil {
-		return fmt.Errorf("%s is damaged: %w; %s", d.file(), err, recovery(d.path))
+		return unusable{fmt.Errorf("%s is damaged: %w; %s", d.file(), err, recovery(d.path))}
 	}
+	if err := d.foreign(nodeID, logStore); err != nil {
+		return unusable{err}
+	}
+	return nil
+}
+
+// foreign returns an error if the directory is not one of this node, this release and this log store.
+func (d *Dir) foreign(nodeID, logStore string) error {
 	switch {
 	case d.id.Version > identityVersion:
 		return fmt.Errorf("data directory %s has layout version %d, this release knows only %d: it was written by a newer release. If none has run here, %s is damaged; %s", d.path, d.id.Version, identityVersion, d.file(), recovery(d.path))

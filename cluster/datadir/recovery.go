@@ -26,16 +26,27 @@ func WithRecovery(err error, shardDir string) error {
 	return WithRejoin(err, filepath.Dir(shardDir))
 }
 
+// ErrUnusable is in the chain of each error of a directory that no node can use until somebody
+// has acted.
+var ErrUnusable = errors.New("the data directory cannot be used as it is")
+
+// unusable adds ErrUnusable to an error without a change of its text.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() []error { return []error{u.error, ErrUnusable} }
+
 // WithRejoin adds to err how an operator brings back a node whose data cannot be used.
 func WithRejoin(err error, dataDir string) error {
-	return fmt.Errorf("%w; %s", err, recovery(dataDir))
+	return unusable{fmt.Errorf("%w; %s", err, recovery(dataDir))}
 }
 
 func recovery(dataDir string) string {
-	return fmt.Sprintf("the node does not serve from it. If the other nodes are a majority of the cluster and run, "+
+	return fmt.Sprintf("the node does not serve from it. If it is one of several nodes, and the others are a majority and run: "+
 		"move %s away (keep it until the cluster is healthy) and start the node again with --join: "+
-		"it rejoins as a new member and gets everything from the others. Otherwise, as in a cluster of one node, "+
-		"put a copy of the directory in its place that you made while the node was stopped; later changes are lost", dataDir)
+		"it rejoins as a new member and gets everything from the others. If it is the only node, or a majority is lost: "+
+		"do not remove the directory, it may be all that is left of the jobs; "+
+		"restore a backup with tarry restore into a new directory, or put a copy of the directory in its place that you made while the node was stopped; later changes are lost. "+
+		"If another node is left, tarry recover shows what it has", dataDir)
 }
 
 // WithRoom adds to an error of a full disk what to do about it. It returns other errors,

@@ -26,8 +26,8 @@ func TestRecoverySaysWhatAnOperatorCanDo(t *testing.T) {
 		cause     error
 		says, not string
 	}{
-		{errors.New("damaged"), "move /somewhere away", "backup"},
-		{errors.New("damaged"), "put a copy of the directory in its place that you made", "backup"},
+		{errors.New("damaged"), "If it is one of several nodes, and the others are a majority and run: move /somewhere away", "stop it"},
+		{errors.New("damaged"), "If it is the only node, or a majority is lost: do not remove the directory", "stop it"},
 		{fmt.Errorf("lock: %w", syscall.EAGAIN), "another process has a file below /somewhere/shard-0 open: stop it", "move"},
 		{fmt.Errorf("open: %w", syscall.EACCES), "permission denied", "move"},
 		{fmt.Errorf("write: %w", syscall.ENOSPC), "no space left", "move"},

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"tarry/cluster/raftconfig"
+	"tarry/job"
 )
 
 // A leader whose disk is low or slow delays every write, because each entry is written
@@ -91,7 +92,7 @@ func (p *Policy) Evaluate(voters []raft.ServerID, now time.Time) {
 func (p *Policy) Reasons(now time.Time) []string {
 	list := reasons(p.disks(now))
 	if why := p.AddsRefused(); why != "" {
-		list = append(list, "adds are refused: "+why)
+		list = append(list, job.ReasonAddsRefused+why)
 	}
 	return list
 }

@@ -12,3 +12,9 @@ func measure(dir string) (free, total uint64, err error) {
 	}
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), nil
 }
+
+// SameDisk reports whether two files are on one file system; false if that is not known.
+func SameDisk(a, b string) bool {
+	var of [2]unix.Stat_t
+	return unix.Stat(a, &of[0]) == nil && unix.Stat(b, &of[1]) == nil && of[0].Dev == of[1].Dev
+}

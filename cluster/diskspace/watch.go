@@ -34,6 +34,13 @@ func (s State) next(free, total uint64, m Mark) State {
 	return State{Low: free < limit, Free: free, Total: total, Mark: mark}
 }
 
+// Free returns the bytes of the disk below dir that this process may use. The error wraps
+// errors.ErrUnsupported on an operating system that is not asked for them.
+func Free(dir string) (uint64, error) {
+	free, _, err := measure(dir)
+	return free, err
+}
+
 // Options says what is watched.
 type Options struct {
 	Dir    string

@@ -164,6 +164,8 @@ func TestADiskIsMeasured(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, total)
 	require.LessOrEqual(t, free, total)
+	_, err = Free(filepath.Join(t.TempDir(), "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestADiskThatIsLowAtTheStartIsKnownAtOnce(t *testing.T) {

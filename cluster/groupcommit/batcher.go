@@ -20,8 +20,10 @@ type Batcher struct {
 	mu       sync.Mutex
 	queue    []*Request
 	bytes    int  // in the queue
+	count    int  // operations in the queue
 	inFlight int  // batches
 	eager    bool // small batches need not wait for one another
+	last     round
 	closed   bool
 
 	wake      chan struct{}  // a batch can be sent
@@ -48,6 +50,7 @@ func (b *Batcher) Submit(r *Request, force bool) {
 	default:
 		b.queue = append(b.queue, r)
 		b.bytes += len(r.Ops)
+		b.count += r.Count
 	}
 	ready := b.ready()
 	b.mu.Unlock()
@@ -83,6 +86,8 @@ func (b *Batcher) signal() {
 // when every batch in flight has its outcome.
 func (b *Batcher) Run(ctx context.Context) {
 	defer b.close()
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
 	for {
 		select {
 		case <-b.wake:
@@ -93,6 +98,7 @@ func (b *Batcher) Run(ctx context.Context) {
 		// share this batch. A follower's messages then hold half as many operations
 		// again. It costs nothing when no other goroutine is runnable.
 		runtime.Gosched()
+		b.gather(ctx, alarm)
 		for {
 			b.mu.Lock()
 			ready := b.ready()
@@ -124,9 +130,10 @@ func (b *Batcher) sendOne(ctx context.Context) bool {
 	}
 	b.observe(next)
 	b.completed.Add(1)
+	sent := time.Now()
 	route.Send(next, func(rs []*jobpb.Result, err error) {
 		defer b.completed.Done()
-		b.release()
+		b.release(round{count: next.Count, sent: sent, ended: time.Now()})
 		b.complete(next, rs, err)
 	})
 	return true
@@ -134,9 +141,10 @@ func (b *Batcher) sendOne(ctx context.Context) bool {
 
 // release lets the next batch be sent. It is called before the outcomes of the
 // completed one are delivered, so that the next is in flight meanwhile.
-func (b *Batcher) release() {
+func (b *Batcher) release(ended round) {
 	b.mu.Lock()
 	b.inFlight--
+	b.last = ended
 	ready := b.ready()
 	b.mu.Unlock()
 	if ready {

@@ -50,8 +50,8 @@ func (c *Committer) Propose(b *Batch, complete Complete) {
 	c.commits <- commit{future: f, start: time.Now(), complete: complete}
 }
 
-// Run completes batches until Close. Raft reports the outcome of every entry, at the
-// latest when it stops.
+// Run completes batches until Close. Raft reports the outcome of every entry as long as it
+// runs, so it must not stop before Run has ended.
 func (c *Committer) Run() {
 	for p := range c.commits {
 		ofRaft := p.future.Error()

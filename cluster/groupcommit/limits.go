@@ -22,7 +22,7 @@ const (
 	// the disk busy while the first waits for the network. Several small batches
 	// would use more disk and processor time than one that waits for the commit. A
 	// follower does not wait, because the leader merges the batches of all followers
-	// (figures: docs/benchmarks.md).
+	// (figures: docs/benchmarks-choices.md).
 	MaxInFlight = 3
 
 	// largeBatch is the size from which waiting for more requests gains nothing.

@@ -15,6 +15,7 @@ func (b *Batcher) dropOverdue(now time.Time) {
 	n := 0
 	for n < len(b.queue) && !b.queue[n].Deadline.After(now) {
 		b.bytes -= len(b.queue[n].Ops)
+		b.count -= b.queue[n].Count
 		n++
 	}
 	overdue := slices.Clone(b.queue[:n])
@@ -36,6 +37,7 @@ func (b *Batcher) expire(now time.Time) time.Duration {
 		if left := r.HoldUntil.Sub(now); left <= 0 {
 			expired = append(expired, r)
 			b.bytes -= len(r.Ops)
+			b.count -= r.Count
 		} else {
 			kept = append(kept, r)
 			next = min(next, left)
@@ -64,6 +66,7 @@ func (b *Batcher) take(forwards bool) (next *Batch, deposed []*Request) {
 	}
 	next = &Batch{requests: make([]*Request, 0, n)}
 	for _, r := range b.queue[:n] {
+		b.count -= r.Count
 		if forwards && r.Local {
 			deposed = append(deposed, r)
 			continue
@@ -91,6 +94,7 @@ func (b *Batcher) requeue(bt *Batch) {
 		if !closed {
 			b.queue = append(bt.requests, b.queue...)
 			b.bytes += bt.Bytes
+			b.count += bt.Count
 		}
 		b.mu.Unlock()
 		if closed {
@@ -109,7 +113,7 @@ func (b *Batcher) close() {
 	b.mu.Lock()
 	b.closed = true
 	left := b.queue
-	b.queue, b.bytes = nil, 0
+	b.queue, b.bytes, b.count = nil, 0, 0
 	b.mu.Unlock()
 	for _, r := range left {
 		r.Done(nil, errStopping())

@@ -1,7 +1,8 @@
 // Package leaderrpc sends a request to the leader, from any node.
 //
 // Every request goes through Call (call.go). It finds the leader and makes the request
-// there, in this process or over the one connection to that node (conns.go). It returns
+// there, in this process or over a connection to that node: in frames (frames.go) if the
+// calls are frequent, otherwise with gRPC (conns.go). It returns
 // the leader's own reply or error unchanged. When the connection fails, the outcome
 // depends on whether the request may have been applied:
 //

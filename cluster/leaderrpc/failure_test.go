@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -33,33 +34,59 @@ func (n leadingNode) Read(ctx context.Context, _ *jobpb.Read) (*jobpb.ReadResult
 	return nil, n.end(ctx)
 }
 
-// forward sends a write and a read from a follower to a leader whose handlers end so.
-func forward(t *testing.T, ctx context.Context, end func(context.Context) error) (write, read error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	server := leaderrpc.NewServer(func(context.Context, string) error { return nil })
-	noderpc.RegisterNodeServer(server, leadingNode{end: end})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() {
-		server.Stop()
-		require.NoError(t, <-served)
-	})
-	conns := leaderrpc.NewConns(func(ctx context.Context, _, addr string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	})
-	t.Cleanup(conns.Close)
-	return forwardOver(ctx, conns, l.Addr().String())
+// carrier is what carries the calls.
+type carrier struct {
+	server interface {
+		grpc.ServiceRegistrar
+		Serve(net.Listener) error
+		Stop()
+	}
+	get   func(ctx context.Context, serverID, addr string) (grpc.ClientConnInterface, error)
+	close func()
 }
 
-func forwardOver(ctx context.Context, conns *leaderrpc.Conns, addr string) (write, read error) {
+// carriers has both, for connections that dial makes.
+func carriers(dial leaderrpc.Dial) map[string]carrier {
+	admit := func(context.Context, string) error { return nil }
+	conns, frames := leaderrpc.NewConns(dial), leaderrpc.NewFrames(dial)
+	return map[string]carrier{
+		"grpc": {leaderrpc.NewServer(admit), func(ctx context.Context, serverID, addr string) (grpc.ClientConnInterface, error) {
+			return conns.Get(ctx, serverID, addr)
+		}, conns.Close},
+		"frames": {leaderrpc.NewFrameServer(admit), frames.Get, frames.Close},
+	}
+}
+
+// forward sends a write and a read from a follower to a leader whose handlers end so.
+// The outcome is the same whatever carries them.
+func forward(t *testing.T, ctx func() context.Context, end func(context.Context) error) (write, read error) {
+	first := true
+	for name, c := range carriers(func(ctx context.Context, _, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		noderpc.RegisterNodeServer(c.server, leadingNode{end: end})
+		served := make(chan error, 1)
+		go func() { served <- c.server.Serve(l) }()
+		w, r := forwardOver(ctx(), c, l.Addr().String())
+		c.close()
+		c.server.Stop()
+		require.NoError(t, <-served)
+		require.True(t, first || job.CodeOf(w) == job.CodeOf(write) && job.CodeOf(r) == job.CodeOf(read), "%s: %v, %v", name, w, r)
+		write, read, first = w, r, false
+	}
+	return write, read
+}
+
+func forwardOver(ctx context.Context, c carrier, addr string) (write, read error) {
 	leader := leaderrpc.Leader{ID: "n1.x", Addr: addr}
 	way := &leaderrpc.Router[noderpc.NodeClient]{
 		Self:   "n2.x",
 		Leader: func() (leaderrpc.Leader, <-chan struct{}) { return leader, nil },
 		Client: func(ctx context.Context, id, addr string) (noderpc.NodeClient, error) {
-			c, err := conns.Get(ctx, id, addr)
-			return noderpc.NewNodeClient(c), err
+			cc, err := c.get(ctx, id, addr)
+			return noderpc.NewNodeClient(cc), err
 		},
 	}
 	_, write = leaderrpc.Ask(ctx, way, leaderrpc.Rules{}, leader, &noderpc.ProposeRequest{}, noderpc.NodeClient.Propose)
@@ -83,7 +110,7 @@ func TestAFailureOfTheLeaderReachesTheFollower(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{failure, fmt.Errorf("wrapped: %w", failure)} {
-				write, read := forward(t, t.Context(), func(context.Context) error { return err })
+				write, read := forward(t, t.Context, func(context.Context) error { return err })
 				require.Equal(t, read, write)
 				got, ok := errors.AsType[*job.Error](write)
 				require.True(t, ok, "%T", write)
@@ -121,14 +148,18 @@ func TestWhatIsNoFailureOfTheRequest(t *testing.T) {
 		"an answer too large":     {status.Error(codes.ResourceExhausted, "larger than max"), unknown, again},
 	} {
 		t.Run(name, func(t *testing.T) {
-			write, read := forward(t, t.Context(), func(context.Context) error { return tt.end })
+			write, read := forward(t, t.Context, func(context.Context) error { return tt.end })
 			tt.write(t, write)
 			tt.read(t, read)
 		})
 	}
 	t.Run("cancelled here", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		write, read := forward(t, ctx, func(handled context.Context) error {
+		var cancel context.CancelFunc
+		cancelled := func() (ctx context.Context) {
+			ctx, cancel = context.WithCancel(t.Context())
+			return ctx
+		}
+		write, read := forward(t, cancelled, func(handled context.Context) error {
 			cancel()
 			<-handled.Done()
 			return handled.Err()
@@ -137,9 +168,12 @@ func TestWhatIsNoFailureOfTheRequest(t *testing.T) {
 		again(t, read)
 	})
 	t.Run("out of time here", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		write, read := forward(t, ctx, func(handled context.Context) error {
+		short := func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		write, read := forward(t, short, func(handled context.Context) error {
 			<-handled.Done()
 			return handled.Err()
 		})
@@ -147,13 +181,13 @@ func TestWhatIsNoFailureOfTheRequest(t *testing.T) {
 		again(t, read)
 	})
 	t.Run("not sent", func(t *testing.T) {
-		conns := leaderrpc.NewConns(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") })
-		write, read := forwardOver(t.Context(), conns, "127.0.0.1:1")
-		again(t, write)
-		again(t, read)
-		conns.Close()
-		write, read = forwardOver(t.Context(), conns, "127.0.0.1:1")
-		again(t, write)
-		again(t, read)
+		for _, c := range carriers(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }) {
+			for range 2 {
+				write, read := forwardOver(t.Context(), c, "127.0.0.1:1")
+				again(t, write)
+				again(t, read)
+				c.close()
+			}
+		}
 	})
 }

@@ -21,6 +21,9 @@
 // twice. Here the term is kept in memory until both go to disk as one record
 // (vote.go).
 //
+// A segment of raft-wal is filled with zeros ahead of its entries, which makes the sync of
+// an append cheap (segments.go).
+//
 // Entries that were truncated at the log's start may stay readable, because raft-wal
 // drops whole segments. That is harmless, since they are committed, and it saves a
 // follower that is slightly behind from needing a snapshot.

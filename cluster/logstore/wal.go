@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -32,11 +33,12 @@ func openWAL(dir string, disk *Disk, used bool, o Options) (raft.LogStore, func(
 	walDir := filepath.Join(dir, logDir)
 	r := new(rotation)
 	list := listOfSegments{segmentList{record{disk.Records, walDir, listFile}}, r}
-	filer := segment.NewFiler(walDir, newSegments{disk.Segments, r})
+	size := cmp.Or(o.SegmentBytes, wal.DefaultSegmentSize)
+	filer := segment.NewFiler(walDir, newSegments{zeroedSegments{disk.Segments, disk.Records, int64(size)}, r})
 	if err := repairTail(list, filer, used); err != nil {
 		return nil, nil, fmt.Errorf("open the log in %s: %w", walDir, err)
 	}
-	log, err := wal.Open(walDir, wal.WithLogger(o.Logger), wal.WithMetaStore(list), wal.WithSegmentFiler(filer), wal.WithSegmentSize(o.SegmentBytes))
+	log, err := wal.Open(walDir, wal.WithLogger(o.Logger), wal.WithMetaStore(list), wal.WithSegmentFiler(filer), wal.WithSegmentSize(size))
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the log in %s: %w", walDir, err)
 	}

@@ -1,7 +1,7 @@
 package membership
 
 import (
-	"io"
+	"log/slog"
 	"math"
 	"net"
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"tarry/cluster/ackguard"
+	"tarry/cluster/raftwire"
 )
 
 // An ack for more than a node has would end it.
@@ -27,14 +28,11 @@ func TestAcksOfANonMemberAreIgnored(t *testing.T) {
 }
 
 // forger is a transport to all nodes that uses the id of one of them.
-func (w *testCluster) forger(as *node) *raft.NetworkTransport {
+func (w *testCluster) forger(as *node) *raftwire.Transport {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(w.t, err)
-	tr := raft.NewNetworkTransport(&layer{Listener: l, cluster: w, node: as}, 2, 5*time.Second, io.Discard)
-	w.t.Cleanup(func() {
-		tr.Close()
-		tr.CloseStreams()
-	})
+	tr := raftwire.New(raftwire.Config{Layer: &layer{Listener: l, cluster: w, node: as}, Pool: 2, Timeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	w.t.Cleanup(func() { tr.Close() })
 	return tr
 }
 

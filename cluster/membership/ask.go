@@ -39,7 +39,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
-	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor("")}
+	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor(""), Keyring: m.ringState()}
 	m.addClockWarning(raft.ServerID(serverID), req)
 	asked := time.Now()
 	resp, err := c.Status(ctx, req)
@@ -49,6 +49,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if resp.ServerId != serverID {
 		return nil, errors.New("server " + resp.ServerId + " answers at the address of " + serverID)
 	}
+	m.recordRing(serverID, resp.Keyring)
 	m.clocks.Record(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
 	if m.Configured(serverID) { // as in Status: a stranger's could end this process
 		m.mergeAcks(resp.Acks)
@@ -80,13 +81,14 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 		NodeId: m.cfg.NodeID, ServerId: m.cfg.ServerID, ClusterId: m.cfg.ClusterID(),
 		ClusterAddr: m.cfg.ClusterAddr, HasState: m.hasState(), LastContactMs: -1, NowUs: m.clocks.Wall().UnixMicro(),
 		MinVersion: m.cfg.Runs.Min, MaxVersion: m.cfg.Runs.Max, ClusterVersion: m.cfg.ClusterVersion(), HoldVersion: m.cfg.HoldVersion,
+		Drained: m.cfg.Drained(), Backups: m.backupState(),
 	}
 	disk := m.cfg.DiskHealth()
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()
 	if asker != "" {
 		resp.AskerForgotten = m.cfg.Forgotten(asker)
 	}
-	resp.Acks = m.acksFor(asker)
+	resp.Acks, resp.Keyring = m.acksFor(asker), m.ringState()
 	r := m.raft.Load()
 	if r == nil {
 		return resp

@@ -14,6 +14,7 @@ import (
 
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
+	"tarry/cluster/membership/gossipkeys"
 	"tarry/job"
 )
 
@@ -21,13 +22,13 @@ import (
 // speaks. A leader does not add a node of another protocol.
 const protocol = 1
 
-// maxNodeID bounds a node id, which is part of every gossip record.
-const maxNodeID = 64
+// MaxNodeID bounds a node id, which is part of every gossip record.
+const MaxNodeID = 64
 
-// maxExpect and maxSeeds bound what an operator may ask for; a Raft group of
+// MaxExpect and maxSeeds bound what an operator may ask for; a Raft group of
 // more voters would only be slower.
 const (
-	maxExpect = 9
+	MaxExpect = 9
 	maxSeeds  = 64
 )
 
@@ -68,8 +69,15 @@ type Config struct {
 	ProposeClockReset func(ctx context.Context, to time.Time) error
 	// DiskHealth is how this node's disk is doing. It must not block. nil: always well.
 	DiskHealth func() diskpolicy.Health
+	// Drained reports whether this node should not lead. It must not block. nil: never.
+	Drained func() bool
 	// MaxClockOffset is how far this node's clock may be off the majority's for it
 	// to lead; 0: clockguard.DefaultMaxOffset.
+	// CertificateWarnings returns reasons for Health; nil: none.
+	CertificateWarnings func(now time.Time) []string
+	// Backups returns what this node knows of its scheduled backups. It must not block. nil: it
+	// has no schedule.
+	Backups        func() Backups
 	MaxClockOffset time.Duration
 	// Now is this node's clock, ClusterClock the queue's clock on the leader.
 	// ClockConfirmed receives, on a leader, the earliest time that the majority's clocks
@@ -82,6 +90,14 @@ type Config struct {
 	// Dial gives a pooled connection to a server's RPC port, which reaches no other
 	// server at that address; it is not closed here.
 	Dial func(ctx context.Context, serverID, clusterAddr string) (*grpc.ClientConn, error)
+
+	// GossipKeys encrypt gossip; nil: it is in plain text. GossipVerify is the step of the
+	// move to encrypted gossip.
+	GossipKeys   *gossipkeys.Ring
+	GossipVerify gossip.Verify
+	// SecureCalls reports that all calls between nodes are over TLS, between nodes that have
+	// proven their ids. Gossip keys travel only then.
+	SecureCalls bool
 
 	Timing Timing // zero values take the defaults
 
@@ -118,8 +134,8 @@ func (t Timing) withDefaults() Timing {
 }
 
 func (c *Config) check() error {
-	if c.NodeID == "" || len(c.NodeID) > maxNodeID {
-		return fmt.Errorf("node id has %d bytes; it takes 1 to %d", len(c.NodeID), maxNodeID)
+	if c.NodeID == "" || len(c.NodeID) > MaxNodeID {
+		return fmt.Errorf("node id has %d bytes; it takes 1 to %d", len(c.NodeID), MaxNodeID)
 	}
 	if inc, ok := strings.CutPrefix(c.ServerID, c.NodeID+"."); !ok || inc == "" || strings.Contains(inc, ".") {
 		return fmt.Errorf("server id %q is not the node id %q, a dot and an incarnation", c.ServerID, c.NodeID)
@@ -134,8 +150,8 @@ func (c *Config) check() error {
 			return err
 		}
 	}
-	if c.Expect < 0 || c.Expect > maxExpect {
-		return fmt.Errorf("bootstrap-expect is %d; it must be between 0 and %d", c.Expect, maxExpect)
+	if c.Expect < 0 || c.Expect > MaxExpect {
+		return fmt.Errorf("bootstrap-expect is %d; it must be between 0 and %d", c.Expect, MaxExpect)
 	}
 	if c.Expect == 1 && len(c.Join) > 0 && !c.HasState {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +

@@ -30,6 +30,9 @@ func viaLeader[Req, Resp any](ctx context.Context, m *Membership, rules leaderrp
 	here func(*server, context.Context, Req) (Resp, error),
 	there func(memberpb.MembershipClient, context.Context, Req, ...grpc.CallOption) (Resp, error),
 ) (Resp, error) {
+	if rules.Read && len(m.configuration().Servers) == 0 {
+		rules.Hold = 0 // a node that is in no cluster finds no leader by waiting
+	}
 	way := leaderrpc.Router[memberpb.MembershipClient]{Self: m.cfg.ServerID, Leader: m.leaderNow, Client: m.client}
 	resp, err := leaderrpc.Call(ctx, &way, rules, req, func(ctx context.Context, req Req) (Resp, error) {
 		return here(&server{m: m}, ctx, req)

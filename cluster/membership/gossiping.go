@@ -24,7 +24,7 @@ func (m *Membership) openPool(ctx context.Context) error {
 		p, err := gossip.Open(ctx, gossip.Options{
 			Bind: m.cfg.GossipBind, AdvertiseHost: m.cfg.AdvertiseHost,
 			Meta: m.meta, Admit: m.admit, Changed: m.gossipChanged,
-			Logger: m.cfg.Logger.With("part", "gossip"), Tune: m.cfg.tuneGossip,
+			Logger: m.cfg.Logger.With("part", "gossip"), Encryption: m.encryption(), Tune: m.cfg.tuneGossip,
 		})
 		if err == nil {
 			m.pool.Store(p)
@@ -35,6 +35,14 @@ func (m *Membership) openPool(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func (m *Membership) encryption() gossip.Encryption {
+	e := gossip.Encryption{Verify: m.cfg.GossipVerify}
+	if m.cfg.GossipKeys != nil {
+		e.Keys = m.cfg.GossipKeys.Memberlist()
+	}
+	return e
 }
 
 // meta is this node's gossip record as of now.

@@ -29,6 +29,13 @@ func (m *Membership) Health(ctx context.Context) (job.Health, error) {
 	}, err
 }
 
+// LeaderHealth returns the cluster's health if this node leads; ok is false if not. It
+// asks no other node and does not block.
+func (m *Membership) LeaderHealth() (h job.Health, ok bool) {
+	h, err := m.healthHere(context.Background())
+	return h, err == nil
+}
+
 func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	l := m.leadership.Load()
 	if l == nil {
@@ -53,6 +60,11 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	}
 	h.Reasons = append(h.Reasons, l.disks.Reasons(time.Now())...)
 	h.Reasons = append(h.Reasons, m.clocks.Reasons()...)
+	h.Reasons = append(h.Reasons, l.rings.reasons(m.configuration().Servers, m.ringState())...)
+	if m.cfg.CertificateWarnings != nil {
+		h.Reasons = append(h.Reasons, m.cfg.CertificateWarnings(time.Now())...)
+	}
+	h.Reasons = append(h.Reasons, backupReasons(m.memberBackups(l))...)
 	slices.Sort(h.Reasons)
 	h.Healthy = len(h.Reasons) == 0
 	return h, nil
@@ -81,7 +93,7 @@ func ailment(node string, s, leader *autopilot.ServerState) string {
 
 // healthLeaderless is the health that a node reports without a leader.
 func (m *Membership) healthLeaderless() job.Health {
-	h := job.Health{ClusterVersion: m.cfg.ClusterVersion(), Reasons: []string{"no leader is known to " + m.cfg.NodeID}}
+	h := job.Health{ClusterVersion: m.cfg.ClusterVersion(), Reasons: []string{job.ReasonNoLeader + m.cfg.NodeID}}
 	live := make(map[string]bool)
 	for _, n := range m.members() {
 		live[n.ServerID] = true

@@ -27,6 +27,8 @@ type leadership struct {
 	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
 	disks     *diskpolicy.Policy
 	offers    offers
+	rings     memberRings
+	backups   memberBackups
 }
 
 // Lead does the leader's part until ctx ends: the cluster gets its id, the

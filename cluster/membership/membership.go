@@ -53,6 +53,11 @@ type Membership struct {
 	// reconcileLogged is the last pass's error as it was logged; of Lead.
 	reconcileLogged string
 
+	// newerKeys is the id of a server with newer gossip keys than this node's; nil: none is
+	// known.
+	newerKeys atomic.Pointer[string]
+	fetches   fetches // of watch
+
 	// Wake-ups of goroutines; each has room for one.
 	toLeader    chan struct{} // gossip changed
 	toStarter   chan struct{} // gossip changed
@@ -72,6 +77,9 @@ func New(cfg Config) (*Membership, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
+	if cfg.Drained == nil {
+		cfg.Drained = func() bool { return false }
+	}
 	if cfg.DiskHealth == nil {
 		cfg.DiskHealth = func() diskpolicy.Health { return diskpolicy.Health{} }
 	}

@@ -26,6 +26,8 @@ import (
 	"tarry/cluster/ackguard"
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/leaderrpc"
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/raftwire"
 	"tarry/cluster/transport"
 	"tarry/internal/freeport"
 	"tarry/job"
@@ -83,6 +85,9 @@ type node struct {
 	seenState               bool
 	runs                    job.Versions // of its release
 	holds                   bool
+	keysFile                string // of gossip keys; empty: none
+	verify                  gossip.Verify
+	plainCalls              bool // calls between nodes are not secure
 
 	diskHealth atomic.Pointer[diskpolicy.Health] // nil: a healthy disk
 	log        logLines
@@ -92,7 +97,7 @@ type node struct {
 	raft   *raft.Raft
 	fsm    *fsm
 	layer  *layer
-	trans  *raft.NetworkTransport
+	trans  *ackguard.Transport
 	grpc   *grpc.Server
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -131,6 +136,7 @@ func (n *node) config() Config {
 		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
 		ProposeVersion:   func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:             n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
+		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
 		Dial: n.cluster.conns.Get, Acks: n.acks,
 		DiskHealth: func() diskpolicy.Health {
 			if h := n.diskHealth.Load(); h != nil {
@@ -170,10 +176,8 @@ func (n *node) start() {
 	c.CommitTimeout = 10 * time.Millisecond
 	c.ShutdownOnRemove = false
 	c.Logger = hclog.NewNullLogger()
-	n.trans = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: n.Admission(n.layer), MaxPool: 2, Timeout: time.Second, Logger: hclog.NewNullLogger(),
-	})
-	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.acks.Transport(n.trans))
+	n.trans = n.acks.Transport(raftwire.Config{Layer: n.Admission(n.layer), Pool: 2, Timeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
+	n.raft, err = raft.NewRaft(c, n.fsm, n.disk, n.disk, raft.NewDiscardSnapshotStore(), n.trans)
 	require.NoError(t, err)
 	n.acks.Start(n.raft)
 
@@ -225,7 +229,7 @@ func (n *node) stop() {
 	n.wg.Wait()
 	n.Stop()
 	n.raft.Shutdown().Error()
-	n.trans.CloseStreams() // Raft leaves its pooled connections open
+	n.trans.Close()
 	n.Membership = nil
 }
 
@@ -363,20 +367,31 @@ func (w *testCluster) listenRaft(t *testing.T, n *node) *layer {
 	return &layer{Listener: l, cluster: w, node: n}
 }
 
+// Accept refuses a connection that is meant for another node, as production does: a node
+// that has moved may have left its address to another one, whose replies must not count as
+// its own. One for an earlier server of this node passes, and Admission refuses it.
 func (l *layer) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l.arrived.Add(1)
+		var length [1]byte
+		if _, err = io.ReadFull(c, length[:]); err != nil {
+			c.Close()
+			continue
+		}
+		ids := make([]byte, length[0])
+		io.ReadFull(c, ids)
+		to, caller, _ := strings.Cut(string(ids), " ")
+		if node, _, _ := strings.Cut(to, "."); node != l.node.id {
+			c.Close()
+			continue
+		}
+		from, cluster, _ := strings.Cut(caller, " ")
+		return calledConn{c, &transport.CallerAddr{Addr: c.RemoteAddr(), ServerID: from, ClusterID: cluster}}, nil
 	}
-	l.arrived.Add(1)
-	var length [1]byte
-	if _, err = io.ReadFull(c, length[:]); err != nil {
-		return c, nil
-	}
-	ids := make([]byte, length[0])
-	io.ReadFull(c, ids)
-	from, cluster, _ := strings.Cut(string(ids), " ")
-	return calledConn{c, &transport.CallerAddr{Addr: c.RemoteAddr(), ServerID: from, ClusterID: cluster}}, nil
 }
 
 // calledConn is an accepted connection with the caller's ids.
@@ -390,7 +405,7 @@ func (c calledConn) RemoteAddr() net.Addr { return c.caller }
 func (l *layer) Addr() net.Addr { return name(l.node.clusterAddr) }
 
 func (l *layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	_, addr := transport.SplitTarget(target)
+	to, addr := transport.SplitTarget(target)
 	l.cluster.mu.Lock()
 	real := l.cluster.raft[addr]
 	l.cluster.mu.Unlock()
@@ -399,7 +414,7 @@ func (l *layer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn
 	}
 	c, err := net.DialTimeout("tcp", real, timeout)
 	if err == nil {
-		says := l.node.serverID() + " " + l.node.fsm.clusterID()
+		says := to + " " + l.node.serverID() + " " + l.node.fsm.clusterID()
 		_, err = c.Write(append([]byte{byte(len(says))}, says...))
 	}
 	return c, err

@@ -29,6 +29,20 @@ func (m *Membership) Members(ctx context.Context) ([]job.Member, error) {
 	return membersFromPB(resp), err
 }
 
+// LeaderApplied returns the last entry that the present leader has applied. It asks the
+// leader, for two seconds at most.
+func (m *Membership) LeaderApplied(ctx context.Context) (uint64, error) {
+	l, ok := m.Leader()
+	if !ok {
+		return 0, leaderrpc.ErrNoLeader
+	}
+	a, err := m.ask(ctx, l.ServerID, l.ClusterAddr)
+	if err != nil {
+		return 0, err
+	}
+	return a.AppliedIndex, nil
+}
+
 // membersHere lists the servers from this node's configuration.
 func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 	r := m.raft.Load()
@@ -66,6 +80,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 		}
 		out[i].AppliedIndex = a.AppliedIndex
 		out[i].Lag = last - min(last, a.AppliedIndex)
+		out[i].DiskFree, out[i].DiskLow = a.DiskFreeBytes, a.DiskLow
 		out[i].Runs, out[i].ClusterVersion = offerOf(a).runs, a.ClusterVersion
 	}
 	slices.SortFunc(out, func(a, b job.Member) int { return strings.Compare(a.ID, b.ID) })
@@ -104,12 +119,16 @@ func (m *Membership) transferHere(ctx context.Context, nodeID string) error {
 			return err
 		}
 	}
+	term := r.CurrentTerm()
 	if err := m.handOver(nodeID); err != nil {
 		return err
 	}
 	for {
-		if _, id := r.LeaderWithID(); id != "" && string(id) != m.cfg.ServerID {
+		switch _, id := r.LeaderWithID(); {
+		case id != "" && string(id) != m.cfg.ServerID:
 			return nil
+		case r.State() == raft.Leader && r.CurrentTerm() > term: // for example because the other node is drained
+			return job.Errorf(job.CodeConflict, "leadership was handed over and has come back to %s: the other node could not lead, or is drained", m.cfg.NodeID)
 		}
 		if !sleep.For(ctx, 20*time.Millisecond) {
 			return job.Unknown("leadership was given up, but no new leader is known yet")
@@ -123,7 +142,7 @@ func (m *Membership) handOver(nodeID string) error {
 	c := m.configuration()
 	var target *raft.Server
 	for _, s := range c.Servers {
-		if nodeID != "" && raftconfig.NodeID(s.ID) == nodeID {
+		if nodeID != "" && (raftconfig.NodeID(s.ID) == nodeID || string(s.ID) == nodeID) {
 			target = &s
 		}
 	}

@@ -5,8 +5,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"google.golang.org/grpc/codes"
+	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/transport"
 	"tarry/job"
 )
 
@@ -16,22 +20,46 @@ type server struct {
 	m *Membership
 }
 
-func (s *server) Status(_ context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
+// fromSelf returns an error unless the caller is the server that its message names. The
+// transport has checked the caller's id against its certificate, if it has one.
+func fromSelf(ctx context.Context, serverID string) error {
+	p, ok := grpcpeer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	caller, ok := p.Addr.(*transport.CallerAddr)
+	if ok && caller.ServerID != serverID {
+		return status.Errorf(codes.PermissionDenied, "server %.64q sent a message of server %.64q", caller.ServerID, serverID)
+	}
+	return nil // without such an address the call came by no cluster port: a test's
+}
+
+func (s *server) Status(ctx context.Context, req *memberpb.StatusRequest) (*memberpb.StatusResponse, error) {
+	if err := fromSelf(ctx, req.GetServerId()); err != nil {
+		return nil, err
+	}
 	// Forged acks could end this process or another node's, and a forged clock warning
 	// could end the leadership, so only members' are used.
 	if s.m.Configured(req.GetServerId()) {
 		s.m.mergeAcks(req.GetAcks())
 		s.m.recordClockWarning(req)
+		s.m.recordRing(req.GetServerId(), req.GetKeyring())
 	}
 	return s.m.status(req.GetServerId()), nil
 }
 
-func (s *server) Promise(_ context.Context, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
+func (s *server) Promise(ctx context.Context, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
+	if err := fromSelf(ctx, req.GetServerId()); err != nil {
+		return nil, err
+	}
 	reason := s.m.grantPromise(req, time.Now())
 	return &memberpb.PromiseResponse{Granted: reason == "", Reason: reason}, nil
 }
 
-func (s *server) Invite(_ context.Context, req *memberpb.InviteRequest) (*memberpb.InviteResponse, error) {
+func (s *server) Invite(ctx context.Context, req *memberpb.InviteRequest) (*memberpb.InviteResponse, error) {
+	if err := fromSelf(ctx, req.GetServerId()); err != nil {
+		return nil, err
+	}
 	reason := s.m.acceptInvitation(req)
 	return &memberpb.InviteResponse{Accepted: reason == "", Reason: reason}, nil
 }
@@ -49,6 +77,7 @@ func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memb
 		resp.Members = append(resp.Members, &memberpb.Member{
 			Id: n.ID, Address: n.Address, HttpAddress: n.HTTPAddress, Role: n.Role, Voter: n.Voter,
 			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			DiskFreeBytes: n.DiskFree, DiskLow: n.DiskLow,
 			MinVersion: n.Runs.Min, MaxVersion: n.Runs.Max, ClusterVersion: n.ClusterVersion,
 		})
 	}
@@ -61,6 +90,7 @@ func membersFromPB(resp *memberpb.MembersResponse) []job.Member {
 		out = append(out, job.Member{
 			ID: n.Id, Address: n.Address, HTTPAddress: n.HttpAddress, Role: n.Role, Voter: n.Voter,
 			Alive: n.Alive, AppliedIndex: n.AppliedIndex, Lag: n.Lag, Version: n.Version,
+			DiskFree: n.DiskFreeBytes, DiskLow: n.DiskLow,
 			Runs: job.Versions{Min: n.MinVersion, Max: n.MaxVersion}, ClusterVersion: n.ClusterVersion,
 		})
 	}

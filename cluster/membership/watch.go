@@ -20,6 +20,7 @@ func (m *Membership) watch(ctx context.Context) {
 	logged := map[raft.ServerID]bool{}
 	duplicates := map[string]string{}
 	for {
+		m.fetchKeys(ctx)
 		m.logAlive(logged)
 		m.warnOfDuplicates(ctx, duplicates)
 		if s := m.recordState(); s != spread {
@@ -29,6 +30,8 @@ func (m *Membership) watch(ctx context.Context) {
 		}
 		if now := time.Now(); !now.Before(next) {
 			m.followAdvertisedIP(ctx)
+			m.lookForKeys(ctx)
+			m.fetchKeys(ctx)
 			m.rejoin(ctx)
 			m.checkRemoved(ctx)
 			again := m.cfg.Timing.Rejoin

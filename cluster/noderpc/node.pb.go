@@ -270,6 +270,134 @@ func (x *WaitAnswer) GetJobs() []*jobpb.Reserved {
 	return nil
 }
 
+type FinishAndReserveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Finishes      []*jobpb.Finish        `protobuf:"bytes,2,rep,name=finishes,proto3" json:"finishes,omitempty"` // one at least, or delete
+	Reserve       *jobpb.Reserve         `protobuf:"bytes,3,opt,name=reserve,proto3" json:"reserve,omitempty"`
+	Delete        *jobpb.Delete          `protobuf:"bytes,4,opt,name=delete,proto3" json:"delete,omitempty"`       // without finishes
+	Principal     string                 `protobuf:"bytes,5,opt,name=principal,proto3" json:"principal,omitempty"` // of the finishes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishAndReserveRequest) Reset() {
+	*x = FinishAndReserveRequest{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishAndReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishAndReserveRequest) ProtoMessage() {}
+
+func (x *FinishAndReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishAndReserveRequest.ProtoReflect.Descriptor instead.
+func (*FinishAndReserveRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FinishAndReserveRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *FinishAndReserveRequest) GetFinishes() []*jobpb.Finish {
+	if x != nil {
+		return x.Finishes
+	}
+	return nil
+}
+
+func (x *FinishAndReserveRequest) GetReserve() *jobpb.Reserve {
+	if x != nil {
+		return x.Reserve
+	}
+	return nil
+}
+
+func (x *FinishAndReserveRequest) GetDelete() *jobpb.Delete {
+	if x != nil {
+		return x.Delete
+	}
+	return nil
+}
+
+func (x *FinishAndReserveRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+type FinishAndReserveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*jobpb.Result        `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"` // one for each finish, or that of the delete
+	Jobs          []*jobpb.Reserved      `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishAndReserveResponse) Reset() {
+	*x = FinishAndReserveResponse{}
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishAndReserveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishAndReserveResponse) ProtoMessage() {}
+
+func (x *FinishAndReserveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishAndReserveResponse.ProtoReflect.Descriptor instead.
+func (*FinishAndReserveResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *FinishAndReserveResponse) GetResults() []*jobpb.Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *FinishAndReserveResponse) GetJobs() []*jobpb.Reserved {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
 type VerifyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -279,7 +407,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -291,7 +419,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[4]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -304,7 +432,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{4}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *VerifyRequest) GetShard() uint32 {
@@ -325,7 +453,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -337,7 +465,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[5]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -350,7 +478,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{5}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *VerifyResponse) GetIndex() uint64 {
@@ -385,7 +513,7 @@ type NodeDigest struct {
 
 func (x *NodeDigest) Reset() {
 	*x = NodeDigest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +525,7 @@ func (x *NodeDigest) String() string {
 func (*NodeDigest) ProtoMessage() {}
 
 func (x *NodeDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[6]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +538,7 @@ func (x *NodeDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDigest.ProtoReflect.Descriptor instead.
 func (*NodeDigest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{6}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NodeDigest) GetNodeId() string {
@@ -444,7 +572,7 @@ type DigestRequest struct {
 
 func (x *DigestRequest) Reset() {
 	*x = DigestRequest{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +584,7 @@ func (x *DigestRequest) String() string {
 func (*DigestRequest) ProtoMessage() {}
 
 func (x *DigestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[7]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +597,7 @@ func (x *DigestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestRequest.ProtoReflect.Descriptor instead.
 func (*DigestRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{7}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DigestRequest) GetShard() uint32 {
@@ -496,7 +624,7 @@ type DigestResponse struct {
 
 func (x *DigestResponse) Reset() {
 	*x = DigestResponse{}
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +636,7 @@ func (x *DigestResponse) String() string {
 func (*DigestResponse) ProtoMessage() {}
 
 func (x *DigestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_noderpc_node_proto_msgTypes[8]
+	mi := &file_cluster_noderpc_node_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +649,7 @@ func (x *DigestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DigestResponse.ProtoReflect.Descriptor instead.
 func (*DigestResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{8}
+	return file_cluster_noderpc_node_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DigestResponse) GetIndex() uint64 {
@@ -559,7 +687,16 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"WaitAnswer\x12\x16\n" +
 	"\x06waiter\x18\x01 \x01(\x04R\x06waiter\x125\n" +
 	"\afailure\x18\x02 \x01(\v2\x1b.tarry.leaderrpc.v1.FailureR\afailure\x12&\n" +
-	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"%\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"\xd2\x01\n" +
+	"\x17FinishAndReserveRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12,\n" +
+	"\bfinishes\x18\x02 \x03(\v2\x10.tarry.v1.FinishR\bfinishes\x12+\n" +
+	"\areserve\x18\x03 \x01(\v2\x11.tarry.v1.ReserveR\areserve\x12(\n" +
+	"\x06delete\x18\x04 \x01(\v2\x10.tarry.v1.DeleteR\x06delete\x12\x1c\n" +
+	"\tprincipal\x18\x05 \x01(\tR\tprincipal\"n\n" +
+	"\x18FinishAndReserveResponse\x12*\n" +
+	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\x12&\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\"%\n" +
 	"\rVerifyRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\"q\n" +
 	"\x0eVerifyResponse\x12\x14\n" +
@@ -576,10 +713,11 @@ const file_cluster_noderpc_node_proto_rawDesc = "" +
 	"\x04mark\x18\x02 \x01(\tR\x04mark\">\n" +
 	"\x0eDigestResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06digest\x18\x02 \x01(\tR\x06digest2\xcf\x02\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest2\xb4\x03\n" +
 	"\x04Node\x12H\n" +
 	"\aPropose\x12\x1d.tarry.node.v1.ProposeRequest\x1a\x1e.tarry.node.v1.ProposeResponse\x12A\n" +
-	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12,\n" +
+	"\x04Wait\x12\x1a.tarry.node.v1.WaitRequest\x1a\x19.tarry.node.v1.WaitAnswer(\x010\x01\x12c\n" +
+	"\x10FinishAndReserve\x12&.tarry.node.v1.FinishAndReserveRequest\x1a'.tarry.node.v1.FinishAndReserveResponse\x12,\n" +
 	"\x04Read\x12\x0e.tarry.v1.Read\x1a\x14.tarry.v1.ReadResult\x12E\n" +
 	"\x06Verify\x12\x1c.tarry.node.v1.VerifyRequest\x1a\x1d.tarry.node.v1.VerifyResponse\x12E\n" +
 	"\x06Digest\x12\x1c.tarry.node.v1.DigestRequest\x1a\x1d.tarry.node.v1.DigestResponseB\x17Z\x15tarry/cluster/noderpcb\x06proto3"
@@ -596,45 +734,56 @@ func file_cluster_noderpc_node_proto_rawDescGZIP() []byte {
 	return file_cluster_noderpc_node_proto_rawDescData
 }
 
-var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_cluster_noderpc_node_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_cluster_noderpc_node_proto_goTypes = []any{
-	(*ProposeRequest)(nil),    // 0: tarry.node.v1.ProposeRequest
-	(*ProposeResponse)(nil),   // 1: tarry.node.v1.ProposeResponse
-	(*WaitRequest)(nil),       // 2: tarry.node.v1.WaitRequest
-	(*WaitAnswer)(nil),        // 3: tarry.node.v1.WaitAnswer
-	(*VerifyRequest)(nil),     // 4: tarry.node.v1.VerifyRequest
-	(*VerifyResponse)(nil),    // 5: tarry.node.v1.VerifyResponse
-	(*NodeDigest)(nil),        // 6: tarry.node.v1.NodeDigest
-	(*DigestRequest)(nil),     // 7: tarry.node.v1.DigestRequest
-	(*DigestResponse)(nil),    // 8: tarry.node.v1.DigestResponse
-	(*jobpb.Result)(nil),      // 9: tarry.v1.Result
-	(*jobpb.Reserve)(nil),     // 10: tarry.v1.Reserve
-	(*leaderrpc.Failure)(nil), // 11: tarry.leaderrpc.v1.Failure
-	(*jobpb.Reserved)(nil),    // 12: tarry.v1.Reserved
-	(*jobpb.Read)(nil),        // 13: tarry.v1.Read
-	(*jobpb.ReadResult)(nil),  // 14: tarry.v1.ReadResult
+	(*ProposeRequest)(nil),           // 0: tarry.node.v1.ProposeRequest
+	(*ProposeResponse)(nil),          // 1: tarry.node.v1.ProposeResponse
+	(*WaitRequest)(nil),              // 2: tarry.node.v1.WaitRequest
+	(*WaitAnswer)(nil),               // 3: tarry.node.v1.WaitAnswer
+	(*FinishAndReserveRequest)(nil),  // 4: tarry.node.v1.FinishAndReserveRequest
+	(*FinishAndReserveResponse)(nil), // 5: tarry.node.v1.FinishAndReserveResponse
+	(*VerifyRequest)(nil),            // 6: tarry.node.v1.VerifyRequest
+	(*VerifyResponse)(nil),           // 7: tarry.node.v1.VerifyResponse
+	(*NodeDigest)(nil),               // 8: tarry.node.v1.NodeDigest
+	(*DigestRequest)(nil),            // 9: tarry.node.v1.DigestRequest
+	(*DigestResponse)(nil),           // 10: tarry.node.v1.DigestResponse
+	(*jobpb.Result)(nil),             // 11: tarry.v1.Result
+	(*jobpb.Reserve)(nil),            // 12: tarry.v1.Reserve
+	(*leaderrpc.Failure)(nil),        // 13: tarry.leaderrpc.v1.Failure
+	(*jobpb.Reserved)(nil),           // 14: tarry.v1.Reserved
+	(*jobpb.Finish)(nil),             // 15: tarry.v1.Finish
+	(*jobpb.Delete)(nil),             // 16: tarry.v1.Delete
+	(*jobpb.Read)(nil),               // 17: tarry.v1.Read
+	(*jobpb.ReadResult)(nil),         // 18: tarry.v1.ReadResult
 }
 var file_cluster_noderpc_node_proto_depIdxs = []int32{
-	9,  // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
-	10, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
-	11, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
-	12, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
-	6,  // 4: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
-	0,  // 5: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
-	2,  // 6: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
-	13, // 7: tarry.node.v1.Node.Read:input_type -> tarry.v1.Read
-	4,  // 8: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
-	7,  // 9: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
-	1,  // 10: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
-	3,  // 11: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
-	14, // 12: tarry.node.v1.Node.Read:output_type -> tarry.v1.ReadResult
-	5,  // 13: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
-	8,  // 14: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
-	10, // [10:15] is the sub-list for method output_type
-	5,  // [5:10] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	11, // 0: tarry.node.v1.ProposeResponse.results:type_name -> tarry.v1.Result
+	12, // 1: tarry.node.v1.WaitRequest.reserve:type_name -> tarry.v1.Reserve
+	13, // 2: tarry.node.v1.WaitAnswer.failure:type_name -> tarry.leaderrpc.v1.Failure
+	14, // 3: tarry.node.v1.WaitAnswer.jobs:type_name -> tarry.v1.Reserved
+	15, // 4: tarry.node.v1.FinishAndReserveRequest.finishes:type_name -> tarry.v1.Finish
+	12, // 5: tarry.node.v1.FinishAndReserveRequest.reserve:type_name -> tarry.v1.Reserve
+	16, // 6: tarry.node.v1.FinishAndReserveRequest.delete:type_name -> tarry.v1.Delete
+	11, // 7: tarry.node.v1.FinishAndReserveResponse.results:type_name -> tarry.v1.Result
+	14, // 8: tarry.node.v1.FinishAndReserveResponse.jobs:type_name -> tarry.v1.Reserved
+	8,  // 9: tarry.node.v1.VerifyResponse.digests:type_name -> tarry.node.v1.NodeDigest
+	0,  // 10: tarry.node.v1.Node.Propose:input_type -> tarry.node.v1.ProposeRequest
+	2,  // 11: tarry.node.v1.Node.Wait:input_type -> tarry.node.v1.WaitRequest
+	4,  // 12: tarry.node.v1.Node.FinishAndReserve:input_type -> tarry.node.v1.FinishAndReserveRequest
+	17, // 13: tarry.node.v1.Node.Read:input_type -> tarry.v1.Read
+	6,  // 14: tarry.node.v1.Node.Verify:input_type -> tarry.node.v1.VerifyRequest
+	9,  // 15: tarry.node.v1.Node.Digest:input_type -> tarry.node.v1.DigestRequest
+	1,  // 16: tarry.node.v1.Node.Propose:output_type -> tarry.node.v1.ProposeResponse
+	3,  // 17: tarry.node.v1.Node.Wait:output_type -> tarry.node.v1.WaitAnswer
+	5,  // 18: tarry.node.v1.Node.FinishAndReserve:output_type -> tarry.node.v1.FinishAndReserveResponse
+	18, // 19: tarry.node.v1.Node.Read:output_type -> tarry.v1.ReadResult
+	7,  // 20: tarry.node.v1.Node.Verify:output_type -> tarry.node.v1.VerifyResponse
+	10, // 21: tarry.node.v1.Node.Digest:output_type -> tarry.node.v1.DigestResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_cluster_noderpc_node_proto_init() }
@@ -648,7 +797,7 @@ func file_cluster_noderpc_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_noderpc_node_proto_rawDesc), len(file_cluster_noderpc_node_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

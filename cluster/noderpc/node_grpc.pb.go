@@ -24,11 +24,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Node_Propose_FullMethodName = "/tarry.node.v1.Node/Propose"
-	Node_Wait_FullMethodName    = "/tarry.node.v1.Node/Wait"
-	Node_Read_FullMethodName    = "/tarry.node.v1.Node/Read"
-	Node_Verify_FullMethodName  = "/tarry.node.v1.Node/Verify"
-	Node_Digest_FullMethodName  = "/tarry.node.v1.Node/Digest"
+	Node_Propose_FullMethodName          = "/tarry.node.v1.Node/Propose"
+	Node_Wait_FullMethodName             = "/tarry.node.v1.Node/Wait"
+	Node_FinishAndReserve_FullMethodName = "/tarry.node.v1.Node/FinishAndReserve"
+	Node_Read_FullMethodName             = "/tarry.node.v1.Node/Read"
+	Node_Verify_FullMethodName           = "/tarry.node.v1.Node/Verify"
+	Node_Digest_FullMethodName           = "/tarry.node.v1.Node/Digest"
 )
 
 // NodeClient is the client API for Node service.
@@ -43,6 +44,9 @@ type NodeClient interface {
 	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
 	// its reserves must be registered again.
 	Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[WaitRequest, WaitAnswer], error)
+	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
+	// one entry. It does not wait for jobs.
+	FinishAndReserve(ctx context.Context, in *FinishAndReserveRequest, opts ...grpc.CallOption) (*FinishAndReserveResponse, error)
 	// Read has the leader answer a linearizable read.
 	Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
@@ -82,6 +86,16 @@ func (c *nodeClient) Wait(ctx context.Context, opts ...grpc.CallOption) (grpc.Bi
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Node_WaitClient = grpc.BidiStreamingClient[WaitRequest, WaitAnswer]
+
+func (c *nodeClient) FinishAndReserve(ctx context.Context, in *FinishAndReserveRequest, opts ...grpc.CallOption) (*FinishAndReserveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FinishAndReserveResponse)
+	err := c.cc.Invoke(ctx, Node_FinishAndReserve_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 func (c *nodeClient) Read(ctx context.Context, in *jobpb.Read, opts ...grpc.CallOption) (*jobpb.ReadResult, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -125,6 +139,9 @@ type NodeServer interface {
 	// exactly one WaitAnswer while the stream lives; when the stream breaks, all of
 	// its reserves must be registered again.
 	Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error
+	// FinishAndReserve has the leader end jobs, and reserve jobs that are ready then, in
+	// one entry. It does not wait for jobs.
+	FinishAndReserve(context.Context, *FinishAndReserveRequest) (*FinishAndReserveResponse, error)
 	// Read has the leader answer a linearizable read.
 	Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error)
 	// Verify has the leader compare the digests of all members.
@@ -147,6 +164,9 @@ func (UnimplementedNodeServer) Propose(context.Context, *ProposeRequest) (*Propo
 }
 func (UnimplementedNodeServer) Wait(grpc.BidiStreamingServer[WaitRequest, WaitAnswer]) error {
 	return status.Error(codes.Unimplemented, "method Wait not implemented")
+}
+func (UnimplementedNodeServer) FinishAndReserve(context.Context, *FinishAndReserveRequest) (*FinishAndReserveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FinishAndReserve not implemented")
 }
 func (UnimplementedNodeServer) Read(context.Context, *jobpb.Read) (*jobpb.ReadResult, error) {
 	return nil, status.Error(codes.Unimplemented, "method Read not implemented")
@@ -202,6 +222,24 @@ func _Node_Wait_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Node_WaitServer = grpc.BidiStreamingServer[WaitRequest, WaitAnswer]
+
+func _Node_FinishAndReserve_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FinishAndReserveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(NodeServer).FinishAndReserve(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Node_FinishAndReserve_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(NodeServer).FinishAndReserve(ctx, req.(*FinishAndReserveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 func _Node_Read_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(jobpb.Read)
@@ -267,6 +305,10 @@ var Node_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Propose",
 			Handler:    _Node_Propose_Handler,
+		},
+		{
+			MethodName: "FinishAndReserve",
+			Handler:    _Node_FinishAndReserve_Handler,
 		},
 		{
 			MethodName: "Read",

@@ -76,8 +76,10 @@ func (l linkFS) Link(from, to string) error {
 
 func (l linkFS) Unwrap() vfs.FS { return l.FS }
 
-// segments keeps the log's segments on a disk, as raft-wal/fs does: a file's name
-// is synced with its first sync.
+// segments keeps the log's segments on a disk, as raft-wal/fs does: the name of a file is
+// synced with the first sync by the run that has created it, and never by later ones.
+// SyncData, which is fdatasync, syncs what was written and the size that is needed to read
+// it, and never the name.
 type segments struct{ fs vfs.FS }
 
 var _ types.VFS = segments{}
@@ -113,7 +115,7 @@ func (s segments) OpenWriter(dir, name string) (types.WritableFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &segment{File: f, fs: s.fs, dir: dir, fresh: true}, nil
+	return &segment{File: f, fs: s.fs, dir: dir}, nil
 }
 
 type segment struct {
@@ -130,3 +132,5 @@ func (s *segment) Sync() error {
 	s.fresh = false
 	return durable.SyncDir(s.fs, s.dir)
 }
+
+func (s *segment) SyncData() error { return s.File.SyncData() }

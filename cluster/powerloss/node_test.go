@@ -35,9 +35,11 @@ type nodeRun struct {
 	raft    *raft.Raft
 	ready   atomic.Bool // raft is set
 	relays  sync.WaitGroup
+	writes  sync.WaitGroup // that clients wait for
 
-	mu   sync.Mutex
-	next remains // of its disks
+	mu       sync.Mutex
+	stopping bool    // no write begins
+	next     remains // of its disks
 }
 
 // remains is what a power loss leaves of a node's disks.
@@ -101,8 +103,24 @@ func (l *nodeRun) startRaft() error {
 	return err
 }
 
-// stop ends the rest of a run and waits for it.
+// beginWrite reports whether a client may write to this node; then it must call writes.Done.
+func (l *nodeRun) beginWrite() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.stopping {
+		l.writes.Add(1)
+	}
+	return !l.stopping
+}
+
+// stop ends the rest of a run and waits for it. As in a real node, Raft ends after all
+// writes: it completes them while it runs, without power when its leader lease ends, but
+// not the ones that are pending when it shuts down.
 func (l *nodeRun) stop() error {
+	l.mu.Lock()
+	l.stopping = true
+	l.mu.Unlock()
+	l.writes.Wait()
 	var errs []error
 	if l.raft != nil {
 		errs = append(errs, l.raft.Shutdown().Error())

@@ -282,8 +282,12 @@ func (s *simulation) propose(l *nodeRun, id string, op *jobpb.Op, deletes bool) 
 		s.fail(err)
 		return false
 	}
+	if !l.beginWrite() {
+		return false
+	}
 	f := l.raft.Apply(data, time.Second)
 	err = f.Error()
+	l.writes.Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || l.dead.Load() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -28,6 +29,7 @@ type Options struct {
 
 // Adapter drives a machine for one Raft group. It implements raft.BatchingFSM.
 type Adapter struct {
+	mu        sync.Mutex // held while the state changes
 	machine   *fsm.Machine
 	o         Options
 	snapshots *snapshots
@@ -48,6 +50,10 @@ func New(m *fsm.Machine, o Options) *Adapter {
 // Snapshots returns the snapshot store that Raft must use with this FSM.
 func (a *Adapter) Snapshots() raft.SnapshotStore { return a.snapshots }
 
+// Installing reports whether a leader's state is being received or installed. That takes as long
+// as the state is large, and Raft handles nothing else meanwhile.
+func (a *Adapter) Installing() bool { return a.snapshots.installing.Load() }
+
 // SetServing sets whether results are needed, as on the leader. If not, entries are
 // applied the same way, but their results, which have the bodies, are not built. It may
 // be called from any goroutine.
@@ -67,6 +73,8 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 		responses[i] = []*jobpb.Result(nil)
 		entries[i] = fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data, Configuration: l.Type == raft.LogConfiguration}
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	hook.Point(hook.BeforeApply)
 	results, changes, err := a.mutant.apply(a.machine, entries, a.serving.Load())
 	hook.Point(hook.AfterApply)
@@ -81,6 +89,20 @@ func (a *Adapter) ApplyBatch(logs []*raft.Log) []any {
 	return responses
 }
 
+// TakeEffect lets what was committed ahead for instants up to untilMS take effect; see
+// fsm.Machine.TakeEffect for what the caller must know.
+func (a *Adapter) TakeEffect(untilMS int64, term, epoch uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changes, err := a.machine.TakeEffect(untilMS, term, epoch)
+	switch {
+	case err != nil:
+		a.o.Fatal(fmt.Errorf("let an advance take effect at %d: %w", untilMS, err))
+	case len(changes.Effects) > 0:
+		a.o.OnChanges(changes)
+	}
+}
+
 // Snapshot implements raft.FSM. It returns at once: the state is on disk already.
 func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil }
 
@@ -91,6 +113,7 @@ func (a *Adapter) Snapshot() (raft.FSMSnapshot, error) { return virtual{a}, nil 
 // term, Raft would reject the leader's next message, and the leader would send the
 // snapshot again and again. A restart fixes that, so the process ends.
 func (a *Adapter) Restore(snapshot io.ReadCloser) error {
+	defer a.snapshots.installing.Store(false)
 	for {
 		w, ok := snapshot.(raft.ReadCloserWrapper)
 		if !ok {
@@ -102,6 +125,8 @@ func (a *Adapter) Restore(snapshot io.ReadCloser) error {
 	if !ok {
 		return fmt.Errorf("restore a snapshot: a %T was not received from a leader", snapshot)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err := a.machine.Install(s.receiver, fsm.Applied{Index: s.meta.Index, Term: s.meta.Term}); err != nil {
 		if errors.Is(err, fsm.ErrHalfInstalled) {
 			a.o.Fatal(err)

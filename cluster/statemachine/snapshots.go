@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
@@ -19,6 +20,9 @@ const stateID = "state"
 type snapshots struct {
 	machine *fsm.Machine
 	fatal   func(error)
+	// installing is set while a leader's state is received and installed. Raft's main loop
+	// does nothing else meanwhile.
+	installing atomic.Bool
 
 	mu       sync.Mutex
 	count    uint64
@@ -70,6 +74,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if id != stateID {
 		r := s.take(id)
 		if r == nil {
+			s.installing.Store(false)
 			return nil, nil, fmt.Errorf("there is no received snapshot %q", id)
 		}
 		return r.meta, r, nil
@@ -151,6 +156,7 @@ func (s *sink) Write(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		s.store.installing.Store(true)
 		s.receiver = r
 		s.meta.ID = s.store.nextID()
 	}
@@ -176,6 +182,7 @@ func (s *sink) Close() error {
 		return errors.New("the snapshot is empty")
 	}
 	if err := s.receiver.Finish(); err != nil {
+		s.store.installing.Store(false)
 		return errors.Join(err, s.receiver.Abort())
 	}
 	return s.store.keep(&received{meta: &s.meta, receiver: s.receiver})
@@ -190,6 +197,7 @@ func (s *sink) Cancel() error {
 	if s.receiver == nil {
 		return nil
 	}
+	s.store.installing.Store(false)
 	return s.receiver.Abort()
 }
 

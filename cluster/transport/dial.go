@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"tarry/cluster/nodetls"
+	"tarry/cluster/raftconfig"
 )
 
-// DialRPC connects to the RPC server of a server at address, host:port. It resolves the
+// DialRPC connects to the gRPC server of a server at address, host:port. It resolves the
 // name each time. It blocks until the node has accepted, ctx ends, or for 5 s after the
 // TCP connection is open. The error of a refusal wraps ErrOtherCluster, ErrOtherServer,
 // ErrVersion, ErrBusy or ErrNotTarry.
@@ -32,13 +35,33 @@ func SplitTarget(t raft.ServerAddress) (serverID, address string) {
 	return string(t[:max(i, 0)]), string(t[i+1:])
 }
 
+// DialFrames is DialRPC for calls in frames.
+func (m *Mux) DialFrames(ctx context.Context, serverID, address string) (net.Conn, error) {
+	return m.dial(ctx, address, header{kind: kindFrames, to: serverID})
+}
+
 func (m *Mux) dialWithin(address string, h header, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return m.dial(ctx, address, h)
 }
 
+// errNoTLS is wrapped by the error of a dial that failed because of TLS.
+var errNoTLS = errors.New("no TLS with the other node")
+
 func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, error) {
+	h.clusterID, h.from = m.o.ClusterID(), m.o.ServerID
+	mode := m.o.TLS.Mode
+	c, err := m.connect(ctx, address, h, mode >= nodetls.Prefer)
+	if mode == nodetls.Prefer && errors.Is(err, errNoTLS) && ctx.Err() == nil {
+		m.o.Logger.Warn("connects to a node without TLS, because TLS failed and --cluster-tls-mode is prefer", "node", raftconfig.NodeID(h.to), "address", address, "error", err)
+		c, err = m.connect(ctx, address, h, false)
+	}
+	return c, err
+}
+
+// connect makes one attempt, with TLS or without.
+func (m *Mux) connect(ctx context.Context, address string, h header, secure bool) (net.Conn, error) {
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -47,16 +70,36 @@ func (m *Mux) dial(ctx context.Context, address string, h header) (net.Conn, err
 	if c == nil {
 		return nil, net.ErrClosed
 	}
-	h.clusterID, h.from = m.o.ClusterID(), m.o.ServerID
-	err = introduce(ctx, raw, h)
+	if secure {
+		err = m.secure(ctx, c, raftconfig.NodeID(h.to))
+	}
 	if err == nil {
-		err = boundSilence(raw, h.kind.silence())
+		err = introduce(ctx, c.Conn, h)
+	}
+	if secure && nodetls.Refused(err) { // the acceptor judges after the dialer is through
+		err = fmt.Errorf("%w: %w", errNoTLS, err)
+	}
+	if err == nil {
+		err = boundSilence(c.Conn, h.kind.silence())
 	}
 	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("connect to node %s: %w", address, err)
 	}
 	return c, nil
+}
+
+// secure makes TLS of a dialed connection, with the node that was meant.
+func (m *Mux) secure(ctx context.Context, c *conn, nodeID string) error {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	t, err := m.o.TLS.Identity.Dial(ctx, c.Conn, nodeID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoTLS, err)
+	}
+	c.Conn = t
+	c.session.Store(m.o.TLS.Identity.DialedSession(t, nodeID))
+	return nil
 }
 
 // introduce sends the header and waits for the reply.

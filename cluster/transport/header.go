@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"tarry/cluster/nodetls"
 )
 
 // The wire format. All integers are big-endian.
@@ -18,7 +20,9 @@ import (
 // refuse a newer one with a reason.
 const (
 	magic       = "TARRY"
-	wireVersion = 3
+	wireVersion = 5
+	// WireVersion is the same, for people.
+	WireVersion = wireVersion
 
 	preambleLen = len(magic) + 1
 	maxID       = 255 // bytes of a cluster or server id
@@ -28,8 +32,9 @@ const (
 type kind byte
 
 const (
-	kindRaft kind = 1
-	kindRPC  kind = 2
+	kindRaft   kind = 1
+	kindRPC    kind = 2
+	kindFrames kind = 3
 )
 
 // silence is how long the other end may leave sent data unacknowledged.
@@ -46,6 +51,8 @@ func (k kind) String() string {
 		return "raft"
 	case kindRPC:
 		return "rpc"
+	case kindFrames:
+		return "frames"
 	}
 	return fmt.Sprintf("kind %d", byte(k))
 }
@@ -61,6 +68,7 @@ const (
 	statusUnknownShard status = 4
 	statusBusy         status = 5
 	statusOtherServer  status = 6
+	statusIdentity     status = 7
 )
 
 // The reasons why a peer refused a connection, or was refused. Each is wrapped by an error
@@ -71,6 +79,9 @@ var (
 	ErrOtherServer  = errors.New("another server has the address")
 	ErrUnknownShard = errors.New("the node does not have the shard")
 	ErrBusy         = errors.New("the node has too many connections")
+	// ErrIdentity is returned when the other side demands TLS, or a certificate that
+	// names the dialer.
+	ErrIdentity = errors.New("the node wants proof of who calls")
 	// ErrNotTarry is returned when the other side does not speak this protocol.
 	ErrNotTarry = errors.New("the other side is not the cluster port of a Tarry node")
 )
@@ -87,6 +98,8 @@ func (s status) err() error {
 		return ErrUnknownShard
 	case statusBusy:
 		return ErrBusy
+	case statusIdentity:
+		return ErrIdentity
 	}
 	return ErrNotTarry
 }
@@ -137,6 +150,9 @@ func readHeader(r io.Reader) (header, error) {
 		return header{}, fmt.Errorf("read the connection's header: %w", err)
 	}
 	if string(pre[:len(magic)]) != magic {
+		if nodetls.Begins(pre[0]) {
+			return header{}, fmt.Errorf("%w: it speaks TLS, and this node has --cluster-tls-mode=off", ErrNotTarry)
+		}
 		return header{}, fmt.Errorf("%w: it began with %q", ErrNotTarry, pre[:])
 	}
 	if v := pre[len(magic)]; v != wireVersion {
@@ -184,7 +200,7 @@ func readAnswer(r io.Reader) (answer, error) {
 		return answer{}, fmt.Errorf("read the answer to the header: %w", err)
 	}
 	a := answer{status: status(fixed[0])}
-	if a.status > statusOtherServer {
+	if a.status > statusIdentity {
 		return answer{}, fmt.Errorf("%w, or it is much newer: it answered with status %d", ErrNotTarry, fixed[0])
 	}
 	id := make([]byte, int(fixed[1])+2)

@@ -23,7 +23,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 
 // The first bytes are fixed for all future releases.
 func TestHeaderBytes(t *testing.T) {
-	require.Equal(t, "TARRY\x03\x02\x00\x00\x00\x07\x02c1\x04n2.b\x04n1.a", string(header{kind: kindRPC, shard: 7, clusterID: "c1", to: "n2.b", from: "n1.a"}.append(nil)))
+	require.Equal(t, "TARRY\x05\x02\x00\x00\x00\x07\x02c1\x04n2.b\x04n1.a", string(header{kind: kindRPC, shard: 7, clusterID: "c1", to: "n2.b", from: "n1.a"}.append(nil)))
 	require.Equal(t, "\x02\x02c1\x00\x02no", string(answer{status: statusOtherCluster, clusterID: "c1", reason: "no"}.append(nil)))
 }
 

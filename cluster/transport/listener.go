@@ -3,10 +3,12 @@ package transport
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/nodetls"
 	"tarry/internal/addrlimit"
 )
 
@@ -104,6 +106,9 @@ func (r raftLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.C
 // longer one for a request with a large snapshot, and so a connection recognizes that.
 const RaftTimeout = 10 * time.Second
 
+// RaftPool is how many idle connections to one server Raft's transport must keep at most.
+const RaftPool = 4
+
 // raftConn is a connection that Raft's transport has dialed. Only one goroutine at a time
 // sets its deadlines.
 type raftConn struct {
@@ -128,19 +133,24 @@ func (c *raftConn) SetDeadline(t time.Time) error {
 // conn is a connection that its Mux closes when the Mux is closed.
 type conn struct {
 	net.Conn
-	mux    *Mux
-	caller *CallerAddr // of an accepted connection
-	left   func()      // called once by the first Close; may be nil
-	once   sync.Once
-	err    error
+	raw     net.Conn // the TCP connection, below TLS if that is used
+	session atomic.Pointer[nodetls.Session]
+	mux     *Mux
+	caller  *CallerAddr // of an accepted connection
+	left    func()      // called once by the first Close; may be nil
+	once    sync.Once
+	err     error
 }
 
 // CallerAddr is the remote address of an accepted connection, and the ids that the caller
-// has sent. Nothing proves that these are the caller's own.
+// has sent.
 type CallerAddr struct {
 	net.Addr
 	ServerID  string
 	ClusterID string // empty: it has none
+	// Proved is set if a certificate proves that ServerID begins with the caller's own node
+	// id. Nothing proves the rest, or anything without it.
+	Proved bool
 }
 
 // RemoteAddr returns a *CallerAddr for an accepted connection.
@@ -153,14 +163,14 @@ func (c *conn) RemoteAddr() net.Addr {
 
 // track makes the Mux responsible for c. If the Mux is closed, it closes c and returns nil.
 func (m *Mux) track(c net.Conn) *conn {
-	t := &conn{Conn: c, mux: m}
+	t := &conn{Conn: c, raw: c, mux: m}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
 		c.Close()
 		return nil
 	}
-	m.conns[c] = struct{}{}
+	m.conns[c] = t
 	return t
 }
 
@@ -169,7 +179,7 @@ func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()
 		c.mux.mu.Lock()
-		delete(c.mux.conns, c.Conn)
+		delete(c.mux.conns, c.raw)
 		c.mux.mu.Unlock()
 		if c.left != nil {
 			c.left()

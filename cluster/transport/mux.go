@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/nodetls"
 	"tarry/internal/addrlimit"
 )
 
@@ -44,7 +46,10 @@ type Options struct {
 	// ClusterID returns the cluster's id; empty while there is none. It is called for every
 	// connection, from any goroutine. nil: there is no cluster.
 	ClusterID func() string
-	Logger    *slog.Logger // nil: silent
+	// TLS says which connections are secured. With it, the node id of the certificate at
+	// the other end is that of the server id in the header.
+	TLS    nodetls.Config
+	Logger *slog.Logger // nil: silent
 	// MaxConns bounds the accepted connections of each kind; 0: 1024. Those of one
 	// address may be half of them.
 	MaxConns int
@@ -62,9 +67,10 @@ type Mux struct {
 
 	mu     sync.Mutex
 	closed bool
-	conns  map[net.Conn]struct{} // everything that Close must close
+	conns  map[net.Conn]*conn // everything that Close must close, by the TCP connection
 	raft   map[uint32]*listener
 	rpc    *listener
+	frames *listener
 }
 
 // addr is an address that stays a name.
@@ -104,18 +110,26 @@ func Listen(o Options) (*Mux, error) {
 	m := &Mux{
 		o: o, listener: l, advertise: addr(net.JoinHostPort(host, port)),
 		greeting: newLimit(min(maxHandshakes, o.MaxConns)), done: make(chan struct{}),
-		conns: make(map[net.Conn]struct{}), raft: make(map[uint32]*listener),
+		conns: make(map[net.Conn]*conn), raft: make(map[uint32]*listener),
 	}
-	m.rpc = newListener(m)
+	m.rpc, m.frames = newListener(m), newListener(m)
+	m.frames.open = m.rpc.open // calls share one limit, whatever carries them
 	m.running.Go(m.accept)
+	if o.TLS.Mode != nodetls.Off {
+		m.running.Go(m.recheck)
+	}
 	return m, nil
 }
 
 // Addr returns the advertised address.
 func (m *Mux) Addr() net.Addr { return m.advertise }
 
-// RPC returns the listener for node-to-node RPC. After it is closed RPC is refused.
+// RPC returns the listener for calls with gRPC. After it is closed they are refused.
 func (m *Mux) RPC() net.Listener { return m.rpc }
+
+// Frames returns the listener for calls in frames (package framerpc). After it is closed
+// they are refused.
+func (m *Mux) Frames() net.Listener { return m.frames }
 
 // Raft returns the stream layer of a shard's Raft group. All calls return the same one
 // until it is closed; then the next call creates another.
@@ -143,7 +157,7 @@ func (m *Mux) Close() error {
 	}
 	m.closed = true
 	close(m.done)
-	listeners := []*listener{m.rpc}
+	listeners := []*listener{m.rpc, m.frames}
 	for _, l := range m.raft {
 		listeners = append(listeners, l)
 	}
@@ -200,11 +214,13 @@ func (m *Mux) handshake(c *conn) {
 	greeting := m.greeting.Of(from)
 	deadline := time.Now().Add(handshakeTimeout)
 	c.SetDeadline(deadline)
-	h, err := readHeader(c)
+	h, nodeID, err := m.greet(c, deadline)
 	var to *listener
 	verdict := answer{clusterID: m.o.ClusterID()}
 	if err == nil {
-		to, verdict.status, verdict.reason = m.judge(h, from, verdict.clusterID)
+		if verdict.status, verdict.reason = m.identify(h, nodeID); verdict.status == statusOK {
+			to, verdict.status, verdict.reason = m.judge(h, from, verdict.clusterID)
+		}
 	} else if unknown, ok := errors.AsType[versionError](err); ok {
 		verdict.status, verdict.reason = statusVersion, unknown.Error()
 	} else if errors.Is(err, io.EOF) {
@@ -212,6 +228,7 @@ func (m *Mux) handshake(c *conn) {
 		c.Close() // no header: for example a port check
 		return
 	} else {
+		linger(c) // there may be an alert of TLS for the dialer to read
 		greeting.Release(1)
 		m.o.Logger.Warn("refused a connection to the cluster port", "from", c.RemoteAddr(), "error", err)
 		c.Close()
@@ -234,7 +251,7 @@ func (m *Mux) handshake(c *conn) {
 		c.Close() // the dialer is gone
 	default:
 		c.left = func() { to.open.Of(from).Release(1) }
-		c.caller = &CallerAddr{c.Conn.RemoteAddr(), h.from, h.clusterID}
+		c.caller = &CallerAddr{Addr: c.Conn.RemoteAddr(), ServerID: h.from, ClusterID: h.clusterID, Proved: nodeID != ""}
 		to.deliver(c, time.Until(deadline))
 	}
 }
@@ -252,6 +269,8 @@ func (m *Mux) judge(h header, from, own string) (*listener, status, string) {
 	switch h.kind {
 	case kindRPC:
 		to = m.rpc
+	case kindFrames:
+		to = m.frames
 	case kindRaft:
 		m.mu.Lock()
 		to = m.raft[h.shard]
@@ -271,7 +290,10 @@ func (m *Mux) judge(h header, from, own string) (*listener, status, string) {
 // linger gives the dialer time to read a refusal: closing with unread bytes would reset
 // the connection, and the reply would be lost.
 func linger(c *conn) {
-	if t, ok := c.Conn.(*net.TCPConn); ok && t.CloseWrite() == nil {
+	if t, ok := c.Conn.(*tls.Conn); ok {
+		t.CloseWrite()
+	}
+	if t := nodetls.TCP(c.Conn); t != nil && t.CloseWrite() == nil {
 		io.CopyN(io.Discard, t, 4096)
 	}
 }

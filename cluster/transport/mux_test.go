@@ -231,10 +231,10 @@ func raw(t *testing.T, m *Mux, say string) net.Conn {
 
 func TestNewerVersionGetsAReason(t *testing.T) {
 	m := listen(t, Options{ClusterID: cluster("one")})
-	c := raw(t, m, magic+"\x04whatever a newer release says here")
+	c := raw(t, m, magic+"\x06whatever a newer release says here")
 	a, err := readAnswer(c)
 	require.NoError(t, err)
-	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 4 is not known here, only 3: upgrade the older node"}, a)
+	require.Equal(t, answer{status: statusVersion, clusterID: "one", reason: "wire version 6 is not known here, only 5: upgrade the older node"}, a)
 }
 
 func TestConnectionsWithoutAHeaderAreClosed(t *testing.T) {

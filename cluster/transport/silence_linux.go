@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tarry/cluster/nodetls"
 )
 
 // boundSilence ends a connection when the other machine does not acknowledge data for a
 // while: it is gone, has another address, or its process does not read. Otherwise a
 // request would wait for keepalive or for its own deadline.
 func boundSilence(c net.Conn, limit time.Duration) error {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
+	tcp := nodetls.TCP(c)
+	if tcp == nil {
 		return nil
 	}
 	raw, err := tcp.SyscallConn()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"tarry/cluster/nodetls"
 )
 
 // gRPC sets this itself, but not on wrapped connections such as ours. The chaos fault
@@ -59,7 +61,7 @@ func TestRaftConnectionsWaitForASilentMachineOnlyWithASnapshot(t *testing.T) {
 }
 
 func silenceOf(t *testing.T, c net.Conn) time.Duration {
-	raw, err := c.(*conn).Conn.(*net.TCPConn).SyscallConn()
+	raw, err := nodetls.TCP(c.(*conn).Conn).SyscallConn()
 	require.NoError(t, err)
 	var millis int
 	require.NoError(t, raw.Control(func(fd uintptr) {

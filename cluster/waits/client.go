@@ -46,9 +46,8 @@ type Options struct {
 
 // Client has the waiting reserves of one node.
 type Client struct {
-	o         Options
-	drainOnce sync.Once
-	draining  chan struct{}
+	o     Options
+	drain *Drain
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -61,13 +60,16 @@ type Client struct {
 
 // NewClient returns a Client. It must be closed.
 func NewClient(o Options) *Client {
-	c := &Client{o: o, draining: make(chan struct{})}
+	c := &Client{o: o, drain: NewDrain()}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// Drain ends all waits with the jobs that they have, and refuses new ones.
-func (c *Client) Drain() { c.drainOnce.Do(func() { close(c.draining) }) }
+// Drain ends all waits with the jobs that they have, and refuses new ones until Resume.
+func (c *Client) Drain() { c.drain.Begin() }
+
+// Resume accepts waits again.
+func (c *Client) Resume() { c.drain.End() }
 
 // Leave breaks the stream to a leader that was deposed, so that its waiters register
 // with the present one, which is given, at once.

@@ -143,7 +143,7 @@ func FuzzWaitRequests(f *testing.F) {
 // For any messages of the leader, a waiter ends exactly once.
 func FuzzWaitAnswers(f *testing.F) {
 	jobs := []*jobpb.Reserved{{Seq: 1}}
-	f.Add(encoded(f, &noderpc.WaitAnswer{Waiter: 1, Jobs: jobs}, &noderpc.WaitAnswer{Waiter: 2, Failure: leaderrpc.NewFailure(errTooMany())}, &noderpc.WaitAnswer{Waiter: 2}))
+	f.Add(encoded(f, &noderpc.WaitAnswer{Waiter: 1, Jobs: jobs}, &noderpc.WaitAnswer{Waiter: 2, Failure: leaderrpc.NewFailure(TooMany())}, &noderpc.WaitAnswer{Waiter: 2}))
 	f.Add(encoded(f, &noderpc.WaitAnswer{Waiter: 3, Jobs: jobs}, &noderpc.WaitAnswer{Waiter: 1, Failure: &leaderrpc.Failure{}}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newStream(nil, 0, func([]*jobpb.Reserved) {})

@@ -10,6 +10,17 @@ import (
 	"tarry/job/jobpb"
 )
 
+// A node waits for jobs as its own work only while it leads.
+func TestAnotherNodesOwnWorkDoesNotWaitHere(t *testing.T) {
+	leader := &remoteWaiters{waiters: map[uint64]*dispatch.Waiter{}} // a queue would be used
+	leader.out.init()
+	require.NoError(t, leader.handle(waitFor(1, &jobpb.Reserve{Topics: []string{"u"}, Max: 1, Principal: job.SystemPrincipal})))
+	answers := leader.out.close()
+	require.Len(t, answers, 1)
+	require.Equal(t, uint64(1), answers[0].Waiter)
+	require.NotNil(t, answers[0].Failure)
+}
+
 // A waiter on another node gets a refusal of the leader's state machine unchanged.
 func TestARefusalReachesTheNodeThatWaits(t *testing.T) {
 	leader := &remoteWaiters{waiters: map[uint64]*dispatch.Waiter{}}

@@ -24,8 +24,9 @@ type outcome struct {
 // Reserve waits for jobs, for at most wait; without any it returns none. The wait may
 // span several leaders: each time one is lost, the waiter registers with the next.
 func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	draining := c.drain.Began()
 	select {
-	case <-c.draining:
+	case <-draining:
 		return nil, errDraining()
 	default:
 	}
@@ -44,7 +45,7 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 				continue
 			case <-end.C:
 				return nil, leaderrpc.NoLeader()
-			case <-c.draining:
+			case <-draining:
 				return nil, errDraining()
 			case <-c.ctx.Done():
 				return nil, errDraining()
@@ -52,12 +53,12 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 				return nil, ctx.Err()
 			}
 		}
-		o, over := c.waitIn(ctx, queue, r, poll, end)
+		o, over := c.waitIn(ctx, queue, r, poll, end, draining)
 		switch {
 		case over || o.err == nil:
 			return o.jobs, o.err
 		case errors.Is(o.err, dispatch.ErrFull):
-			return nil, errTooMany()
+			return nil, TooMany()
 		}
 		if _, refused := errors.AsType[*job.Error](o.err); refused {
 			return nil, o.err
@@ -69,7 +70,7 @@ func (c *Client) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Durati
 
 // waitIn waits in one queue. over reports that the whole wait has ended, whatever the
 // outcome.
-func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll bool, end *time.Timer) (o outcome, over bool) {
+func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll bool, end *time.Timer, draining <-chan struct{}) (o outcome, over bool) {
 	a := &attempt{giveBack: c.o.GiveBack, queue: queue, out: make(chan outcome, 1)}
 	a.w = &dispatch.Waiter{Reserve: r, Poll: poll, Done: a.done}
 	queue.Add(a.w)
@@ -80,7 +81,7 @@ func (c *Client) waitIn(ctx context.Context, queue Queue, r *jobpb.Reserve, poll
 		a.abandon()
 		return outcome{err: ctx.Err()}, true
 	case <-end.C:
-	case <-c.draining:
+	case <-draining:
 	}
 	queue.Cancel(a.w, true)
 	grace := time.NewTimer(cancelGrace)
@@ -133,10 +134,11 @@ func (a *attempt) clear() {
 }
 
 func errDraining() *job.Error {
-	return job.NotApplied("this node is about to stop; ask another node")
+	return job.NotApplied("this node is draining; ask another node")
 }
 
-func errTooMany() *job.Error {
+// TooMany returns the error of a reserve past the bound on waiters of the leader.
+func TooMany() *job.Error {
 	return &job.Error{Code: job.CodeOverloaded, RetryAfter: time.Second,
 		Message: "too many reserves are waiting on the leader; try again later"}
 }

@@ -69,6 +69,11 @@ func (r *remoteWaiters) handle(m *noderpc.WaitRequest) error {
 	if err := job.CheckReserve(m.Reserve); err != nil {
 		return status.Errorf(codes.InvalidArgument, "waiter %d: %v", m.Waiter, err)
 	}
+	if err := job.CheckPeerPrincipal(m.Reserve.Principal); err != nil {
+		// A node that leads no more may have waited for its own work.
+		r.send(m.Waiter, nil, job.Errorf(job.CodeForbidden, "%w", err))
+		return nil
+	}
 	id := m.Waiter
 	w := &dispatch.Waiter{Reserve: m.Reserve, Poll: m.Poll}
 	w.Done = func(jobs []*jobpb.Reserved, err error) { r.answer(id, jobs, err) }
@@ -89,6 +94,10 @@ func (r *remoteWaiters) answer(id uint64, jobs []*jobpb.Reserved, err error) {
 	r.mu.Lock()
 	delete(r.waiters, id)
 	r.mu.Unlock()
+	r.send(id, jobs, err)
+}
+
+func (r *remoteWaiters) send(id uint64, jobs []*jobpb.Reserved, err error) {
 	a := &noderpc.WaitAnswer{Waiter: id, Jobs: jobs}
 	_, ofState := errors.AsType[*job.Error](err)
 	switch {
@@ -96,7 +105,7 @@ func (r *remoteWaiters) answer(id uint64, jobs []*jobpb.Reserved, err error) {
 	case ofState:
 		a.Failure = leaderrpc.NewFailure(err)
 	case errors.Is(err, dispatch.ErrFull):
-		a.Failure = leaderrpc.NewFailure(errTooMany())
+		a.Failure = leaderrpc.NewFailure(TooMany())
 	default:
 		a.Failure = leaderrpc.NewFailure(leaderrpc.ErrNotLeader)
 	}

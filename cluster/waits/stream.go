@@ -16,10 +16,10 @@ import (
 	"tarry/job/jobpb"
 )
 
-// stream carries the waiting reserves of this node to one leader over one gRPC stream.
-// It lives until another node leads, and opens the gRPC stream again when that breaks.
+// stream carries the waiting reserves of this node to one leader over one stream of a
+// connection. It lives until another node leads, and opens that stream again when it breaks.
 // Waiters are sent once the leader has replied that it leads. Until then one goroutine
-// asks it, however many wait. When the gRPC stream breaks, the waiters that
+// asks it, however many wait. When the stream breaks, the waiters that
 // were sent end with dispatch.ErrStopped, and register again.
 type stream struct {
 	peer     Peer

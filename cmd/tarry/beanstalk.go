@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,19 +15,21 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"tarry/api"
+	"tarry/api/access"
 	"tarry/api/beanstalk"
 	"tarry/cluster"
 	"tarry/internal/sleep"
 	"tarry/job"
 )
 
-// beanstalkPort is the port or the socket file for beanstalkd clients of a node, if it
-// has one.
+// beanstalkPort is the ports and socket files for beanstalkd clients of a node.
 type beanstalkPort struct {
-	addr     string // host:port or unix:path; empty: the protocol is switched off
+	at       []*tubeListener // empty: the protocol is switched off
 	maxJob   int
 	maxConns int
-	allConns *semaphore.Weighted // of this port and others
+	allConns *semaphore.Weighted             // of this port and others
+	secure   func(net.Listener) net.Listener // makes it speak TLS, if that is set
 	server   *beanstalk.Server
 	log      *slog.Logger
 	failed   chan error // why it stopped by itself
@@ -39,49 +40,76 @@ type beanstalkPort struct {
 	stop     context.CancelFunc
 	work     sync.WaitGroup
 	closing  sync.Once
+
+	ready <-chan struct{} // closed when this node knows what clients may do
 }
 
-// checkBeanstalk checks that the port is free, so that one in use is reported before
-// anything starts. It does not keep the port open.
+// checkBeanstalk checks that the addresses are free and the tokens can be read, so that what is
+// wrong is reported before anything starts. It does not keep the addresses open.
 func checkBeanstalk(cfg *serverConfig, all *semaphore.Weighted) (*beanstalkPort, error) {
 	p := &beanstalkPort{
-		addr: cfg.beanstalkAddr(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, allConns: all,
+		at: cfg.tubeListeners(), maxJob: cfg.BeanstalkMaxJob, maxConns: cfg.MaxConnections, allConns: all,
 		failed: make(chan error, 1), signals: make(chan os.Signal, 1),
 	}
-	if p.addr == "" {
-		return p, nil
+	for _, t := range p.at {
+		if t.token == nil {
+			continue
+		}
+		if _, err := t.token.secret(); err != nil {
+			return nil, fmt.Errorf("the token of the clients of %s (--%s): %w", t.addr, t.flag, err)
+		}
 	}
-	l, err := p.listen()
+	open, err := p.listen()
 	if err != nil {
 		return nil, err
 	}
-	return p, l.Close()
+	return p, closeAll(open)
 }
 
-func (p *beanstalkPort) listen() (l net.Listener, err error) {
-	if path, isFile := strings.CutPrefix(p.addr, unixPrefix); isFile {
-		l, err = listenUnix(path)
-	} else {
-		l, err = net.Listen("tcp", p.addr)
+// String returns the addresses, for people.
+func (p *beanstalkPort) String() string {
+	if p.off() {
+		return "off"
 	}
-	if err != nil {
-		return nil, fmt.Errorf("listen for beanstalkd clients (--beanstalk-addr): %w", err)
+	addrs := make([]string, len(p.at))
+	for i, t := range p.at {
+		addrs[i] = t.addr
 	}
-	return l, nil
+	return strings.Join(addrs, " ")
 }
 
-// String returns the address, for people.
-func (p *beanstalkPort) String() string { return cmp.Or(p.addr, "off") }
+// off reports whether the node serves no beanstalkd clients.
+func (p *beanstalkPort) off() bool { return len(p.at) == 0 }
+
+// listen opens all addresses, or none.
+func (p *beanstalkPort) listen() ([]net.Listener, error) {
+	var open []net.Listener
+	for _, t := range p.at {
+		l, err := t.listen()
+		if err != nil {
+			return nil, errors.Join(err, closeAll(open))
+		}
+		open = append(open, l)
+	}
+	return open, nil
+}
+
+func closeAll(listeners []net.Listener) (err error) {
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
 
 // serve starts serving, once the node can, and does not block. The caller closes the
 // port later.
-func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slog.Logger) {
-	if p.addr == "" {
+func (p *beanstalkPort) serve(node *cluster.Node, queue api.Queue, control *access.Control, draining func() bool, log *slog.Logger) {
+	if p.off() {
 		return
 	}
 	p.log = log
 	p.server = beanstalk.New(beanstalk.Options{
-		Queue: node.Shard(), Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
+		Queue: queue, Access: control, Logger: log, MaxJobSize: p.maxJob, MaxConnections: p.maxConns, AllConnections: p.allConns,
 		Registry: node.Metrics(),
 		Draining: func() bool { return draining() || p.refusing.Load() },
 	})
@@ -95,25 +123,44 @@ func (p *beanstalkPort) serve(node *cluster.Node, draining func() bool, log *slo
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.work.Go(func() {
-		if err := p.run(ctx, node); err != nil && !errors.Is(err, beanstalk.ErrClosed) {
-			p.failed <- err
+		if err := p.run(ctx, node); err != nil {
+			p.fails(err)
 		}
 	})
 }
 
-// run opens the port when the node can serve and serves until the server is shut
-// down. beanstalkd's clients expect as much: while it recovers its binlog there is
-// no port.
+// fails ends the node with the first error.
+func (p *beanstalkPort) fails(err error) {
+	select {
+	case p.failed <- err:
+	default:
+	}
+}
+
+// run opens the port when the node can serve, and starts serving. beanstalkd's clients expect
+// as much: while it recovers its binlog there is no port.
 func (p *beanstalkPort) run(ctx context.Context, node *cluster.Node) error {
 	if !waitUntilServing(ctx, node) {
 		return nil
 	}
-	l, err := p.listen()
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+		return nil
+	}
+	open, err := p.listen()
 	if err != nil {
 		return err
 	}
 	p.open.Store(true)
-	return p.server.Serve(l)
+	for i, l := range open {
+		p.work.Go(func() {
+			if err := p.server.ServeAs(p.secure(l), p.at[i].ofClients()); !errors.Is(err, beanstalk.ErrClosed) {
+				p.fails(err)
+			}
+		})
+	}
+	return nil
 }
 
 // waitUntilServing blocks until a consistent read succeeds. It is false when ctx
@@ -140,7 +187,7 @@ type readiness struct {
 // Readiness implements api.Operator.
 func (r readiness) Readiness() job.Readiness {
 	of := r.Node.Readiness()
-	if r.tubes.addr != "" && !r.tubes.open.Load() {
+	if !r.tubes.off() && !r.tubes.open.Load() {
 		of.Ready = false
 		of.Reasons = append(of.Reasons, "the port for beanstalkd clients is not open yet")
 	}

@@ -30,7 +30,10 @@ Scenarios:
   add-batch  add --batch jobs a request, due in an hour
   add        add one job a request, due in an hour
   cycle      add, reserve and finish one job, one request each
+  work       add a job; then finish the last one and reserve the next in one request
   delayed    --rate jobs a second fall due while consumers wait for them
+  worker     as delayed, for one consumer that takes one job at a time and finishes it
+             with the reserve of the next
   failover   kill -9 the leader --rounds times; time to the next acknowledged write
   handover   SIGTERM the leader --rounds times; longest time without an acknowledged
              write, which clients of the other nodes send all the while
@@ -38,10 +41,12 @@ Scenarios:
 Over beanstalkd:
   add        put jobs that are ready at once, --pipeline of them before answers are read
   cycle      put, reserve and delete one job
-  delayed    as above; lateness counts from the moment the put was sent`
+  delayed    as above; lateness counts from the moment the put was sent
+  worker     as delayed, for one consumer that reserves and deletes one job at a time`
 
 const benchExample = `  tarry bench --start 3 --scenario add-batch --connections 16
   tarry bench --addr n1:7300,n2:7300,n3:7300 --scenario delayed --rate 500
+  tarry bench --start 3 --target leader
   tarry bench --all
   tarry bench --start 3 --protocol beanstalkd --scenario add --pipeline 32
   tarry bench --start 1 --server beanstalkd-fsync --protocol beanstalkd --scenario add
@@ -77,6 +82,8 @@ func benchOf(first *benchFlags, line *pflag.FlagSet) (*benchFlags, error) {
 		return nil, fmt.Errorf("--protocol is %q; it must be %s or %s", f.config.Protocol, bench.HTTP, bench.Beanstalkd)
 	case f.given["server"] && (f.all || f.start == 0):
 		return nil, errors.New("--server says what --start starts; give both, and not --all")
+	case f.given["target"] && f.start == 0:
+		return nil, errors.New("--target chooses among the nodes of --start; with --addr name the nodes to load")
 	}
 	f.config.Addrs = strings.Split(f.addr, ",")
 	return f, nil
@@ -92,6 +99,7 @@ func (f *benchFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&c.Scenario), "scenario", string(c.Scenario), "`name` of what to measure, see above")
 	fs.StringVar((*string)(&c.Protocol), "protocol", string(c.Protocol), "`http` or beanstalkd")
 	fs.StringVar((*string)(&c.Server), "server", string(c.Server), "what --start starts: `tarry`; or a real one, beanstalkd (in memory) or beanstalkd-fsync (binlog, synced at every write)")
+	fs.StringVar((*string)(&c.Target), "target", string(c.Target), "where connections to the nodes of --start lead: `any` node, in turn, or the leader")
 	fs.IntVar(&c.Pipeline, "pipeline", c.Pipeline, "`puts` that a connection sends before it reads replies (scenario add over beanstalkd)")
 	fs.IntVar(&c.Connections, "connections", c.Connections, "`number` of connections, each with one request at a time")
 	fs.IntVar(&c.Batch, "batch", c.Batch, "`jobs` of one batch request")
@@ -100,8 +108,8 @@ func (f *benchFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.IDs, "ids", c.IDs, "give jobs ids of their own")
 	fs.DurationVar(&c.Duration, "duration", c.Duration, "`time` to measure")
 	fs.DurationVar(&c.Warmup, "warmup", c.Warmup, "`time` of load before that")
-	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` per second (scenario delayed)")
-	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenario delayed)")
+	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` per second (scenarios delayed and worker)")
+	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenarios delayed and worker)")
 	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is stopped (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")
 }

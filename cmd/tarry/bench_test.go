@@ -17,6 +17,7 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"--start is 10":          {"--start", "10"},
 		"--protocol is \"smtp\"": {"--all", "--protocol", "smtp"},
 		"--server says what":     {"--server", "beanstalkd", "--protocol", "beanstalkd"},
+		"--target chooses":       {"--addr", "x:1", "--target", "leader"},
 		"not \"now\"":            {"now"},
 		"not defined: --x":       {"--x"},
 		"invalid value \"many\"": {"--connections", "many"},

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,7 @@ type shell struct {
 
 func newShell(t *testing.T) *shell {
 	s := &shell{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
-	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator}))
+	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, About: apitest.About()}))
 	t.Cleanup(server.Close)
 	t.Setenv(addrEnv, server.Listener.Addr().String())
 	return s
@@ -150,7 +152,7 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave", "reset clock"}, s.operator.Calls())
 
 	for command, says := range map[string]string{
-		"health": "tarry cluster health: the cluster is not healthy: n3 has not been heard of for 12 s\n",
+		"health": "tarry cluster health: the cluster is not healthy: n3 is not alive: gossip has no sign of it\n",
 		"verify": "tarry cluster verify: the nodes' states are not all known to be equal\n",
 		"clock":  "tarry cluster clock: off by more than 5 s: n1\n",
 	} {
@@ -181,7 +183,17 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 		"add --topic t --priority -1 x":     "whole number",
 		"add --topic t --due-at tomorrow x": "RFC 3339",
 		"add --topic t --delay 1 --due-at 2030-01-01T00:00:00Z x": "give one",
-		"add --topic t --dealy 1 x":                               "not defined: --dealy",
+		"add --topic t --dealy 1 x":                               "not defined: --dealy; did you mean --delay?",
+		"add --toppic t x":                                        "not defined: --toppic; did you mean --topic?",
+		"add -t t -priorty 1 x":                                   "not defined: -priorty; did you mean --priority?",
+		"add -t t --prio 1 x":                                     "did you mean --priority?",
+		"add -t t --json --xyz x":                                 "not defined: --xyz; see tarry add --help",
+		"list -topic t":                                           "not defined: -topic; TOPIC is an argument, without a flag; see",
+		"list --topic t":                                          "not defined: --topic; TOPIC is an argument, without a flag; see",
+		"--json fly":                                              `no command "fly"`,
+		"--jsn stats":                                             "not defined: --jsn; did you mean --json?",
+		"--json version":                                          "tarry version: flag provided but not defined: --json",
+		"--json":                                                  "not defined: --json",
 		"add --topic t --ttr 0 x":                                 "leave the flag out",
 		"add --topic t --body-json {x":                            "BODY is not a JSON value",
 		"touch a --ttr 0":                                         "leave the flag out",
@@ -219,6 +231,25 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	}
 }
 
+func TestCommonFlagsMayStandBeforeTheCommand(t *testing.T) {
+	s := newShell(t)
+	addr := os.Getenv(addrEnv)
+	t.Setenv(addrEnv, "127.0.0.1:1")
+	for _, line := range []string{
+		"--json stats", "-j stats", "-json stats", "--addr A --json stats", "-a A -j stats", "--addr=A --json stats", "-aA --json stats", "--json --patience 1 stats", "--absolute stats -j",
+		"stats --json", "-a A stats --json",
+	} {
+		args := strings.Fields(strings.ReplaceAll(line, "A", addr))
+		if !strings.Contains(line, "A") {
+			args = append([]string{"--addr", addr}, args...)
+		}
+		require.Contains(t, s.ok(args...), `{"topics":0,`, line)
+	}
+	require.Contains(t, s.ok("--addr", addr, "cluster", "-j", "members"), `{"id":"n1"`)
+	s.ok("--addr", addr, "add", "-t", "t", "--", "--json")
+	require.Contains(t, s.ok("-a", addr, "reserve", "-t", "t", "--raw"), "--json")
+}
+
 // leaves are the commands that do something, with the words that name them.
 func leaves() (all []*cobra.Command) {
 	var walk func(c *cobra.Command)
@@ -234,6 +265,9 @@ func leaves() (all []*cobra.Command) {
 	return all
 }
 
+// local are commands that call no node.
+var local = []string{"tarry keygen", "tarry plan", "tarry backup inspect", "tarry backup verify", "tarry restore", "tarry recover"}
+
 func TestHelpNamesFlagsAndAnExample(t *testing.T) {
 	s := newShell(t)
 	require.Greater(t, len(leaves()), 40)
@@ -247,7 +281,9 @@ func TestHelpNamesFlagsAndAnExample(t *testing.T) {
 		require.Equal(t, text, s.ok(append([]string{"help"}, words...)...))
 		require.Contains(t, text, "Usage:\n  "+c.CommandPath())
 		require.Regexp(t, `Examples:\n  (# .*\n  )?`+c.CommandPath(), text)
-		require.Contains(t, text, "host:port", c.CommandPath())
+		if words[0] != "cert" && !slices.Contains(local, c.CommandPath()) {
+			require.Contains(t, text, "host:port", c.CommandPath())
+		}
 		require.NotEmpty(t, c.Long, c.CommandPath())
 	}
 	require.Contains(t, s.ok("cluster", "help"), "transfer-leadership")
@@ -260,6 +296,17 @@ func TestLongFlagsTakeOneDashToo(t *testing.T) {
 	require.Contains(t, s.ok("get", "-json", "a"), `"body":"-body"`)
 	require.Contains(t, s.ok("get", "-json=true", "--", "-topic"), `"topic":"mail"`)
 	require.Contains(t, s.ok("list", "-help"), "Usage:")
+}
+
+func TestAMisspelledLongFlagIsNoShortOne(t *testing.T) {
+	s := newShell(t)
+	for _, flag := range []string{"-toppic", "-topi", "-topicc=x"} {
+		code, _, errs := s.run("add", flag, "mail", "x")
+		require.Equal(t, exitUsage, code, flag)
+		require.Contains(t, errs, "did you mean --topic?", flag)
+	}
+	s.ok("add", "-tmail", "--id", "a", "x")
+	require.Contains(t, s.ok("get", "-j", "a"), `"topic":"mail"`)
 }
 
 func TestVersion(t *testing.T) {
@@ -281,6 +328,21 @@ func TestCompletion(t *testing.T) {
 	s.ok("add", "-t", "sms", "x")
 	for _, line := range [][]string{{"reserve", "--topic", "m"}, {"reserve", "-t", "m"}, {"purge", "m"}, {"list", "m"}, {"topic", "set", "m"}, {"kick", "a", "--to-topic", "m"}} {
 		require.Regexp(t, `^mail\n:`, s.ok(append([]string{"__complete"}, line...)...), line)
+	}
+	s.ok("add", "-t", "post", "-i", "order-5", "x")
+	s.ok("schedule", "put", "nightly", "--spec", "@daily", "-t", "mail", "x")
+	for line, names := range map[string]string{
+		"get a order-": "order-5", "delete o": "order-5", "finish x": "", "get ": "",
+		"schedule pause ": "nightly", "schedule put ": "", "topic unset mail retain-": "retain-max",
+		"cluster remove ": "n1 n2 n3", "cluster replace n1 n3": "n3", "auth mode ": "off report enforce",
+		"topic set mail --late-finish ": "accept refuse", "move x --to p": "post",
+	} {
+		_, found, _ := strings.Cut("\n"+s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...), "\n")
+		found, _, _ = strings.Cut(found, ":4")
+		require.Equal(t, names, strings.Join(strings.Fields(found), " "), line)
+	}
+	for _, line := range []string{"add --file ", "list --tls-ca ", "restore ", "cert show a.crt ", "work --exec ", "backup --out "} {
+		require.Regexp(t, `^:0\n`, s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...), "files: "+line)
 	}
 	t.Setenv(addrEnv, "127.0.0.1:1")
 	require.Regexp(t, `^:`, s.ok("__complete", "purge", ""), "no node is there")

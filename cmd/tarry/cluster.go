@@ -14,9 +14,9 @@ import (
 )
 
 func clusterCommand() *cobra.Command {
-	return group("cluster", "members, health, clock, verify, join, leave, remove, transfer-leadership", "Shows and changes the nodes of a cluster.",
-		membersCommand(), healthCommand(), clockCommand(), verifyCommand(),
-		joinCommand(), leaveCommand(), removeCommand(), transferCommand())
+	return group("cluster", "members, health, events, version, drain, remove and others", "Shows and changes the nodes of a cluster.",
+		membersCommand(), healthCommand(), eventsCommand(), clusterVersionCommand(), upgradeCommand(), clockCommand(), verifyCommand(), drainCommand(),
+		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), transferCommand())
 }
 
 func membersCommand() *cobra.Command {
@@ -86,6 +86,9 @@ func (t *terminal) printHealth(h client.Health) error {
 		t.out.line("voters that may still fail: %d", h.FailureTolerance),
 		t.out.line("cluster version: %d", h.ClusterVersion),
 	)
+	for _, p := range h.Problems {
+		err = errors.Join(err, t.out.line("%s: %s", p.Severity, p.Reason))
+	}
 	if h.Upgrade != "" {
 		err = errors.Join(err, t.out.line("upgrade: %s", h.Upgrade))
 	}
@@ -134,6 +137,9 @@ func operate(c *clientCommand, oneNode bool, done string, f func(context.Context
 			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
 		if c.question != nil {
+			if *c.dry {
+				return t.printQuestion(ctx, c.question, args)
+			}
 			if err := t.confirm(ctx, *c.sure, c.question, args); err != nil {
 				return err
 			}
@@ -168,7 +174,11 @@ func leaveCommand() *cobra.Command {
 	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop. It asks before.", "tarry cluster leave --addr n4:7300", 0, 0)
 	c.asks(func(ctx context.Context, t *terminal, _ []string) (string, error) {
 		members, err := t.client.Members(ctx)
-		return fmt.Sprintf("Make %s leave its cluster of %s for good, and stop?", t.nodes[0], nodesOf(len(members))), err
+		warning := ""
+		if about, err := t.client.Node(ctx); err == nil {
+			warning = warnOfOneVoter(members, about.ID)
+		}
+		return fmt.Sprintf("Make %s leave its cluster of %s for good, and stop?%s", t.nodes[0], nodesOf(len(members)), warning), err
 	})
 	return operate(c, true, "left", func(ctx context.Context, cl *client.Client, _ []string) error {
 		return cl.Leave(ctx)
@@ -180,11 +190,28 @@ func removeCommand() *cobra.Command {
 		"tarry cluster remove n3", 1, 1)
 	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
 		members, err := t.client.Members(ctx)
-		return fmt.Sprintf("Remove %s from the cluster of %s for good?", args[0], nodesOf(len(members))), err
+		if _, ok := memberOf(members, args[0]); err == nil && !ok {
+			return "", noMember(args[0])
+		}
+		return fmt.Sprintf("Remove %s from the cluster of %s for good?%s", args[0], nodesOf(len(members)), warnOfOneVoter(members, args[0])), err
 	})
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.RemoveMember(ctx, args[0])
 	})
+}
+
+// warnOfOneVoter says what a removal means that leaves one voter.
+func warnOfOneVoter(members []client.Member, id string) string {
+	var left []string
+	for _, m := range members {
+		if m.Voter && m.ID != id {
+			left = append(left, m.ID)
+		}
+	}
+	if len(left) != 1 {
+		return ""
+	}
+	return fmt.Sprintf(" %s will be the only voter: if its disk is lost, all jobs are lost, and while it restarts nothing is served.", left[0])
 }
 
 func nodesOf(n int) string {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -33,14 +35,20 @@ type clientCommand struct {
 	json     bool
 	absolute bool
 	patience duration
+	tls      clientTLS
+	token    clientToken
 
 	question question // nil: it does not ask
 	sure     *bool    // it need not
+	dry      *bool    // it only says what it would do
 }
 
 // terminal is what a command works with once its command line is read.
 type terminal struct {
 	client *client.Client
+	dial   func(nodes []string, patience time.Duration) (*client.Client, error)
+	web    *http.Client              // for what the client has no call for
+	sign   func(*http.Request) error // adds the token, if there is one
 	nodes  []string
 	in     io.Reader
 	out    printer
@@ -70,8 +78,13 @@ func newCommand(name, short, args, text, example string, least, most int) *clien
 	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object per line, for programs")
 	c.flags.BoolVar(&c.absolute, "absolute", false, "print times as timestamps, not relative to now")
 	c.flags.Var(&c.patience, "patience", "`time` to keep retrying when no node responds or can serve, such as 30s")
+	c.tls.addTo(c.flags)
+	c.token.addTo(c.flags)
 	return c
 }
+
+// commonFlags are the flags of all commands that call a node.
+func commonFlags() *pflag.FlagSet { return newCommand("", "", "", "", "", 0, 0).flags }
 
 // does completes the command with what it does.
 func (c *clientCommand) does(f action) *cobra.Command {
@@ -110,17 +123,25 @@ func (c *clientCommand) terminal() (*terminal, error) {
 	nodes := nodesAt(c.addr)
 	notes := printer{c.cmd.ErrOrStderr()}
 	retries := new(atomic.Bool)
-	cl, err := client.New(nodes, client.WithPatience(c.patience.d), client.WithRetrying(func(err error, left time.Duration) {
-		if retries.Swap(true) {
-			return
-		}
-		notes.line("%s: %s; trying again for up to %s", c.path(), explain(err), left.Round(time.Second))
-	}))
+	certificates, err := c.tls.config()
+	if err != nil {
+		return nil, err
+	}
+	dial := func(nodes []string, patience time.Duration) (*client.Client, error) {
+		options := append(c.token.options(), client.WithTLS(certificates), client.WithPatience(patience), client.WithRetrying(func(err error, left time.Duration) {
+			if retries.Swap(true) {
+				return
+			}
+			notes.line("%s: %s; trying again for up to %s", c.path(), explain(err), left.Round(time.Second))
+		}))
+		return client.New(nodes, options...)
+	}
+	cl, err := dial(nodes, c.patience.d)
 	if err != nil {
 		return nil, usagef("--addr: %w", err)
 	}
 	return &terminal{
-		client: cl, nodes: nodes, in: c.cmd.InOrStdin(), out: printer{c.cmd.OutOrStdout()}, notes: notes,
+		client: cl, dial: dial, web: webClient(certificates), sign: c.token.sign, nodes: nodes, in: c.cmd.InOrStdin(), out: printer{c.cmd.OutOrStdout()}, notes: notes,
 		retries: retries, json: c.json, colors: mayColor(c.cmd.OutOrStdout()), clock: clock{time.Now, c.absolute},
 	}, nil
 }
@@ -169,7 +190,10 @@ func explain(err error) string {
 	if !errors.As(err, &e) {
 		return err.Error()
 	}
+	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &certificate):
+		return e.Message + "; --tls-ca names a file with the certificate of its authority"
 	case e.Status == 0 && e.Code == client.CodeNotApplied:
 		return e.Message + "; is the server running? start one with: tarry server"
 	case e.Unknown:

@@ -20,68 +20,173 @@ var choices = map[string][]string{
 	"if-exists": {string(client.Conflict), string(client.Keep), string(client.Replace), string(client.Postpone)},
 	"overlap":   {"allow", "skip"},
 	"missed":    {"skip", "one", "all"},
-	"sort":      {"name", "backlog", "delayed", "ready", "reserved", "dead", "added", "finished"},
+	"step":      {"minute", "hour", "day"},
+	"kind":      {"member", "leader", "clock", "disk", "version", "drain", "backup", "certificate", "gossip"},
+	"log-store": {"raft-wal", "raft-boltdb"},
+	"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"},
+	"ui":            {"on", "readonly", "off"},
+	"http-tls-mode": {"off", "optional", "require"}, "beanstalk-tls-mode": {"off", "optional", "require"},
+	"cluster-tls-mode": {"off", "accept", "prefer", "require"}, "gossip-verify": {"off", "outgoing", "full"},
+	"protocol": {"http", "beanstalkd"},
+	"sort":     {"name", "backlog", "delayed", "ready", "reserved", "dead", "added", "finished"},
 }
 
 // completeTime bounds asking a node for names while a person waits for a completion.
 const completeTime = time.Second
 
+// completeJobs is how many jobs are named at most.
+const completeJobs = 100
+
 // complete tells shells what the flags and arguments of cmd, and of those below it, may be.
 // It is for the one run that a shell asks: cobra keeps these functions for ever.
 func complete(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		value, _ := pflag.UnquoteUsage(f)
 		f.Usage = strings.ReplaceAll(f.Usage, "`", "") // shells show it as it is
-		if values := valuesOf(f.Name); values != nil {
+		if values := valuesOf(f.Name, value); values != nil {
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, values) // fails when it is called twice
 		}
 	})
-	if words := strings.Fields(cmd.Use); len(words) > 1 && strings.Trim(words[1], "[]") == "TOPIC" {
-		cmd.ValidArgsFunction = firstTopic
-	} else {
-		cmd.ValidArgsFunction = cobra.NoFileCompletions
-	}
+	cmd.ValidArgsFunction = argumentsOf(cmd)
 	for _, below := range cmd.Commands() {
 		complete(below)
 	}
 }
 
-// valuesOf completes a flag; nil: with the names of files, as shells do by themselves.
-func valuesOf(name string) cobra.CompletionFunc {
+// valuesOf completes a flag, of which the usage calls the value so; nil: with the names of
+// files, as shells do by themselves.
+func valuesOf(name, value string) cobra.CompletionFunc {
 	words := choices[name]
+	if words == nil && strings.Contains(value, "|") {
+		words = strings.Split(value, "|")
+	}
 	switch {
 	case words != nil:
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	case name == "topic" || name == "to" || name == "to-topic":
 		return topicNames
-	case slices.Contains([]string{"exec", "file", "out", "config", "data-dir", "dir", "push-secret-file"}, name):
+	case slices.Contains([]string{"file", "directory", "program"}, value) || strings.HasSuffix(name, "-file"):
 		return nil
 	}
 	return cobra.NoFileCompletions
 }
 
-// firstTopic completes the first argument, which is a topic.
-func firstTopic(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// argumentsOf completes the arguments that the use of a command names.
+func argumentsOf(cmd *cobra.Command) cobra.CompletionFunc {
+	args := strings.Fields(cmd.Use)[1:]
+	return func(cmd *cobra.Command, given []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 || len(given) >= len(args) && !strings.Contains(args[len(args)-1], "...") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		argument := strings.Trim(args[min(len(given), len(args)-1)], "[].")
+		of := names(cmd, argument)
+		switch {
+		case argument == "FILE":
+			return nil, cobra.ShellCompDirectiveDefault
+		case strings.Contains(argument, "|"):
+			return cobra.FixedCompletions(strings.Split(argument, "|"), cobra.ShellCompDirectiveNoFileComp)(cmd, given, word)
+		case of == nil:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return namesOf(cmd, word, of), cobra.ShellCompDirectiveNoFileComp
 	}
-	return topicNames(cmd, args, word)
 }
 
-// topicNames completes the name of a topic. When no node answers there are none.
-func topicNames(cmd *cobra.Command, _ []string, word string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-	addr, _ := cmd.Flags().GetString("addr")
-	c, err := client.New(nodesAt(addr), client.WithPatience(0))
+// topicNames completes the name of a topic.
+func topicNames(cmd *cobra.Command, _ []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return namesOf(cmd, word, topicsThere), cobra.ShellCompDirectiveNoFileComp
+}
+
+// lookup asks a node for names that begin with a word, or for all.
+type lookup func(ctx context.Context, c *client.Client, word string) []string
+
+// names is what an argument names; nil: nothing that a node knows.
+func names(cmd *cobra.Command, argument string) lookup {
+	switch group := cmd.Parent().Name(); {
+	case argument == "TOPIC":
+		return topicsThere
+	case argument == "SETTING":
+		return func(context.Context, *client.Client, string) []string { return settingNames() }
+	case argument == "NAME" && group == "schedule" && cmd.Name() != "put":
+		return schedulesThere
+	case argument == "ID" && group == "token":
+		return tokensThere
+	case argument == "NODE" || argument == "OLD" || argument == "NEW" || argument == "ID" && group == "cluster":
+		return membersThere
+	case argument == "ID" && group == "tarry":
+		return jobsThere
+	}
+	return nil
+}
+
+// namesOf asks a node. When none answers there are no names.
+func namesOf(cmd *cobra.Command, word string, ask lookup) (found []cobra.Completion) {
+	text := func(flag string) string {
+		v, _ := cmd.Flags().GetString(flag)
+		return v
+	}
+	tls := clientTLS{text("tls-ca"), text("tls-cert"), text("tls-key")}
+	certificates, err := tls.config()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
+	}
+	token := clientToken{file: text("token-file")}
+	token.overHTTP, _ = cmd.Flags().GetBool("token-over-http")
+	c, err := client.New(nodesAt(text("addr")), append(token.options(), client.WithPatience(0), client.WithTLS(certificates))...)
+	if err != nil {
+		return nil
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
 	defer cancel()
-	page, _, _ := c.Topics(ctx, "", 0)
-	for _, topic := range page {
-		if strings.HasPrefix(topic.Name, word) {
-			names = append(names, topic.Name)
+	for _, name := range ask(ctx, c, word) {
+		if strings.HasPrefix(name, word) {
+			found = append(found, name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return found
+}
+
+func topicsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	page, _, _ := c.Topics(ctx, "", 0)
+	for _, topic := range page {
+		names = append(names, topic.Name)
+	}
+	return names
+}
+
+func schedulesThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	page, _, _ := c.Schedules(ctx, "", 0)
+	for _, s := range page {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func membersThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	members, _ := c.Members(ctx)
+	for _, m := range members {
+		names = append(names, m.ID)
+	}
+	return names
+}
+
+func tokensThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	page, _, _ := c.Tokens(ctx, "")
+	for _, k := range page {
+		names = append(names, k.ID)
+	}
+	return names
+}
+
+// jobsThere finds jobs by the beginning of their ids, which must not be empty.
+func jobsThere(ctx context.Context, c *client.Client, word string) (names []string) {
+	if word == "" {
+		return nil
+	}
+	page, _, _ := c.JobsPage(ctx, client.List{Filter: client.Filter{IDPrefix: word}, Page: completeJobs}, "")
+	for _, j := range page {
+		names = append(names, j.ID)
+	}
+	return names
 }

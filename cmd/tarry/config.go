@@ -18,10 +18,15 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"tarry/api"
 	"tarry/api/beanstalk"
+	"tarry/cluster"
 	"tarry/cluster/clockguard"
 	"tarry/cluster/diskspace"
 	"tarry/cluster/logstore"
+	"tarry/cluster/membership/gossip"
+	"tarry/cluster/nodetls"
+	"tarry/internal/certs"
 	"tarry/job"
 	"tarry/push"
 )
@@ -34,17 +39,27 @@ type serverConfig struct {
 	HTTPAddr        string
 	BeanstalkAddr   string
 	BeanstalkMaxJob int
+	BeanstalkListen boundListeners
 	ClusterAddr     string
 	GossipAddr      string
+	HTTPTLS         portTLS
+	BeanstalkTLS    portTLS
+	ClusterTLS      certs.Files
+	ClusterTLSMode  nodetls.Mode
+	GossipKeysFile  string
+	GossipVerify    gossip.Verify
 	AdvertiseHost   string
 	HTTPHosts       string
+	CORSOrigins     api.Origins
 	Insecure        bool
 	Join            string
 	BootstrapExpect int
 	MaxBodyBytes    int
 	CacheBytes      int64
+	MetricsTopics   int
 	LogStore        logstore.Kind
 	DiskLowWater    diskspace.Mark
+	Backups         backupFlags
 	MaxClockOffset  time.Duration
 	HoldVersion     bool
 	MaxConnections  int
@@ -52,7 +67,13 @@ type serverConfig struct {
 	LogFormat       string
 	PprofAddr       string
 	PushAllow       push.Allow
+	UI              string
+	OTLPEndpoint    string
+	AuditLog        string
+	TraceSample     *float64 // nil: as the environment says
 	ConfigFile      string
+
+	settings []job.NodeSetting // what the node shows of them
 }
 
 const serverText = `Runs one node. With no flags: a single durable node on 127.0.0.1 that keeps its
@@ -71,18 +92,31 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.DataDir, "data-dir", "tarry-data", "`directory` for this node's data; created if it does not exist")
 	fs.StringVar(&c.HTTPAddr, "http-addr", "127.0.0.1:7300", "`host:port` for clients over HTTP")
 	fs.StringVar(&c.BeanstalkAddr, "beanstalk-addr", "127.0.0.1:11300", "`host:port`, or unix: and a path, for beanstalkd clients; off or empty: do not serve them")
+	fs.TextVar(&c.BeanstalkListen, "beanstalk-listen", boundListeners(nil), "one more `address` for beanstalkd clients, whose clients have the token of a file without sending one: addr=host:port,token-file=FILE, or addr=unix:/path; it may be given several times (docs/beanstalkd.md)")
 	fs.IntVar(&c.BeanstalkMaxJob, "beanstalk-max-job-size", beanstalk.DefaultMaxJobSize, fmt.Sprintf("largest job body of a beanstalkd client in `bytes`, up to %d", beanstalk.HardMaxJobSize))
 	fs.StringVar(&c.ClusterAddr, "cluster-addr", "127.0.0.1:7301", "`host:port` for other nodes (TCP)")
 	fs.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7302", "`host:port` for finding other nodes (TCP and UDP)")
+	fs.TextVar(&c.ClusterTLSMode, "cluster-tls-mode", nodetls.Off, "`step` of the move to TLS between nodes: off; accept: dial plain, accept both; prefer: dial TLS, then plain, accept both; require: TLS only (docs/tls.md)")
+	fs.StringVar(&c.ClusterTLS.Cert, "cluster-tls-cert", "", "`file` with the certificate of this node, made by tarry cert node")
+	fs.StringVar(&c.ClusterTLS.Key, "cluster-tls-key", "", "`file` with its key")
+	fs.StringVar(&c.ClusterTLS.CA, "cluster-tls-ca", "", "`file` with the certificate of the cluster's authority, or of two while one replaces the other")
+	fs.StringVar(&c.GossipKeysFile, "gossip-keys-file", "", "`file` with the keys that encrypt gossip, made by tarry keygen: one a line, the first encrypts. tarry keyring rewrites it; default: gossip is in plain text (docs/tls.md)")
+	fs.TextVar(&c.GossipVerify, "gossip-verify", gossip.VerifyFull, "`step` of the move to encrypted gossip: off: send plain, accept both; outgoing: send encrypted, accept both; full: encrypted only (docs/tls.md)")
+	c.HTTPTLS.flags(fs, "http", "--http-addr")
+	c.BeanstalkTLS.flags(fs, "beanstalk", "--beanstalk-addr")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")
 	fs.StringVar(&c.HTTPHosts, "http-hosts", "", "other `names` by which clients call this node over HTTP, such as a load balancer's, in a list; *.name is any below it, * any at all. IP addresses, localhost and --advertise-host need not be listed")
-	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, because there is no authentication yet")
+	fs.Func("cors-origins", "origins whose web pages may call this node from a browser, a `list` such as https://app.example,http://localhost:5173; * is any page; default: none (docs/operations.md)", func(text string) (err error) {
+		c.CORSOrigins, err = api.ParseOrigins(text)
+		return err
+	})
+	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, unless tokens are enforced (docs/tokens.md)")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
 	c.BootstrapExpect = -1 // it depends
 	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; 0 with --join, which means that the node only joins one", func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			return errors.New("it must be a whole number from 0 to 65535")
+		if err != nil || n > cluster.MaxBootstrapExpect {
+			return fmt.Errorf("it must be a whole number from 0 to %d", cluster.MaxBootstrapExpect)
 		}
 		c.BootstrapExpect = int(n)
 		return nil
@@ -92,16 +126,28 @@ func (c *serverConfig) flags() *flag.FlagSet {
 		return c.LogStore.UnmarshalText([]byte(text))
 	})
 	fs.Int64Var(&c.CacheBytes, "cache-bytes", 64<<20, "memory for caching the state on disk, in `bytes`")
+	fs.IntVar(&c.MetricsTopics, "metrics-topics", 100, fmt.Sprintf("`number` of topics with metrics of their own, up to %d; all others are summed as topic=\"other\" (docs/monitoring.md)", cluster.MaxMetricsTopics))
 	fs.Func("push-allow", "destinations that topics may push their jobs to, a `list` of names, *.names, addresses or blocks of addresses, each with or without :port; default: none (docs/push.md)", func(text string) (err error) {
 		c.PushAllow, err = push.ParseAllow(text)
 		return err
 	})
 	fs.IntVar(&c.MaxConnections, "max-connections", 50_000, "maximum `number` of client connections at a time on each of the two client ports; lowered at the start to what the limit on open files allows")
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
+	c.Backups.flags(fs)
 	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", clockguard.DefaultMaxOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
 	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")
-	fs.TextVar(&c.LogLevel, "log-level", slog.LevelInfo, "lowest `level` to log: debug, info, warn or error")
+	fs.TextVar((*logLevel)(&c.LogLevel), "log-level", logLevel(slog.LevelInfo), "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
+	fs.StringVar(&c.UI, "ui", uiOn, "`mode` of the dashboard at /ui/ of --http-addr: on, readonly (it shows, and changes nothing) or off")
+	fs.Func("otlp-endpoint", "`URL` of an OpenTelemetry collector that takes OTLP over HTTP, such as http://127.0.0.1:4318: the node sends it spans of adds, deliveries and the ends of jobs; default: that of OTEL_EXPORTER_OTLP_ENDPOINT, or none, and no spans (docs/tracing.md)", func(text string) (err error) {
+		c.OTLPEndpoint, err = parseEndpoint(text)
+		return err
+	})
+	fs.Func("trace-sample", "`share` of the traces that begin here which are recorded, from 0 to 1; the caller decides of those that have begun before; default: as OTEL_TRACES_SAMPLER says, or all", func(text string) (err error) {
+		c.TraceSample, err = parseSample(text)
+		return err
+	})
+	fs.StringVar(&c.AuditLog, "audit-log", "", "`file` for who did what: denials, and all that manages, operates or administers, one JSON object a line; SIGHUP opens it again; default: none (docs/tokens.md)")
 	fs.StringVar(&c.PprofAddr, "pprof-addr", "", "`host:port` to serve Go's profiles on, for debugging; off by default")
 	fs.StringVar(&c.ConfigFile, "config", "", "YAML `file` with any of these settings")
 	return fs
@@ -140,8 +186,11 @@ func (c *serverConfig) complete(fs *flag.FlagSet, given map[string]bool, env fun
 		return err
 	}
 	var err error
-	c.AdvertiseHost, err = c.advertiseHost()
-	return err
+	if c.AdvertiseHost, err = c.advertiseHost(); err != nil {
+		return err
+	}
+	c.settings = c.settingsOf(fs, given)
+	return nil
 }
 
 func fromEnv(fs *flag.FlagSet, given map[string]bool, env func(string) (string, bool)) (err error) {
@@ -195,6 +244,8 @@ func settingText(v any) (string, error) {
 		return v, nil
 	case int:
 		return strconv.Itoa(v), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), nil
 	case bool:
 		return strconv.FormatBool(v), nil
 	case []any:
@@ -219,14 +270,8 @@ const (
 )
 
 func (c *serverConfig) check() error {
-	for _, a := range []struct{ flag, addr string }{
-		{"http-addr", c.HTTPAddr}, {"beanstalk-addr", c.beanstalkAddr()},
-		{"cluster-addr", c.ClusterAddr}, {"gossip-addr", c.GossipAddr}, {"pprof-addr", c.PprofAddr},
-	} {
-		if a.addr == "" && (a.flag == "pprof-addr" || a.flag == "beanstalk-addr") {
-			continue
-		}
-		if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && a.flag == "beanstalk-addr" {
+	for _, a := range c.addresses() {
+		if path, isFile := strings.CutPrefix(a.addr, unixPrefix); isFile && strings.HasPrefix(a.flag, "beanstalk-") {
 			if path == "" || len(path) > maxSocketPath {
 				return fmt.Errorf("--%s names a socket file by a path of %d bytes; it takes 1 to %d", a.flag, len(path), maxSocketPath)
 			}
@@ -236,12 +281,21 @@ func (c *serverConfig) check() error {
 		if err != nil {
 			return fmt.Errorf("--%s is %q; it must be host:port", a.flag, a.addr)
 		}
-		if !c.Insecure && !loopback(host) {
-			return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything: there is no authentication yet. "+
+		if !c.Insecure && !loopback(host) && !c.closed(a.flag) {
+			return fmt.Errorf("--%s is %q, which other machines may reach, and whoever does can do everything, unless tokens are enforced (docs/tokens.md). "+
 				"Listen on 127.0.0.1, or, where the network lets nobody else in, say so with --insecure (TARRY_INSECURE=true)", a.flag, a.addr)
 		}
 	}
-	if err := job.CheckID("--node-id", c.NodeID); err != nil {
+	if err := errors.Join(c.HTTPTLS.check("http"), c.BeanstalkTLS.check("beanstalk")); err != nil {
+		return err
+	}
+	if f := c.ClusterTLS; c.ClusterTLSMode != nodetls.Off && (f.Cert == "" || f.Key == "" || f.CA == "") {
+		return fmt.Errorf("--cluster-tls-mode is %v; that needs --cluster-tls-cert, --cluster-tls-key and --cluster-tls-ca", c.ClusterTLSMode)
+	}
+	if c.GossipVerify != gossip.VerifyFull && c.GossipKeysFile == "" {
+		return fmt.Errorf("--gossip-verify is %v; that needs --gossip-keys-file", c.GossipVerify)
+	}
+	if err := checkNodeID(c.NodeID); err != nil {
 		return err
 	}
 	for _, name := range listOf(c.HTTPHosts) {
@@ -261,8 +315,17 @@ func (c *serverConfig) check() error {
 	if c.CacheBytes < 1<<20 {
 		return fmt.Errorf("--cache-bytes is %d; it must be at least %d", c.CacheBytes, 1<<20)
 	}
+	if c.MetricsTopics < 0 || c.MetricsTopics > cluster.MaxMetricsTopics {
+		return fmt.Errorf("--metrics-topics is %d; it must be between 0 and %d", c.MetricsTopics, cluster.MaxMetricsTopics)
+	}
 	if c.MaxClockOffset < minClockOffset || c.MaxClockOffset > maxClockOffset {
 		return fmt.Errorf("--max-clock-offset is %v; it must be between %v and %v", c.MaxClockOffset, minClockOffset, maxClockOffset)
+	}
+	if err := c.Backups.check(c.DataDir); err != nil {
+		return err
+	}
+	if c.UI != uiOn && c.UI != uiReadOnly && c.UI != uiOff {
+		return fmt.Errorf("--ui is %q; it must be %s, %s or %s", c.UI, uiOn, uiReadOnly, uiOff)
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		return fmt.Errorf("--log-format is %q; it must be text or json", c.LogFormat)
@@ -270,11 +333,57 @@ func (c *serverConfig) check() error {
 	return nil
 }
 
+// flagged is an address, and the flag that names it.
+type flagged struct{ flag, addr string }
+
+// addresses are all that the node listens on.
+func (c *serverConfig) addresses() []flagged {
+	list := []flagged{{"http-addr", c.HTTPAddr}}
+	for _, t := range c.tubeListeners() {
+		list = append(list, flagged{t.flag, t.addr})
+	}
+	list = append(list, flagged{"cluster-addr", c.ClusterAddr}, flagged{"gossip-addr", c.GossipAddr})
+	if c.PprofAddr != "" {
+		list = append(list, flagged{"pprof-addr", c.PprofAddr})
+	}
+	return list
+}
+
+// closed reports whether an address lets nobody in without a certificate or a key.
+func (c *serverConfig) closed(flag string) bool {
+	switch flag {
+	case "cluster-addr":
+		return c.ClusterTLSMode == nodetls.Require
+	case "gossip-addr":
+		return c.GossipKeysFile != "" && c.GossipVerify == gossip.VerifyFull
+	case "http-addr":
+		return c.HTTPTLS.closed()
+	case "beanstalk-addr", "beanstalk-listen":
+		return c.BeanstalkTLS.closed()
+	}
+	return false
+}
+
+// The values of --ui.
+const (
+	uiOn       = "on"
+	uiReadOnly = "readonly"
+	uiOff      = "off"
+)
+
 // loopback reports whether only this machine can reach a listener at host. Of
 // names it knows only localhost: any other may be resolved to anything.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkNodeID returns an error unless a node may have the id.
+func checkNodeID(id string) error {
+	if n := len(id); n < 1 || n > cluster.MaxNodeIDBytes {
+		return fmt.Errorf("--node-id has %d bytes; it takes 1 to %d", n, cluster.MaxNodeIDBytes)
+	}
+	return job.CheckID("--node-id", id)
 }
 
 // advertiseHost is the name by which others reach this node: the one given, or
@@ -344,3 +453,15 @@ func (c *serverConfig) expect() int {
 	}
 	return 1
 }
+
+// logLevel is a slog.Level whose error names the levels.
+type logLevel slog.Level
+
+func (l *logLevel) UnmarshalText(text []byte) error {
+	if (*slog.Level)(l).UnmarshalText(text) != nil {
+		return errors.New("it must be debug, info, warn or error")
+	}
+	return nil
+}
+
+func (l logLevel) MarshalText() ([]byte, error) { return slog.Level(l).MarshalText() }

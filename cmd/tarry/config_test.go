@@ -54,6 +54,35 @@ func TestFlagWinsOverEnvironmentOverFile(t *testing.T) {
 	require.Equal(t, 3, c.expect())
 }
 
+func TestModeOfTheDashboardIsSetAsAnyOther(t *testing.T) {
+	c, err := parseServerConfig(nil, noEnv)
+	require.NoError(t, err)
+	require.Equal(t, uiOn, c.UI)
+	c, err = parseServerConfig(nil, func(name string) (string, bool) { return "readonly", name == "TARRY_UI" })
+	require.NoError(t, err)
+	require.Equal(t, uiReadOnly, c.UI)
+	file := filepath.Join(t.TempDir(), "tarry.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("ui: off\n"), 0o600)) // which YAML could take for false
+	c, err = parseServerConfig([]string{"--config", file}, noEnv)
+	require.NoError(t, err)
+	require.Equal(t, uiOff, c.UI)
+}
+
+func TestBackupsHaveAScheduleAndADirectory(t *testing.T) {
+	c, err := parseServerConfig(nil, noEnv)
+	require.NoError(t, err)
+	require.Nil(t, c.Backups.schedule())
+	file := filepath.Join(t.TempDir(), "tarry.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("backup-schedule: \"@daily\"\nbackup-zone: Europe/Berlin\nbackup-keep: 3\n"), 0o600))
+	c, err = parseServerConfig([]string{"--config", file, "--data-dir", "/data/n1"}, func(name string) (string, bool) { return "/data/n1-backups", name == "TARRY_BACKUP_DIR" })
+	require.NoError(t, err)
+	b := c.Backups.schedule()
+	require.Equal(t, "/data/n1-backups", b.Dir)
+	require.Equal(t, 3, b.Keep)
+	require.EqualValues(t, 32<<20, b.Rate)
+	require.EqualValues(t, 23*3600*1000, b.Timetable.Next(0), "midnight in Berlin")
+}
+
 func TestNamesByWhichClientsCallANode(t *testing.T) {
 	for args, hosts := range map[string][]string{
 		"":                    {"127.0.0.1"},
@@ -86,6 +115,9 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--http-addr", "7300"}, says: "--http-addr"},
 		{args: []string{"--node-id", ""}, says: "--node-id"},
 		{args: []string{"--bootstrap-expect", "-5"}, says: "-bootstrap-expect: it must be"},
+		{args: []string{"--node-id", strings.Repeat("n", 65)}, says: "--node-id has 65 bytes; it takes 1 to 64"},
+		{args: []string{"--bootstrap-expect", "10"}, says: "it must be a whole number from 0 to 9"},
+		{args: []string{"--log-level", "loud"}, says: "it must be debug, info, warn or error"},
 		{args: []string{"--bootstrap-expect", "-1"}, says: "-bootstrap-expect: it must be"},
 		{args: []string{"--max-body-bytes", "99999999"}, says: "--max-body-bytes"},
 		{args: []string{"--beanstalk-addr", "11300"}, says: "--beanstalk-addr"},
@@ -93,9 +125,21 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--beanstalk-max-job-size", "0"}, says: "--beanstalk-max-job-size"},
 		{args: []string{"--http-hosts", "queue:7300"}, says: "--http-hosts has \"queue:7300\""},
 		{args: []string{"--http-hosts", "a,q*.example"}, says: "--http-hosts has \"q*.example\""},
+		{args: []string{"--ui", "true"}, says: "--ui is \"true\"; it must be on, readonly or off"},
+		{args: []string{"--cors-origins", "app.example"}, says: `"app.example" is not an origin`},
+		{env: map[string]string{"TARRY_CORS_ORIGINS": "null"}, says: "TARRY_CORS_ORIGINS=\"null\": null is"},
 		{args: []string{"--log-format", "xml"}, says: "--log-format"},
 		{args: []string{"--max-clock-offset", "99ms"}, says: "--max-clock-offset is 99ms; it must be between 100ms and 1h0m0s"},
 		{env: map[string]string{"TARRY_MAX_CLOCK_OFFSET": "5"}, says: "TARRY_MAX_CLOCK_OFFSET"},
+		{args: []string{"--backup-dir", "b"}, says: "--backup-dir needs --backup-schedule"},
+		{args: []string{"--backup-schedule", "@daily"}, says: "--backup-schedule needs --backup-dir"},
+		{args: []string{"--backup-schedule", "daily", "--backup-dir", "b"}, says: "--backup-schedule is \"daily\" with 1 fields"},
+		{args: []string{"--backup-schedule", "@every 1500ms", "--backup-dir", "b"}, says: "it takes whole seconds"},
+		{args: []string{"--backup-schedule", "0 0 30 2 *", "--backup-dir", "b"}, says: "it never comes due"},
+		{args: []string{"--backup-schedule", "@daily", "--backup-dir", "b", "--backup-zone", "Mars"}, says: "--backup-zone is \"Mars\""},
+		{args: []string{"--backup-schedule", "@daily", "--backup-dir", "tarry-data/b"}, says: "--backup-dir is tarry-data/b, within --data-dir"},
+		{args: []string{"--backup-keep", "0"}, says: "--backup-keep is 0; it must be between 1 and 10000"},
+		{args: []string{"--backup-rate", "1000"}, says: "--backup-rate is 1000; it must be 0, for no limit, or between 65536 and"},
 		{args: []string{"n1"}, says: "flags only"},
 		{args: []string{"--config", bad}, says: `no setting "nodeid"`},
 		{args: []string{"--config", "/nowhere.yaml"}, says: "configuration file"},

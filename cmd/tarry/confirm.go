@@ -31,8 +31,26 @@ func (c *clientCommand) yesFlag() *bool {
 	return c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
 }
 
-// asks makes an operator's command ask.
-func (c *clientCommand) asks(q question) { c.question, c.sure = q, c.yesFlag() }
+// asks makes an operator's command ask, and say what it would do.
+func (c *clientCommand) asks(q question) {
+	c.question, c.sure = q, c.yesFlag()
+	c.dry = c.flags.Bool("dry-run", false, "print the question, and change nothing")
+}
+
+// printQuestion prints what a command would ask.
+func (t *terminal) printQuestion(ctx context.Context, ask question, args []string) error {
+	text, err := ask(ctx, t, args)
+	switch {
+	case err != nil:
+		return err
+	case t.json:
+		return t.printJSON(struct {
+			DryRun   bool   `json:"dry_run"`
+			Question string `json:"question"`
+		}{true, text})
+	}
+	return t.out.line("it would ask: %s Nothing was done.", text)
+}
 
 // confirm asks for a yes. Without a terminal nobody could give it, so the command is
 // refused: a script says --yes.

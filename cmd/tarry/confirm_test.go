@@ -27,8 +27,9 @@ func TestWhatCannotBeUndoneIsAskedBefore(t *testing.T) {
 		"purge mail --state ready --all":                  "Delete 2 ready jobs of mail for good? [y/N] ",
 		"purge mail --state ready --max 1":                "Delete 1 ready job of mail for good? [y/N] ",
 		"purge mail --state ready --all --id-prefix keep": "Delete 1 ready job of mail for good? [y/N] ",
-		"cluster leave":     "for good, and stop? [y/N] ",
-		"cluster remove n3": "Remove n3 from the cluster of 3 nodes for good? [y/N] ",
+		"topic delete mail":                               "Delete mail with 2 jobs, for good? [y/N] ",
+		"cluster leave":                                   "for good, and stop? [y/N] ",
+		"cluster remove n3":                               "Remove n3 from the cluster of 3 nodes for good? [y/N] ",
 	} {
 		s := newShell(t)
 		s.ok("add", "-t", "mail", "-i", "keep", "x")
@@ -53,7 +54,7 @@ func TestWhatCannotBeUndoneIsAskedBefore(t *testing.T) {
 		code, out, _ = s.answer("Yes\n", strings.Fields(line)...)
 		require.Equal(t, exitOK, code, line)
 		require.NotEmpty(t, out)
-		if strings.HasPrefix(line, "purge") {
+		if !strings.HasPrefix(line, "cluster") {
 			require.NotRegexp(t, `(?m)^mail +0 +2 `, s.ok("topics"), line)
 		} else {
 			require.NotEmpty(t, s.operator.Calls(), line)
@@ -76,11 +77,63 @@ func TestADryRunChangesNothing(t *testing.T) {
 		"purge mail --state dead --all --id-prefix b --dry-run": "1 would be deleted\n",
 		"move -t mail --to post --dry-run":                      "3 would be moved\n",
 		"move -t mail --to post --states dead --dry-run":        "2 would be moved\n",
+		"move -t mail --to post --max 2 --dry-run":              "2 would be moved\n",
+		"move -t mail --to post --id-prefix b --dry-run":        "1 would be moved\n",
+		"topic delete mail --dry-run":                           "3 would be deleted\n",
+		"cluster remove n3 --dry-run":                           "it would ask: Remove n3 from the cluster of 3 nodes for good? Nothing was done.\n",
+		"cluster remove n3 --dry-run --json":                    "{\"dry_run\":true,\"question\":\"Remove n3 from the cluster of 3 nodes for good?\"}\n",
 	} {
 		require.Equal(t, says, s.ok(strings.Fields(line)...), line)
 	}
+	require.Contains(t, s.ok("cluster", "leave", "--dry-run"), "for good, and stop? Nothing was done.\n")
+	require.Empty(t, s.operator.Calls())
+	code, _, errs := s.run("cluster", "remove", "n9", "--dry-run")
+	require.Equal(t, exitNotFound, code)
+	require.Contains(t, errs, `"n9" is not a member`)
 	require.Equal(t, before, s.ok("list", "mail", "--json"))
-	code, _, errs := s.run("kick", "a1", "--dry-run")
+	code, _, errs = s.run("kick", "a1", "--dry-run")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "--dry-run needs --topic")
+}
+
+func TestATopicIsDeleted(t *testing.T) {
+	s := newShell(t)
+	s.bury("mail", "dead", "no route")
+	for _, id := range []string{"r1", "r2"} {
+		s.ok("add", "-t", "mail", "-i", id, "x")
+	}
+	s.ok("reserve", "-t", "mail", "-n", "2")
+	s.ok("add", "-t", "mail", "-i", "ready", "x")
+	s.ok("add", "-t", "mail", "-i", "later", "-d", "1d", "x")
+	s.ok("add", "-t", "sms", "-i", "other", "x")
+	s.ok("topic", "set", "mail", "--ttr", "5s")
+	_, _, errs := s.answer("n\n", "topic", "delete", "mail")
+	require.Contains(t, errs, "Delete mail with 5 jobs, of which 2 are reserved, and its settings, for good?")
+	require.Equal(t, "{\"topic\":\"mail\",\"deleted\":5,\"settings\":true}\n", s.ok("topic", "delete", "mail", "--yes", "--json"))
+	require.Equal(t, "mail has no settings\n", s.ok("topic", "get", "mail"))
+	code, _, errs := s.run("topic", "delete", "mail", "--yes")
+	require.Equal(t, exitNotFound, code)
+	require.Contains(t, errs, `topic "mail" has no jobs and no settings`)
+	s.ok("get", "other")
+
+	s.ok("topic", "set", "mail", "--ttr", "5s")
+	require.Equal(t, "mail is deleted, with 0 jobs\n", s.ok("topic", "delete", "mail", "--yes"))
+}
+
+func TestSeveralJobsByTheirIDs(t *testing.T) {
+	s := newShell(t)
+	for _, id := range []string{"a", "b", "c"} {
+		s.ok("add", "-t", "mail", "-i", id, "-d", "1h", "x")
+	}
+	require.Equal(t, "a is delayed; due in 2d\nb is delayed; due in 2d\n", s.ok("update", "a", "b", "--delay", "2d"))
+	code, out, errs := s.run("kick", "a", "none", "b")
+	require.Equal(t, []any{exitNotFound, "a is ready\nb is ready\n"}, []any{code, out})
+	require.Equal(t, "tarry kick: job \"none\" does not exist; it may have been finished or deleted\n", errs)
+	require.Equal(t, "a is gone\nc is gone\n", s.ok("delete", "a", "c"))
+	require.Contains(t, s.ok("delete", "b", "--if-state", "ready"), "b is gone")
+	for _, line := range []string{"delete a b --token 0-1-1", "delete a b --if-state ready", "update a b --delay 1s --if-revision 1", "kick a b --to-topic sms", "delete a b --where order=5"} {
+		code, _, errs := s.run(strings.Fields(line)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Contains(t, errs, " ID", line)
+	}
 }

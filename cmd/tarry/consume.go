@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,17 +128,12 @@ type stepFlags struct {
 	never    bool // it expires no more
 	attempts number
 	body     *string
-	extras   client.Update // backoff and headers
+	extras   client.Update // backoff, headers and push URL
 	cond     client.Condition
 }
 
 func finishCommand() *cobra.Command {
 	return step("finish", "end a job that was worked on", "Ends a job that was worked on.", "tarry finish mail-7 --token 0-12-1", "token", finishStep)
-}
-
-func releaseCommand() *cobra.Command {
-	return step("release", "give a reserved job back", "Gives a reserved job back, to be handed out again.",
-		"tarry release mail-7 --delay 5m --reason 'mail server down'", "token delay priority reason", releaseStep)
 }
 
 func touchCommand() *cobra.Command {
@@ -160,7 +156,11 @@ func step(name, short, text, example, takes string, f stepFunc) *cobra.Command {
 
 // newStep begins a command that takes an ID.
 func newStep(name, short, args string, least int, text, example, takes string) (*clientCommand, *stepFlags) {
-	c := newCommand(name, short, args, text, example, least, 1)
+	most := 1
+	if strings.Contains(args, "...") {
+		most = math.MaxInt
+	}
+	c := newCommand(name, short, args, text, example, least, most)
 	s := &stepFlags{ttr: duration{positive: true}}
 	for _, flag := range strings.Fields(takes) {
 		switch flag {
@@ -186,6 +186,8 @@ func newStep(name, short, args string, least int, text, example, takes string) (
 			c.flags.Func("backoff", backoffHelp+"; none removes it", s.backoff)
 		case "headers":
 			c.flags.Func("header", "`name=value`, replaces all headers of the job; may be repeated; none removes them", s.header)
+		case "push-url":
+			c.flags.Func("push-url", "`URL` that the job is posted to, instead of the URL of its topic; none removes it", s.pushURL)
 		case "body":
 			c.flags.Func("body", "new body, a `text`", func(text string) error { s.body = &text; return nil })
 		case "if":
@@ -247,7 +249,7 @@ func (s *stepFlags) expiry(text string) error {
 func (s *stepFlags) update() client.Update {
 	u := client.Update{
 		DueAt: s.due.t, ExpiresAt: s.expires.t, NeverExpire: s.never, TTR: s.ttr.d, Priority: s.priority.v, MaxAttempts: s.attempts.v,
-		Backoff: s.extras.Backoff, Headers: s.extras.Headers, Condition: s.cond,
+		Backoff: s.extras.Backoff, Headers: s.extras.Headers, PushURL: s.extras.PushURL, Condition: s.cond,
 	}
 	if s.delay.set {
 		u.Delay = &s.delay.d
@@ -276,6 +278,14 @@ func (s *stepFlags) header(text string) error {
 	return pair(&s.extras.Headers, text)
 }
 
+func (s *stepFlags) pushURL(text string) error {
+	if text == "none" {
+		text = ""
+	}
+	s.extras.PushURL = &text
+	return nil
+}
+
 func (s *stepFlags) ifRevision(text string) error {
 	n, err := revisionOf(text, 32)
 	s.cond.IfRevision = uint32(n)
@@ -287,10 +297,6 @@ func (s *stepFlags) ifState(text string) error {
 	err := filled(&states)(text)
 	s.cond.IfState = strings.Split(states, ",")
 	return err
-}
-
-func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
-	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, AtOnce: s.delay.set && s.delay.d == 0, Priority: s.priority.v, Reason: s.reason})
 }
 
 func touchStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {

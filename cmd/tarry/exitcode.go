@@ -31,10 +31,10 @@ var exitCodes = []struct {
 	{exitOK, "done"},
 	{exitFailed, "failed: a check found trouble (cluster health, clock and verify; ready), or anything that has no code of its own"},
 	{exitUsage, "the command line is wrong, or a question was not answered with yes; nothing was done"},
-	{exitStopped, "tarry server only: the node stopped because going on would have risked data"},
+	{exitStopped, "tarry server only: the node stopped, or did not start, because going on would have risked data; a restart alone does not help"},
 	{exitNotFound, "there is no such job, schedule, topic setting or member; it may have been finished or deleted"},
 	{exitNothing, "reserve: no job was ready in time"},
-	{exitRefused, "a node refused the call, such as a stale token, an id that is taken, a full topic or a low disk; it was not done"},
+	{exitRefused, "a node refused the call, such as a stale token, an id that is taken, a full topic or a low disk, or a line of a file is no job; it was not done"},
 	{exitUnreachable, "no node answered, or none could serve, as without a leader; nothing was done, so try again later"},
 	{exitUnknown, "the outcome is unknown: it may have been done. Look before you repeat it; an add with an --id can be repeated"},
 }
@@ -49,6 +49,7 @@ func exitCode(err error) int {
 	var code exit
 	var usage usageError
 	var failed *client.Error
+	var line lineError
 	switch {
 	case err == nil:
 		return exitOK
@@ -56,6 +57,10 @@ func exitCode(err error) int {
 		return int(code)
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, new(refusedStart)):
+		return exitStopped
+	case errors.As(err, &line):
+		return exitRefused
 	case !errors.As(err, &failed):
 		return exitFailed
 	case failed.Unknown:

@@ -20,8 +20,8 @@ import (
 
 const exportText = `Writes the jobs of a topic, or of all topics, as lines of JSON that tarry add --file takes.
 A line has what was added: topic, id, due_at, expires_at, ttr, priority, max_attempts,
-backoff, headers and body. Attempts, histories and reservations are not exported, nor are ids that a node
-made. Jobs that change their state meanwhile may be missed or written twice: pause the topics
+backoff, headers, push_url and body. Attempts, histories and reservations are not exported, nor
+are ids that a node made. Jobs that change their state meanwhile may be missed or written twice: pause the topics
 for an exact copy.
 
 With --out it can be interrupted: run the same command again, and it goes on.`
@@ -244,7 +244,7 @@ func (e *exporter) write(page []client.Job) error {
 func lineOf(j *client.Job) jobLine {
 	line := jobLine{
 		Topic: j.Topic, ID: j.ID, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR, Priority: &j.Priority, MaxAttempts: &j.MaxAttempts,
-		Headers: j.Headers, Body: j.Body,
+		Headers: j.Headers, PushURL: j.PushURL, Body: j.Body,
 	}
 	if strings.HasPrefix(j.ID, "$") { // a node gave it
 		line.ID = ""

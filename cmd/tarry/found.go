@@ -35,7 +35,7 @@ var foundNames = []string{"topic", "state", "max", "all", "dry-run"}
 func (f *foundFlags) found(filter client.Filter) (client.Found, error) {
 	switch {
 	case filter.IDPrefix == "" && len(filter.Headers) == 0:
-		return client.Found{}, usagef("takes either an ID, or --header or --id-prefix for many jobs")
+		return client.Found{}, usagef("takes either an ID, or --where or --id-prefix for many jobs")
 	case f.all == (f.most != 0):
 		return client.Found{}, usagef("takes either --all or --max")
 	case f.most < 0:
@@ -118,19 +118,19 @@ func incomplete(c client.ChangedFound) error {
 }
 
 func deleteCommand() *cobra.Command {
-	c, s := newStep("delete", "delete a job, or those that a header finds", "[ID]", 0, "Deletes a job in any state; or, with --header or --id-prefix, those of all topics that this finds.\nThese are gone for good, so it asks before, with their number.",
-		"tarry delete --header order=5 --all", "token if")
+	c, s := newStep("delete", "delete jobs by their ids, or those that a header finds", "[ID...]", 0, "Deletes jobs in any state; or, with --where or --id-prefix, those of all topics that this finds.\nThese are gone for good, so it asks before, with their number.",
+		"tarry delete --where order=5 --all", "token if")
 	var filter filterFlags
 	filter.register(c)
 	var f foundFlags
 	f.register(c)
 	sure := c.yesFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		if len(args) == 1 {
+		if len(args) > 0 {
 			if err := c.needs("no ID", append(append(filterNames, foundNames...), "yes")...); err != nil {
 				return err
 			}
-			return s.one(ctx, t, args[0], deleteStep)
+			return s.each(ctx, t, c, args, deleteStep, t.deleteMany)
 		}
 		if err := c.needs("an ID", "token", "if-revision", "if-state"); err != nil {
 			return err
@@ -153,19 +153,25 @@ func deleteCommand() *cobra.Command {
 }
 
 func updateCommand() *cobra.Command {
-	c, s := newStep("update", "change a job that is not reserved, or those that a header finds", "[ID]", 0, "Changes what is named of a delayed, ready or dead job; the rest stays. Or, with --where or --id-prefix,\nof the jobs of all topics that this finds.",
-		"tarry update --where order=5 --all --delay 2h", "due priority ttr-of-job attempts backoff headers body if")
+	c, s := newStep("update", "change jobs that are not reserved, by their ids or a header", "[ID...]", 0, "Changes what is named of delayed, ready or dead jobs; the rest stays. Or, with --where or --id-prefix,\nof the jobs of all topics that this finds.",
+		"tarry update --where order=5 --all --delay 2h", "due priority ttr-of-job attempts backoff headers push-url body if")
 	var filter client.Filter
-	c.flags.Func("where", "without ID: only jobs with this header, `name=value`; may be repeated", func(text string) error { return pair(&filter.Headers, text) })
+	whereFlag(c, "without ID: only jobs with this header, `name=value`; may be repeated", &filter.Headers)
 	c.flags.StringVar(&filter.IDPrefix, "id-prefix", "", "without ID: only jobs whose id starts with this `text`")
 	var f foundFlags
 	f.register(c)
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		if len(args) == 1 {
+		if len(args) > 0 {
 			if err := c.needs("no ID", append(foundNames, "where", "id-prefix")...); err != nil {
 				return err
 			}
-			return s.one(ctx, t, args[0], updateStep)
+			return s.each(ctx, t, c, args, updateStep, func(ctx context.Context, ids []string) ([]client.ChangeResult, error) {
+				updates := make([]client.JobUpdate, len(ids))
+				for i, id := range ids {
+					updates[i] = client.JobUpdate{ID: id, Update: s.update()}
+				}
+				return t.client.UpdateBatch(ctx, updates)
+			})
 		}
 		if err := c.needs("an ID", "if-revision", "if-state"); err != nil {
 			return err

@@ -20,9 +20,11 @@ func orders(t *testing.T) *shell {
 
 func TestJobsAreListedByHeader(t *testing.T) {
 	s := orders(t)
-	require.Regexp(t, `(?s)\nm .*\np .*\nq `, s.ok("list", "--header", "order=5"))
-	require.Regexp(t, `(?s)\nq `, s.ok("list", "--header", "order=5", "--state", "ready"))
-	code, _, errs := s.run("list", "--header", "colour=red")
+	require.Regexp(t, `(?s)\nm .*\np .*\nq `, s.ok("list", "--where", "order=5"))
+	require.Regexp(t, `(?s)\nq `, s.ok("list", "--where", "order=5", "--state", "ready"))
+	require.Equal(t, s.ok("list", "--where", "order=5", "--absolute"), s.ok("list", "--header", "order=5", "--absolute"), "its old name")
+	require.NotContains(t, s.ok("list", "--help"), "--header")
+	code, _, errs := s.run("list", "--where", "colour=red")
 	require.NotZero(t, code)
 	require.Contains(t, errs, "header.colour is not indexed by any topic")
 }
@@ -33,31 +35,32 @@ func TestJobsThatAHeaderFindsAreChanged(t *testing.T) {
 	require.Equal(t, "3 updated\n", s.ok("update", "--where", "order=5", "--all", "--priority", "7"))
 	require.Regexp(t, `(?m)^priority +7$`, s.ok("get", "q"))
 	require.Equal(t, "1 updated\n", s.ok("update", "--where", "order=5", "--topic", "mail", "--max", "10", "--delay", "2h"))
-	require.Equal(t, "2 kicked; 1 skipped: job \"q\" is neither dead nor delayed\n", s.ok("kick", "--header", "order=5", "--all"))
-	require.Equal(t, "2 would be deleted\n", s.ok("delete", "--header", "order=5", "--topic", "push", "--all", "--dry-run"))
-	require.Equal(t, "1 deleted; there may be more\n", s.ok("delete", "--header", "order=5", "--max", "1", "--yes"))
-	require.Equal(t, "{\"deleted\":2,\"skipped\":0,\"incomplete\":false,\"more\":false}\n", s.ok("delete", "--header", "order=5", "--all", "--yes", "--json"))
+	require.Equal(t, "2 kicked; 1 skipped: job \"q\" is neither dead nor delayed\n", s.ok("kick", "--where", "order=5", "--all"))
+	require.Equal(t, "2 would be deleted\n", s.ok("delete", "--where", "order=5", "--topic", "push", "--all", "--dry-run"))
+	require.Equal(t, "1 deleted; there may be more\n", s.ok("delete", "--where", "order=5", "--max", "1", "--yes"))
+	require.Equal(t, "{\"deleted\":2,\"skipped\":0,\"incomplete\":false,\"more\":false}\n", s.ok("delete", "--where", "order=5", "--all", "--yes", "--json"))
 	require.Contains(t, s.ok("get", "other"), "mail")
 }
 
 func TestChangesOfManyJobsThatAreMistyped(t *testing.T) {
 	s := orders(t)
 	for says, args := range map[string][]string{
-		"--header or --id-prefix for many jobs": {"delete"},
-		"--where or --id-prefix for many jobs":  {"update", "--priority", "1"},
-		"either --all or --max":                 {"delete", "--header", "order=5", "--yes"},
-		"takes either --all or --max":           {"update", "--where", "order=5", "--all", "--max", "3", "--priority", "1"},
-		"--max is -1":                           {"delete", "--header", "order=5", "--max", "-1"},
-		"--header needs no ID":                  {"delete", "m", "--header", "order=5"},
-		"--where needs no ID":                   {"update", "m", "--where", "order=5", "--priority", "1"},
-		"--token needs an ID":                   {"delete", "--header", "order=5", "--all", "--token", "0-1-1"},
-		"--if-revision needs an ID":             {"update", "--where", "order=5", "--all", "--priority", "1", "--if-revision", "1"},
-		"say --yes":                             {"delete", "--header", "order=5", "--all"},
-		"--rate needs --topic":                  {"kick", "--header", "order=5", "--all", "--rate", "5"},
+		"--where or --id-prefix for many jobs":                        {"delete"},
+		"takes either an ID, or --where or --id-prefix for many jobs": {"update", "--priority", "1"},
+		"either --all or --max":                                       {"delete", "--where", "order=5", "--yes"},
+		"takes either --all or --max":                                 {"update", "--where", "order=5", "--all", "--max", "3", "--priority", "1"},
+		"--max is -1":                                                 {"delete", "--where", "order=5", "--max", "-1"},
+		"--header needs no ID":                                        {"delete", "m", "--header", "order=5"},
+		"where needs no ID":                                           {"delete", "m", "--where", "order=5"},
+		"--where needs no ID":                                         {"update", "m", "--where", "order=5", "--priority", "1"},
+		"--token needs an ID":                                         {"delete", "--where", "order=5", "--all", "--token", "0-1-1"},
+		"--if-revision needs an ID":                                   {"update", "--where", "order=5", "--all", "--priority", "1", "--if-revision", "1"},
+		"say --yes":                                                   {"delete", "--where", "order=5", "--all"},
+		"--rate needs --topic":                                        {"kick", "--where", "order=5", "--all", "--rate", "5"},
 	} {
 		code, _, errs := s.run(args...)
 		require.Equal(t, exitUsage, code, args)
 		require.Contains(t, errs, says)
 	}
-	require.Regexp(t, `(?s)\nm .*\np .*\nq `, s.ok("list", "--header", "order=5"))
+	require.Regexp(t, `(?s)\nm .*\np .*\nq `, s.ok("list", "--where", "order=5"))
 }

@@ -42,6 +42,7 @@ type jobLine struct {
 	IfExists    client.IfExists   `json:"if_exists,omitzero"`
 	Backoff     *lineBackoff      `json:"backoff,omitzero"`
 	Headers     map[string]string `json:"headers,omitempty"`
+	PushURL     string            `json:"push_url,omitzero"`
 	client.Body
 }
 
@@ -51,16 +52,16 @@ type lineBackoff struct{ client.Backoff }
 // MarshalJSON implements json.Marshaler.
 func (b *lineBackoff) MarshalJSON() ([]byte, error) { return json.Marshal(b.Backoff) }
 
-// UnmarshalJSON implements json.Unmarshaler.
-func (b *lineBackoff) UnmarshalJSON(text []byte) error {
-	switch jsontext.Value(text).Kind() {
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (b *lineBackoff) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	switch in.PeekKind() {
 	case '[':
-		return json.Unmarshal(text, &b.Delays)
+		return json.UnmarshalDecode(in, &b.Delays)
 	case '0':
 		b.Delays = make([]client.Duration, 1)
-		return json.Unmarshal(text, &b.Delays[0])
+		return json.UnmarshalDecode(in, &b.Delays[0])
 	}
-	return json.Unmarshal(text, &b.Backoff, json.RejectUnknownMembers(true))
+	return json.UnmarshalDecode(in, &b.Backoff)
 }
 
 // importProgress is how far a file is added.
@@ -227,6 +228,9 @@ func (m *importer) add(ctx context.Context) error {
 		meter.show(m.t.now(), m.done.Added+m.done.Existing, share)
 	}
 	if err := m.in.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return lineError{fmt.Errorf("line %d is longer than %d bytes, which is the limit", m.next.Line+1, maxJobLine)}
+		}
 		return fmt.Errorf("line %d: %w", m.next.Line+1, err)
 	}
 	return m.send(ctx)
@@ -237,19 +241,22 @@ func (m *importer) take(line []byte) error {
 	m.next.Offset += int64(len(line))
 	m.next.Line++
 	m.next.LastLine = digest(line)
+	if m.next.Line == 1 {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
 	j := m.defaults
 	if err := json.Unmarshal(line, &j, json.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("line %d is no job: %w", m.next.Line, err)
+		return lineError{fmt.Errorf("line %d%s", m.next.Line, lineFault(line, err))}
 	}
 	if j.ID == "" {
 		j.ID = fmt.Sprintf("%s-%d", m.next.Name, m.next.Line)
 	}
 	a := client.Add{
 		ID: j.ID, Topic: j.Topic, Body: j.Body, Delay: j.Delay.Duration, DueAt: j.DueAt, ExpiresAt: j.ExpiresAt, TTR: j.TTR.Duration,
-		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, IfExists: j.IfExists,
+		Priority: j.Priority, MaxAttempts: j.MaxAttempts, Headers: j.Headers, PushURL: j.PushURL, IfExists: j.IfExists,
 	}
 	if j.Backoff != nil {
 		a.Backoff = &j.Backoff.Backoff
@@ -284,7 +291,7 @@ func (m *importer) count(results []client.AddResult) error {
 		switch {
 		case r.Err != nil:
 			if faults++; faults <= shownFaults {
-				m.t.notes.line("line %d: %s", m.lines[i], explain(r.Err))
+				m.t.notes.line("line %d: %s", m.lines[i], strings.TrimPrefix(explain(r.Err), fmt.Sprintf("jobs[%d]: ", i)))
 			}
 			if first == nil {
 				first = r.Err

@@ -82,20 +82,61 @@ func TestALineThatIsRefusedEndsTheFile(t *testing.T) {
 	file := writeFile(t, bad)
 	code, _, errs := s.run("add", "-f", file)
 	require.Equal(t, exitRefused, code)
-	require.Contains(t, errs, "line 1101: ")
+	require.Contains(t, errs, "line 1101: delay is -1 s; it must be between 0 and")
 	require.Contains(t, errs, "1 of the lines 1001 to 1200 were refused")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	require.Equal(t, "1001 added, 199 were there already\n", s.ok("add", "-f", file))
 
 	for wrong, says := range map[string]string{
-		`{"topic":"t","body":"x","priorty":1}`: "line 1 is no job",
-		"\n{":                                  "line 2 is no job",
-		`{"body":"x"}`:                         "topic",
+		`{"body":"x"}`: "line 1: topic",
 	} {
 		code, _, errs := s.run("add", "-f", writeFile(t, wrong))
 		require.NotEqual(t, exitOK, code)
 		require.Contains(t, errs, says)
 	}
+}
+
+func TestALineThatIsNoJobIsNamedWithItsField(t *testing.T) {
+	s := newShell(t)
+	for line, says := range map[string]string{
+		`{"priority":"high"}`:               `: priority must be a whole number from 0 to 4294967295, not "high"`,
+		`{"priority":-1}`:                   `: priority must be a whole number from 0 to 4294967295, not -1`,
+		`{"max_attempts":4294967296}`:       `: max_attempts must be a whole number from 0 to 4294967295, not 4294967296`,
+		`{"max_attempts":1.5}`:              `: max_attempts must be a whole number from 0 to 4294967295, not 1.5`,
+		`{"delay":"5s"}`:                    `: delay must be a number of seconds, not "5s"`,
+		`{"delay":1e300}`:                   `: delay must be a number of seconds, not 1e300`,
+		`{"due_at":"tomorrow"}`:             `: due_at must be an RFC 3339 timestamp with a zone, such as 2030-01-31T12:00:00Z, not "tomorrow"`,
+		`{"topic":7}`:                       `: topic must be a string, not 7`,
+		`{"if_exists":true}`:                `: if_exists must be a string, not true`,
+		`{"headers":{"k":1}}`:               `: headers.k must be a string, not 1`,
+		`{"headers":"k"}`:                   `: headers must be an object of strings, not "k"`,
+		`{"backoff":"1m"}`:                  `: backoff must be a number of seconds, a list of them or an object, not "1m"`,
+		`{"backoff":[1,"2m"]}`:              `: backoff.1 must be a number of seconds, not "2m"`,
+		`{"backoff":{"factor":"2"}}`:        `: backoff.factor must be a number, not "2"`,
+		`{"backoff":{"bas":1}}`:             `: backoff.bas is not a field of a job; it takes those of POST /v1/jobs`,
+		`{"priorty":1}`:                     `: priorty is not a field of a job`,
+		`{"topic":"a","topic":"b"}`:         `: topic is given twice`,
+		`{"topic":`:                         ` is not valid JSON at byte 11`,
+		`{"topic":"a"} x`:                   ` is not valid JSON at byte 15`,
+		`[1]`:                               ` is not a JSON object but [1]`,
+		`"` + strings.Repeat("x", 50) + `"`: ` is not a JSON object but "` + strings.Repeat("x", 39) + "\n",
+		"\xff\xfe{\x00":                     ` is UTF-16; the file must be UTF-8`,
+	} {
+		code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, "\n"+line+"\n"))
+		require.Equal(t, exitRefused, code, line)
+		require.Contains(t, errs, "tarry add: line 2"+says, line)
+	}
+	code, _, errs := s.run("add", "-t", "t", "-f", writeFile(t, `{"body":"`+strings.Repeat("x", maxJobLine)))
+	require.Equal(t, exitRefused, code)
+	require.Contains(t, errs, "line 1 is longer than 16777216 bytes, which is the limit")
+}
+
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	s := newShell(t)
+	require.Equal(t, "2 added, 0 were there already\n", s.ok("add", "-f", writeFile(t, "\ufeff"+`{"topic":"t","id":"a","body":"x"}`+"\r\n"+`{"topic":"t","id":"b","body":"x"}`)))
+	code, _, errs := s.run("add", "-f", writeFile(t, "\n\ufeff{}"))
+	require.Equal(t, exitRefused, code, "only at the beginning")
+	require.Contains(t, errs, "line 2 is not valid JSON at byte 1")
 }
 
 func TestAnotherFileIsNotGoneOnWith(t *testing.T) {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,23 +16,63 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
+// getAtOnce is how many jobs a get has in memory.
+const getAtOnce = 100
+
 func getCommand() *cobra.Command {
-	c := newCommand("get", "show everything known of a job", "ID", "Shows everything known of a job.", "tarry get mail-7", 1, 1)
-	raw := c.rawFlag("print the body alone, byte for byte")
+	c := newCommand("get", "show everything known of jobs", "ID...", "Shows everything known of a job, or of several in the order of their ids. Those that do not exist\nare named on standard error.", "tarry get mail-7 mail-8", 1, math.MaxInt)
+	raw := c.rawFlag("print the bodies alone, byte for byte; with several IDs a newline follows each")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		j, err := t.client.Get(ctx, args[0])
-		switch {
-		case err != nil:
-			return err
-		case *raw:
-			return t.out.raw(j.Bytes())
-		case t.json:
-			return t.printJSON(j)
+		if len(args) == 1 {
+			j, err := t.client.Get(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return t.printJobRaw(j, *raw)
 		}
-		return t.printJob(j)
+		failed := exitOK
+		for ids := range slices.Chunk(args, getAtOnce) {
+			results, err := t.client.GetBatch(ctx, ids, true)
+			if err != nil {
+				return err
+			}
+			for _, r := range results {
+				if r.Err != nil {
+					t.notes.line("%s: %s", c.path(), explain(r.Err))
+					failed = cmp.Or(failed, exitCode(r.Err))
+				} else if err := t.printOneOf(&r.Job, *raw); err != nil {
+					return err
+				}
+			}
+		}
+		if failed != exitOK {
+			return exit(failed)
+		}
+		return nil
 	})
+}
+
+// printOneOf prints one of several jobs, with the end of a line behind it.
+func (t *terminal) printOneOf(j *client.Job, raw bool) error {
+	err := t.printJobRaw(j, raw)
+	if err == nil && (raw || !t.json) {
+		err = t.out.line("")
+	}
+	return err
+}
+
+// printJobRaw prints a job, or its body alone.
+func (t *terminal) printJobRaw(j *client.Job, raw bool) error {
+	switch {
+	case raw:
+		return t.out.raw(j.Bytes())
+	case t.json:
+		return t.printJSON(j)
+	}
+	return t.printJob(j)
 }
 
 func (t *terminal) printJob(j *client.Job) error {
@@ -84,7 +126,7 @@ func (t *terminal) attemptRows(j *client.Job) [][]string {
 	rows := [][]string{
 		{"attempts", fmt.Sprintf("%d (%s)", j.Attempts, limit)},
 		{"priority", strconv.Itoa(int(j.Priority))},
-		{"time to run", j.TTR.String()},
+		{"time to run", job.DurationText(j.TTR.Duration)},
 		{"so far", fmt.Sprintf("%d reserves, %d timeouts, %d releases, %d buries, %d kicks", j.Reserves, j.Timeouts, j.Releases, j.Buries, j.Kicks)},
 	}
 	if !j.ExpiresAt.IsZero() {
@@ -149,8 +191,30 @@ func explainCommand() *cobra.Command {
 		if t.json {
 			return t.printJSON(e)
 		}
-		return t.out.line("%s", e.Text)
+		return t.out.line("%s", t.explanation(e))
 	})
+}
+
+// explanation is the text of e with its times as they are shown here.
+func (t *terminal) explanation(e *client.Explanation) string {
+	text := e.Text
+	for _, c := range e.Causes {
+		text = strings.Replace(text, c.Text, t.causeText(c), 1)
+	}
+	return text
+}
+
+// causeText is the text of a cause, of which the server knows only absolute times.
+func (t *terminal) causeText(c client.Cause) string {
+	if t.absolute {
+		return c.Text
+	}
+	at := c.Until
+	if at.IsZero() {
+		at = c.At
+	}
+	written := job.FormatInstant(at.UnixMilli(), 0)
+	return strings.NewReplacer("until "+written, t.left(at), "since "+written, t.since(at), "at "+written, t.when(at)).Replace(c.Text)
 }
 
 func topicsCommand() *cobra.Command {

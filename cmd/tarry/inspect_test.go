@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +17,7 @@ func TestAReasonIsShownWholeAndQuoted(t *testing.T) {
 	shown := s.ok("get", "a")
 	require.Contains(t, shown, `"red \x1b[31m\nid  b`+strings.Repeat("!", 90)+`"`)
 	require.NotContains(t, shown, "\x1b")
-	require.Regexp(t, `(?m)^backoff +2m0s, 1h0m0s$`, shown)
+	require.Regexp(t, `(?m)^backoff +2m, 1h$`, shown)
 }
 
 func TestAScheduleIsShownWithItsJob(t *testing.T) {
@@ -32,9 +33,39 @@ func TestAJobIsExplained(t *testing.T) {
 	s := newShell(t)
 	s.ok("add", "--topic", "t", "--id", "a", "x")
 	s.ok("pause", "t", "--for", "1h")
-	require.Regexp(t, `the topic is paused until 20\S+Z\n$`, s.ok("explain", "a"))
+	require.Regexp(t, `the topic is paused for another (1h|59m59s)\n$`, s.ok("explain", "a"))
+	require.Regexp(t, `the topic is paused until 20\S+Z\n$`, s.ok("explain", "a", "--absolute"))
 	require.Contains(t, s.ok("explain", "a", "--json"), `"cause":"paused"`)
 	code, _, errs := s.run("explain", "b")
 	require.NotZero(t, code)
 	require.Contains(t, errs, "does not exist")
+
+	s.ok("add", "--topic", "t", "--id", "b", "--delay", "1h", "--expires-at", time.Now().Add(2*time.Hour+time.Second/2).Format(time.RFC3339Nano), "x")
+	require.Regexp(t, `^not due for another (1h|59m59s); expires in 2h and is then dropped\n$`, s.ok("explain", "b"))
+	s.ok("delete", "b")
+	s.ok("resume", "t")
+	s.ok("reserve", "--topic", "t", "--consumer", "w")
+	require.Regexp(t, `reserved by w for another (1m|59s)\n$`, s.ok("explain", "a"))
+	s.ok("bury", "a", "--reason", "at 2030-01-31T12:00:00Z")
+	require.Regexp(t, `^dead (since now|for \ds) \("at 2030-01-31T12:00:00Z"\); a kick brings it back\n$`, s.ok("explain", "a"))
+}
+
+func TestSeveralJobsAreShownInTheOrderOfTheirIDs(t *testing.T) {
+	s := newShell(t)
+	for _, id := range []string{"a", "b"} {
+		s.ok("add", "--topic", "t", "--id", id, "body of "+id)
+	}
+	code, out, errs := s.run("get", "b", "nobody", "a", "-j")
+	require.Equal(t, exitNotFound, code)
+	require.Regexp(t, `^\{"id":"b".*\n\{"id":"a".*\n$`, out)
+	require.Equal(t, "tarry get: job \"nobody\" does not exist; it may have been finished or deleted\n", errs)
+	require.Equal(t, "body of a\nbody of b\n", s.ok("get", "a", "b", "--raw"))
+	require.Regexp(t, `(?s)^id +b\n.*body +body of b\n\nid +a\n`, s.ok("get", "b", "a"))
+
+	// More than one call gives.
+	var many []string
+	for range getAtOnce + 1 {
+		many = append(many, "a")
+	}
+	require.Equal(t, getAtOnce+1, strings.Count(s.ok(append([]string{"get", "--raw"}, many...)...), "body of a\n"))
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tarry/client"
 )
@@ -20,15 +21,31 @@ type filterFlags struct {
 func (f *filterFlags) register(c *clientCommand) {
 	c.flags.StringVar(&f.IDPrefix, "id-prefix", "", "only jobs whose id starts with this `text`")
 	c.flags.StringVar(&f.Reason, "reason", "", "only jobs with this `text` in their reason or last error")
+	exactReasonFlag(c, &f.ExactReason)
 	c.flags.Var(&f.dueFrom, "due-from", "only jobs that are due at this `timestamp` or later, such as 2030-01-31T12:00:00Z")
 	c.flags.Var(&f.dueTo, "due-to", "only jobs that are due before this `timestamp`")
 	c.flags.Var(&f.diedFrom, "died-from", "only jobs that died at this `timestamp` or later")
 	c.flags.Var(&f.diedTo, "died-to", "only jobs that died before this `timestamp`")
-	c.flags.Func("header", "only jobs with this header, `name=value`; may be repeated", func(text string) error { return pair(&f.Headers, text) })
+	whereFlag(c, "only jobs with this header, `name=value`; may be repeated", &f.Headers)
+	c.flags.AddFlag(&pflag.Flag{Name: "header", Value: c.flags.Lookup("where").Value, Hidden: true}) // its old name
+}
+
+// whereFlag adds the filter by headers, which is no --header: to an add or update that is what
+// the job gets.
+func whereFlag(c *clientCommand, help string, headers *map[string]string) {
+	c.flags.Func("where", help, func(text string) error { return pair(headers, text) })
+}
+
+// exactReasonFlag adds the filter by a whole reason, which may be empty.
+func exactReasonFlag(c *clientCommand, reason **string) {
+	c.flags.Func("exact-reason", "only jobs whose whole reason, as tarry dead shows it, is this `text`; \"\" for none", func(text string) error {
+		*reason = &text
+		return nil
+	})
 }
 
 // filterNames are the flags that register adds.
-var filterNames = []string{"id-prefix", "reason", "due-from", "due-to", "died-from", "died-to", "header"}
+var filterNames = []string{"id-prefix", "reason", "exact-reason", "due-from", "due-to", "died-from", "died-to", "where", "header"}
 
 // filter returns the filter of the flags.
 func (f *filterFlags) filter() client.Filter {
@@ -37,7 +54,7 @@ func (f *filterFlags) filter() client.Filter {
 }
 
 func listCommand() *cobra.Command {
-	c := newCommand("list", "list jobs of a topic, or by the beginning of their ids or a header", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics. With --header and without TOPIC\nthose of all topics that index this header (tarry topic set --index-headers).",
+	c := newCommand("list", "list jobs of a topic, or by the beginning of their ids or a header", "[TOPIC]", "Lists the jobs of a topic: delayed, ready, reserved and dead ones, each kind in its order.\nWith --id-prefix by id, and without TOPIC those of all topics. With --where and without TOPIC\nthose of all topics that index this header (tarry topic set --index-headers).",
 		"tarry list mail --state dead --reason 'no route'", 0, 1)
 	var f filterFlags
 	f.register(c)
@@ -52,7 +69,7 @@ func listCommand() *cobra.Command {
 		case len(args) == 1:
 			q.Topic = args[0]
 		case q.IDPrefix == "" && len(q.Headers) == 0:
-			return usagef("takes a TOPIC, --id-prefix or --header")
+			return usagef("takes a TOPIC, --id-prefix or --where")
 		}
 		if most < 0 {
 			return usagef("--max is %d; it takes 0 or more", most)

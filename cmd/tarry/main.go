@@ -33,6 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	args = flagsBehind(root, args)
 	root.SetArgs(twoDashes(root, args))
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		complete(root)
@@ -68,12 +69,12 @@ func sections() []section {
 		{"clients", "Producers and consumers:", []*cobra.Command{
 			addCommand(), reserveCommand(), streamCommand(), workCommand(),
 			finishCommand(), releaseCommand(), touchCommand(), buryCommand(), kickCommand(),
-			deleteCommand(), updateCommand(), moveCommand(), purgeCommand(),
-			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), exportCommand(), topCommand(), pauseCommand(), resumeCommand(),
+			deleteCommand(), updateCommand(), moveCommand(), rescheduleCommand(), purgeCommand(),
+			listCommand(), getCommand(), historyCommand(), explainCommand(), topicsCommand(), statsCommand(), forecastCommand(), deadCommand(), exportCommand(), topCommand(), pauseCommand(), resumeCommand(),
 			scheduleCommand(), topicCommand(),
 		}},
-		{"operators", "Operators:", []*cobra.Command{clusterCommand(), readyCommand()}},
-		{"others", "Others:", []*cobra.Command{benchCommand(), versionCommand()}},
+		{"operators", "Operators:", []*cobra.Command{clusterCommand(), doctorCommand(), debugCommand(), tokenCommand(), authCommand(), certCommand(), keygenCommand(), keyringCommand(), readyCommand(), backupCommand(), restoreCommand(), recoverCommand()}},
+		{"others", "Others:", []*cobra.Command{benchCommand(), planCommand(), versionCommand()}},
 	}
 }
 

@@ -20,7 +20,7 @@ type openFiles struct {
 
 // What is kept for other things than connections and tables.
 const (
-	processFiles = 48 // standard streams, listeners, the poller, name lookups, refusals under way
+	processFiles = 48 // standard streams, listeners, the poller, name lookups, a collector of traces, refusals under way
 	logFiles     = 48 // the Raft log: 2 GiB in segments of 64 MiB, and its records
 	storeFiles   = 32 // the state's own log, manifests, what compactions write
 	inspectFiles = 72 // a state that is received, before it takes the place of the old one
@@ -61,7 +61,7 @@ func (c *serverConfig) openFiles(log *slog.Logger) (openFiles, error) {
 		return openFiles{}, err
 	}
 	most := files.clients
-	if c.beanstalkAddr() != "" {
+	if len(c.tubeListeners()) > 0 {
 		most -= files.clients / portShare
 	}
 	if c.MaxConnections > most {

@@ -39,7 +39,7 @@ func addCommand() *cobra.Command {
 		case (file == "") == (len(args) == 0):
 			return usagef("takes either BODY or --file")
 		case file != "":
-			if name := c.given("id", "delay", "due-at", "expires-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header"); name != "" {
+			if name := c.given("id", "delay", "due-at", "expires-at", "ttr", "priority", "max-attempts", "body-json", "backoff", "header", "push-url"); name != "" {
 				return usagef("--%s is for one job; with --file each line has its own", name)
 			}
 			return t.importFile(ctx, file, jobLine{Topic: a.Topic, IfExists: a.IfExists})
@@ -76,6 +76,7 @@ func (a *addFlags) register(c *clientCommand) {
 	c.flags.BoolVar(&a.asJSON, "body-json", false, "BODY is a JSON value, not plain text")
 	c.flags.Func("backoff", backoffHelp, func(text string) (err error) { a.Backoff, err = backoffOf(text); return err })
 	c.flags.Func("header", "`name=value` that comes back with each reservation; may be repeated", func(text string) error { return pair(&a.Headers, text) })
+	c.flags.StringVar(&a.PushURL, "push-url", "", "`URL` that the job is posted to, in a topic that permits it (tarry topic set --push-job-urls)")
 }
 
 // fill completes the job with what the flags say and the argument BODY.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 // registerPush adds the flags of a target. The secret comes from a file or the
@@ -14,21 +15,22 @@ import (
 func (s *settingFlags) registerPush(c *clientCommand) {
 	target := func() *client.Push {
 		if s.Push == nil {
-			s.Push = &client.Push{}
+			s.Push = &client.Push{Secret: os.Getenv("TARRY_PUSH_SECRET")}
 		}
 		return s.Push
 	}
 	c.flags.Func("push", "`URL` that each job is posted to; the nodes must allow it with --push-allow", func(text string) error {
 		p := target()
 		p.URL = text
-		if p.Secret == "" {
-			p.Secret = os.Getenv("TARRY_PUSH_SECRET")
-		}
 		return nil
 	})
 	c.flags.Func("push-secret-file", "`file` with the secret that signs the posts, 16 to 256 bytes; or set TARRY_PUSH_SECRET; default: the one that is there, for the same server", func(name string) error {
 		data, err := os.ReadFile(name)
 		target().Secret = strings.TrimRight(string(data), "\r\n")
+		return err
+	})
+	c.flags.BoolFunc("push-job-urls", "permit jobs a URL of their own (tarry add --push-url); then --push may be left out", func(text string) (err error) {
+		target().JobURLs, err = strconv.ParseBool(text)
 		return err
 	})
 	c.flags.Func("push-timeout", "`time` that the target has to answer, up to 5m (default 10s)", func(text string) error {
@@ -46,8 +48,14 @@ func (s *settingFlags) registerPush(c *clientCommand) {
 
 func pushWords(p *client.Push) string {
 	words := p.URL
+	switch {
+	case p.JobURLs && p.URL == "":
+		words = "to the URL of each job"
+	case p.JobURLs:
+		words += ", or to the URL of a job"
+	}
 	if p.Timeout.Duration != 0 {
-		words += fmt.Sprintf(", %s to answer", p.Timeout)
+		words += fmt.Sprintf(", %s to answer", job.DurationText(p.Timeout.Duration))
 	}
 	if p.Concurrency != 0 {
 		words += fmt.Sprintf(", %d at once", p.Concurrency)

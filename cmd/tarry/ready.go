@@ -25,7 +25,7 @@ func readyCommand() *cobra.Command {
 		if len(t.nodes) != 1 {
 			return usagef("asks one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
-		return askReady(ctx, t.nodes[0])
+		return t.askReady(ctx, t.nodes[0])
 	})
 }
 
@@ -39,7 +39,7 @@ func (t *terminal) noteUnready(ctx context.Context, name string, wait time.Durat
 		defer close(done)
 		var why error
 		for _, node := range t.nodes {
-			err := askReady(ctx, node)
+			err := t.askReady(ctx, node)
 			if err == nil || ctx.Err() != nil {
 				return
 			}
@@ -58,14 +58,17 @@ func (t *terminal) noteUnready(ctx context.Context, name string, wait time.Durat
 	}
 }
 
-func askReady(ctx context.Context, node string) error {
+func (t *terminal) askReady(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+node+"/readyz", nil)
+	if !strings.Contains(node, "://") {
+		node = "http://" + node
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, node+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := t.web.Do(req)
 	if err != nil {
 		return fmt.Errorf("no answer from %s: %w", node, err)
 	}
@@ -84,4 +87,21 @@ func askReady(ctx context.Context, node string) error {
 		return fmt.Errorf("%s answered %s", node, resp.Status)
 	}
 	return errors.New(strings.Join(answer.Reasons, "; "))
+}
+
+// readyReply is what a node says of its readiness.
+type readyReply struct {
+	Ready    bool     `json:"ready"`
+	Reasons  []string `json:"reasons"`
+	Warnings []string `json:"warnings"`
+	Leader   string   `json:"leader"`
+}
+
+// readiness asks one node.
+func (t *terminal) readiness(ctx context.Context, node string) (r readyReply, err error) {
+	body, err := t.fetch(ctx, node, "/readyz", readyPatience)
+	if err == nil && json.Unmarshal(body, &r) != nil {
+		err = fmt.Errorf("what answers at %s is no node of Tarry", node)
+	}
+	return r, err
 }

@@ -51,8 +51,6 @@ func reference(root *cobra.Command) string {
 	return b.String()
 }
 
-func commonFlags() *pflag.FlagSet { return newCommand("", "", "", "", "", 0, 0).flags }
-
 // describe writes the section of a command, and those of the commands below it.
 func describe(b *strings.Builder, c *cobra.Command) {
 	if c.Runnable() && !c.DisableFlagsInUseLine {

@@ -60,6 +60,13 @@ func TestGarbageDoesNotFloodTheLog(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, args, nil, &out, &log) }()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=leading") }, 30*time.Second, 10*time.Millisecond, log.String())
+	require.Eventually(t, func() bool {
+		c, err := net.Dial("tcp", ports["--beanstalk-addr"]) // it opens last
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, 30*time.Second, 10*time.Millisecond, log.String())
 	before := strings.Count(log.String(), "\n")
 	garbage := []string{"\x00", "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00", "put x\r\n", strings.Repeat("A", 400)}
 	for range 50 {

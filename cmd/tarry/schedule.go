@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 func scheduleCommand() *cobra.Command {
@@ -61,7 +62,7 @@ func schedulePutCommand() *cobra.Command {
 		s.Jitter.Duration, s.MissedAfter.Duration = jitter.d, missedAfter.d
 		s.Job = client.ScheduledJob{
 			Topic: job.Topic, TTR: client.Duration{Duration: job.TTR}, Priority: job.Priority, MaxAttempts: job.MaxAttempts,
-			Backoff: job.Backoff, Headers: job.Headers, Body: job.Body,
+			Backoff: job.Backoff, Headers: job.Headers, PushURL: job.PushURL, Body: job.Body,
 		}
 		put, err := t.client.PutSchedule(ctx, args[0], s, revision)
 		if err != nil {
@@ -114,8 +115,8 @@ func scheduleGetCommand() *cobra.Command {
 		}
 		n := s.Counts
 		rows = append(rows,
-			[]string{"jitter", s.Jitter.String()}, []string{"overlap", s.Overlap},
-			[]string{"missed", missed + ", after " + s.MissedAfter.String()},
+			[]string{"jitter", job.DurationText(s.Jitter.Duration)}, []string{"overlap", s.Overlap},
+			[]string{"missed", missed + ", after " + job.DurationText(s.MissedAfter.Duration)},
 			[]string{"so far", fmt.Sprintf("%d started, %d skipped, %d missed, %d refused", n.Started, n.Skipped, n.Missed, n.Refused)},
 			[]string{"made", t.when(s.CreatedAt)}, []string{"changed", t.when(s.ChangedAt)})
 		return t.withBody([]string{"schedule", s.Name}, append(rows, templateRows(&s.Job)...), s.Job.Body)
@@ -129,10 +130,13 @@ func templateRows(j *client.ScheduledJob) [][]string {
 		rows = append(rows, []string{"priority", count(uint64(*j.Priority))})
 	}
 	if j.TTR.Duration != 0 {
-		rows = append(rows, []string{"time to run", j.TTR.String()})
+		rows = append(rows, []string{"time to run", job.DurationText(j.TTR.Duration)})
 	}
 	if j.MaxAttempts != nil {
 		rows = append(rows, []string{"max attempts", count(uint64(*j.MaxAttempts))})
+	}
+	if j.PushURL != "" {
+		rows = append(rows, []string{"push url", plain([]byte(j.PushURL))})
 	}
 	return append(rows, extraRows(j.Backoff, j.Headers)...)
 }

@@ -11,17 +11,21 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/semaphore"
 
 	"tarry/api"
+	"tarry/api/access"
+	"tarry/api/clienttls"
+	"tarry/api/ui"
 	"tarry/cluster"
 	"tarry/push"
+	"tarry/tracing"
 )
 
 const (
@@ -41,6 +45,9 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := newLogger(cfg, stderr)
+	if err := relaxTimers(); err != nil {
+		log.Debug("the timer slack of threads stays as it is; the node uses more processor time", "error", err)
+	}
 	// Other users must not read jobs. The stores' libraries create world-readable files,
 	// which only the umask changes.
 	syscall.Umask(0o077)
@@ -64,45 +71,87 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return err
 	}
 	defer closeProfiles()
-	ctx, left := context.WithCancel(ctx)
-	defer left()
-	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log})
-	node, err := cluster.Start(cluster.Config{
-		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
-		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
-		HTTPAdvertise: cfg.advertisedHTTP(), Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
-		LogStore: cfg.LogStore,
-		Lead:     func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, n.Shard()) },
-		Fatal: func(err error) {
-			log.Error("stopping at once, because going on would risk data; start the node again when the cause is fixed", "error", err)
-			os.Exit(exitStopped)
-		},
-	})
+	tell, err := ownSupervisor(log)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err := node.Stop(); err != nil {
-			log.Error("the node did not stop cleanly", "error", err)
-			return
-		}
-		log.Info("stopped")
-	}()
-	node.Metrics().MustRegister(pusher)
-	listener = api.LimitConnections(listener, cfg.MaxConnections, connections, api.RefusedConnection)
-	return serveClients(ctx, cfg, node, listener, tubes, log)
+	defer tell.close()
+	ctx, left := context.WithCancel(ctx)
+	defer left()
+	spans, err := startTraces(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer spans.close() // after the node has stopped
+	secure, err := cfg.openTLS(log)
+	if err != nil {
+		return err
+	}
+	defer secure.watch(ctx)()
+	tubes.secure = secure.beanstalk
+	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post()})
+	node, err := cluster.Start(cluster.Config{
+		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
+		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
+		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
+		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
+		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
+		Lead:  func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) },
+		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
+	})
+	if err != nil {
+		return startError(err)
+	}
+	defer stopNode(node, log)
+	// The leader of a shard pushes the shard's jobs.
+	prometheus.WrapRegistererWith(prometheus.Labels{"shard": "0"}, node.Metrics()).MustRegister(pusher)
+	node.Metrics().MustRegister(secure)
+	spans.publish(node)
+	listener = secure.http(api.LimitConnections(listener, cfg.MaxConnections, connections, api.RefusedConnection))
+	return serveChecked(ctx, cfg, node, spans.queue(node), listener, tubes, tell, log)
 }
 
-func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, listener net.Listener, tubes *beanstalkPort, log *slog.Logger) error {
+// stopCode logs why a running node must end at once and returns the exit code: 3 unless a restart
+// is all that is needed, because supervisors do not restart a node that ended with 3.
+func stopCode(err error, log *slog.Logger) int {
+	if cluster.RestartFixes(err) {
+		log.Error("stopping at once; the node only has to be started again", "error", err)
+		return exitFailed
+	}
+	log.Error("stopping at once, because going on would risk data; start the node again when the cause is fixed", "error", err)
+	return exitStopped
+}
+
+// refusedStart is the error of a node that does not start until somebody has acted.
+type refusedStart struct{ error }
+
+func (r refusedStart) Unwrap() error { return r.error }
+
+// startError returns the error with which the command ends.
+func startError(err error) error {
+	if cluster.NeedsPerson(err) {
+		return refusedStart{err}
+	}
+	return err
+}
+
+func stopNode(node *cluster.Node, log *slog.Logger) {
+	if err := node.Stop(); err != nil {
+		log.Error("the node did not stop cleanly", "error", err)
+		return
+	}
+	log.Info("stopped")
+}
+
+func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, control *access.Control, queue tracing.Queue, listener net.Listener, tubes *beanstalkPort, tell *supervisor, log *slog.Logger) error {
 	registry := node.Metrics()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	var draining atomic.Bool
-	drained := make(chan struct{})
+	registry.MustRegister(newBuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	pages := serveUI(cfg, control, log)
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: node.Shard(), Operator: readiness{node, tubes}, CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
-			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, Draining: draining.Load, Drained: drained,
+			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
+			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
@@ -111,13 +160,22 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     httpLog(log),
 	}
+	if cfg.HTTPTLS.Mode != clienttls.Off {
+		server.ConnContext, server.Handler = rememberConn, withTLSState(server.Handler)
+	}
 	failed := make(chan error, 1)
 	go func() {
 		failed <- server.Serve(api.JSONErrors(listener))
 	}()
-	tubes.serve(node, draining.Load, log)
+	tubes.ready = control.Ready()
+	tubes.serve(node, queue, control, node.Draining, log)
 	defer tubes.close() // before the node stops, whatever ends the process
+	if cfg.CORSOrigins.Any() {
+		log.Warn("--cors-origins is *: any web page, in any browser that reaches this node, can read and change everything")
+	}
 	log.Info("serving", "node", cfg.NodeID, "http", listener.Addr().String(), "beanstalkd", tubes.String(), "version", version, "data", cfg.DataDir)
+	tell.say(notifyReady)
+	defer tell.feed(ctx, node.Responds)()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve clients: %w", err)
@@ -126,8 +184,8 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	case <-ctx.Done():
 	}
 	log.Info("draining")
-	draining.Store(true)
-	close(drained)
+	tell.say(notifyStopping)
+	node.BeginStop()
 	tubes.close() // first, while the jobs that its clients hold can still be given back
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	node.Drain(drain)
@@ -140,6 +198,14 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, li
 	}
 	<-failed
 	return nil
+}
+
+// serveUI returns the dashboard; nil with --ui=off.
+func serveUI(cfg *serverConfig, control *access.Control, log *slog.Logger) func(http.Handler) http.Handler {
+	if cfg.UI == uiOff {
+		return nil
+	}
+	return ui.New(ui.Options{Node: cfg.NodeID, Version: version, ReadOnly: cfg.UI == uiReadOnly, Logger: log, Sessions: control}).Handler
 }
 
 // httpLog gives Go's HTTP server the logger it wants. What it says names addresses,

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -72,5 +74,36 @@ func TestAnAddressInUseIsToldWithItsFlag(t *testing.T) {
 		var log, out logBuffer
 		require.Equal(t, exitFailed, run(t.Context(), append([]string{"server"}, append(args, "--data-dir", t.TempDir())...), nil, &out, &log))
 		require.Contains(t, log.String(), flag)
+	}
+}
+
+func TestDashboardIsServedUnlessItIsOff(t *testing.T) {
+	for mode, want := range map[string]int{uiOn: http.StatusOK, uiReadOnly: http.StatusOK, uiOff: http.StatusNotFound} {
+		t.Run(mode, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			addr := freeAddr(t)
+			args := []string{
+				"--ui", mode, "--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", freeAddr(t),
+				"--gossip-addr", freeAddr(t), "--beanstalk-addr", "off",
+			}
+			var log, out logBuffer
+			ended := make(chan int, 1)
+			go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
+			defer func() {
+				stop()
+				require.Equal(t, exitOK, <-ended, log.String())
+			}()
+			require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=serving") }, 30*time.Second, 10*time.Millisecond)
+			answer, err := http.Get("http://" + addr + "/ui/")
+			require.NoError(t, err)
+			defer answer.Body.Close()
+			page, err := io.ReadAll(answer.Body)
+			require.NoError(t, err)
+			require.Equal(t, want, answer.StatusCode, string(page))
+			if want == http.StatusOK {
+				require.Contains(t, string(page), "node <b>n1</b>")
+				require.Equal(t, mode == uiReadOnly, strings.Contains(string(page), "read-only"))
+			}
+		})
 	}
 }

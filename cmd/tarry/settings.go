@@ -18,8 +18,8 @@ import (
 )
 
 func topicCommand() *cobra.Command {
-	return group("topic", "get, set, unset: the settings of a topic", "Shows and changes the settings of a topic (docs/limits.md).",
-		topicGetCommand(), topicSetCommand(), topicUnsetCommand())
+	return group("topic", "get, set, unset: the settings of a topic; delete", "Shows and changes the settings of a topic (docs/limits.md), or deletes the topic.",
+		topicGetCommand(), topicSetCommand(), topicUnsetCommand(), topicDeleteCommand())
 }
 
 func topicGetCommand() *cobra.Command {
@@ -176,7 +176,7 @@ func (s *settingFlags) words(row *job.Setting, v jsontext.Value) (string, error)
 	case job.SettingDuration:
 		var d client.Duration
 		err := json.Unmarshal(v, &d)
-		return d.String(), err
+		return job.DurationText(d.Duration), err
 	case job.SettingChoice:
 		var name string
 		err := json.Unmarshal(v, &name)
@@ -200,11 +200,11 @@ func (s *settingFlags) words(row *job.Setting, v jsontext.Value) (string, error)
 }
 
 func backoffWords(b *client.Backoff) string {
-	words := fmt.Sprintf("%s, %g times more each time, up to %s", b.Base, b.Factor, b.Max)
+	words := fmt.Sprintf("%s, %g times more each time, up to %s", job.DurationText(b.Base.Duration), b.Factor, job.DurationText(b.Max.Duration))
 	if len(b.Delays) > 0 {
 		waits := make([]string, len(b.Delays))
 		for i, d := range b.Delays {
-			waits[i] = d.String()
+			waits[i] = job.DurationText(d.Duration)
 		}
 		words = strings.Join(waits, ", ")
 	}

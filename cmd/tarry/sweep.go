@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -11,8 +11,8 @@ import (
 )
 
 func kickCommand() *cobra.Command {
-	c := newCommand("kick", "make dead or delayed jobs ready", "[ID]", "Makes a dead or delayed job ready; or, with --topic, dead jobs of a topic, the longest dead first;\nor, with --header or --id-prefix alone, the dead and delayed ones of all topics that this finds.",
-		"tarry kick --topic mail --all --reason 'no route' --rate 10", 0, 1)
+	c := newCommand("kick", "make dead or delayed jobs ready", "[ID...]", "Makes dead or delayed jobs ready; or, with --topic, dead jobs of a topic, the longest dead first;\nor, with --where or --id-prefix alone, the dead and delayed ones of all topics that this finds;\nor, with --exact-reason alone, the dead ones of all topics with this reason.",
+		"tarry kick --topic mail --all --reason 'no route' --rate 10", 0, math.MaxInt)
 	var f filterFlags
 	f.register(c)
 	var topic string
@@ -26,13 +26,20 @@ func kickCommand() *cobra.Command {
 	dry := c.dryFlag()
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		k.Filter = f.filter()
-		many := k.Filter.IDPrefix != "" || len(k.Filter.Headers) > 0
-		if topic != "" && len(args) == 1 || topic == "" && len(args) == 0 && !many {
-			return usagef("takes either an ID or --topic; or --header or --id-prefix alone")
+		dead := onlyExactReason(k.Filter)
+		many := k.Filter.IDPrefix != "" || len(k.Filter.Headers) > 0 || dead
+		if topic != "" && len(args) > 0 || topic == "" && len(args) == 0 && !many {
+			return usagef("takes either an ID or --topic; or --where, --id-prefix or --exact-reason alone")
 		}
-		if len(args) == 1 {
+		if len(args) > 0 {
 			if err := c.needs("--topic", append(filterNames, "max", "all", "rate", "dry-run")...); err != nil {
 				return err
+			}
+			if len(args) > 1 {
+				if err := c.needs("one ID", "to-topic"); err != nil {
+					return err
+				}
+				return t.printMany(ctx, c.path(), args, t.client.KickBatch)
 			}
 			return t.kickOne(ctx, args[0], k.ToTopic)
 		}
@@ -43,6 +50,9 @@ func kickCommand() *cobra.Command {
 			k.Max = 0
 		case k.Max < 1:
 			return usagef("--max is %d; it takes 1 to 10000", k.Max)
+		}
+		if topic == "" && dead {
+			return t.kickDead(ctx, *dry, k)
 		}
 		if topic == "" {
 			if err := c.needs("--topic", "rate"); err != nil {
@@ -72,8 +82,8 @@ func (t *terminal) kickOne(ctx context.Context, id, to string) error {
 }
 
 func purgeCommand() *cobra.Command {
-	c := newCommand("purge", "delete the jobs of a topic that are in a state", "TOPIC", "Deletes jobs of a topic that are in a state. They are gone for good, so it asks before,\nwith their number.",
-		"tarry purge mail --state dead --all --died-to 2030-01-01T00:00:00Z", 1, 1)
+	c := newCommand("purge", "delete the jobs of a topic that are in a state", "[TOPIC]", "Deletes jobs of a topic that are in a state; or, with --exact-reason alone, the dead ones of\nall topics with this reason. They are gone for good, so it asks before,\nwith their number.",
+		"tarry purge mail --state dead --all --died-to 2030-01-01T00:00:00Z", 0, 1)
 	var f filterFlags
 	f.register(c)
 	var s client.Sweep
@@ -91,8 +101,14 @@ func purgeCommand() *cobra.Command {
 			return usagef("takes either --all or --max")
 		}
 		s.Filter = f.filter()
+		from, match := "all topics", func() (int, error) { return t.deadWith(ctx, s.Filter) }
+		if len(args) == 1 {
+			from, match = args[0], func() (int, error) { return t.matching(ctx, args[0], []string{state}, s.Filter) }
+		} else if state != "dead" || !onlyExactReason(s.Filter) {
+			return usagef("takes a TOPIC; or --exact-reason alone, with --state dead")
+		}
 		matching := func() (int, error) {
-			n, err := t.matching(ctx, args[0], []string{state}, s.Filter)
+			n, err := match()
 			return atMost(n, s.Max), err
 		}
 		if *dry {
@@ -101,50 +117,17 @@ func purgeCommand() *cobra.Command {
 		}
 		ask := func(context.Context, *terminal, []string) (string, error) {
 			n, err := matching()
-			return fmt.Sprintf("Delete %s of %s for good?", jobsOf(n, state), args[0]), err
+			return fmt.Sprintf("Delete %s of %s for good?", jobsOf(n, state), from), err
 		}
 		if err := t.confirm(ctx, *sure, ask, args); err != nil {
 			return err
 		}
+		if len(args) == 0 {
+			swept, err := t.client.PurgeDead(ctx, *s.Filter.ExactReason, s.Max)
+			return t.printSwept("deleted", swept, err)
+		}
 		swept, err := t.client.Purge(ctx, args[0], state, s)
 		return t.printSwept("deleted", swept, err)
-	})
-}
-
-func moveCommand() *cobra.Command {
-	c := newCommand("move", "put a job, or those of a topic, into another topic", "[ID]", "Puts a job into another topic; or, with --topic, all jobs of a topic. Each keeps its state.",
-		"tarry move --topic mail --to mail-archive --states dead", 0, 1)
-	var topic, to, states string
-	c.flags.StringVarP(&topic, "topic", "t", "", "`name` of the topic whose jobs to move")
-	c.flags.StringVar(&to, "to", "", "`name` of the topic in which they are then (required)")
-	c.flags.StringVar(&states, "states", "", "with --topic: only jobs in these `states`, separated by commas")
-	dry := c.dryFlag()
-	return c.does(func(ctx context.Context, t *terminal, args []string) error {
-		switch {
-		case to == "":
-			return usagef("--to is missing")
-		case (topic == "") == (len(args) == 0):
-			return usagef("takes either an ID or --topic")
-		case topic == "":
-			if err := c.needs("--topic", "states", "dry-run"); err != nil {
-				return err
-			}
-			changed, err := t.client.Move(ctx, client.Ref{ID: args[0]}, to)
-			if err != nil {
-				return err
-			}
-			return t.printChanged(changed)
-		}
-		in := strings.FieldsFunc(states, func(r rune) bool { return r == ',' })
-		if *dry {
-			if len(in) == 0 {
-				in = []string{"delayed", "ready", "reserved", "dead"}
-			}
-			n, err := t.matching(ctx, topic, in, client.Filter{})
-			return t.printDry("moved", n, err)
-		}
-		swept, err := t.client.MoveTopic(ctx, topic, to, in...)
-		return t.printSwept("moved", swept, err)
 	})
 }
 

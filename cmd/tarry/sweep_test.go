@@ -45,6 +45,18 @@ func TestDeadJobsFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "1 deleted\n", s.ok("purge", "post", "--state", "delayed", "--max", "5", "--id-prefix", "la", "--yes"))
 }
 
+func TestJobsThatMatchAreMovedFromTheCommandLine(t *testing.T) {
+	s := newShell(t)
+	s.bury("mail", "a1", "no route")
+	s.bury("mail", "a2", "too big")
+	s.bury("mail", "b1", "no route")
+	s.ok("add", "--topic", "mail", "--id", "a3", "x")
+	require.Equal(t, "1 moved\n", s.ok("move", "-t", "mail", "--to", "post", "--reason", "route", "--id-prefix", "a"))
+	require.Equal(t, "{\"moved\":1,\"skipped\":0,\"more\":true}\n", s.ok("move", "-t", "mail", "--to", "post", "--states", "dead", "--max", "1", "--json"))
+	require.Equal(t, "2 moved\n", s.ok("move", "-t", "mail", "--to", "slow", "--max", "9"))
+	require.Contains(t, s.ok("list", "post"), "a1")
+}
+
 func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	s.ok("add", "--topic", "t", "--id", "a", "x")
@@ -61,7 +73,7 @@ func TestBackoffAndHeadersAreUpdatedFromTheCommandLine(t *testing.T) {
 func TestSweepsThatMakeNoSense(t *testing.T) {
 	s := newShell(t)
 	for line, says := range map[string]string{
-		"list":                                        "takes a TOPIC, --id-prefix or --header",
+		"list":                                        "takes a TOPIC, --id-prefix or --where",
 		"list t --max -1":                             "--max is -1",
 		"list t --header x":                           "name=value",
 		"list t --due-from tomorrow":                  "RFC 3339",
@@ -77,6 +89,8 @@ func TestSweepsThatMakeNoSense(t *testing.T) {
 		"move a":                                      "--to is missing",
 		"move --to u":                                 "either an ID or --topic",
 		"move a --to u --states dead":                 "--states needs --topic",
+		"move a --to u --reason x":                    "--reason needs --topic",
+		"move -t t --to u --max 0":                    "--max is 0",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, errs := s.run(strings.Fields(line)...)

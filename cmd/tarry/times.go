@@ -25,6 +25,22 @@ func (c clock) when(at time.Time) string {
 	return "now"
 }
 
+// left shows for how long something goes on that ends at an instant.
+func (c clock) left(until time.Time) string {
+	if d := until.Sub(c.now()).Round(time.Second); d > 0 {
+		return "for another " + length(d)
+	}
+	return "until now"
+}
+
+// since shows for how long something has been so that began at an instant.
+func (c clock) since(at time.Time) string {
+	if d := c.now().Sub(at).Round(time.Second); d > 0 {
+		return "for " + length(d)
+	}
+	return "since now"
+}
+
 // timestamp shows an instant in full.
 func timestamp(at time.Time) string {
 	if at.IsZero() {

@@ -43,7 +43,7 @@ func TestDurationsTakeDaysAndWeeks(t *testing.T) {
 	}
 	s := newShell(t)
 	require.Contains(t, s.ok("add", "-t", "mail", "-i", "a", "-d", "2w", "x"), "a is delayed, due in 14d")
-	require.Regexp(t, `(?m)^retain +336h0m0s$`, s.ok("topic", "set", "mail", "--retain", "2w"))
+	require.Regexp(t, `(?m)^retain +14d$`, s.ok("topic", "set", "mail", "--retain", "2w"))
 	require.Contains(t, s.ok("add", "-t", "mail", "--backoff", "1d,1w", "--json", "-i", "b", "x"), `"id":"b"`)
 	require.Contains(t, s.ok("get", "b", "--json"), `"delays":[86400,604800]`)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,15 +69,114 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown) && cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
 		return noCommand(cmd, cmd.Flags().Arg(0)) // whose flag it is
 	case errors.As(err, &unknown):
-		dashes := "--"
-		if unknown.GetSpecifiedShortnames() != "" {
-			dashes = "-"
-		}
-		return usagef("flag provided but not defined: %s%s", dashes, unknown.GetSpecifiedName())
+		return noFlag(cmd, unknown)
 	case errors.As(err, &invalid):
 		return usagef("invalid value %q for flag --%s: %s", invalid.GetValue(), invalid.GetFlag().Name, invalidReason(invalid.Unwrap()))
 	}
 	return usageError{err}
+}
+
+// noFlag is the error of a flag that cmd does not have.
+func noFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	name, dashes := unknown.GetSpecifiedName(), "--"
+	if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+		name, dashes = letters, "-" // a long name with one dash, or a letter
+	}
+	hint, flags := "", cmd.Flags()
+	if cmd.HasSubCommands() {
+		flags = commonFlags() // they may stand before the command
+	}
+	if like := nearestFlag(flags, name); like != "" {
+		hint = "; did you mean --" + like + "?"
+	} else if _, args, _ := strings.Cut(cmd.Use, " "); len(name) > 1 && slices.Contains(strings.Fields(strings.Trim(args, "[].")), strings.ToUpper(name)) {
+		hint = fmt.Sprintf("; %s is an argument, without a flag", strings.ToUpper(name))
+	}
+	return usagef("flag provided but not defined: %s%s%s", dashes, name, hint)
+}
+
+// nearestFlag is the long flag that is most like a name, or begins with it; empty: none is.
+func nearestFlag(flags *pflag.FlagSet, name string) (nearest string) {
+	if len(name) < 2 {
+		return ""
+	}
+	least := min(2, (len(name)-1)/2) + 1 // more edits make another word
+	flags.VisitAll(func(f *pflag.Flag) {
+		d := edits(name, f.Name)
+		if strings.HasPrefix(f.Name, name) {
+			d = min(d, 1)
+		}
+		if !f.Hidden && d < least {
+			nearest, least = f.Name, d
+		}
+	})
+	return nearest
+}
+
+// edits is how many characters must be added, removed or changed to make b of a.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1) // of the beginning of a, to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// flagsBehind moves flags that all client commands have, and that stand before the words of
+// the command, behind these: tarry --json stats.
+func flagsBehind(root *cobra.Command, args []string) []string {
+	common := commonFlags()
+	var words, flags []string
+	i := 0
+	for cmd := root; i < len(args); {
+		if n := flagLength(common, args[i:]); n > 0 {
+			flags = append(flags, args[i:i+n]...)
+			i += n
+			continue
+		}
+		if !cmd.HasSubCommands() || strings.HasPrefix(args[i], "-") {
+			break
+		}
+		words = append(words, args[i])
+		i++
+		next := child(cmd, args[i-1])
+		if next == nil {
+			break // the error names it
+		}
+		cmd = next
+	}
+	return slices.Concat(words, flags, args[i:])
+}
+
+// flagLength is how many of args are their first flag and its value; 0: they do not begin
+// with one of the flags.
+func flagLength(flags *pflag.FlagSet, args []string) int {
+	name, _, hasValue := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+	if !strings.HasPrefix(args[0], "-") || name == "" {
+		return 0
+	}
+	f := flags.Lookup(name)
+	if f == nil && !strings.HasPrefix(args[0], "--") {
+		f, hasValue = flags.ShorthandLookup(name[:1]), hasValue || len(name) > 1 // -a1.2.3.4:7300
+	}
+	switch {
+	case f == nil || len(name) > 1 && f.NoOptDefVal != "" && name != f.Name:
+		return 0
+	case f.NoOptDefVal != "" || hasValue:
+		return 1
+	}
+	return min(2, len(args))
 }
 
 // invalidReason says why a value is invalid.
@@ -96,7 +196,8 @@ func invalidReason(err error) string {
 }
 
 // twoDashes gives long flags with one dash, as Go's package flag reads them, a second
-// one. Otherwise "-topic mail" would be the short flag -t with the value "opic".
+// one. Otherwise "-topic mail" would be the short flag -t with the value "opic". A name that
+// is nearly that of a long flag gets one as well, so that "-toppic mail" is an error.
 func twoDashes(root *cobra.Command, args []string) []string {
 	cmd, words := deepest(root, args)
 	cmd.InitDefaultHelpFlag()
@@ -109,7 +210,7 @@ func twoDashes(root *cobra.Command, args []string) []string {
 		}
 		f := cmd.Flags().Lookup(name)
 		switch {
-		case f != nil && len(name) > 1 && !strings.HasPrefix(args[i], "--"):
+		case !strings.HasPrefix(args[i], "--") && (f != nil && len(name) > 1 || f == nil && misspelled(cmd.Flags(), name)):
 			changed[i] = "-" + args[i]
 		case len(args[i]) == 2:
 			f = cmd.Flags().ShorthandLookup(name)
@@ -119,6 +220,12 @@ func twoDashes(root *cobra.Command, args []string) []string {
 		}
 	}
 	return changed
+}
+
+// misspelled reports whether a name with one dash, which would be a short flag with a value,
+// is more likely meant as a long flag.
+func misspelled(flags *pflag.FlagSet, name string) bool {
+	return flags.ShorthandLookup(name[:1]) != nil && nearestFlag(flags, name) != ""
 }
 
 // deepest finds the command that args begin with, and how many of them name it.

@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"tarry/job"
 )
 
 // duration is a flag's value: a Go duration (1h30m, 250ms), which may begin with weeks
@@ -22,49 +22,22 @@ func (v *duration) String() string {
 	if v.d == 0 {
 		return ""
 	}
-	return v.d.String()
+	return job.DurationText(v.d)
 }
 
 func (v *duration) Type() string { return "duration" }
 
 func (v *duration) Set(s string) error {
 	v.set = true
-	if n, err := strconv.ParseFloat(s, 64); err == nil {
-		if !(n >= 0 && n < 9e9) {
-			return fmt.Errorf("%s seconds is out of range", s)
-		}
-		v.d = time.Duration(n * float64(time.Second))
-	} else if v.d, err = parseDuration(s); err != nil || v.d < 0 {
-		return fmt.Errorf("%q is not a duration such as 250ms, 30s, 1h30m, 1d, 2w or 45 (seconds)", s)
+	d, err := job.ParseDuration(s)
+	if err != nil {
+		return err
 	}
+	v.d = d
 	if v.positive && v.d == 0 {
 		return errors.New("it must be more than 0; leave the flag out for the default")
 	}
 	return nil
-}
-
-// leading are the weeks and days that a duration begins with.
-var leading = regexp.MustCompile(`^(?:(\d{1,7})w)?(?:(\d{1,7})d)?`)
-
-// parseDuration is time.ParseDuration with weeks and days, of 24 hours, in front.
-func parseDuration(s string) (time.Duration, error) {
-	const day = 24 * time.Hour
-	found := leading.FindStringSubmatch(s)
-	weeks, _ := strconv.Atoi("0" + found[1])
-	days, _ := strconv.Atoi("0" + found[2])
-	days += 7 * weeks
-	rest := s[len(found[0]):]
-	var d time.Duration
-	if rest != "" || found[0] == "" {
-		var err error
-		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
-			return 0, fmt.Errorf("%q is not a duration", s)
-		}
-	}
-	if int64(days) > int64((math.MaxInt64-d)/day) {
-		return 0, fmt.Errorf("%q is out of range", s)
-	}
-	return time.Duration(days)*day + d, nil
 }
 
 // filled reads a flag's value that may be left out but not be empty, as that of a

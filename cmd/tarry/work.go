@@ -147,19 +147,38 @@ func (w *worker) watch(stopping context.Context, ended <-chan struct{}, kill fun
 
 // loop takes one job after the other. programs ends when they must.
 func (w *worker) loop(taking, programs context.Context) error {
-	for taking.Err() == nil && (w.unlimited || w.left.Add(-1) >= 0) {
-		job, err := w.next(taking)
-		if err != nil || job == nil {
-			return err
+	var job *client.Reserved
+	for {
+		var err error
+		if job == nil {
+			if taking.Err() != nil || !w.claim() {
+				return nil
+			}
+			if job, err = w.next(taking); err != nil || job == nil {
+				return err
+			}
 		}
 		w.running.Add(1)
-		err = w.work(programs, job)
+		job, err = w.work(taking, programs, job)
 		w.running.Add(-1)
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// claim reports whether one more job may be taken, and counts it.
+func (w *worker) claim() bool {
+	for !w.unlimited {
+		left := w.left.Load()
+		if left <= 0 {
+			return false
+		}
+		if w.left.CompareAndSwap(left, left-1) {
+			break
+		}
+	}
+	return true
 }
 
 // next waits for a job; nil: the worker stops. It goes on while no node can serve, and
@@ -193,8 +212,9 @@ func (w *worker) serving() {
 }
 
 // work runs the program for one job and reports what became of it. An error is the
-// worker's end: the program cannot be started, and would fail for all jobs.
-func (w *worker) work(programs context.Context, job *client.Reserved) error {
+// worker's end: the program cannot be started, and would fail for all jobs. It returns the next
+// job, if one was ready when this one was finished.
+func (w *worker) work(taking, programs context.Context, job *client.Reserved) (*client.Reserved, error) {
 	ctx, cancel := context.WithCancelCause(programs)
 	defer cancel(nil)
 	beating := make(chan struct{})
@@ -208,13 +228,37 @@ func (w *worker) work(programs context.Context, job *client.Reserved) error {
 	<-beating
 	if errors.Is(lost, errLost) {
 		w.t.notes.line("%s: %v", job.ID, lost)
-		return nil
+		return nil, nil
 	}
 	// Also when the worker stops: the report must reach a node.
-	if err := w.report(context.WithoutCancel(programs), job, result, programs.Err() != nil); err != nil {
+	ctx = context.WithoutCancel(programs)
+	var next *client.Reserved
+	var err error
+	if result.code == 0 && taking.Err() == nil && w.claim() {
+		next, err = w.finishAndReserve(ctx, job)
+	} else {
+		err = w.report(ctx, job, result, programs.Err() != nil)
+	}
+	if err != nil {
 		w.t.notes.line("%s: %s", job.ID, explain(err))
 	}
-	return result.notStarted
+	return next, result.notStarted
+}
+
+// finishAndReserve finishes a job and takes the next one, which is claimed. It does not wait
+// for one.
+func (w *worker) finishAndReserve(ctx context.Context, job *client.Reserved) (*client.Reserved, error) {
+	reserve := w.reserve
+	reserve.Wait = 0
+	jobs, finished, err := w.t.client.FinishAndReserve(ctx, []client.Ref{job.Ref()}, reserve)
+	if err == nil {
+		err = finished[0]
+	}
+	if len(jobs) == 0 {
+		w.left.Add(1)
+		return nil, err
+	}
+	return &jobs[0], err
 }
 
 // report tells the node what became of a job.

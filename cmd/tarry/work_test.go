@@ -45,6 +45,28 @@ func TestTheExitCodeOfAProgramDecides(t *testing.T) {
 	}
 }
 
+func TestAWorkerTakesNoMoreThanItsMaximum(t *testing.T) {
+	for _, concurrency := range []string{"1", "2"} {
+		s := newShell(t)
+		ids := []string{"a", "b", "c", "d", "e"}
+		for _, id := range ids {
+			s.ok("add", "-t", "mail", "-i", id, "x")
+		}
+		code, _, errs := s.run("work", "-t", "mail", "--exec", script(t, "exit 0"), "--max", "3", "--concurrency", concurrency)
+		require.Equal(t, exitOK, code, errs)
+		finished := 0
+		for _, id := range ids {
+			code, shown, _ := s.run("get", id)
+			if code == exitNotFound {
+				finished++
+				continue
+			}
+			require.Regexp(t, `(?m)^state +ready$`, shown, "a job that is taken is worked on")
+		}
+		require.Equal(t, 3, finished)
+	}
+}
+
 func TestAProgramKnowsItsJob(t *testing.T) {
 	s := newShell(t)
 	s.stdin = "line 1\nline 2"

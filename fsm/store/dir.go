@@ -107,7 +107,7 @@ func firstGeneration(fsys vfs.FS, dir string) (string, error) {
 			return "", fmt.Errorf("state directory: %w", err)
 		}
 		if len(files) > 0 {
-			return "", fmt.Errorf("%s is missing in %s, but %s holds data: which state is the live one is lost; move the directory away, and the node will rejoin as a new member", currentName, dir, n)
+			return "", fmt.Errorf("%s is missing in %s, but %s holds data: which state is the live one is lost", currentName, dir, n)
 		}
 	}
 	name := generationOf(1)

@@ -48,6 +48,7 @@ func (d *Dir) Inspect(path string, look func(*pebble.DB) error) error {
 	db, err := pebble.Open(path, &pebble.Options{
 		FS: d.options.FS, ReadOnly: true, ErrorIfNotExists: true, CacheSize: 1 << 20, MaxOpenFiles: 64,
 		Logger:        storeLogger{d.options.Logger, d.options.OnFatal},
+		Merger:        d.options.Merger,
 		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}},
 	})
 	if err != nil {

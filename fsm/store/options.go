@@ -19,6 +19,9 @@ type Options struct {
 	MemTableBytes uint64
 	OpenTables    int           // tables that are open at one time; 0: 1000
 	Logger        pebble.Logger // nil: silent
+	// Merger adds up the values that were written by Merge; nil: Pebble's own. A store is
+	// opened only with the merger of the same name as it was made with.
+	Merger *pebble.Merger
 	// OnFatal is called after a failure in the background, such as a failed flush.
 	// Later writes may never reach the disk. It may be called from any goroutine, more
 	// than once.
@@ -64,6 +67,7 @@ func (o Options) pebble() *pebble.Options {
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
 		Logger:                      storeLogger{o.Logger, o.OnFatal},
+		Merger:                      o.Merger,
 	}
 	// Most lookups are for absent keys. With the filter they need no read.
 	for i := range p.Levels {

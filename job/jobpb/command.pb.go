@@ -302,6 +302,8 @@ const (
 	Code_TOO_MANY_SCHEDULES Code = 14 // the limit on schedules is reached
 	Code_TOPIC_LIMITED      Code = 19 // the topic's limit on reserved jobs, or its rate, is reached
 	Code_TOKEN_REQUIRED     Code = 20 // the topic's settings require the token of the reservation
+	Code_FORBIDDEN          Code = 21 // nothing allows it to its principal
+	Code_TOO_MANY_TOKENS    Code = 22 // the limit on tokens of clients is reached
 )
 
 // Enum value maps for Code.
@@ -323,6 +325,8 @@ var (
 		14: "TOO_MANY_SCHEDULES",
 		19: "TOPIC_LIMITED",
 		20: "TOKEN_REQUIRED",
+		21: "FORBIDDEN",
+		22: "TOO_MANY_TOKENS",
 	}
 	Code_value = map[string]int32{
 		"OK":                 0,
@@ -341,6 +345,8 @@ var (
 		"TOO_MANY_SCHEDULES": 14,
 		"TOPIC_LIMITED":      19,
 		"TOKEN_REQUIRED":     20,
+		"FORBIDDEN":          21,
+		"TOO_MANY_TOKENS":    22,
 	}
 )
 
@@ -596,7 +602,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -694,7 +700,14 @@ type Op struct {
 	//	*Op_ResetClock
 	//	*Op_Migrate
 	//	*Op_ReleaseTopic
-	Kind          isOp_Kind `protobuf_oneof:"kind"`
+	//	*Op_AdvanceAt
+	//	*Op_PutToken
+	//	*Op_DeleteToken
+	//	*Op_SetAuth
+	Kind isOp_Kind `protobuf_oneof:"kind"`
+	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
+	// what the anonymous rules allow. A Reserve has it itself.
+	Principal     string `protobuf:"bytes,32,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +992,49 @@ func (x *Op) GetReleaseTopic() *ReleaseTopic {
 	return nil
 }
 
+func (x *Op) GetAdvanceAt() *AdvanceAt {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_AdvanceAt); ok {
+			return x.AdvanceAt
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPutToken() *PutToken {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PutToken); ok {
+			return x.PutToken
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDeleteToken() *DeleteToken {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_DeleteToken); ok {
+			return x.DeleteToken
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetSetAuth() *SetAuth {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_SetAuth); ok {
+			return x.SetAuth
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
 type isOp_Kind interface {
 	isOp_Kind()
 }
@@ -1091,6 +1147,22 @@ type Op_ReleaseTopic struct {
 	ReleaseTopic *ReleaseTopic `protobuf:"bytes,27,opt,name=release_topic,json=releaseTopic,proto3,oneof"`
 }
 
+type Op_AdvanceAt struct {
+	AdvanceAt *AdvanceAt `protobuf:"bytes,28,opt,name=advance_at,json=advanceAt,proto3,oneof"`
+}
+
+type Op_PutToken struct {
+	PutToken *PutToken `protobuf:"bytes,29,opt,name=put_token,json=putToken,proto3,oneof"`
+}
+
+type Op_DeleteToken struct {
+	DeleteToken *DeleteToken `protobuf:"bytes,30,opt,name=delete_token,json=deleteToken,proto3,oneof"`
+}
+
+type Op_SetAuth struct {
+	SetAuth *SetAuth `protobuf:"bytes,31,opt,name=set_auth,json=setAuth,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1144,6 +1216,14 @@ func (*Op_ResetClock) isOp_Kind() {}
 func (*Op_Migrate) isOp_Kind() {}
 
 func (*Op_ReleaseTopic) isOp_Kind() {}
+
+func (*Op_AdvanceAt) isOp_Kind() {}
+
+func (*Op_PutToken) isOp_Kind() {}
+
+func (*Op_DeleteToken) isOp_Kind() {}
+
+func (*Op_SetAuth) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -1433,6 +1513,7 @@ type JobOptions struct {
 	Backoff       *Backoff               `protobuf:"bytes,1,opt,name=backoff,proto3" json:"backoff,omitempty"`
 	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`                       // sorted by name, each name once
 	ExpiresMs     int64                  `protobuf:"varint,3,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // when it expires unless it was taken; 0: never
+	PushUrl       string                 `protobuf:"bytes,4,opt,name=push_url,json=pushUrl,proto3" json:"push_url,omitempty"`        // where its topic's push posts it; empty: to the topic's URL
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1486,6 +1567,13 @@ func (x *JobOptions) GetExpiresMs() int64 {
 		return x.ExpiresMs
 	}
 	return 0
+}
+
+func (x *JobOptions) GetPushUrl() string {
+	if x != nil {
+		return x.PushUrl
+	}
+	return ""
 }
 
 type Header struct {
@@ -1847,13 +1935,14 @@ func (x *TopicSettings) GetRetainMax() uint64 {
 	return 0
 }
 
-// PushTarget is an HTTP server to which each job is posted.
+// PushTarget is where each job is posted.
 type PushTarget struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
+	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`                               // of jobs without one of their own; empty only with job_urls
 	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; never shown
 	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the response; 0: the default
 	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // posts at once; 0: the default
+	JobUrls       bool                   `protobuf:"varint,5,opt,name=job_urls,json=jobUrls,proto3" json:"job_urls,omitempty"`       // jobs may have a URL of their own
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1914,6 +2003,13 @@ func (x *PushTarget) GetConcurrency() uint32 {
 		return x.Concurrency
 	}
 	return 0
+}
+
+func (x *PushTarget) GetJobUrls() bool {
+	if x != nil {
+		return x.JobUrls
+	}
+	return false
 }
 
 // SetTopic replaces all settings of a topic, whether it has jobs or not. Empty settings are
@@ -1994,6 +2090,7 @@ type Update struct {
 	Backoff       *Backoff               `protobuf:"bytes,10,opt,name=backoff,proto3" json:"backoff,omitempty"`                             // empty: remove
 	Headers       *Headers               `protobuf:"bytes,11,opt,name=headers,proto3" json:"headers,omitempty"`                             // empty: remove
 	ExpiresMs     *int64                 `protobuf:"varint,12,opt,name=expires_ms,json=expiresMs,proto3,oneof" json:"expires_ms,omitempty"` // 0: remove
+	PushUrl       *string                `protobuf:"bytes,13,opt,name=push_url,json=pushUrl,proto3,oneof" json:"push_url,omitempty"`        // empty: remove
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2110,6 +2207,13 @@ func (x *Update) GetExpiresMs() int64 {
 		return *x.ExpiresMs
 	}
 	return 0
+}
+
+func (x *Update) GetPushUrl() string {
+	if x != nil && x.PushUrl != nil {
+		return *x.PushUrl
+	}
+	return ""
 }
 
 // JobQuery asks for a page of jobs. With an id prefix in its filter: those with that prefix,
@@ -2349,12 +2453,16 @@ func (x *JobPage) GetIncomplete() bool {
 
 // Reserve reserves up to max ready jobs, in the order of the ready list over all topics.
 type Reserve struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Topics        []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
-	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	TtrMs         int64                  `protobuf:"varint,3,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`          // 0: each job's own
-	MaxBytes      int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of the bodies, except that one job is always returned; 0: no limit
-	Consumer      string                 `protobuf:"bytes,5,opt,name=consumer,proto3" json:"consumer,omitempty"`                  // the consumer's name, for the history of the jobs; may be empty
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Topics   []string               `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
+	Max      uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	TtrMs    int64                  `protobuf:"varint,3,opt,name=ttr_ms,json=ttrMs,proto3" json:"ttr_ms,omitempty"`          // 0: each job's own
+	MaxBytes int64                  `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"` // of the bodies, except that one job is always returned; 0: no limit
+	Consumer string                 `protobuf:"bytes,5,opt,name=consumer,proto3" json:"consumer,omitempty"`                  // the consumer's name, for the history of the jobs; may be empty
+	// The consumer gets the jobs up to so much later, so each reservation lasts so much longer
+	// than its TTR.
+	HoldMs        int64  `protobuf:"varint,6,opt,name=hold_ms,json=holdMs,proto3" json:"hold_ms,omitempty"`
+	Principal     string `protobuf:"bytes,7,opt,name=principal,proto3" json:"principal,omitempty"` // as that of an Op. It is here because reserves wait, and are proposed ahead
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2420,6 +2528,20 @@ func (x *Reserve) GetMaxBytes() int64 {
 func (x *Reserve) GetConsumer() string {
 	if x != nil {
 		return x.Consumer
+	}
+	return ""
+}
+
+func (x *Reserve) GetHoldMs() int64 {
+	if x != nil {
+		return x.HoldMs
+	}
+	return 0
+}
+
+func (x *Reserve) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
 	}
 	return ""
 }
@@ -3230,14 +3352,16 @@ func (x *Place) GetSeq() uint64 {
 // Filter selects the jobs that match all its fields. Ranges of instants, in Unix
 // milliseconds, do not include their end; 0 is open.
 type Filter struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	IdPrefix      string                 `protobuf:"bytes,1,opt,name=id_prefix,json=idPrefix,proto3" json:"id_prefix,omitempty"` // of the producer's id
-	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`                     // a part of the reason or of the last error
-	DueFromMs     int64                  `protobuf:"varint,3,opt,name=due_from_ms,json=dueFromMs,proto3" json:"due_from_ms,omitempty"`
-	DueToMs       int64                  `protobuf:"varint,4,opt,name=due_to_ms,json=dueToMs,proto3" json:"due_to_ms,omitempty"`
-	DiedFromMs    int64                  `protobuf:"varint,5,opt,name=died_from_ms,json=diedFromMs,proto3" json:"died_from_ms,omitempty"` // this range selects only dead jobs
-	DiedToMs      int64                  `protobuf:"varint,6,opt,name=died_to_ms,json=diedToMs,proto3" json:"died_to_ms,omitempty"`
-	Headers       []*Header              `protobuf:"bytes,7,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	IdPrefix   string                 `protobuf:"bytes,1,opt,name=id_prefix,json=idPrefix,proto3" json:"id_prefix,omitempty"` // of the producer's id
+	Reason     string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`                     // a part of the reason or of the last error
+	DueFromMs  int64                  `protobuf:"varint,3,opt,name=due_from_ms,json=dueFromMs,proto3" json:"due_from_ms,omitempty"`
+	DueToMs    int64                  `protobuf:"varint,4,opt,name=due_to_ms,json=dueToMs,proto3" json:"due_to_ms,omitempty"`
+	DiedFromMs int64                  `protobuf:"varint,5,opt,name=died_from_ms,json=diedFromMs,proto3" json:"died_from_ms,omitempty"` // this range selects only dead jobs
+	DiedToMs   int64                  `protobuf:"varint,6,opt,name=died_to_ms,json=diedToMs,proto3" json:"died_to_ms,omitempty"`
+	Headers    []*Header              `protobuf:"bytes,7,rep,name=headers,proto3" json:"headers,omitempty"` // sorted by name, each name once
+	// The whole reason, or else last error, cut as dead jobs are grouped; empty: those without one.
+	ExactReason   *string `protobuf:"bytes,8,opt,name=exact_reason,json=exactReason,proto3,oneof" json:"exact_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3319,6 +3443,13 @@ func (x *Filter) GetHeaders() []*Header {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *Filter) GetExactReason() string {
+	if x != nil && x.ExactReason != nil {
+		return *x.ExactReason
+	}
+	return ""
 }
 
 // Purge deletes up to max jobs of one list of a topic: delayed, ready or dead.
@@ -3681,6 +3812,252 @@ func (x *Advance) GetEntropy() uint64 {
 	return 0
 }
 
+// AdvanceAt is committed ahead of an instant and takes effect at it: before the first entry
+// that has this time or a later one, or is of another term. Then it is an Advance followed by
+// Reserves, and the instant is the time of both. Until then nothing sees it.
+type AdvanceAt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtMs          int64                  `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // Unix milliseconds, by the clock of the entry
+	Advance       *Advance               `protobuf:"bytes,2,opt,name=advance,proto3" json:"advance,omitempty"`
+	Reserves      []*Reserve             `protobuf:"bytes,3,rep,name=reserves,proto3" json:"reserves,omitempty"`
+	Number        uint64                 `protobuf:"fixed64,4,opt,name=number,proto3" json:"number,omitempty"` // random; the leader that proposed it knows it by this number
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdvanceAt) Reset() {
+	*x = AdvanceAt{}
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdvanceAt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdvanceAt) ProtoMessage() {}
+
+func (x *AdvanceAt) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdvanceAt.ProtoReflect.Descriptor instead.
+func (*AdvanceAt) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AdvanceAt) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *AdvanceAt) GetAdvance() *Advance {
+	if x != nil {
+		return x.Advance
+	}
+	return nil
+}
+
+func (x *AdvanceAt) GetReserves() []*Reserve {
+	if x != nil {
+		return x.Reserves
+	}
+	return nil
+}
+
+func (x *AdvanceAt) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// PutToken makes or replaces a token. Without a hash it keeps the present one; with another
+// one, that is accepted for overlap_ms more.
+type PutToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         *Token                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // of the token; 0: there is none
+	OverlapMs     int64                  `protobuf:"varint,3,opt,name=overlap_ms,json=overlapMs,proto3" json:"overlap_ms,omitempty"`
+	Bootstrap     bool                   `protobuf:"varint,4,opt,name=bootstrap,proto3" json:"bootstrap,omitempty"` // it is the first token there ever was, and needs no other
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutToken) Reset() {
+	*x = PutToken{}
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutToken) ProtoMessage() {}
+
+func (x *PutToken) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutToken.ProtoReflect.Descriptor instead.
+func (*PutToken) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PutToken) GetToken() *Token {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+func (x *PutToken) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
+func (x *PutToken) GetOverlapMs() int64 {
+	if x != nil {
+		return x.OverlapMs
+	}
+	return 0
+}
+
+func (x *PutToken) GetBootstrap() bool {
+	if x != nil {
+		return x.Bootstrap
+	}
+	return false
+}
+
+type DeleteToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteToken) Reset() {
+	*x = DeleteToken{}
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteToken) ProtoMessage() {}
+
+func (x *DeleteToken) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteToken.ProtoReflect.Descriptor instead.
+func (*DeleteToken) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *DeleteToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DeleteToken) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
+// SetAuth replaces the settings for all tokens.
+type SetAuth struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settings      *AuthSettings          `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`                              // without a revision
+	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // of the settings; 0: they were never set
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAuth) Reset() {
+	*x = SetAuth{}
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAuth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAuth) ProtoMessage() {}
+
+func (x *SetAuth) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAuth.ProtoReflect.Descriptor instead.
+func (*SetAuth) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SetAuth) GetSettings() *AuthSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *SetAuth) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
 // Mark names a point of the log at which every node computes its state digest.
 type Mark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3691,7 +4068,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +4080,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[35]
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +4093,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{35}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Mark) GetName() string {
@@ -3736,7 +4113,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3748,7 +4125,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[36]
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3761,7 +4138,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{36}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -3782,7 +4159,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +4171,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[37]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +4184,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{37}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -3829,7 +4206,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3841,7 +4218,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[38]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3854,7 +4231,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{38}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -3882,7 +4259,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3894,7 +4271,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3907,7 +4284,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -3927,7 +4304,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3939,7 +4316,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3952,7 +4329,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -3987,7 +4364,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3999,7 +4376,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4012,7 +4389,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Result) GetCode() Code {
@@ -4127,13 +4504,16 @@ type Details struct {
 	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: the settings after the operation; absent: none
 	ScheduleRevision uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule, delete_schedule: of the schedule after the operation
 	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to continue; absent: it has ended
+	Field            string                 `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`                                                // code is INVALID: the field of the request that is wrong; may be empty
+	AuthRevision     uint64                 `protobuf:"varint,6,opt,name=auth_revision,json=authRevision,proto3" json:"auth_revision,omitempty"`             // put_token, set_auth: of the token or the settings after the operation
+	Denied           *Denied                `protobuf:"bytes,7,opt,name=denied,proto3" json:"denied,omitempty"`                                              // what its principal was not allowed; with OK it was done all the same
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4145,7 +4525,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4158,7 +4538,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4189,6 +4569,88 @@ func (x *Details) GetNext() *Progress {
 	return nil
 }
 
+func (x *Details) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Details) GetAuthRevision() uint64 {
+	if x != nil {
+		return x.AuthRevision
+	}
+	return 0
+}
+
+func (x *Details) GetDenied() *Denied {
+	if x != nil {
+		return x.Denied
+	}
+	return nil
+}
+
+// Denied is what a principal was not allowed.
+type Denied struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Verbs         uint32                 `protobuf:"varint,1,opt,name=verbs,proto3" json:"verbs,omitempty"`   // a set, of package auth
+	Topic         string                 `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`    // empty: none
+	Reason        uint32                 `protobuf:"varint,3,opt,name=reason,proto3" json:"reason,omitempty"` // of package auth
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Denied) Reset() {
+	*x = Denied{}
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Denied) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Denied) ProtoMessage() {}
+
+func (x *Denied) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Denied.ProtoReflect.Descriptor instead.
+func (*Denied) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Denied) GetVerbs() uint32 {
+	if x != nil {
+		return x.Verbs
+	}
+	return 0
+}
+
+func (x *Denied) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Denied) GetReason() uint32 {
+	if x != nil {
+		return x.Reason
+	}
+	return 0
+}
+
 // Results are the results of the operations of one request, in their order.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4199,7 +4661,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +4673,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +4686,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4254,7 +4716,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4728,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4741,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Reserved) GetId() string {
@@ -4406,7 +4868,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4418,7 +4880,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4431,7 +4893,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Job) GetId() string {
@@ -4667,7 +5129,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4679,7 +5141,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4692,7 +5154,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -4772,7 +5234,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4784,7 +5246,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4797,7 +5259,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Topic) GetName() string {
@@ -4948,7 +5410,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4960,7 +5422,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4973,7 +5435,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -5038,7 +5500,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5050,7 +5512,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5063,7 +5525,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5150,7 +5612,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5162,7 +5624,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5175,7 +5637,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5217,7 +5679,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5229,7 +5691,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5242,7 +5704,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -5281,7 +5743,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +5755,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +5768,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5397,7 +5859,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5409,7 +5871,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5422,7 +5884,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5462,7 +5924,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5474,7 +5936,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5487,7 +5949,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -5604,7 +6066,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +6078,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +6091,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -5700,7 +6162,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5712,7 +6174,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5725,7 +6187,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -5753,13 +6215,12 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\"_\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x14job/jobpb/auth.proto\"_\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xe6\n" +
-	"\n" +
+	"clockEpoch\"\xd9\f\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -5794,7 +6255,13 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\vreset_clock\x18\x19 \x01(\v2\x14.tarry.v1.ResetClockH\x00R\n" +
 	"resetClock\x12-\n" +
 	"\amigrate\x18\x1a \x01(\v2\x11.tarry.v1.MigrateH\x00R\amigrate\x12=\n" +
-	"\rrelease_topic\x18\x1b \x01(\v2\x16.tarry.v1.ReleaseTopicH\x00R\freleaseTopicB\x06\n" +
+	"\rrelease_topic\x18\x1b \x01(\v2\x16.tarry.v1.ReleaseTopicH\x00R\freleaseTopic\x124\n" +
+	"\n" +
+	"advance_at\x18\x1c \x01(\v2\x13.tarry.v1.AdvanceAtH\x00R\tadvanceAt\x121\n" +
+	"\tput_token\x18\x1d \x01(\v2\x12.tarry.v1.PutTokenH\x00R\bputToken\x12:\n" +
+	"\fdelete_token\x18\x1e \x01(\v2\x15.tarry.v1.DeleteTokenH\x00R\vdeleteToken\x12.\n" +
+	"\bset_auth\x18\x1f \x01(\v2\x11.tarry.v1.SetAuthH\x00R\asetAuth\x12\x1c\n" +
+	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
@@ -5822,13 +6289,14 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\tcondition\x18\v \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12.\n" +
 	"\aoptions\x18\f \x01(\v2\x14.tarry.v1.JobOptionsR\aoptions\x12\x1b\n" +
 	"\ttopic_ttr\x18\r \x01(\bR\btopicTtr\x12%\n" +
-	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\x84\x01\n" +
+	"\x0etopic_attempts\x18\x0e \x01(\bR\rtopicAttempts\"\x9f\x01\n" +
 	"\n" +
 	"JobOptions\x12+\n" +
 	"\abackoff\x18\x01 \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12*\n" +
 	"\aheaders\x18\x02 \x03(\v2\x10.tarry.v1.HeaderR\aheaders\x12\x1d\n" +
 	"\n" +
-	"expires_ms\x18\x03 \x01(\x03R\texpiresMs\"2\n" +
+	"expires_ms\x18\x03 \x01(\x03R\texpiresMs\x12\x19\n" +
+	"\bpush_url\x18\x04 \x01(\tR\apushUrl\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"/\n" +
@@ -5867,20 +6335,21 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +
-	"\r_max_reserved\"w\n" +
+	"\r_max_reserved\"\x92\x01\n" +
 	"\n" +
 	"PushTarget\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12 \n" +
-	"\vconcurrency\x18\x04 \x01(\rR\vconcurrency\"\x8b\x01\n" +
+	"\vconcurrency\x18\x04 \x01(\rR\vconcurrency\x12\x19\n" +
+	"\bjob_urls\x18\x05 \x01(\bR\ajobUrls\"\x8b\x01\n" +
 	"\bSetTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x123\n" +
 	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12$\n" +
 	"\vif_revision\x18\x03 \x01(\x04H\x00R\n" +
 	"ifRevision\x88\x01\x01B\x0e\n" +
-	"\f_if_revision\"\x9e\x04\n" +
+	"\f_if_revision\"\xcb\x04\n" +
 	"\x06Update\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.tarry.v1.ConditionR\tcondition\x12\x1e\n" +
@@ -5895,14 +6364,16 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	" \x01(\v2\x11.tarry.v1.BackoffR\abackoff\x12+\n" +
 	"\aheaders\x18\v \x01(\v2\x11.tarry.v1.HeadersR\aheaders\x12\"\n" +
 	"\n" +
-	"expires_ms\x18\f \x01(\x03H\x06R\texpiresMs\x88\x01\x01B\v\n" +
+	"expires_ms\x18\f \x01(\x03H\x06R\texpiresMs\x88\x01\x01\x12\x1e\n" +
+	"\bpush_url\x18\r \x01(\tH\aR\apushUrl\x88\x01\x01B\v\n" +
 	"\t_delay_msB\t\n" +
 	"\a_due_msB\v\n" +
 	"\t_priorityB\t\n" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\a\n" +
 	"\x05_bodyB\r\n" +
-	"\v_expires_ms\"\xdd\x01\n" +
+	"\v_expires_msB\v\n" +
+	"\t_push_url\"\xdd\x01\n" +
 	"\bJobQuery\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12(\n" +
@@ -5922,13 +6393,15 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\v2\x11.tarry.v1.JobMarkR\x04next\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x03 \x01(\bR\n" +
-	"incomplete\"\x83\x01\n" +
+	"incomplete\"\xba\x01\n" +
 	"\aReserve\x12\x16\n" +
 	"\x06topics\x18\x01 \x03(\tR\x06topics\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x15\n" +
 	"\x06ttr_ms\x18\x03 \x01(\x03R\x05ttrMs\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x12\x1a\n" +
-	"\bconsumer\x18\x05 \x01(\tR\bconsumer\"`\n" +
+	"\bconsumer\x18\x05 \x01(\tR\bconsumer\x12\x17\n" +
+	"\ahold_ms\x18\x06 \x01(\x03R\x06holdMs\x12\x1c\n" +
+	"\tprincipal\x18\a \x01(\tR\tprincipal\"`\n" +
 	"\n" +
 	"ReserveJob\x12\x1f\n" +
 	"\x03ref\x18\x01 \x01(\v2\r.tarry.v1.RefR\x03ref\x12\x15\n" +
@@ -5988,7 +6461,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05Place\x12\x1a\n" +
 	"\bpriority\x18\x01 \x01(\rR\bpriority\x12\x18\n" +
 	"\ainstant\x18\x02 \x01(\x03R\ainstant\x12\x10\n" +
-	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\xe5\x01\n" +
+	"\x03seq\x18\x03 \x01(\x04R\x03seq\"\x9e\x02\n" +
 	"\x06Filter\x12\x1b\n" +
 	"\tid_prefix\x18\x01 \x01(\tR\bidPrefix\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1e\n" +
@@ -5998,7 +6471,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"diedFromMs\x12\x1c\n" +
 	"\n" +
 	"died_to_ms\x18\x06 \x01(\x03R\bdiedToMs\x12*\n" +
-	"\aheaders\x18\a \x03(\v2\x10.tarry.v1.HeaderR\aheaders\"}\n" +
+	"\aheaders\x18\a \x03(\v2\x10.tarry.v1.HeaderR\aheaders\x12&\n" +
+	"\fexact_reason\x18\b \x01(\tH\x00R\vexactReason\x88\x01\x01B\x0f\n" +
+	"\r_exact_reason\"}\n" +
 	"\x05Purge\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x10\n" +
@@ -6025,7 +6500,30 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\aendless\x18\x05 \x01(\bR\aendless\"5\n" +
 	"\aAdvance\x12\x10\n" +
 	"\x03max\x18\x01 \x01(\rR\x03max\x12\x18\n" +
-	"\aentropy\x18\x02 \x01(\x06R\aentropy\"\x1a\n" +
+	"\aentropy\x18\x02 \x01(\x06R\aentropy\"\x94\x01\n" +
+	"\tAdvanceAt\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12+\n" +
+	"\aadvance\x18\x02 \x01(\v2\x11.tarry.v1.AdvanceR\aadvance\x12-\n" +
+	"\breserves\x18\x03 \x03(\v2\x11.tarry.v1.ReserveR\breserves\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x06R\x06number\"\xa4\x01\n" +
+	"\bPutToken\x12%\n" +
+	"\x05token\x18\x01 \x01(\v2\x0f.tarry.v1.TokenR\x05token\x12$\n" +
+	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"overlap_ms\x18\x03 \x01(\x03R\toverlapMs\x12\x1c\n" +
+	"\tbootstrap\x18\x04 \x01(\bR\tbootstrapB\x0e\n" +
+	"\f_if_revision\"S\n" +
+	"\vDeleteToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12$\n" +
+	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01B\x0e\n" +
+	"\f_if_revision\"s\n" +
+	"\aSetAuth\x122\n" +
+	"\bsettings\x18\x01 \x01(\v2\x16.tarry.v1.AuthSettingsR\bsettings\x12$\n" +
+	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01B\x0e\n" +
+	"\f_if_revision\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"+\n" +
 	"\n" +
@@ -6058,12 +6556,19 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06due_ms\x18\x06 \x01(\x03R\x05dueMs\x12*\n" +
 	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12&\n" +
 	"\x04jobs\x18\b \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\x12+\n" +
-	"\adetails\x18\x15 \x01(\v2\x11.tarry.v1.DetailsR\adetails\"\xbb\x01\n" +
+	"\adetails\x18\x15 \x01(\v2\x11.tarry.v1.DetailsR\adetails\"\xa0\x02\n" +
 	"\aDetails\x12&\n" +
 	"\x05parts\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\x05parts\x123\n" +
 	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12+\n" +
 	"\x11schedule_revision\x18\x03 \x01(\x04R\x10scheduleRevision\x12&\n" +
-	"\x04next\x18\x04 \x01(\v2\x12.tarry.v1.ProgressR\x04next\"5\n" +
+	"\x04next\x18\x04 \x01(\v2\x12.tarry.v1.ProgressR\x04next\x12\x14\n" +
+	"\x05field\x18\x05 \x01(\tR\x05field\x12#\n" +
+	"\rauth_revision\x18\x06 \x01(\x04R\fauthRevision\x12(\n" +
+	"\x06denied\x18\a \x01(\v2\x10.tarry.v1.DeniedR\x06denied\"L\n" +
+	"\x06Denied\x12\x14\n" +
+	"\x05verbs\x18\x01 \x01(\rR\x05verbs\x12\x14\n" +
+	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\rR\x06reason\"5\n" +
 	"\aResults\x12*\n" +
 	"\aresults\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\aresults\"\xe9\x02\n" +
 	"\bReserved\x12\x0e\n" +
@@ -6271,7 +6776,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"LateFinish\x12\x16\n" +
 	"\x12LATE_FINISH_ACCEPT\x10\x00\x12\x16\n" +
-	"\x12LATE_FINISH_REFUSE\x10\x01*\xa8\x02\n" +
+	"\x12LATE_FINISH_REFUSE\x10\x01*\xcc\x02\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -6290,7 +6795,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"TOPIC_FULL\x10\r\x12\x16\n" +
 	"\x12TOO_MANY_SCHEDULES\x10\x0e\x12\x11\n" +
 	"\rTOPIC_LIMITED\x10\x13\x12\x12\n" +
-	"\x0eTOKEN_REQUIRED\x10\x14*.\n" +
+	"\x0eTOKEN_REQUIRED\x10\x14\x12\r\n" +
+	"\tFORBIDDEN\x10\x15\x12\x13\n" +
+	"\x0fTOO_MANY_TOKENS\x10\x16*.\n" +
 	"\aOverlap\x12\x11\n" +
 	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
 	"\fOVERLAP_SKIP\x10\x01*9\n" +
@@ -6321,7 +6828,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -6368,28 +6875,35 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*MoveJobs)(nil),       // 42: tarry.v1.MoveJobs
 	(*PauseTopic)(nil),     // 43: tarry.v1.PauseTopic
 	(*Advance)(nil),        // 44: tarry.v1.Advance
-	(*Mark)(nil),           // 45: tarry.v1.Mark
-	(*SetCluster)(nil),     // 46: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),   // 47: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),     // 48: tarry.v1.ResetClock
-	(*Migrate)(nil),        // 49: tarry.v1.Migrate
-	(*ForgetMember)(nil),   // 50: tarry.v1.ForgetMember
-	(*Result)(nil),         // 51: tarry.v1.Result
-	(*Details)(nil),        // 52: tarry.v1.Details
-	(*Results)(nil),        // 53: tarry.v1.Results
-	(*Reserved)(nil),       // 54: tarry.v1.Reserved
-	(*Job)(nil),            // 55: tarry.v1.Job
-	(*Event)(nil),          // 56: tarry.v1.Event
-	(*Topic)(nil),          // 57: tarry.v1.Topic
-	(*Totals)(nil),         // 58: tarry.v1.Totals
-	(*Schedule)(nil),       // 59: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 60: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 61: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 62: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 63: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 64: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 65: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 66: tarry.v1.ScheduleInfo
+	(*AdvanceAt)(nil),      // 45: tarry.v1.AdvanceAt
+	(*PutToken)(nil),       // 46: tarry.v1.PutToken
+	(*DeleteToken)(nil),    // 47: tarry.v1.DeleteToken
+	(*SetAuth)(nil),        // 48: tarry.v1.SetAuth
+	(*Mark)(nil),           // 49: tarry.v1.Mark
+	(*SetCluster)(nil),     // 50: tarry.v1.SetCluster
+	(*RaiseVersion)(nil),   // 51: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),     // 52: tarry.v1.ResetClock
+	(*Migrate)(nil),        // 53: tarry.v1.Migrate
+	(*ForgetMember)(nil),   // 54: tarry.v1.ForgetMember
+	(*Result)(nil),         // 55: tarry.v1.Result
+	(*Details)(nil),        // 56: tarry.v1.Details
+	(*Denied)(nil),         // 57: tarry.v1.Denied
+	(*Results)(nil),        // 58: tarry.v1.Results
+	(*Reserved)(nil),       // 59: tarry.v1.Reserved
+	(*Job)(nil),            // 60: tarry.v1.Job
+	(*Event)(nil),          // 61: tarry.v1.Event
+	(*Topic)(nil),          // 62: tarry.v1.Topic
+	(*Totals)(nil),         // 63: tarry.v1.Totals
+	(*Schedule)(nil),       // 64: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 65: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 66: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 67: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 68: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 69: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 70: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 71: tarry.v1.ScheduleInfo
+	(*Token)(nil),          // 72: tarry.v1.Token
+	(*AuthSettings)(nil),   // 73: tarry.v1.AuthSettings
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -6403,102 +6917,111 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
 	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
 	44,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	45,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	46,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	50,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	49,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	50,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	54,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	43,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	60,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	61,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	62,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	65,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	66,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	67,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	47,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	48,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	49,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	51,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	52,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	53,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
 	41,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
-	1,   // 28: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 29: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 30: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 31: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 32: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 33: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 34: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 35: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 36: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 37: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 38: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 39: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 40: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 41: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 42: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 43: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 44: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 45: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 46: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 47: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 48: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 49: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 50: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 51: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	55,  // 52: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 53: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 54: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 55: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 56: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 57: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 58: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 59: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 60: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 61: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 62: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 63: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 64: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 65: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 66: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 67: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 68: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 69: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 70: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 71: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 72: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 73: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 74: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	5,   // 75: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 76: tarry.v1.Result.state:type_name -> tarry.v1.State
-	54,  // 77: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	52,  // 78: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	51,  // 79: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 80: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 81: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	51,  // 82: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 83: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 84: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 85: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 86: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 87: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	56,  // 88: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 89: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 90: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 91: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 92: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 93: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 94: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	59,  // 95: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	63,  // 96: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	65,  // 97: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 98: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 99: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	59,  // 100: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	64,  // 101: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	102, // [102:102] is the sub-list for method output_type
-	102, // [102:102] is the sub-list for method input_type
-	102, // [102:102] is the sub-list for extension type_name
-	102, // [102:102] is the sub-list for extension extendee
-	0,   // [0:102] is the sub-list for field type_name
+	45,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
+	46,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
+	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
+	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
+	1,   // 32: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 33: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 34: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 35: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 36: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 37: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 38: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 39: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 40: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 41: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 42: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 43: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 44: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 45: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 46: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 47: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 48: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 49: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 50: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 51: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 52: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 53: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 54: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 55: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	60,  // 56: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 57: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 58: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 59: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 60: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 61: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 62: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 63: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 64: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 65: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 66: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 67: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 68: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 69: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 70: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 71: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 72: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 73: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 74: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 75: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	36,  // 76: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 77: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 78: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	44,  // 79: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	26,  // 80: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	72,  // 81: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	73,  // 82: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	5,   // 83: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 84: tarry.v1.Result.state:type_name -> tarry.v1.State
+	59,  // 85: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	56,  // 86: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	55,  // 87: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 88: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 89: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	57,  // 90: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	55,  // 91: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 92: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 93: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 94: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 95: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 96: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	61,  // 97: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 98: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 99: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 100: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 101: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 102: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 103: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	64,  // 104: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	68,  // 105: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	70,  // 106: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 107: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 108: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	64,  // 109: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	69,  // 110: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	111, // [111:111] is the sub-list for method output_type
+	111, // [111:111] is the sub-list for method input_type
+	111, // [111:111] is the sub-list for extension type_name
+	111, // [111:111] is the sub-list for extension extendee
+	0,   // [0:111] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -6506,6 +7029,7 @@ func file_job_jobpb_command_proto_init() {
 	if File_job_jobpb_command_proto != nil {
 		return
 	}
+	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_command_proto_msgTypes[1].OneofWrappers = []any{
 		(*Op_Add)(nil),
 		(*Op_Reserve)(nil),
@@ -6534,18 +7058,26 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_ResetClock)(nil),
 		(*Op_Migrate)(nil),
 		(*Op_ReleaseTopic)(nil),
+		(*Op_AdvanceAt)(nil),
+		(*Op_PutToken)(nil),
+		(*Op_DeleteToken)(nil),
+		(*Op_SetAuth)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[12].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[50].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[29].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[36].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[37].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[38].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   57,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -40,6 +40,9 @@ const (
 	Cause_FINISHED     Cause_Kind = 9
 	Cause_DELETED      Cause_Kind = 10
 	Cause_NOT_RECORDED Cause_Kind = 11 // time of which the state does not tell who is to blame
+	Cause_EXPIRES      Cause_Kind = 12 // nobody gets it from until_ms on
+	Cause_EXPIRED      Cause_Kind = 13
+	Cause_NO_TARGET    Cause_Kind = 14 // the leader has no URL to which it may post the job
 )
 
 // Enum value maps for Cause_Kind.
@@ -57,6 +60,9 @@ var (
 		9:  "FINISHED",
 		10: "DELETED",
 		11: "NOT_RECORDED",
+		12: "EXPIRES",
+		13: "EXPIRED",
+		14: "NO_TARGET",
 	}
 	Cause_Kind_value = map[string]int32{
 		"NONE":         0,
@@ -71,6 +77,9 @@ var (
 		"FINISHED":     9,
 		"DELETED":      10,
 		"NOT_RECORDED": 11,
+		"EXPIRES":      12,
+		"EXPIRED":      13,
+		"NO_TARGET":    14,
 	}
 )
 
@@ -98,7 +107,7 @@ func (x Cause_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Cause_Kind.Descriptor instead.
 func (Cause_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{7, 0}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{9, 0}
 }
 
 type Read struct {
@@ -117,6 +126,14 @@ type Read struct {
 	//	*Read_Schedule
 	//	*Read_Schedules
 	//	*Read_Explain
+	//	*Read_JobsById
+	//	*Read_Forecast
+	//	*Read_DueTopics
+	//	*Read_DeadReasons
+	//	*Read_DeadTopics
+	//	*Read_Token
+	//	*Read_Tokens
+	//	*Read_Auth
 	What          isRead_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,6 +282,78 @@ func (x *Read) GetExplain() *Explain {
 	return nil
 }
 
+func (x *Read) GetJobsById() *JobsByID {
+	if x != nil {
+		if x, ok := x.What.(*Read_JobsById); ok {
+			return x.JobsById
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetForecast() *ForecastQuery {
+	if x != nil {
+		if x, ok := x.What.(*Read_Forecast); ok {
+			return x.Forecast
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetDueTopics() *DueTopicsQuery {
+	if x != nil {
+		if x, ok := x.What.(*Read_DueTopics); ok {
+			return x.DueTopics
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetDeadReasons() *DeadReasonsQuery {
+	if x != nil {
+		if x, ok := x.What.(*Read_DeadReasons); ok {
+			return x.DeadReasons
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetDeadTopics() *DeadTopicsQuery {
+	if x != nil {
+		if x, ok := x.What.(*Read_DeadTopics); ok {
+			return x.DeadTopics
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetToken() string {
+	if x != nil {
+		if x, ok := x.What.(*Read_Token); ok {
+			return x.Token
+		}
+	}
+	return ""
+}
+
+func (x *Read) GetTokens() *Page {
+	if x != nil {
+		if x, ok := x.What.(*Read_Tokens); ok {
+			return x.Tokens
+		}
+	}
+	return nil
+}
+
+func (x *Read) GetAuth() *Empty {
+	if x != nil {
+		if x, ok := x.What.(*Read_Auth); ok {
+			return x.Auth
+		}
+	}
+	return nil
+}
+
 type isRead_What interface {
 	isRead_What()
 }
@@ -313,6 +402,38 @@ type Read_Explain struct {
 	Explain *Explain `protobuf:"bytes,12,opt,name=explain,proto3,oneof"`
 }
 
+type Read_JobsById struct {
+	JobsById *JobsByID `protobuf:"bytes,13,opt,name=jobs_by_id,json=jobsById,proto3,oneof"`
+}
+
+type Read_Forecast struct {
+	Forecast *ForecastQuery `protobuf:"bytes,14,opt,name=forecast,proto3,oneof"`
+}
+
+type Read_DueTopics struct {
+	DueTopics *DueTopicsQuery `protobuf:"bytes,15,opt,name=due_topics,json=dueTopics,proto3,oneof"`
+}
+
+type Read_DeadReasons struct {
+	DeadReasons *DeadReasonsQuery `protobuf:"bytes,16,opt,name=dead_reasons,json=deadReasons,proto3,oneof"`
+}
+
+type Read_DeadTopics struct {
+	DeadTopics *DeadTopicsQuery `protobuf:"bytes,17,opt,name=dead_topics,json=deadTopics,proto3,oneof"`
+}
+
+type Read_Token struct {
+	Token string `protobuf:"bytes,18,opt,name=token,proto3,oneof"` // a token of a client, by id
+}
+
+type Read_Tokens struct {
+	Tokens *Page `protobuf:"bytes,19,opt,name=tokens,proto3,oneof"`
+}
+
+type Read_Auth struct {
+	Auth *Empty `protobuf:"bytes,20,opt,name=auth,proto3,oneof"` // the settings for all tokens
+}
+
 func (*Read_Job) isRead_What() {}
 
 func (*Read_JobSeq) isRead_What() {}
@@ -335,6 +456,75 @@ func (*Read_Schedules) isRead_What() {}
 
 func (*Read_Explain) isRead_What() {}
 
+func (*Read_JobsById) isRead_What() {}
+
+func (*Read_Forecast) isRead_What() {}
+
+func (*Read_DueTopics) isRead_What() {}
+
+func (*Read_DeadReasons) isRead_What() {}
+
+func (*Read_DeadTopics) isRead_What() {}
+
+func (*Read_Token) isRead_What() {}
+
+func (*Read_Tokens) isRead_What() {}
+
+func (*Read_Auth) isRead_What() {}
+
+// JobsByID asks for jobs by their ids.
+type JobsByID struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	Body          bool                   `protobuf:"varint,2,opt,name=body,proto3" json:"body,omitempty"` // with bodies
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobsByID) Reset() {
+	*x = JobsByID{}
+	mi := &file_job_jobpb_read_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobsByID) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobsByID) ProtoMessage() {}
+
+func (x *JobsByID) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobsByID.ProtoReflect.Descriptor instead.
+func (*JobsByID) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *JobsByID) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *JobsByID) GetBody() bool {
+	if x != nil {
+		return x.Body
+	}
+	return false
+}
+
 type Peek struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -345,7 +535,7 @@ type Peek struct {
 
 func (x *Peek) Reset() {
 	*x = Peek{}
-	mi := &file_job_jobpb_read_proto_msgTypes[1]
+	mi := &file_job_jobpb_read_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -357,7 +547,7 @@ func (x *Peek) String() string {
 func (*Peek) ProtoMessage() {}
 
 func (x *Peek) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[1]
+	mi := &file_job_jobpb_read_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -370,7 +560,7 @@ func (x *Peek) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peek.ProtoReflect.Descriptor instead.
 func (*Peek) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{1}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Peek) GetTopic() string {
@@ -398,7 +588,7 @@ type Page struct {
 
 func (x *Page) Reset() {
 	*x = Page{}
-	mi := &file_job_jobpb_read_proto_msgTypes[2]
+	mi := &file_job_jobpb_read_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +600,7 @@ func (x *Page) String() string {
 func (*Page) ProtoMessage() {}
 
 func (x *Page) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[2]
+	mi := &file_job_jobpb_read_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +613,7 @@ func (x *Page) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Page.ProtoReflect.Descriptor instead.
 func (*Page) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{2}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Page) GetAfter() string {
@@ -448,7 +638,7 @@ type Empty struct {
 
 func (x *Empty) Reset() {
 	*x = Empty{}
-	mi := &file_job_jobpb_read_proto_msgTypes[3]
+	mi := &file_job_jobpb_read_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +650,7 @@ func (x *Empty) String() string {
 func (*Empty) ProtoMessage() {}
 
 func (x *Empty) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[3]
+	mi := &file_job_jobpb_read_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,27 +663,36 @@ func (x *Empty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Empty.ProtoReflect.Descriptor instead.
 func (*Empty) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{3}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{4}
 }
 
 // ReadResult has what was asked for; nothing when it does not exist.
 type ReadResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Jobs          *JobPage               `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
-	Topic         *Topic                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
-	Topics        []*Topic               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
-	Totals        *Totals                `protobuf:"bytes,5,opt,name=totals,proto3" json:"totals,omitempty"`
-	Schedule      *ScheduleInfo          `protobuf:"bytes,6,opt,name=schedule,proto3" json:"schedule,omitempty"`
-	Schedules     []*ScheduleInfo        `protobuf:"bytes,7,rep,name=schedules,proto3" json:"schedules,omitempty"`
-	Explanation   *Explanation           `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Job         *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Jobs        *JobPage               `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Topic       *Topic                 `protobuf:"bytes,3,opt,name=topic,proto3" json:"topic,omitempty"`
+	Topics      []*Topic               `protobuf:"bytes,4,rep,name=topics,proto3" json:"topics,omitempty"`
+	Totals      *Totals                `protobuf:"bytes,5,opt,name=totals,proto3" json:"totals,omitempty"`
+	Schedule    *ScheduleInfo          `protobuf:"bytes,6,opt,name=schedule,proto3" json:"schedule,omitempty"`
+	Schedules   []*ScheduleInfo        `protobuf:"bytes,7,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	Explanation *Explanation           `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	// Of JobsByID: one for each of the first ids, in order, until the reply was full. One
+	// without a seq stands for an id that no job has.
+	ById          []*Job       `protobuf:"bytes,9,rep,name=by_id,json=byId,proto3" json:"by_id,omitempty"`
+	Forecast      *Forecast    `protobuf:"bytes,10,opt,name=forecast,proto3" json:"forecast,omitempty"`
+	DueTopics     *DueTopics   `protobuf:"bytes,11,opt,name=due_topics,json=dueTopics,proto3" json:"due_topics,omitempty"`
+	DeadReasons   *DeadReasons `protobuf:"bytes,12,opt,name=dead_reasons,json=deadReasons,proto3" json:"dead_reasons,omitempty"`
+	DeadTopics    *DeadTopics  `protobuf:"bytes,13,opt,name=dead_topics,json=deadTopics,proto3" json:"dead_topics,omitempty"`
+	Tokens        []*Token     `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"` // with their hashes, which no client may see
+	Auth          *AuthInfo    `protobuf:"bytes,15,opt,name=auth,proto3" json:"auth,omitempty"`     // with token, tokens and auth
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadResult) Reset() {
 	*x = ReadResult{}
-	mi := &file_job_jobpb_read_proto_msgTypes[4]
+	mi := &file_job_jobpb_read_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +704,7 @@ func (x *ReadResult) String() string {
 func (*ReadResult) ProtoMessage() {}
 
 func (x *ReadResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[4]
+	mi := &file_job_jobpb_read_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +717,7 @@ func (x *ReadResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResult.ProtoReflect.Descriptor instead.
 func (*ReadResult) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{4}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ReadResult) GetJob() *Job {
@@ -577,6 +776,124 @@ func (x *ReadResult) GetExplanation() *Explanation {
 	return nil
 }
 
+func (x *ReadResult) GetById() []*Job {
+	if x != nil {
+		return x.ById
+	}
+	return nil
+}
+
+func (x *ReadResult) GetForecast() *Forecast {
+	if x != nil {
+		return x.Forecast
+	}
+	return nil
+}
+
+func (x *ReadResult) GetDueTopics() *DueTopics {
+	if x != nil {
+		return x.DueTopics
+	}
+	return nil
+}
+
+func (x *ReadResult) GetDeadReasons() *DeadReasons {
+	if x != nil {
+		return x.DeadReasons
+	}
+	return nil
+}
+
+func (x *ReadResult) GetDeadTopics() *DeadTopics {
+	if x != nil {
+		return x.DeadTopics
+	}
+	return nil
+}
+
+func (x *ReadResult) GetTokens() []*Token {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *ReadResult) GetAuth() *AuthInfo {
+	if x != nil {
+		return x.Auth
+	}
+	return nil
+}
+
+// AuthInfo is what there is beside the tokens of clients.
+type AuthInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`         // grows with every change of a token or of the settings
+	Bootstrapped  bool                   `protobuf:"varint,2,opt,name=bootstrapped,proto3" json:"bootstrapped,omitempty"` // there was a token
+	Settings      *AuthSettings          `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
+	Tokens        uint32                 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"` // how many there are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthInfo) Reset() {
+	*x = AuthInfo{}
+	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthInfo) ProtoMessage() {}
+
+func (x *AuthInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthInfo.ProtoReflect.Descriptor instead.
+func (*AuthInfo) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AuthInfo) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *AuthInfo) GetBootstrapped() bool {
+	if x != nil {
+		return x.Bootstrapped
+	}
+	return false
+}
+
+func (x *AuthInfo) GetSettings() *AuthSettings {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *AuthInfo) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 // Explain asks why a job is not delivered yet, or was delivered late.
 type Explain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -588,7 +905,7 @@ type Explain struct {
 
 func (x *Explain) Reset() {
 	*x = Explain{}
-	mi := &file_job_jobpb_read_proto_msgTypes[5]
+	mi := &file_job_jobpb_read_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +917,7 @@ func (x *Explain) String() string {
 func (*Explain) ProtoMessage() {}
 
 func (x *Explain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[5]
+	mi := &file_job_jobpb_read_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +930,7 @@ func (x *Explain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explain.ProtoReflect.Descriptor instead.
 func (*Explain) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{5}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Explain) GetId() string {
@@ -646,7 +963,7 @@ type Explanation struct {
 
 func (x *Explanation) Reset() {
 	*x = Explanation{}
-	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	mi := &file_job_jobpb_read_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +975,7 @@ func (x *Explanation) String() string {
 func (*Explanation) ProtoMessage() {}
 
 func (x *Explanation) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[6]
+	mi := &file_job_jobpb_read_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +988,7 @@ func (x *Explanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
 func (*Explanation) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{6}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Explanation) GetId() string {
@@ -737,14 +1054,15 @@ type Cause struct {
 	LateMs        int64                  `protobuf:"varint,2,opt,name=late_ms,json=lateMs,proto3" json:"late_ms,omitempty"`    // how much of the lateness is known to be its; 0: not known
 	UntilMs       int64                  `protobuf:"varint,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // when it ends at the latest; 0: not known
 	Count         uint64                 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`                    // of jobs
-	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`                       // has the instants below and above as job.FormatInstant writes them
+	AtMs          int64                  `protobuf:"varint,6,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`          // when it happened; 0: it is no event
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Cause) Reset() {
 	*x = Cause{}
-	mi := &file_job_jobpb_read_proto_msgTypes[7]
+	mi := &file_job_jobpb_read_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +1074,7 @@ func (x *Cause) String() string {
 func (*Cause) ProtoMessage() {}
 
 func (x *Cause) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_read_proto_msgTypes[7]
+	mi := &file_job_jobpb_read_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +1087,7 @@ func (x *Cause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cause.ProtoReflect.Descriptor instead.
 func (*Cause) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_read_proto_rawDescGZIP(), []int{7}
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Cause) GetKind() Cause_Kind {
@@ -807,11 +1125,665 @@ func (x *Cause) GetText() string {
 	return ""
 }
 
+func (x *Cause) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// ForecastQuery asks how many delayed jobs are due in each of some steps of time. Instants
+// and steps are whole minutes.
+type ForecastQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`                  // by name; empty: all topics together
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"` // the start of the first step
+	StepMs        int64                  `protobuf:"varint,3,opt,name=step_ms,json=stepMs,proto3" json:"step_ms,omitempty"`
+	Steps         uint32                 `protobuf:"varint,4,opt,name=steps,proto3" json:"steps,omitempty"`
+	NowMs         int64                  `protobuf:"varint,5,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // of the reader's clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForecastQuery) Reset() {
+	*x = ForecastQuery{}
+	mi := &file_job_jobpb_read_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForecastQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForecastQuery) ProtoMessage() {}
+
+func (x *ForecastQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForecastQuery.ProtoReflect.Descriptor instead.
+func (*ForecastQuery) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ForecastQuery) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *ForecastQuery) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *ForecastQuery) GetStepMs() int64 {
+	if x != nil {
+		return x.StepMs
+	}
+	return 0
+}
+
+func (x *ForecastQuery) GetSteps() uint32 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *ForecastQuery) GetNowMs() int64 {
+	if x != nil {
+		return x.NowMs
+	}
+	return 0
+}
+
+type Forecast struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []uint64               `protobuf:"varint,1,rep,packed,name=jobs,proto3" json:"jobs,omitempty"` // delayed jobs that are due in each step
+	Before        uint64                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`    // delayed jobs that are due before the first step
+	After         uint64                 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`      // and after the last
+	Overdue       uint64                 `protobuf:"varint,4,opt,name=overdue,proto3" json:"overdue,omitempty"`  // of all of them, those that are due before the present minute
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Forecast) Reset() {
+	*x = Forecast{}
+	mi := &file_job_jobpb_read_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Forecast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Forecast) ProtoMessage() {}
+
+func (x *Forecast) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Forecast.ProtoReflect.Descriptor instead.
+func (*Forecast) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Forecast) GetJobs() []uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *Forecast) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *Forecast) GetAfter() uint64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *Forecast) GetOverdue() uint64 {
+	if x != nil {
+		return x.Overdue
+	}
+	return 0
+}
+
+// DueTopicsQuery asks for the topics of which most jobs are due from one instant to another,
+// both whole minutes.
+type DueTopicsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"varint,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	UntilMs       int64                  `protobuf:"varint,2,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"` // not included
+	Max           uint32                 `protobuf:"varint,3,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DueTopicsQuery) Reset() {
+	*x = DueTopicsQuery{}
+	mi := &file_job_jobpb_read_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DueTopicsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DueTopicsQuery) ProtoMessage() {}
+
+func (x *DueTopicsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DueTopicsQuery.ProtoReflect.Descriptor instead.
+func (*DueTopicsQuery) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DueTopicsQuery) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *DueTopicsQuery) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *DueTopicsQuery) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type DueTopics struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topics        []*DueTopic            `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"` // by the number of jobs, the most first
+	Jobs          uint64                 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`    // of all topics
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DueTopics) Reset() {
+	*x = DueTopics{}
+	mi := &file_job_jobpb_read_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DueTopics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DueTopics) ProtoMessage() {}
+
+func (x *DueTopics) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DueTopics.ProtoReflect.Descriptor instead.
+func (*DueTopics) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DueTopics) GetTopics() []*DueTopic {
+	if x != nil {
+		return x.Topics
+	}
+	return nil
+}
+
+func (x *DueTopics) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+type DueTopic struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Jobs          uint64                 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"` // delayed jobs that are due then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DueTopic) Reset() {
+	*x = DueTopic{}
+	mi := &file_job_jobpb_read_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DueTopic) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DueTopic) ProtoMessage() {}
+
+func (x *DueTopic) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DueTopic.ProtoReflect.Descriptor instead.
+func (*DueTopic) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DueTopic) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DueTopic) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+// DeadReasonsQuery asks for the reasons that most dead jobs have.
+type DeadReasonsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"` // by name; empty: all topics together
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadReasonsQuery) Reset() {
+	*x = DeadReasonsQuery{}
+	mi := &file_job_jobpb_read_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadReasonsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadReasonsQuery) ProtoMessage() {}
+
+func (x *DeadReasonsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadReasonsQuery.ProtoReflect.Descriptor instead.
+func (*DeadReasonsQuery) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeadReasonsQuery) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DeadReasonsQuery) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type DeadReasons struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*DeadGroup           `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`          // by the number of jobs, the most first
+	Jobs          uint64                 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`             // all dead jobs
+	Reasons       uint64                 `protobuf:"varint,3,opt,name=reasons,proto3" json:"reasons,omitempty"`       // how many there are; 0 if a topic was asked for
+	More          bool                   `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`             // there are more groups
+	Incomplete    bool                   `protobuf:"varint,5,opt,name=incomplete,proto3" json:"incomplete,omitempty"` // one of them may have more jobs than the last of these
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadReasons) Reset() {
+	*x = DeadReasons{}
+	mi := &file_job_jobpb_read_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadReasons) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadReasons) ProtoMessage() {}
+
+func (x *DeadReasons) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadReasons.ProtoReflect.Descriptor instead.
+func (*DeadReasons) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DeadReasons) GetGroups() []*DeadGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *DeadReasons) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *DeadReasons) GetReasons() uint64 {
+	if x != nil {
+		return x.Reasons
+	}
+	return 0
+}
+
+func (x *DeadReasons) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *DeadReasons) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+// DeadTopicsQuery asks for the topics that most dead jobs with one reason are in.
+type DeadTopicsQuery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // cut as dead jobs are grouped
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadTopicsQuery) Reset() {
+	*x = DeadTopicsQuery{}
+	mi := &file_job_jobpb_read_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadTopicsQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadTopicsQuery) ProtoMessage() {}
+
+func (x *DeadTopicsQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadTopicsQuery.ProtoReflect.Descriptor instead.
+func (*DeadTopicsQuery) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DeadTopicsQuery) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadTopicsQuery) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type DeadTopics struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*DeadGroup           `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`          // by the number of jobs, the most first
+	Jobs          uint64                 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`             // all dead jobs with the reason
+	Topics        uint64                 `protobuf:"varint,3,opt,name=topics,proto3" json:"topics,omitempty"`         // how many there are
+	Incomplete    bool                   `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"` // a topic that is missing may have more jobs than the last of these
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadTopics) Reset() {
+	*x = DeadTopics{}
+	mi := &file_job_jobpb_read_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadTopics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadTopics) ProtoMessage() {}
+
+func (x *DeadTopics) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadTopics.ProtoReflect.Descriptor instead.
+func (*DeadTopics) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DeadTopics) GetGroups() []*DeadGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *DeadTopics) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *DeadTopics) GetTopics() uint64 {
+	if x != nil {
+		return x.Topics
+	}
+	return 0
+}
+
+func (x *DeadTopics) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+// DeadGroup is the dead jobs with one reason, of one topic or of all.
+type DeadGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"` // empty: all
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Jobs          uint64                 `protobuf:"varint,3,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Topics        uint64                 `protobuf:"varint,4,opt,name=topics,proto3" json:"topics,omitempty"`                                // of all topics: how many have such jobs
+	FirstId       string                 `protobuf:"bytes,5,opt,name=first_id,json=firstId,proto3" json:"first_id,omitempty"`                // the one that died first; of all topics: in one of them
+	FirstDiedMs   int64                  `protobuf:"varint,6,opt,name=first_died_ms,json=firstDiedMs,proto3" json:"first_died_ms,omitempty"` // 0 of all topics
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadGroup) Reset() {
+	*x = DeadGroup{}
+	mi := &file_job_jobpb_read_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadGroup) ProtoMessage() {}
+
+func (x *DeadGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_read_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadGroup.ProtoReflect.Descriptor instead.
+func (*DeadGroup) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_read_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DeadGroup) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *DeadGroup) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadGroup) GetJobs() uint64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *DeadGroup) GetTopics() uint64 {
+	if x != nil {
+		return x.Topics
+	}
+	return 0
+}
+
+func (x *DeadGroup) GetFirstId() string {
+	if x != nil {
+		return x.FirstId
+	}
+	return ""
+}
+
+func (x *DeadGroup) GetFirstDiedMs() int64 {
+	if x != nil {
+		return x.FirstDiedMs
+	}
+	return 0
+}
+
 var File_job_jobpb_read_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_read_proto_rawDesc = "" +
 	"\n" +
-	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x17job/jobpb/command.proto\"\xcc\x03\n" +
+	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x14job/jobpb/auth.proto\x1a\x17job/jobpb/command.proto\"\xda\x06\n" +
 	"\x04Read\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
@@ -825,15 +1797,29 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\bschedule\x18\n" +
 	" \x01(\tH\x00R\bschedule\x12.\n" +
 	"\tschedules\x18\v \x01(\v2\x0e.tarry.v1.PageH\x00R\tschedules\x12-\n" +
-	"\aexplain\x18\f \x01(\v2\x11.tarry.v1.ExplainH\x00R\aexplainB\x06\n" +
-	"\x04what\"C\n" +
+	"\aexplain\x18\f \x01(\v2\x11.tarry.v1.ExplainH\x00R\aexplain\x122\n" +
+	"\n" +
+	"jobs_by_id\x18\r \x01(\v2\x12.tarry.v1.JobsByIDH\x00R\bjobsById\x125\n" +
+	"\bforecast\x18\x0e \x01(\v2\x17.tarry.v1.ForecastQueryH\x00R\bforecast\x129\n" +
+	"\n" +
+	"due_topics\x18\x0f \x01(\v2\x18.tarry.v1.DueTopicsQueryH\x00R\tdueTopics\x12?\n" +
+	"\fdead_reasons\x18\x10 \x01(\v2\x1a.tarry.v1.DeadReasonsQueryH\x00R\vdeadReasons\x12<\n" +
+	"\vdead_topics\x18\x11 \x01(\v2\x19.tarry.v1.DeadTopicsQueryH\x00R\n" +
+	"deadTopics\x12\x16\n" +
+	"\x05token\x18\x12 \x01(\tH\x00R\x05token\x12(\n" +
+	"\x06tokens\x18\x13 \x01(\v2\x0e.tarry.v1.PageH\x00R\x06tokens\x12%\n" +
+	"\x04auth\x18\x14 \x01(\v2\x0f.tarry.v1.EmptyH\x00R\x04authB\x06\n" +
+	"\x04what\"0\n" +
+	"\bJobsByID\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n" +
+	"\x04body\x18\x02 \x01(\bR\x04body\"C\n" +
 	"\x04Peek\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12%\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\".\n" +
 	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xf1\x02\n" +
+	"\x05Empty\"\xbb\x05\n" +
 	"\n" +
 	"ReadResult\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
@@ -843,7 +1829,22 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x06totals\x18\x05 \x01(\v2\x10.tarry.v1.TotalsR\x06totals\x122\n" +
 	"\bschedule\x18\x06 \x01(\v2\x16.tarry.v1.ScheduleInfoR\bschedule\x124\n" +
 	"\tschedules\x18\a \x03(\v2\x16.tarry.v1.ScheduleInfoR\tschedules\x127\n" +
-	"\vexplanation\x18\b \x01(\v2\x15.tarry.v1.ExplanationR\vexplanation\"0\n" +
+	"\vexplanation\x18\b \x01(\v2\x15.tarry.v1.ExplanationR\vexplanation\x12\"\n" +
+	"\x05by_id\x18\t \x03(\v2\r.tarry.v1.JobR\x04byId\x12.\n" +
+	"\bforecast\x18\n" +
+	" \x01(\v2\x12.tarry.v1.ForecastR\bforecast\x122\n" +
+	"\n" +
+	"due_topics\x18\v \x01(\v2\x13.tarry.v1.DueTopicsR\tdueTopics\x128\n" +
+	"\fdead_reasons\x18\f \x01(\v2\x15.tarry.v1.DeadReasonsR\vdeadReasons\x125\n" +
+	"\vdead_topics\x18\r \x01(\v2\x14.tarry.v1.DeadTopicsR\n" +
+	"deadTopics\x12'\n" +
+	"\x06tokens\x18\x0e \x03(\v2\x0f.tarry.v1.TokenR\x06tokens\x12&\n" +
+	"\x04auth\x18\x0f \x01(\v2\x12.tarry.v1.AuthInfoR\x04auth\"\x96\x01\n" +
+	"\bAuthInfo\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
+	"\fbootstrapped\x18\x02 \x01(\bR\fbootstrapped\x122\n" +
+	"\bsettings\x18\x03 \x01(\v2\x16.tarry.v1.AuthSettingsR\bsettings\x12\x16\n" +
+	"\x06tokens\x18\x04 \x01(\rR\x06tokens\"0\n" +
 	"\aExplain\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x06now_ms\x18\x02 \x01(\x03R\x05nowMs\"\xd9\x01\n" +
@@ -855,13 +1856,14 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x06due_ms\x18\x05 \x01(\x03R\x05dueMs\x12\x17\n" +
 	"\alate_ms\x18\x06 \x01(\x03R\x06lateMs\x12\x12\n" +
 	"\x04text\x18\a \x01(\tR\x04text\x12'\n" +
-	"\x06causes\x18\b \x03(\v2\x0f.tarry.v1.CauseR\x06causes\"\xbd\x02\n" +
+	"\x06causes\x18\b \x03(\v2\x0f.tarry.v1.CauseR\x06causes\"\xfb\x02\n" +
 	"\x05Cause\x12(\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x14.tarry.v1.Cause.KindR\x04kind\x12\x17\n" +
 	"\alate_ms\x18\x02 \x01(\x03R\x06lateMs\x12\x19\n" +
 	"\buntil_ms\x18\x03 \x01(\x03R\auntilMs\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\x04R\x05count\x12\x12\n" +
-	"\x04text\x18\x05 \x01(\tR\x04text\"\xab\x01\n" +
+	"\x04text\x18\x05 \x01(\tR\x04text\x12\x13\n" +
+	"\x05at_ms\x18\x06 \x01(\x03R\x04atMs\"\xd4\x01\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\v\n" +
 	"\aNOT_DUE\x10\x01\x12\n" +
@@ -877,7 +1879,60 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\bFINISHED\x10\t\x12\v\n" +
 	"\aDELETED\x10\n" +
 	"\x12\x10\n" +
-	"\fNOT_RECORDED\x10\vB\x11Z\x0ftarry/job/jobpbb\x06proto3"
+	"\fNOT_RECORDED\x10\v\x12\v\n" +
+	"\aEXPIRES\x10\f\x12\v\n" +
+	"\aEXPIRED\x10\r\x12\r\n" +
+	"\tNO_TARGET\x10\x0e\"\x84\x01\n" +
+	"\rForecastQuery\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x12\x17\n" +
+	"\astep_ms\x18\x03 \x01(\x03R\x06stepMs\x12\x14\n" +
+	"\x05steps\x18\x04 \x01(\rR\x05steps\x12\x15\n" +
+	"\x06now_ms\x18\x05 \x01(\x03R\x05nowMs\"f\n" +
+	"\bForecast\x12\x12\n" +
+	"\x04jobs\x18\x01 \x03(\x04R\x04jobs\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\x04R\x06before\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x04R\x05after\x12\x18\n" +
+	"\aoverdue\x18\x04 \x01(\x04R\aoverdue\"V\n" +
+	"\x0eDueTopicsQuery\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x03R\x06fromMs\x12\x19\n" +
+	"\buntil_ms\x18\x02 \x01(\x03R\auntilMs\x12\x10\n" +
+	"\x03max\x18\x03 \x01(\rR\x03max\"K\n" +
+	"\tDueTopics\x12*\n" +
+	"\x06topics\x18\x01 \x03(\v2\x12.tarry.v1.DueTopicR\x06topics\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\"4\n" +
+	"\bDueTopic\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\":\n" +
+	"\x10DeadReasonsQuery\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x9c\x01\n" +
+	"\vDeadReasons\x12+\n" +
+	"\x06groups\x18\x01 \x03(\v2\x13.tarry.v1.DeadGroupR\x06groups\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\x12\x18\n" +
+	"\areasons\x18\x03 \x01(\x04R\areasons\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x05 \x01(\bR\n" +
+	"incomplete\";\n" +
+	"\x0fDeadTopicsQuery\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x85\x01\n" +
+	"\n" +
+	"DeadTopics\x12+\n" +
+	"\x06groups\x18\x01 \x03(\v2\x13.tarry.v1.DeadGroupR\x06groups\x12\x12\n" +
+	"\x04jobs\x18\x02 \x01(\x04R\x04jobs\x12\x16\n" +
+	"\x06topics\x18\x03 \x01(\x04R\x06topics\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x04 \x01(\bR\n" +
+	"incomplete\"\xa4\x01\n" +
+	"\tDeadGroup\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04jobs\x18\x03 \x01(\x04R\x04jobs\x12\x16\n" +
+	"\x06topics\x18\x04 \x01(\x04R\x06topics\x12\x19\n" +
+	"\bfirst_id\x18\x05 \x01(\tR\afirstId\x12\"\n" +
+	"\rfirst_died_ms\x18\x06 \x01(\x03R\vfirstDiedMsB\x11Z\x0ftarry/job/jobpbb\x06proto3"
 
 var (
 	file_job_jobpb_read_proto_rawDescOnce sync.Once
@@ -892,50 +1947,82 @@ func file_job_jobpb_read_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_read_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_jobpb_read_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_job_jobpb_read_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_job_jobpb_read_proto_goTypes = []any{
-	(Cause_Kind)(0),      // 0: tarry.v1.Cause.Kind
-	(*Read)(nil),         // 1: tarry.v1.Read
-	(*Peek)(nil),         // 2: tarry.v1.Peek
-	(*Page)(nil),         // 3: tarry.v1.Page
-	(*Empty)(nil),        // 4: tarry.v1.Empty
-	(*ReadResult)(nil),   // 5: tarry.v1.ReadResult
-	(*Explain)(nil),      // 6: tarry.v1.Explain
-	(*Explanation)(nil),  // 7: tarry.v1.Explanation
-	(*Cause)(nil),        // 8: tarry.v1.Cause
-	(*JobQuery)(nil),     // 9: tarry.v1.JobQuery
-	(State)(0),           // 10: tarry.v1.State
-	(*Job)(nil),          // 11: tarry.v1.Job
-	(*JobPage)(nil),      // 12: tarry.v1.JobPage
-	(*Topic)(nil),        // 13: tarry.v1.Topic
-	(*Totals)(nil),       // 14: tarry.v1.Totals
-	(*ScheduleInfo)(nil), // 15: tarry.v1.ScheduleInfo
+	(Cause_Kind)(0),          // 0: tarry.v1.Cause.Kind
+	(*Read)(nil),             // 1: tarry.v1.Read
+	(*JobsByID)(nil),         // 2: tarry.v1.JobsByID
+	(*Peek)(nil),             // 3: tarry.v1.Peek
+	(*Page)(nil),             // 4: tarry.v1.Page
+	(*Empty)(nil),            // 5: tarry.v1.Empty
+	(*ReadResult)(nil),       // 6: tarry.v1.ReadResult
+	(*AuthInfo)(nil),         // 7: tarry.v1.AuthInfo
+	(*Explain)(nil),          // 8: tarry.v1.Explain
+	(*Explanation)(nil),      // 9: tarry.v1.Explanation
+	(*Cause)(nil),            // 10: tarry.v1.Cause
+	(*ForecastQuery)(nil),    // 11: tarry.v1.ForecastQuery
+	(*Forecast)(nil),         // 12: tarry.v1.Forecast
+	(*DueTopicsQuery)(nil),   // 13: tarry.v1.DueTopicsQuery
+	(*DueTopics)(nil),        // 14: tarry.v1.DueTopics
+	(*DueTopic)(nil),         // 15: tarry.v1.DueTopic
+	(*DeadReasonsQuery)(nil), // 16: tarry.v1.DeadReasonsQuery
+	(*DeadReasons)(nil),      // 17: tarry.v1.DeadReasons
+	(*DeadTopicsQuery)(nil),  // 18: tarry.v1.DeadTopicsQuery
+	(*DeadTopics)(nil),       // 19: tarry.v1.DeadTopics
+	(*DeadGroup)(nil),        // 20: tarry.v1.DeadGroup
+	(*JobQuery)(nil),         // 21: tarry.v1.JobQuery
+	(State)(0),               // 22: tarry.v1.State
+	(*Job)(nil),              // 23: tarry.v1.Job
+	(*JobPage)(nil),          // 24: tarry.v1.JobPage
+	(*Topic)(nil),            // 25: tarry.v1.Topic
+	(*Totals)(nil),           // 26: tarry.v1.Totals
+	(*ScheduleInfo)(nil),     // 27: tarry.v1.ScheduleInfo
+	(*Token)(nil),            // 28: tarry.v1.Token
+	(*AuthSettings)(nil),     // 29: tarry.v1.AuthSettings
 }
 var file_job_jobpb_read_proto_depIdxs = []int32{
-	2,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
-	9,  // 1: tarry.v1.Read.jobs:type_name -> tarry.v1.JobQuery
-	3,  // 2: tarry.v1.Read.topics:type_name -> tarry.v1.Page
-	3,  // 3: tarry.v1.Read.configured_topics:type_name -> tarry.v1.Page
-	4,  // 4: tarry.v1.Read.totals:type_name -> tarry.v1.Empty
-	3,  // 5: tarry.v1.Read.schedules:type_name -> tarry.v1.Page
-	6,  // 6: tarry.v1.Read.explain:type_name -> tarry.v1.Explain
-	10, // 7: tarry.v1.Peek.state:type_name -> tarry.v1.State
-	11, // 8: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
-	12, // 9: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
-	13, // 10: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
-	13, // 11: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
-	14, // 12: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
-	15, // 13: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
-	15, // 14: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
-	7,  // 15: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
-	10, // 16: tarry.v1.Explanation.state:type_name -> tarry.v1.State
-	8,  // 17: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
-	0,  // 18: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	3,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
+	21, // 1: tarry.v1.Read.jobs:type_name -> tarry.v1.JobQuery
+	4,  // 2: tarry.v1.Read.topics:type_name -> tarry.v1.Page
+	4,  // 3: tarry.v1.Read.configured_topics:type_name -> tarry.v1.Page
+	5,  // 4: tarry.v1.Read.totals:type_name -> tarry.v1.Empty
+	4,  // 5: tarry.v1.Read.schedules:type_name -> tarry.v1.Page
+	8,  // 6: tarry.v1.Read.explain:type_name -> tarry.v1.Explain
+	2,  // 7: tarry.v1.Read.jobs_by_id:type_name -> tarry.v1.JobsByID
+	11, // 8: tarry.v1.Read.forecast:type_name -> tarry.v1.ForecastQuery
+	13, // 9: tarry.v1.Read.due_topics:type_name -> tarry.v1.DueTopicsQuery
+	16, // 10: tarry.v1.Read.dead_reasons:type_name -> tarry.v1.DeadReasonsQuery
+	18, // 11: tarry.v1.Read.dead_topics:type_name -> tarry.v1.DeadTopicsQuery
+	4,  // 12: tarry.v1.Read.tokens:type_name -> tarry.v1.Page
+	5,  // 13: tarry.v1.Read.auth:type_name -> tarry.v1.Empty
+	22, // 14: tarry.v1.Peek.state:type_name -> tarry.v1.State
+	23, // 15: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
+	24, // 16: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
+	25, // 17: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
+	25, // 18: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
+	26, // 19: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
+	27, // 20: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
+	27, // 21: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
+	9,  // 22: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
+	23, // 23: tarry.v1.ReadResult.by_id:type_name -> tarry.v1.Job
+	12, // 24: tarry.v1.ReadResult.forecast:type_name -> tarry.v1.Forecast
+	14, // 25: tarry.v1.ReadResult.due_topics:type_name -> tarry.v1.DueTopics
+	17, // 26: tarry.v1.ReadResult.dead_reasons:type_name -> tarry.v1.DeadReasons
+	19, // 27: tarry.v1.ReadResult.dead_topics:type_name -> tarry.v1.DeadTopics
+	28, // 28: tarry.v1.ReadResult.tokens:type_name -> tarry.v1.Token
+	7,  // 29: tarry.v1.ReadResult.auth:type_name -> tarry.v1.AuthInfo
+	29, // 30: tarry.v1.AuthInfo.settings:type_name -> tarry.v1.AuthSettings
+	22, // 31: tarry.v1.Explanation.state:type_name -> tarry.v1.State
+	10, // 32: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
+	0,  // 33: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
+	15, // 34: tarry.v1.DueTopics.topics:type_name -> tarry.v1.DueTopic
+	20, // 35: tarry.v1.DeadReasons.groups:type_name -> tarry.v1.DeadGroup
+	20, // 36: tarry.v1.DeadTopics.groups:type_name -> tarry.v1.DeadGroup
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_read_proto_init() }
@@ -943,6 +2030,7 @@ func file_job_jobpb_read_proto_init() {
 	if File_job_jobpb_read_proto != nil {
 		return
 	}
+	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_command_proto_init()
 	file_job_jobpb_read_proto_msgTypes[0].OneofWrappers = []any{
 		(*Read_Job)(nil),
@@ -956,6 +2044,14 @@ func file_job_jobpb_read_proto_init() {
 		(*Read_Schedule)(nil),
 		(*Read_Schedules)(nil),
 		(*Read_Explain)(nil),
+		(*Read_JobsById)(nil),
+		(*Read_Forecast)(nil),
+		(*Read_DueTopics)(nil),
+		(*Read_DeadReasons)(nil),
+		(*Read_DeadTopics)(nil),
+		(*Read_Token)(nil),
+		(*Read_Tokens)(nil),
+		(*Read_Auth)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -963,7 +2059,7 @@ func file_job_jobpb_read_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_read_proto_rawDesc), len(file_job_jobpb_read_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

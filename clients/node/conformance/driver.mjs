@@ -1,4 +1,5 @@
 // The driver of the conformance cases: clients/conformance/README.md says what it does.
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -46,6 +47,13 @@ function fromClient(value, name) {
   );
 }
 
+const tlsOptions = ({ ca, cert, key, insecure }) => ({
+  ca: ca && readFileSync(ca),
+  cert: cert && readFileSync(cert),
+  key: key && readFileSync(key),
+  rejectUnauthorized: !insecure,
+});
+
 /** @type {Client} */
 let client;
 let stream;
@@ -66,19 +74,29 @@ const all = async (iterator) => {
 
 // What each verb calls: arguments with the client's names, and the options of the call.
 const verbs = {
-  open({ addresses, timeout, patience }) {
+  open({ addresses, timeout, patience, tls }) {
     closeStream();
-    client = new Client(addresses, { timeout, patience });
+    client = new Client(addresses, { timeout, patience, tls: tls && tlsOptions(tls) });
   },
   add: (job, o) => client.add(job, o),
   add_batch: async ({ jobs }, o) => ({ results: await client.addBatch(jobs, o) }),
   add_all: async ({ jobs }, o) => ({ results: await client.addAll(jobs, o) }),
   get: ({ id }, o) => client.get(id, o),
+  get_batch: async ({ ids, body }, o) => ({ results: await client.getBatch(ids, { body, ...o }) }),
   history: ({ id }, o) => client.history(id, o),
   update: ({ id, ...changes }, o) => client.update(id, changes, o),
   delete: ({ id, token, ifRevision, ifState }, o) => client.delete({ id, token }, { ifRevision, ifState, ...o }),
   reserve: async (request, o) => ({ jobs: await client.reserve(request, o) }),
+  finish_and_reserve: async ({ finish, ...request }, o) => {
+    const { jobs, finished } = await client.finishAndReserve(finish.map(({ id, token }) => ({ id, token })), request, o);
+    return { jobs, finished: finished.map((error) => error ?? {}) };
+  },
   finish: ({ id, token }, o) => client.finish({ id, token }, o),
+  delete_batch: async ({ jobs }, o) => ({
+    results: (await client.deleteBatch(jobs.map(({ id, token }) => ({ id, token })), o)).map((error) => error ?? {}),
+  }),
+  kick_batch: async ({ ids }, o) => ({ results: await client.kickBatch(ids, o) }),
+  update_batch: async ({ jobs }, o) => ({ results: await client.updateBatch(jobs, o) }),
   finish_batch: async ({ jobs }, o) => ({
     results: (await client.finishBatch(jobs.map(({ id, token }) => ({ id, token })), o)).map((error) => error ?? {}),
   }),
@@ -95,14 +113,27 @@ const verbs = {
   list: async (request, o) => ({ jobs: await all(client.list(request, o)) }),
   kick_topic: ({ topic, ...how }, o) => client.kickTopic(topic, { ...how, ...o }),
   purge: ({ topic, state, ...how }, o) => client.purge(topic, state, { ...how, ...o }),
-  move_topic: ({ topic, to, states }, o) => client.moveTopic(topic, to, { states, ...o }),
+  move_topic: ({ topic, to, states, filter, max, cursor }, o) => client.moveTopic(topic, to, { states, filter, max, cursor, ...o }),
   topic: ({ topic }, o) => client.topic(topic, o),
   topics: (page, o) => client.topicsPage({ ...page, ...o }),
   stats: (_, o) => client.stats(o),
+  forecast: ({ topic, ...steps }, o) => client.forecast(topic, { ...steps, ...o }),
+  forecast_topics: (steps, o) => client.forecastTopics({ ...steps, ...o }),
+  rates: ({ topic }, o) => client.rates(topic, o),
+  release_topic: ({ topic, ...how }, o) => client.releaseTopic(topic, { ...how, ...o }),
+  reschedule: ({ topic, filter, ...how }, o) => client.reschedule(topic, filter, { ...how, ...o }),
+  dead: ({ topic, ...how }, o) => client.dead(topic, { ...how, ...o }),
+  dead_topics: ({ reason, ...how }, o) => client.deadTopics(reason, { ...how, ...o }),
+  kick_dead: ({ reason, ...how }, o) => client.kickDead(reason, { ...how, ...o }),
+  purge_dead: ({ reason, ...how }, o) => client.purgeDead(reason, { ...how, ...o }),
   pause: ({ topic, ...how }, o) => client.pause(topic, { ...how, ...o }),
   resume: ({ topic }, o) => client.resume(topic, o),
   settings: ({ topic }, o) => client.settings(topic, o),
   set_settings: ({ topic, settings }, o) => client.setSettings(topic, settings, o),
+  change_settings: ({ topic, settings }, o) => client.changeSettings(topic, settings, o),
+  delete_settings: ({ topic }, o) => client.deleteSettings(topic, o),
+  all_settings: async (page, o) => ({ topics: await all(client.allSettings({ ...page, ...o })) }),
+  schedules: async (page, o) => ({ schedules: await all(client.schedules({ ...page, ...o })) }),
   put_schedule: ({ name, schedule }, o) => client.putSchedule(name, schedule, o),
   schedule: ({ name }, o) => client.schedule(name, o),
   delete_schedule: ({ name }, o) => client.deleteSchedule(name, o),
@@ -112,14 +143,25 @@ const verbs = {
   schedule_runs: async ({ name }, o) => ({ runs: await client.scheduleRuns(name, o) }),
   preview_schedule: async ({ name, count }, o) => ({ runs: await client.previewSchedule(name, { count, ...o }) }),
   members: async (_, o) => ({ members: await client.members(o) }),
+  preview_spec: async ({ spec, after, ...how }, o) => ({
+    runs: await client.previewSpec(spec, { after: after && new Date(after), ...how, ...o }),
+  }),
+  health: (_, o) => client.health(o),
+  clocks: (_, o) => client.clocks(o),
+  verify: (_, o) => client.verify(o),
+  transfer_leadership: async ({ id }, o) => ({ moved: await client.transferLeadership(id, o) }),
+  remove_member: ({ id }, o) => client.removeMember(id, o),
+  join: ({ addresses }, o) => client.join(addresses, o),
+  leave: (_, o) => client.leave(o),
+  reset_clock: (_, o) => client.resetClock(o),
   stream_open(request) {
     closeStream();
     stream = client.stream(request);
   },
-  async stream_next(_, { signal }) {
+  async stream_next(_, { deadline }) {
     awaited ??= stream.next();
-    const late = signal && new Promise((resolve) => signal.addEventListener("abort", () => resolve({ late: true })));
-    const next = await Promise.race([awaited, ...(late ? [late] : [])]);
+    const late = deadline === undefined ? [] : [sleep(deadline * 1000, { late: true }, { ref: false })];
+    const next = await Promise.race([awaited, ...late]);
     if (next.late) {
       return { timeout: true };
     }
@@ -135,8 +177,7 @@ async function answer({ verb, args }) {
   }
   try {
     const { deadline, ...own } = args ?? {};
-    const signal = deadline === undefined ? undefined : AbortSignal.timeout(deadline * 1000);
-    return { ok: fromClient((await verbs[verb](toClient(own), { signal })) ?? {}) };
+    return { ok: fromClient((await verbs[verb](toClient(own), { deadline })) ?? {}) };
   } catch (error) {
     if (error instanceof TarryError) {
       const { code, outcome, message, field } = error;

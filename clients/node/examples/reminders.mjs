@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, Worker } from "tarry";
 
-const addresses = process.argv.slice(2);
-const client = new Client(addresses.length > 0 ? addresses : ["127.0.0.1:7300"], { patience: 60 });
+const addresses = process.argv.length > 2 ? process.argv.slice(2) : (process.env.TARRY_ADDR ?? "127.0.0.1:7300").split(",");
+const client = new Client(addresses, { patience: 60 });
 const added = new Set();
 const done = new Set();
 

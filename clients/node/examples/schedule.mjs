@@ -1,4 +1,6 @@
 // A job every night, and one now. The stream shows what comes.
+//
+//   node examples/schedule.mjs
 import { Client } from "tarry";
 
 const client = new Client((process.env.TARRY_ADDR ?? "127.0.0.1:7300").split(","));

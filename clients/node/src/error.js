@@ -71,34 +71,65 @@ export function resultError(reply, status, retryAfter) {
   });
 }
 
-// What fails before anything of a request is sent.
-const notConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_|UND_ERR_CONNECT_TIMEOUT|CERT_|ERR_TLS_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/;
+/** A failure before a connection was made, so that nothing was sent. */
+export class Unsent extends Error {
+  /** @param {any} cause */
+  constructor(cause) {
+    super(String(cause?.message ?? cause), { cause });
+  }
+}
+
+// Codes of what fails before anything of a request is sent.
+const notConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_)/;
+const badCertificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_)/;
 
 /**
- * Reports whether a failure of fetch shows that the node was not connected to. The codes
- * are those of Node; other failures may have happened after the request was sent.
+ * Reports whether all that a failure has for its cause is as test says: there is one failure for each address of a name.
  *
  * @param {any} failure
+ * @param {(failure: any) => boolean} test
  * @returns {boolean}
  */
-function neverSent(failure) {
+function all(failure, test) {
   const cause = failure?.cause ?? failure;
   if (Array.isArray(cause?.errors) && cause.errors.length > 0) {
-    return cause.errors.every(neverSent); // one for each address of a name
+    return cause.errors.every((/** @type {any} */ one) => all(one, test));
   }
-  return cause?.syscall === "connect" || notConnected.test(cause?.code ?? "") || cause?.message === "bad port";
+  return test(cause);
 }
+
+/**
+ * Reports whether a failure shows that the node was not connected to. The codes are those of
+ * Node; other failures may have happened after the request was sent.
+ *
+ * @param {any} failure
+ */
+const neverSent = (failure) =>
+  failure instanceof Unsent ||
+  all(failure, ({ syscall, code, message } = {}) => syscall === "connect" || notConnected.test(code) || badCertificate.test(code) || message === "bad port");
+
+/**
+ * Reports whether an error is that a certificate is not accepted: another attempt at the same node fails too.
+ *
+ * @param {TarryError} error
+ */
+export const isCertificate = (error) => all(error.cause, (cause) => badCertificate.test(cause?.code ?? ""));
 
 /**
  * The error of an attempt that got no response.
  *
  * @param {string} node
- * @param {any} failure what fetch threw
+ * @param {any} failure what the request threw
  */
 export function connectionError(node, failure) {
-  const reason = failure?.cause?.code ?? failure?.cause?.message ?? failure?.message;
-  if (neverSent(failure)) {
-    return notApplied(`${node} cannot be reached: ${reason}`, failure);
+  const cause = failure?.cause?.cause ?? failure?.cause ?? failure;
+  const reason = cause?.code ?? cause?.message;
+  if (!neverSent(failure)) {
+    return unknown(`the connection to ${node} was lost before it responded: ${reason}`, failure);
   }
-  return unknown(`the connection to ${node} was lost before it responded: ${reason}`, failure);
+  const error = notApplied(`${node} cannot be reached: ${reason}`, failure);
+  if (isCertificate(error)) {
+    error.message = `the certificate of ${node} is not accepted: ${cause.message}`;
+  }
+  return error;
 }

@@ -1,10 +1,13 @@
+import { now } from "./time.js";
+
 // For how long, in ms, a node that did not respond is not taken for the leader; by then
 // another one leads.
 const avoidFailed = 2_000;
 
 // For how long, in ms, an address that was learned and cannot be reached is not learned again:
-// it may mean something only within a network that the client is not in.
+// it may mean something only within a network that the client is not in. Each time it is twice as long.
 const avoidUnreachable = 60_000;
+const maxAvoid = 3_600_000;
 
 // More members than any cluster has.
 const maxLearned = 100;
@@ -15,21 +18,30 @@ export class Nodes {
   #given;
   /** @type {Set<string>} */
   #learned = new Set();
-  /** @type {Map<string, number>} until when */
+  /** @type {Map<string, { until: number, pause: number }>} */
   #avoided = new Map();
   /** @type {string} */
   #first;
   #discover;
+  #usable;
 
   /**
    * @param {string[]} addresses host:port, or URLs
    * @param {boolean} discover whether addresses are learned
+   * @param {(node: string) => boolean} usable whether calls may go to a base URL
    */
-  constructor(addresses, discover) {
+  constructor(addresses, discover, usable = () => true) {
     if (!Array.isArray(addresses) || addresses.length === 0) {
       throw new TypeError("no address of a node is given");
     }
     this.#given = [...new Set(addresses.map(baseURL))];
+    const refused = this.#given.find((node) => !usable(node));
+    if (refused !== undefined) {
+      throw new TypeError(
+        `address ${JSON.stringify(refused)}: a token is not sent to another machine without TLS; use https:// (docs/tls.md), or tokenOverHttp if the network can be trusted`,
+      );
+    }
+    this.#usable = usable;
     this.#first = this.#given[Math.floor(Math.random() * this.#given.length)];
     this.#discover = discover;
   }
@@ -45,9 +57,10 @@ export class Nodes {
    * The node to ask after those that were tried; undefined when all were.
    *
    * @param {Set<string>} tried
+   * @param {boolean} [here] only those that were given
    */
-  next(tried) {
-    return this.all().find((node) => !tried.has(node));
+  next(tried, here = false) {
+    return this.all().find((node) => !tried.has(node) && (!here || this.#given.includes(node)));
   }
 
   /**
@@ -81,13 +94,13 @@ export class Nodes {
    */
   #learn(address, from) {
     const url = from.slice(0, from.indexOf("://") + 3) + address;
-    if ((this.#avoided.get(url) ?? 0) > Date.now()) {
+    if ((this.#avoided.get(url)?.until ?? 0) > now()) {
       return undefined;
     }
     if (this.#given.includes(url) || this.#learned.has(url)) {
       return url;
     }
-    if (!this.#discover || !isBaseURL(url) || this.#learned.size >= maxLearned) {
+    if (!this.#discover || !isBaseURL(url) || !this.#usable(url) || this.#learned.size >= maxLearned) {
       return undefined;
     }
     this.#learned.add(url);
@@ -105,10 +118,12 @@ export class Nodes {
       this.#first = this.all()[1] ?? node;
     }
     const forgotten = unreachable && this.#learned.delete(node);
+    const last = this.#avoided.get(node)?.pause ?? 0;
     if (this.#avoided.size >= 2 * maxLearned) {
       this.#avoided.clear();
     }
-    this.#avoided.set(node, Date.now() + (forgotten ? avoidUnreachable : avoidFailed));
+    const pause = forgotten ? Math.min(Math.max(avoidUnreachable, 2 * last), maxAvoid) : avoidFailed;
+    this.#avoided.set(node, { until: now() + pause, pause });
   }
 }
 

@@ -1,4 +1,5 @@
 import { refused, resultError, TarryError, unknown } from "./error.js";
+import { reserved, unlike } from "./reply.js";
 import { Deadline, sleep } from "./time.js";
 import { fromWire, toWire } from "./wire.js";
 
@@ -139,6 +140,10 @@ async function* readJobs(transport, node, events, heartbeat, deadline) {
         throw resultError(event);
       }
       if (event.event === "job") {
+        const wrong = unlike(reserved, event);
+        if (wrong) {
+          throw transport.lost(node, new Error(`a line is not understood: ${wrong}`));
+        }
         const { event: _, ...job } = event;
         yield fromWire(job);
       }

@@ -1,6 +1,31 @@
 // A timer takes 24.8 days at most.
 const maxTimer = 2 ** 31 - 1;
 
+const byDeadline = "the deadline ended the call";
+
+/** Monotonic time, in ms. */
+export const now = () => performance.now();
+
+/**
+ * What ended a call whose signal is aborted.
+ *
+ * @param {AbortSignal} signal
+ */
+export const whyEnded = (signal) => (signal.reason?.message === byDeadline ? byDeadline : "the call was cancelled");
+
+/**
+ * When a wait that begins now ends, in ms: early enough for its response to come before the
+ * deadline. Both are in seconds from now.
+ *
+ * @param {number} wait
+ * @param {number} [deadline]
+ */
+export const waitEnd = (wait, deadline = Infinity) =>
+  now() + Math.min(wait, deadline - Math.min(deadline / 4, maxMargin)) * 1000;
+
+// In seconds.
+const maxMargin = 0.5;
+
 /**
  * Waits; false when the signal was aborted meanwhile.
  *
@@ -51,6 +76,15 @@ export class Deadline {
   set(seconds, what) {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.abort(new Error(what)), Math.min(seconds * 1000, maxTimer));
+  }
+
+  /** Ends a call after so many seconds. @param {number} seconds */
+  end(seconds) {
+    if (seconds > 0) {
+      this.set(seconds, byDeadline);
+    } else {
+      this.abort(new Error(byDeadline));
+    }
   }
 
   pause() {

@@ -1,6 +1,9 @@
-import { connectionError, notApplied, refused, responseError, TarryError, unknown } from "./error.js";
+import { connectionError, isCertificate, notApplied, refused, responseError, TarryError, unknown, Unsent } from "./error.js";
+import { fetcher, sender } from "./http.js";
 import { Nodes } from "./nodes.js";
-import { backoff, Deadline, sleep } from "./time.js";
+import { unlike } from "./reply.js";
+import { Token } from "./token.js";
+import { backoff, Deadline, now, sleep, whyEnded } from "./time.js";
 
 // After how long, in ms, the cluster is asked for its members again, when that failed.
 const askAgain = 10_000;
@@ -14,8 +17,11 @@ const askAgain = 10_000;
  * @property {(() => unknown) | object} [body] what is sent as JSON; a function is asked before each attempt
  * @property {() => number} [wait] for how many seconds the server was asked to wait
  * @property {number} [work] how many seconds it may take because there is much to do
+ * @property {import("./reply.js").Shape} [gives] what a response has at least
  * @property {boolean} [repeat] sending it twice does no harm, as with every GET, so an unknown
  *   outcome may be followed by another attempt
+ * @property {boolean} [here] it is for a node that was given to the client, not for any node of the cluster
+ * @property {boolean} [reads] it changes nothing although it is no GET
  */
 
 /** @typedef {import("tarry").CallOptions} CallOptions */
@@ -24,19 +30,24 @@ const askAgain = 10_000;
 export class Transport {
   /** When the cluster may be asked for its members: Infinity while and after it was. */
   #askMembers;
-  #fetch;
+  #send;
+  #token;
   #onRetry;
 
   /**
    * @param {string[]} addresses
    * @param {import("tarry").ClientOptions} options
    */
-  constructor(addresses, { timeout = 10, patience = 30, discover = true, fetch = globalThis.fetch, onRetry = () => {} }) {
-    this.nodes = new Nodes(addresses, discover);
+  constructor(addresses, { timeout = 10, patience = 30, discover = true, fetch, tls, onRetry = () => {}, ...token }) {
+    if (fetch && tls) {
+      throw new TypeError("give tls or fetch: a fetch of your own makes its connections itself");
+    }
+    this.#token = new Token(token);
+    this.nodes = new Nodes(addresses, discover, (node) => this.#token.usable(node));
     this.timeout = timeout;
     this.patience = patience;
     this.#askMembers = discover ? 0 : Infinity;
-    this.#fetch = fetch;
+    this.#send = fetch ? fetcher(fetch) : sender(tls);
     this.#onRetry = onRetry;
   }
 
@@ -64,21 +75,41 @@ export class Transport {
    * @param {CallOptions | undefined} options
    * @param {(node: string, limit: number, signal?: AbortSignal) => Promise<T>} attempt
    */
-  async retry(request, { signal, timeout = this.timeout, patience = this.patience } = {}, attempt) {
-    if (signal?.aborted) {
-      throw notApplied("the call was cancelled before it was sent", signal.reason);
+  async retry(request, { signal, deadline, ...times } = {}, attempt) {
+    if (deadline === undefined) {
+      return this.#retry(request, { signal, ...times }, attempt);
     }
-    const end = Date.now() + (patience + (request.wait?.() ?? 0)) * 1000;
-    const read = request.method === "GET";
+    const limited = new Deadline(signal);
+    try {
+      limited.end(deadline);
+      return await this.#retry(request, { signal: limited.signal, ...times }, attempt);
+    } finally {
+      limited.close();
+    }
+  }
+
+  /**
+   * @template T
+   * @param {Request} request
+   * @param {CallOptions} options
+   * @param {(node: string, limit: number, signal?: AbortSignal) => Promise<T>} attempt
+   */
+  async #retry(request, { signal, timeout = this.timeout, patience = this.patience }, attempt) {
+    if (signal?.aborted) {
+      throw notApplied(`${whyEnded(signal)} before it was sent`, signal.reason);
+    }
+    const end = now() + (patience + (request.wait?.() ?? 0)) * 1000;
+    const read = request.method === "GET" || Boolean(request.reads);
     const repeat = read || Boolean(request.repeat);
     const tried = new Set();
     let attempts = 0;
     let mayBeDone = false;
     let told = false;
+    let lasting = true; // so far all failures of this round were of certificates
     /** @type {TarryError | undefined} */
     let heard; // the last failure with a response: it says more than that another node gave none
     for (let round = 0; ; ) {
-      const node = /** @type {string} */ (this.nodes.next(tried));
+      const node = /** @type {string} */ (this.nodes.next(tried, request.here));
       tried.add(node);
       let failure;
       try {
@@ -100,9 +131,13 @@ export class Transport {
       heard = failure.status === undefined ? heard : failure;
       const telling = again && failure.status === undefined ? heard ?? failure : failure;
       const error = lastError(telling, mayBeDone, attempts);
-      const roundOver = this.nodes.next(tried) === undefined;
-      const left = end - Date.now();
-      if (!again || signal?.aborted || (roundOver && left <= 0)) {
+      const roundOver = this.nodes.next(tried, request.here) === undefined;
+      const left = end - now();
+      lasting &&= isCertificate(failure);
+      if (again && signal?.aborted) {
+        throw endedBy(signal, error);
+      }
+      if (!again || (roundOver && (left <= 0 || lasting))) {
         throw error;
       }
       if (!told && left > 0 && (heard || roundOver)) {
@@ -112,9 +147,10 @@ export class Transport {
       if (roundOver) {
         const pause = Math.max((failure.retryAfter ?? 0) * 1000, backoff(round++));
         if (!(await sleep(Math.min(pause, left), signal))) {
-          throw error;
+          throw endedBy(/** @type {AbortSignal} */ (signal), error);
         }
         tried.clear();
+        lasting = true;
       }
     }
   }
@@ -134,7 +170,7 @@ export class Transport {
       const body = typeof request.body === "function" ? request.body() : request.body;
       const response = await this.open(node, request, body, deadline.signal, signal);
       const text = await this.#text(node, response, deadline.signal, signal);
-      return parse(node, response, text);
+      return parse(node, response, text, request.gives);
     } finally {
       deadline.close();
     }
@@ -154,16 +190,17 @@ export class Transport {
     /** @type {Response} */
     let response;
     try {
-      const fetch = this.#fetch; // not a method of ours
-      response = await fetch(node + path, {
-        method,
-        body: json,
-        headers: json === undefined ? {} : { "Content-Type": "application/json" },
-        redirect: "manual",
-        signal,
-      });
+      const headers = this.#token.headers();
+      if (json !== undefined) {
+        headers["Content-Type"] = "application/json";
+      }
+      response = await this.#send(node, path, { method, body: json, headers, signal });
     } catch (cause) {
-      throw this.lost(node, signal.aborted ? signal.reason : cause, caller);
+      if (cause instanceof TarryError) {
+        throw cause;
+      }
+      const ended = cause instanceof Unsent ? new Unsent(signal.reason) : signal.reason;
+      throw this.lost(node, signal.aborted ? ended : cause, caller);
     }
     this.nodes.responded(node, response.headers.get("tarry-leader"));
     this.#learnMembers(node);
@@ -195,10 +232,12 @@ export class Transport {
    * @param {AbortSignal} [caller]
    */
   lost(node, cause, caller) {
-    const error = connectionError(node, cause);
-    if (!caller?.aborted) {
-      this.nodes.failed(node, error.code === "not_applied");
+    if (caller?.aborted) {
+      const outcome = cause instanceof Unsent ? notApplied : unknown;
+      return outcome(`${whyEnded(caller)} before ${node} responded`, caller.reason);
     }
+    const error = connectionError(node, cause);
+    this.nodes.failed(node, error.code === "not_applied");
     return error;
   }
 
@@ -209,32 +248,56 @@ export class Transport {
    * @param {string} node
    */
   async #learnMembers(node) {
-    if (Date.now() < this.#askMembers) {
+    if (now() < this.#askMembers) {
       return;
     }
     this.#askMembers = Infinity;
     try {
-      const reply = await this.#attempt(node, { method: "GET", path: "/v1/cluster/members" }, this.timeout);
+      const reply = await this.#attempt(node, { method: "GET", path: "/v1/cluster/members", gives: { members: [{}] } }, this.timeout);
       this.nodes.learn(reply.members.map((/** @type {any} */ m) => m.http_address).filter(Boolean), node);
     } catch {
-      this.#askMembers = Date.now() + askAgain;
+      this.#askMembers = now() + askAgain;
     }
   }
+}
+
+/**
+ * The error of a call that a signal ended, after an attempt that failed.
+ *
+ * @param {AbortSignal} signal
+ * @param {TarryError} error
+ */
+function endedBy(signal, error) {
+  const why = whyEnded(signal);
+  if (!error.message.includes(why)) {
+    error.message = `${why}: ${error.message}`;
+  }
+  return error;
 }
 
 /**
  * @param {string} node
  * @param {Response} response
  * @param {string} text
+ * @param {import("./reply.js").Shape} [gives]
  */
-function parse(node, response, text) {
+function parse(node, response, text, gives) {
+  let reply;
+  let wrong;
   try {
-    return JSON.parse(text);
-  } catch (cause) {
-    const error = unknown(`the response of ${node} is not JSON: it is no node of Tarry`, cause);
+    reply = JSON.parse(text);
+    // A batch of which an item failed has success false too.
+    const done = reply?.success || reply?.results || reply?.finished;
+    wrong = unlike({ ...gives, success: false }, reply) ?? (done ? undefined : "success is false");
+  } catch {
+    wrong = "it is not JSON";
+  }
+  if (wrong) {
+    const error = unknown(`the response of ${node} is not understood, no node of Tarry sent it or one of another release: ${wrong}`);
     error.status = response.status;
     throw error;
   }
+  return reply;
 }
 
 /**

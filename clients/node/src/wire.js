@@ -4,7 +4,7 @@ import { TarryError } from "./error.js";
 // instead of snake_case, instants are Dates, bodies that are not text are bytes.
 // Durations are seconds on both sides.
 
-const isInstant = /(_at|_until)$|^(at|until|start|end)$/;
+const isInstant = /(_at|_until)$|^(at|until|start|end|majority)$/;
 
 /** @param {string} name */
 const snake = (name) => name.replace(/[A-Z]/g, (c) => "_" + c.toLowerCase());
@@ -17,11 +17,18 @@ const camel = (name) => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase());
  * members that are undefined.
  *
  * @param {any} value
+ * @param {string} [name] of the member
  * @returns {any}
  */
-export function toWire(value) {
+export function toWire(value, name = "") {
   if (Array.isArray(value)) {
-    return value.map(toWire);
+    return value.map((member) => toWire(member, name));
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw noValue(name, `a finite number, not ${value}`); // JSON would have null for it: no delay, for one
+  }
+  if (value instanceof Date && Number.isNaN(value.getTime())) {
+    throw noValue(name, "a valid Date");
   }
   if (value === null || typeof value !== "object" || value instanceof Date) {
     return value;
@@ -34,11 +41,15 @@ export function toWire(value) {
     } else if (name === "body" || name === "headers") {
       wire[name] = member; // the caller's own
     } else {
-      wire[snake(name)] = toWire(member);
+      wire[snake(name)] = toWire(member, name);
     }
   }
   return wire;
 }
+
+/** @param {string} name @param {string} wanted */
+const noValue = (name, wanted) =>
+  new TarryError(`${name}: give ${wanted}`, { code: "invalid_argument", field: snake(name) });
 
 /**
  * What a part of a response is for the caller.
@@ -70,8 +81,7 @@ export function fromWire(wire) {
 }
 
 /**
- * A path of the API; names in it are escaped. Names that mean this or the upper folder are
- * refused: fetch resolves them, escaped or not, and so would make another call.
+ * A path of the API; names in it are escaped, also those that mean this or the upper folder.
  *
  * @param {TemplateStringsArray} parts
  * @param {...string} names
@@ -81,10 +91,7 @@ export function path(parts, ...names) {
     if (typeof name !== "string" || name === "") {
       throw new TarryError("an id or a name is missing", { code: "invalid_argument" });
     }
-    if (name === "." || name === "..") {
-      throw new TarryError(`${name} as an id or a name cannot be part of a URL`, { code: "invalid_argument" });
-    }
-    return encodeURIComponent(name);
+    return name === "." || name === ".." ? name.replaceAll(".", "%2E") : encodeURIComponent(name);
   });
   return String.raw({ raw: parts }, ...escaped);
 }
@@ -98,6 +105,7 @@ export function path(parts, ...names) {
 export function query(parameters, headers = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
+    toWire(value, name);
     if (value instanceof Date) {
       query.set(snake(name), value.toISOString());
     } else if (value !== undefined && value !== false) {

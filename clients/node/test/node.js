@@ -32,7 +32,7 @@ export async function startNode(t, reply) {
     server.closeAllConnections();
     server.close();
   });
-  const node = { address: `127.0.0.1:${server.address().port}`, requests, members: [], countMembers: false };
+  const node = { address: `127.0.0.1:${server.address().port}`, server, requests, members: [], countMembers: false };
   return node;
 }
 
@@ -47,3 +47,4 @@ export async function deadAddress() {
 
 export const notApplied = { status: 503, code: "not_applied", error: "no leader", outcome: "not_applied" };
 export const added = { id: "a", seq: 1, state: "ready", due_at: "2026-11-21T15:22:53.758Z", revision: 1, existing: false };
+export const job = { id: "a", topic: "t", state: "ready" };

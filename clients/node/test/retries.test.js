@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Client } from "tarry";
 
-import { added, deadAddress, notApplied, startNode } from "./node.js";
+import { added, deadAddress, job, notApplied, startNode } from "./node.js";
 
 /** Replies in turn; the last one again and again. */
 const inTurn = (...replies) => () => (replies.length > 1 ? replies.shift() : replies[0]);
@@ -49,8 +49,8 @@ test("an add whose reply was lost is sent again with the id that it had", async 
 });
 
 test("a read whose reply was lost is made again", async (t) => {
-  const node = await startNode(t, inTurn("cut", { id: "a" }));
-  assert.deepEqual(await new Client([node.address]).get("a"), { id: "a" });
+  const node = await startNode(t, inTurn("cut", job));
+  assert.deepEqual(await new Client([node.address]).get("a"), job);
   assert.equal(node.requests.length, 2);
 });
 
@@ -90,6 +90,84 @@ test("an error never promises more than is known", async (t) => {
   await assert.rejects(new Client([alien.address], { patience: 0 }).release("a"), { code: "unknown", outcome: "unknown", status: 502 });
 });
 
+test("a reply that is not what the call gives is no success", async (t) => {
+  let reply;
+  const node = await startNode(t, () => reply);
+  const client = new Client([node.address], { patience: 0, discover: false });
+  const ref = { id: "a", token: "0-1-1" };
+  const one = [{ topic: "t", body: 1 }];
+  const nothing = {};
+  for (const [made, call] of [
+    [nothing, () => client.add(one[0])],
+    [{ id: "a", seq: "1", state: "ready" }, () => client.add(one[0])],
+    [{ ...added, success: false }, () => client.add(one[0])],
+    [nothing, () => client.addBatch(one)],
+    [{ results: [] }, () => client.addBatch(one)],
+    [{ results: [{}] }, () => client.addBatch(one)],
+    [{ results: [{ success: true }] }, () => client.addBatch(one)],
+    [{ results: [null] }, () => client.addAll(one)],
+    [{ results: [{ success: true }] }, () => client.finishThen(ref, one)],
+    [nothing, () => client.update("a", { delay: 1 })],
+    [nothing, () => client.delete("a")],
+    [nothing, () => client.reserve({ topics: ["t"] })],
+    [{ jobs: [{ id: "a" }] }, () => client.reserve({ topics: ["t"] })],
+    [nothing, () => client.finish(ref)],
+    [{ results: [{ success: true }] }, () => client.finishBatch([ref])],
+    [{ results: [{ success: true }] }, () => client.deleteBatch([ref])],
+    [{ results: [{ success: true }] }, () => client.kickBatch(["a"])],
+    [{ results: [{ success: true }] }, () => client.updateBatch([{ id: "a", delay: 1 }])],
+    [nothing, () => client.touch(ref)],
+    [nothing, () => client.release(ref)],
+    [nothing, () => client.bury(ref)],
+    [nothing, () => client.kick("a")],
+    [nothing, () => client.move(ref, "u")],
+    [nothing, () => client.deleteJobs({ idPrefix: "a" })],
+    [nothing, () => client.updateJobs({ idPrefix: "a" }, { delay: 1 })],
+    [nothing, () => client.kickJobs({ idPrefix: "a" })],
+    [nothing, () => client.kickTopic("t")],
+    [nothing, () => client.releaseTopic("t")],
+    [nothing, () => client.purge("t", "dead")],
+    [nothing, () => client.moveTopic("t", "u")],
+    [nothing, () => client.pause("t")],
+    [nothing, () => client.resume("t")],
+    [nothing, () => client.setSettings("t", {})],
+    [nothing, () => client.changeSettings("t", {})],
+    [nothing, () => client.deleteSettings("t")],
+    [nothing, () => client.putSchedule("s", { spec: "@daily", job: one[0] })],
+    [nothing, () => client.deleteSchedule("s")],
+    [nothing, () => client.pauseSchedule("s")],
+    [nothing, () => client.resumeSchedule("s")],
+    [nothing, () => client.runSchedule("s")],
+  ]) {
+    reply = made;
+    await assert.rejects(call(), { code: "unknown", outcome: "unknown", status: 200 }, call.toString());
+  }
+  const all = async (list) => {
+    for await (const _ of list);
+  };
+  for (const [made, call] of [
+    [nothing, () => client.get("a")],
+    [{ ...job, success: false }, () => client.get("a")],
+    [{ results: [{ success: true }] }, () => client.getBatch(["a"])],
+    [nothing, () => client.history("a")],
+    [nothing, () => client.explain("a")],
+    [nothing, () => all(client.list({ topic: "t" }))],
+    [{ jobs: [{}] }, () => all(client.list({ topic: "t" }))],
+    [nothing, () => all(client.topics())],
+    [nothing, () => all(client.schedules())],
+    [nothing, () => client.topic("t")],
+    [nothing, () => client.stats()],
+    [nothing, () => client.settings("t")],
+    [nothing, () => client.schedule("s")],
+    [nothing, () => client.scheduleRuns("s")],
+    [nothing, () => client.previewSchedule("s")],
+    [nothing, () => client.health()],
+  ]) {
+    reply = made;
+    await assert.rejects(call(), { code: "not_applied", outcome: "not_applied", status: 200 }, call.toString());
+  }
+});
+
 test("a job that is gone after a lost finish was finished", async (t) => {
   const gone = { status: 404, code: "not_found", error: "gone" };
   const node = await startNode(t, inTurn("cut", gone));
@@ -97,14 +175,24 @@ test("a job that is gone after a lost finish was finished", async (t) => {
   await client.finish({ id: "a", token: "0-1-1" });
   await assert.rejects(client.finish({ id: "a", token: "0-1-1" }), { code: "not_found", outcome: "not_applied" });
 
-  const batch = await startNode(t, inTurn("cut", { results: [{ success: true }, { success: false, ...gone }] }));
+  const batch = await startNode(t, inTurn("cut", { success: false, results: [{ success: true, id: "a", state: "finished" }, { success: false, ...gone }] }));
   assert.deepEqual(await new Client([batch.address]).finishBatch(["a", "b"]), [null, null]);
+});
+
+test("the finishes of a reserve are sent until they are done, and once", async (t) => {
+  const gone = { success: false, code: "not_found", error: "gone" };
+  const node = await startNode(t, inTurn("cut", { success: false, finished: [gone, { success: true, id: "b", state: "gone" }], jobs: [] }, { status: 400, code: "invalid_argument", error: "no" }));
+  const client = new Client([node.address], { discover: false });
+  const request = { topics: ["t"], wait: 5 };
+  assert.deepEqual(await client.finishAndReserve([{ id: "a", token: "0-1-1" }, "b"], request), { jobs: [], finished: [null, null] });
+  assert.deepEqual(node.requests.map(({ body }) => body.finish?.length), [2, 2, undefined]);
+  await assert.rejects(client.finishAndReserve([], request), { code: "invalid_argument" });
 });
 
 test("each attempt has a timeout, and the next node is asked", async (t) => {
   const silent = await startNode(t, () => undefined);
   const node = await startNode(t, () => added);
-  const client = new Client([silent.address, node.address], { timeout: 0.1, discover: false });
+  const client = new Client([silent.address, node.address], { timeout: 0.5, discover: false });
   for (let i = 0; i < 3; i++) {
     await client.add({ topic: "t", body: 1 });
   }

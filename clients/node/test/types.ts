@@ -7,7 +7,7 @@ interface Mail {
 }
 
 export async function types(signal: AbortSignal): Promise<void> {
-  const client = new Client(["a:7300", "https://b:7300"], { timeout: 5, patience: 0, onRetry: (e, left) => [e.code, left] });
+  const client = new Client(["a:7300", "https://b:7300"], { timeout: 5, patience: 0, tokenFile: "token", tokenOverHttp: true, onRetry: (e, left) => [e.code, left] });
 
   const added: Added = await client.add({ topic: "mail", body: { to: "ann" }, delay: 2.5, backoff: [60, 600] }, { signal });
   const due: Date = added.dueAt;

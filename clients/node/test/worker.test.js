@@ -3,12 +3,12 @@ import { test } from "node:test";
 
 import { BuryError, Client, Worker } from "tarry";
 
-import { startNode } from "./node.js";
+import { job as done, startNode } from "./node.js";
 
 const line = (event) => JSON.stringify(event) + "\n";
 
 /** A node that streams these jobs, replies to the steps and notes them. */
-async function startQueue(t, jobs, step = () => ({})) {
+async function startQueue(t, jobs, step = () => done) {
   const node = await startNode(t, ({ path, body }, response) => {
     if (path !== "/v1/stream") {
       return step(path);
@@ -51,7 +51,7 @@ test("a job is finished, released or buried, as its function ends", async (t) =>
 });
 
 test("a reservation is prolonged, and its loss aborts the function", async (t) => {
-  const touches = [{}, { status: 409, code: "stale_token", error: "expired" }];
+  const touches = [done, { status: 409, code: "stale_token", error: "expired" }];
   const { client, steps } = await startQueue(t, [{ id: "a", ttr: 1.2 }], (path) => (path.endsWith("touch") ? touches.shift() : { status: 409, code: "stale_token", error: "expired" }));
   const errors = [];
   const worker = new Worker(
@@ -89,7 +89,7 @@ test("after a broken connection the worker asks for no more than it can work on"
   const credits = [];
   const node = await startNode(t, ({ path, body }, response) => {
     if (path !== "/v1/stream") {
-      return {};
+      return done;
     }
     credits.push(body.credit);
     const first = credits.length === 1;

@@ -15,6 +15,7 @@ use Tarry\NewJob;
 use Tarry\ReservedJob;
 use Tarry\Stream;
 use Tarry\TarryException;
+use Tarry\Tls;
 use Tarry\Worker;
 
 require __DIR__ . '/../autoload.php';
@@ -30,7 +31,8 @@ final class Driver
         if ($verb === 'open') {
             $this->stream?->close();
             $this->stream = null;
-            $this->client = new Client($a['addresses'], $a['timeout'] ?? 10, $a['patience'] ?? 30);
+            $tls = new Tls(...($a['tls'] ?? []));
+            $this->client = new Client($a['addresses'], $a['timeout'] ?? 10, $a['patience'] ?? 30, tls: $tls);
             return [];
         }
         $c = isset($a['deadline']) ? $this->client->withDeadline($a['deadline']) : $this->client;
@@ -46,6 +48,10 @@ final class Driver
             )],
             'add_all' => ['results' => array_map(self::added(...), $c->addAll(self::jobs($a['jobs'])))],
             'get' => self::known($c->get($id)),
+            'get_batch' => ['results' => array_map(
+                static fn (Job|TarryException $r): array => $r instanceof Job ? self::known($r) : self::failure($r),
+                $c->getBatch($a['ids'], $a['body'] ?? true),
+            )],
             'history' => $c->history($id),
             'update' => self::changed($c->update($id, self::changes($a))),
             'delete' => self::nothing($c->delete($id, $token, $a['if_revision'] ?? null, $a['if_state'] ?? null)),
@@ -53,11 +59,18 @@ final class Driver
                 self::reserved(...),
                 $c->reserve($a['topics'], $a['max'] ?? 1, $a['wait'] ?? 0, $a['ttr'] ?? null, $a['consumer'] ?? ''),
             )],
+            'finish_and_reserve' => $this->finishAndReserve($c, $a),
             'finish' => self::nothing($c->finish($id, $token)),
-            'finish_batch' => ['results' => array_map(
-                static fn (?TarryException $e): array|\stdClass => $e === null ? new \stdClass() : self::failure($e),
-                $c->finishBatch(array_map(self::reference(...), $a['jobs'])),
-            )],
+            'finish_batch' => ['results' => self::outcomes($c->finishBatch(array_map(self::reference(...), $a['jobs'])))],
+            'delete_batch' => ['results' => self::outcomes($c->deleteBatch(array_map(
+                static fn (array $j): ReservedJob|string => isset($j['token']) ? self::reference($j) : $j['id'],
+                $a['jobs'],
+            )))],
+            'kick_batch' => ['results' => self::changedEach($c->kickBatch($a['ids']))],
+            'update_batch' => ['results' => self::changedEach($c->updateBatch(array_map(
+                static fn (array $j): array => ['id' => $j['id']] + self::changes($j),
+                $a['jobs'],
+            )))],
             'finish_then' => ['results' => array_map(self::added(...), $c->finishThen($id, self::jobs($a['then']), $token))],
             'touch' => self::changed($c->touch($id, $a['ttr'] ?? null, $token)),
             'release' => self::changed($c->release($id, $a['delay'] ?? null, $a['reason'] ?? '', $a['priority'] ?? null, $token)),
@@ -71,14 +84,35 @@ final class Driver
             'list' => ['jobs' => $this->list($c, $a)],
             'kick_topic' => $c->kickTopic($topic, $a['filter'] ?? [], $a['max'] ?? null, $a['rate'] ?? null, $a['to_topic'] ?? null),
             'purge' => $c->purge($topic, $a['state'], $a['filter'] ?? [], $a['max'] ?? null),
-            'move_topic' => $c->moveTopic($topic, $a['to'], $a['states'] ?? null),
+            'move_topic' => $c->moveTopic($topic, $a['to'], $a['states'] ?? null, $a['filter'] ?? [], $a['max'] ?? null, $a['cursor'] ?? null),
             'topic' => $c->topic($topic),
             'topics' => $c->topics($a['after'] ?? '', $a['max'] ?? 1000),
             'stats' => $c->stats(),
-            'pause' => $c->pause($topic, $a['for'] ?? null),
+            'forecast' => $c->forecast($topic, $a['step'] ?? null, $a['steps'] ?? null, self::at($a, 'start')),
+            'forecast_topics' => $c->forecastTopics($a['step'] ?? null, $a['max'] ?? null, self::at($a, 'start')),
+            'rates' => $c->rates($topic),
+            'release_topic' => $c->releaseTopic($topic, $a['consumer'] ?? '', $a['filter'] ?? [], $a['max'] ?? null, $a['reason'] ?? ''),
+            'reschedule' => $c->reschedule(
+                $topic,
+                $a['filter'],
+                $a['spread'] ?? null,
+                $a['earlier'] ?? false,
+                $a['postpone'] ?? null,
+                $a['max'] ?? null,
+                $a['cursor'] ?? null,
+            ),
+            'dead' => $c->dead($topic, $a['max'] ?? null),
+            'dead_topics' => $c->deadTopics($a['reason'], $a['max'] ?? null),
+            'kick_dead' => $c->kickDead($a['reason'], $a['max'] ?? null, $a['rate'] ?? null, $a['to_topic'] ?? null),
+            'purge_dead' => $c->purgeDead($a['reason'], $a['max'] ?? null),
+            'pause' => $c->pause($topic, $a['for'] ?? null, self::at($a, 'until')),
             'resume' => $c->resume($topic),
             'settings' => $c->settings($topic),
             'set_settings' => $c->setSettings($topic, $a['settings']),
+            'change_settings' => $c->changeSettings($topic, $a['settings']),
+            'delete_settings' => $c->deleteSettings($topic),
+            'all_settings' => ['topics' => self::pages($c->allSettings(...), 'topics', $a['max'] ?? 1000)],
+            'schedules' => ['schedules' => self::pages($c->schedules(...), 'schedules', $a['max'] ?? 1000)],
             'put_schedule' => $c->putSchedule($name, $a['schedule']),
             'schedule' => $c->schedule($name),
             'delete_schedule' => self::nothing($c->deleteSchedule($name)),
@@ -87,12 +121,48 @@ final class Driver
             'run_schedule' => self::added($c->runSchedule($name, $a['key'] ?? null)),
             'schedule_runs' => ['runs' => $c->scheduleRuns($name)],
             'preview_schedule' => ['runs' => $c->previewSchedule($name, $a['count'] ?? 10)],
+            'preview_spec' => ['runs' => $c->previewSpec(
+                $a['spec'],
+                $a['zone'] ?? null,
+                self::at($a, 'start'),
+                self::at($a, 'end'),
+                self::at($a, 'after'),
+                $a['count'] ?? 10,
+            )],
             'members' => ['members' => $c->members()],
+            'health' => $c->health(),
+            'clocks' => $c->clocks(),
+            'verify' => $c->verify(),
+            'transfer_leadership' => ['moved' => $c->transferLeadership($a['id'] ?? null)],
+            'remove_member' => self::nothing($c->removeMember($id)),
+            'join' => self::nothing($c->join($a['addresses'])),
+            'leave' => self::nothing($c->leave()),
+            'reset_clock' => self::nothing($c->resetClock()),
             'stream_open' => $this->open($a),
             'stream_next' => $this->next($a),
             'stream_close' => self::nothing($this->stream?->close()),
             default => throw new \DomainException($verb),
         };
+    }
+
+    /**
+     * @param array<string, mixed> $a
+     * @return array<string, mixed>
+     */
+    private function finishAndReserve(Client $c, array $a): array
+    {
+        $finish = array_map(self::reference(...), $a['finish']);
+        [$jobs, $finished] = $c->finishAndReserve($finish, $a['topics'], $a['max'] ?? 1, $a['wait'] ?? 0, $a['ttr'] ?? null, $a['consumer'] ?? '');
+        return ['finished' => self::outcomes($finished), 'jobs' => array_map(self::reserved(...), $jobs)];
+    }
+
+    /**
+     * @param list<TarryException|null> $failures
+     * @return list<array<string, mixed>|\stdClass>
+     */
+    private static function outcomes(array $failures): array
+    {
+        return array_map(static fn (?TarryException $e): array|\stdClass => $e === null ? new \stdClass() : self::failure($e), $failures);
     }
 
     /**
@@ -126,6 +196,30 @@ final class Driver
         return $this->stream?->ended() ? ['end' => true] : ['timeout' => true];
     }
 
+    /** @param array<string, mixed> $a */
+    private static function at(array $a, string $name): ?\DateTimeImmutable
+    {
+        return isset($a[$name]) ? new \DateTimeImmutable($a[$name]) : null;
+    }
+
+    /**
+     * All elements of a listing.
+     *
+     * @param callable(string, int): array<string, mixed> $page
+     * @return list<array<string, mixed>>
+     */
+    private static function pages(callable $page, string $member, int $max): array
+    {
+        $all = [];
+        $after = '';
+        do {
+            $reply = $page($after, $max);
+            $all = [...$all, ...$reply[$member]];
+            $after = $reply['next'] ?? '';
+        } while ($after !== '');
+        return $all;
+    }
+
     /**
      * @param array<string, mixed> $a
      * @return list<array<string, mixed>>
@@ -141,6 +235,7 @@ final class Driver
             $a['headers'] ?? [],
             $a['body'] ?? false,
             $a['max'] ?? 100,
+            exactReason: $a['exact_reason'] ?? null,
         );
         foreach ($all as $job) {
             $jobs[] = self::known($job);
@@ -166,6 +261,7 @@ final class Driver
             $a['headers'] ?? [],
             $a['if_revision'] ?? null,
             $a['if_state'] ?? null,
+            $a['push_url'] ?? null,
         );
     }
 
@@ -213,6 +309,15 @@ final class Driver
     private static function changed(Changed $r): array
     {
         return ['due_at' => self::time($r->dueAt), 'reserved_until' => self::time($r->reservedUntil)] + get_object_vars($r);
+    }
+
+    /**
+     * @param list<Changed|TarryException> $results
+     * @return list<array<string, mixed>>
+     */
+    private static function changedEach(array $results): array
+    {
+        return array_map(static fn (Changed|TarryException $r): array => $r instanceof Changed ? self::changed($r) : self::failure($r), $results);
     }
 
     /** @return array<string, mixed> */

@@ -12,6 +12,10 @@ namespace Tarry;
  */
 final class Caller
 {
+    private const BY_DEADLINE = 'the deadline ended the call';
+    /** What a wait is shorter than its deadline, at most. */
+    private const MAX_MARGIN = 0.5;
+
     public readonly Nodes $nodes;
     private Http $http;
     private bool $knowsMembers;
@@ -19,10 +23,16 @@ final class Caller
     public bool $earlier = false;
 
     /** @param list<string> $addresses */
-    public function __construct(array $addresses, public readonly float $timeout, public readonly float $patience, bool $learn)
-    {
-        $this->nodes = new Nodes($addresses);
-        $this->http = new Http();
+    public function __construct(
+        array $addresses,
+        public readonly float $timeout,
+        public readonly float $patience,
+        bool $learn,
+        public readonly Tls $tls,
+        public readonly Token $token,
+    ) {
+        $this->nodes = new Nodes($addresses, $token->usable(...));
+        $this->http = new Http($tls, $token);
         $this->knowsMembers = !$learn;
     }
 
@@ -34,82 +44,98 @@ final class Caller
      */
     public function call(Request $q, ?float $deadline = null, ?callable $stop = null): array
     {
-        $body = $q->in === null ? null : Json::encode($q->in);
-        $end = Clock::now() + $this->patience + $q->wait;
+        $waitEnd = Clock::now() + $q->wait;
+        $end = $waitEnd + $this->patience;
         $this->earlier = false;
         $said = null; // the last failure that a node has replied with
-        $attempts = 0;
         for ($round = 0;; $round++) {
             $pause = min(0.05 * 2 ** min($round, 5), 1.0);
-            foreach ($this->nodes->inOrder() as $node) {
-                $limit = $this->timeout + $q->wait;
-                if ($attempts > 0 && $q->wait > 0) { // the node would wait anew
-                    $limit = min($limit, max($end - Clock::now(), 1.0));
+            $refusesAll = true; // all failures of this round are of certificates
+            foreach ($q->here ? $this->nodes->given() : $this->nodes->inOrder() as $node) {
+                if ($deadline !== null && Clock::now() >= $deadline) {
+                    throw $this->byDeadline($q, $said ?? $failure ?? null);
                 }
-                if ($deadline !== null) {
-                    $limit = min($limit, $deadline - Clock::now());
-                }
-                if ($limit <= 0) {
-                    throw $this->failure($q, $said ?? new TarryException(ErrorCode::NOT_APPLIED, 'the deadline of the call is over'));
-                }
-                $attempts++;
+                $left = max($waitEnd - Clock::now(), 0.0);
+                $limit = min($this->timeout + $left + $q->work, ($deadline ?? INF) - Clock::now());
                 try {
-                    $reply = $this->http->attempt($node, $q, $body, $limit, $stop);
-                    $this->nodes->prefer($node);
-                    $this->learn($deadline);
+                    $reply = $this->http->attempt($node, $q, $q->body($left), $limit, $stop);
+                    $this->replied($node, $this->http->headers);
+                    if (!$q->here) {
+                        $this->learn($deadline);
+                    }
                     return $reply;
                 } catch (TarryException $e) {
                     $failure = $e;
                 }
+                $refusesAll = $refusesAll && $failure->refusesNode();
+                $unreachable = $failure->errorCode === ErrorCode::NOT_APPLIED;
+                $late = $deadline !== null && Clock::now() >= $deadline;
                 if ($q->changesNothing() && $failure->errorCode === ErrorCode::UNKNOWN) {
                     $failure = new TarryException(ErrorCode::NOT_APPLIED, $failure->getMessage(), status: $failure->status);
                 }
+                $stopped = $stop !== null && $stop();
                 if ($failure->status !== 0) {
+                    $this->replied($node, $this->http->headers);
                     $said = $failure;
-                } elseif ($failure->errorCode === ErrorCode::NOT_APPLIED) {
-                    $this->nodes->forget($node);
+                } elseif ($late) {
+                    $failure = $failure->with($failure->errorCode, self::BY_DEADLINE . " before $node replied");
+                } elseif (!$stopped) {
+                    $this->nodes->failed($node, $unreachable);
                 }
                 $again = $failure->retryable() || ($failure->unknown && $q->repeat);
-                if (!$again || ($stop !== null && $stop()) || ($deadline !== null && Clock::now() >= $deadline)) {
+                if ($again && $late) {
+                    throw $this->byDeadline($q, $failure);
+                }
+                if (!$again || $stopped) {
                     throw $this->failure($q, $failure);
                 }
                 $this->earlier = $this->earlier || ($failure->unknown && !$q->changesNothing());
                 $pause = max($pause, $failure->retryAfter);
             }
-            // What a node has replied says more than that another could not be reached.
-            $last = $failure->status === 0 && $said !== null ? $said : $failure;
             $now = Clock::now();
-            if ($now >= $end) {
-                throw $this->failure($q, $last);
+            if ($refusesAll || $now >= $end) {
+                // What a node has replied says more than that another could not be reached.
+                throw $this->failure($q, $failure->status === 0 && $said !== null ? $said : $failure);
             }
             self::sleep(min($pause, $end - $now, ($deadline ?? INF) - $now));
         }
     }
 
+    /**
+     * When a wait that begins now ends: early enough for its reply to come before the deadline.
+     *
+     * @param float|null $deadline of Clock::now()
+     */
+    public static function waitEnd(float $wait, ?float $deadline): float
+    {
+        $now = Clock::now();
+        $left = ($deadline ?? INF) - $now;
+        return $now + min($wait, $left - min($left / 4, self::MAX_MARGIN));
+    }
+
+    /** The error of a call that its deadline has ended, after the given failure of an attempt. */
+    private function byDeadline(Request $q, ?TarryException $last): TarryException
+    {
+        if ($last === null) {
+            return new TarryException(ErrorCode::NOT_APPLIED, self::BY_DEADLINE . ' before it was sent');
+        }
+        $failure = $this->failure($q, $last);
+        $message = $failure->getMessage();
+        return str_starts_with($message, self::BY_DEADLINE) ? $failure : $failure->with($failure->errorCode, self::BY_DEADLINE . ": $message");
+    }
+
     /** An error must not promise that nothing was done when an earlier attempt may have been. */
     private function failure(Request $q, TarryException $last): TarryException
     {
-        if (!$this->earlier || $last->unknown || $q->changesNothing()) {
+        if (!$this->earlier || $q->changesNothing() || !$last->retryable()) {
             return $last;
         }
-        if (!$last->retryable()) {
-            return $last;
-        }
-        return new TarryException(
-            ErrorCode::UNKNOWN,
-            'an earlier attempt may have been done; the last one failed: ' . $last->getMessage(),
-            true,
-            null,
-            $last->status,
-            $last->retryAfter,
-            $last,
-        );
+        return $last->with(ErrorCode::UNKNOWN, 'an earlier attempt may have been done; the last one failed: ' . $last->getMessage());
     }
 
-    /** Takes from the last reply who leads, and once from the cluster who its members are. */
+    /** Asks the cluster once who its members are. */
     private function learn(?float $deadline): void
     {
-        $this->lead($this->http->headers);
         if ($this->knowsMembers) {
             return;
         }
@@ -118,12 +144,12 @@ final class Caller
             return;
         }
         try {
-            $q = new Request('GET', '/v1/cluster/members');
+            $q = new Request('GET', '/v1/cluster/members', gives: ['members' => [['id' => '']]]);
             $reply = $this->http->attempt($this->nodes->inOrder()[0], $q, null, $limit, null);
         } catch (TarryException) {
             return; // asked again with a later call
         }
-        foreach ($reply['members'] ?? [] as $member) {
+        foreach ($reply['members'] as $member) {
             if (($member['http_address'] ?? '') !== '') {
                 $this->nodes->learn($member['http_address']);
             }
@@ -132,16 +158,13 @@ final class Caller
     }
 
     /**
-     * Asks the leader first from now on, if a reply named it.
+     * Takes from a reply of a node who leads, and asks that one first from now on.
      *
-     * @param array<string, string> $headers
+     * @param array<string, string> $headers of the reply
      */
-    public function lead(array $headers): void
+    public function replied(string $node, array $headers): void
     {
-        $leader = isset($headers['tarry-leader']) ? $this->nodes->learn($headers['tarry-leader']) : null;
-        if ($leader !== null) {
-            $this->nodes->prefer($leader);
-        }
+        $this->nodes->replied($node, $headers['tarry-leader'] ?? null);
     }
 
     public static function sleep(float $seconds): void

@@ -11,15 +11,24 @@ namespace Tarry;
  * Calls throw TarryException. A call that a node refuses for now is tried again, on the other
  * nodes at once, for as long as $patience says; one whose outcome is unknown only where
  * repeating does no harm. Durations are in seconds.
+ *
+ * The calls on jobs are here, those on topics, dead jobs, schedules and the cluster in a trait each.
  */
 final class Client
 {
+    use TopicCalls;
+    use ScheduleCalls;
+    use DeadCalls;
+    use ClusterCalls;
+
     /** The longest wait that a node takes in one request. */
     private const MAX_WAIT = 300.0;
     /** A rest of a wait that is not worth another request. */
     private const SHORT_WAIT = 0.05;
     /** About how long a node works on one sweep before it replies that there is more. */
     private const SWEEP_TIME = 20.0;
+    /** How long an operator's call may take that changes the cluster or compares its nodes. */
+    private const OPERATOR_TIME = 120.0;
 
     private Caller $caller;
     private ?float $deadline = null;
@@ -32,13 +41,31 @@ final class Client
      * @param float $patience for how long a call is tried again; 0 is one round over the nodes
      * @param bool $learn ask for the other members after the first reply; a process that lives for
      *     one web request need not
+     * @param Tls|null $tls for https addresses; null: certificates of the system's authorities are wanted
+     * @param string|null $token sent with each call (docs/tokens.md), without TLS only to this machine
+     * @param string|null $tokenFile a file that has the token; when it changes, the next call sends the new one
+     * @param bool $tokenOverHttp also send the token without TLS to other machines: whoever reads the network has it
      */
-    public function __construct(array $addresses, float $timeout = 10.0, float $patience = 30.0, bool $learn = true)
-    {
-        $this->caller = new Caller($addresses, $timeout, $patience, $learn);
+    public function __construct(
+        array $addresses,
+        float $timeout = 10.0,
+        float $patience = 30.0,
+        bool $learn = true,
+        ?Tls $tls = null,
+        #[\SensitiveParameter]
+        ?string $token = null,
+        ?string $tokenFile = null,
+        bool $tokenOverHttp = false,
+    ) {
+        $sent = new Token($token, $tokenFile, $tokenOverHttp);
+        $this->caller = new Caller($addresses, $timeout, $patience, $learn, $tls ?? new Tls(), $sent);
     }
 
-    /** The same client, whose calls end so many seconds from now, retries and all. */
+    /**
+     * The same client, whose calls end so many seconds from now, retries and all. The message of a call that is
+     * cut off says so. A reserve waits no longer than the deadline allows, and then returns an empty list. A
+     * stream has no deadline.
+     */
     public function withDeadline(float $seconds): self
     {
         $copy = clone $this;
@@ -61,7 +88,7 @@ final class Client
     /** Adds a job. Adding the same NewJob again, after whatever error, makes no second job. */
     public function add(NewJob $job): Added
     {
-        return Added::fromReply($this->post('/v1/jobs', $job->toRequest(), true));
+        return Added::fromReply($this->post('/v1/jobs', $job->toRequest(), true, Shape::ADDED));
     }
 
     /**
@@ -72,10 +99,10 @@ final class Client
      */
     public function addBatch(array $jobs): array
     {
-        $reply = $this->post('/v1/jobs/batch', ['jobs' => self::requests($jobs)], true);
+        $reply = $this->post('/v1/jobs/batch', ['jobs' => self::requests($jobs)], true, Shape::batch(count($jobs), Shape::ADDED));
         return array_map(
             static fn (array $r): Added|TarryException => $r['success'] ? Added::fromReply($r) : TarryException::fromReply($r, 200),
-            self::results($reply, count($jobs)),
+            $reply['results'],
         );
     }
 
@@ -87,8 +114,8 @@ final class Client
      */
     public function addAll(array $jobs): array
     {
-        $reply = $this->post('/v1/jobs/batch', ['jobs' => self::requests($jobs), 'atomic' => true], true);
-        return self::allAdded($reply, count($jobs));
+        $in = ['jobs' => self::requests($jobs), 'atomic' => true];
+        return self::allAdded($this->post('/v1/jobs/batch', $in, true, Shape::batch(count($jobs), Shape::ADDED)));
     }
 
     /**
@@ -101,21 +128,98 @@ final class Client
      */
     public function reserve(array $topics, int $max = 1, float $wait = 0.0, ?float $ttr = null, string $consumer = ''): array
     {
-        $end = Clock::now() + $wait;
-        for ($left = $wait;; $left = $end - Clock::now()) {
-            $now = round(min(max($left, 0.0), self::MAX_WAIT), 3);
-            $reply = $this->call(new Request('POST', '/v1/reserve', self::given([
-                'topics' => $topics,
-                'max' => $max,
-                'wait' => $now,
-                'ttr' => $ttr,
-                'consumer' => $consumer === '' ? null : $consumer,
-            ]), true, $now));
+        return $this->reserveAfter([], $topics, $max, $wait, $ttr, $consumer)[0];
+    }
+
+    /**
+     * Finishes up to 1000 jobs and then reserves others, in one step: one call and one commit a job while there is
+     * work. One that cannot be finished does not stop the reserve. The finishes are done at once, but it returns
+     * as reserve does. It throws only if it is not known that they are done; if the reserve fails after
+     * them, there are no jobs.
+     *
+     * @param non-empty-list<ReservedJob> $finish
+     * @param list<string> $topics
+     * @return array{list<ReservedJob>, list<TarryException|null>} the jobs, and null for each one that is finished
+     */
+    public function finishAndReserve(
+        array $finish,
+        array $topics,
+        int $max = 1,
+        float $wait = 0.0,
+        ?float $ttr = null,
+        string $consumer = '',
+    ): array {
+        if ($finish === []) {
+            throw new TarryException(ErrorCode::INVALID_ARGUMENT, 'there is no job to finish', field: 'finish');
+        }
+        return $this->reserveAfter($finish, $topics, $max, $wait, $ttr, $consumer);
+    }
+
+    /**
+     * Finishes jobs with its first request, if there are any.
+     *
+     * @param list<ReservedJob> $finish
+     * @param list<string> $topics
+     * @return array{list<ReservedJob>, list<TarryException|null>|null}
+     */
+    private function reserveAfter(array $finish, array $topics, int $max, float $wait, ?float $ttr, string $consumer): array
+    {
+        $end = Caller::waitEnd($wait, $this->deadline);
+        $finished = null;
+        while (true) {
+            $now = round(min(max($end - Clock::now(), 0.0), self::MAX_WAIT), 3);
+            $gives = ['jobs' => [Shape::RESERVED]];
+            if ($finish !== [] && $finished === null) {
+                $gives += Shape::batch(count($finish), Shape::CHANGED, 'finished');
+            }
+            try {
+                $reply = $this->call(new Request('POST', '/v1/reserve', self::given([
+                    'topics' => $topics,
+                    'max' => $max,
+                    'wait' => $now,
+                    'ttr' => $ttr,
+                    'consumer' => $consumer === '' ? null : $consumer,
+                    'finish' => $finish !== [] && $finished === null ? self::references($finish) : null,
+                ]), true, $now, gives: $gives));
+            } catch (TarryException $e) {
+                if ($finished !== null) {
+                    return [[], $finished]; // the next reserve meets it
+                }
+                throw $e;
+            }
+            if ($finish !== []) {
+                $finished ??= $this->finished($reply['finished']);
+            }
             if ($reply['jobs'] !== [] || $end - Clock::now() <= self::SHORT_WAIT) {
-                return array_map(ReservedJob::fromReply(...), $reply['jobs']);
+                return [array_map(ReservedJob::fromReply(...), $reply['jobs']), $finished];
             }
             Caller::sleep(self::SHORT_WAIT); // the node ended the wait early because it stops
         }
+    }
+
+    /**
+     * @param list<ReservedJob> $jobs
+     * @return list<array{id: string, token: string}>
+     */
+    private static function references(array $jobs): array
+    {
+        return array_map(static fn (ReservedJob $j): array => ['id' => $j->id, 'token' => $j->token], $jobs);
+    }
+
+    /**
+     * What became of finishes: null for each job that is finished, perhaps by an earlier attempt of the last call.
+     *
+     * @param list<array<string, mixed>> $results
+     * @return list<TarryException|null>
+     */
+    private function finished(array $results): array
+    {
+        $earlier = $this->caller->earlier;
+        return array_map(
+            static fn (array $r): ?TarryException => $r['success'] || ($earlier && $r['code'] === ErrorCode::NOT_FOUND)
+                ? null : TarryException::fromReply($r, 200),
+            $results,
+        );
     }
 
     /**
@@ -154,7 +258,8 @@ final class Client
      */
     public function finish(ReservedJob|string $job, ?string $token = null): void
     {
-        $this->end(new Request('POST', self::jobPath($job, 'finish'), self::given(['token' => self::token($job, $token)]), true));
+        $in = self::given(['token' => self::token($job, $token)]);
+        $this->end(new Request('POST', self::jobPath($job, 'finish'), $in, true, gives: Shape::CHANGED));
     }
 
     /**
@@ -165,13 +270,55 @@ final class Client
      */
     public function finishBatch(array $jobs): array
     {
-        $refs = array_map(static fn (ReservedJob $j): array => ['id' => $j->id, 'token' => $j->token], $jobs);
-        $reply = $this->post('/v1/finish', ['jobs' => $refs], true);
-        $earlier = $this->caller->earlier;
+        $reply = $this->post('/v1/finish', ['jobs' => self::references($jobs)], true, Shape::batch(count($jobs), Shape::CHANGED));
+        return $this->finished($reply['results']);
+    }
+
+    /**
+     * Deletes up to 1000 jobs in one request.
+     *
+     * @param list<ReservedJob|string> $jobs a reserved job only while its reservation lasts
+     * @return list<TarryException|null> null for each one that is deleted
+     */
+    public function deleteBatch(array $jobs): array
+    {
+        $refs = array_map(static fn (ReservedJob|string $j): array => is_string($j) ? ['id' => $j] : ['id' => $j->id, 'token' => $j->token], $jobs);
+        $reply = $this->post('/v1/delete', ['jobs' => $refs], true, Shape::batch(count($jobs), Shape::CHANGED));
+        return $this->finished($reply['results']);
+    }
+
+    /**
+     * Makes up to 1000 dead or delayed jobs ready in one request.
+     *
+     * @param list<string> $ids
+     * @return list<Changed|TarryException> one for each id, in order
+     */
+    public function kickBatch(array $ids): array
+    {
+        return $this->changeBatch('/v1/kick', array_map(static fn (string $id): array => ['id' => $id], $ids));
+    }
+
+    /**
+     * Changes up to 1000 jobs in one request.
+     *
+     * @param list<array<string, mixed>> $updates each has an 'id' and the changes of update()
+     * @return list<Changed|TarryException> one for each, in order
+     */
+    public function updateBatch(array $updates): array
+    {
+        return $this->changeBatch('/v1/update', array_map(Json::members(...), $updates));
+    }
+
+    /**
+     * @param list<mixed> $jobs
+     * @return list<Changed|TarryException>
+     */
+    private function changeBatch(string $path, array $jobs): array
+    {
+        $reply = $this->post($path, ['jobs' => $jobs], false, Shape::batch(count($jobs), Shape::CHANGED));
         return array_map(
-            static fn (array $r): ?TarryException => $r['success'] || ($earlier && $r['code'] === ErrorCode::NOT_FOUND)
-                ? null : TarryException::fromReply($r, 200),
-            self::results($reply, count($jobs)),
+            static fn (array $r): Changed|TarryException => $r['success'] ? Changed::fromReply($r) : TarryException::fromReply($r, 200),
+            $reply['results'],
         );
     }
 
@@ -187,8 +334,8 @@ final class Client
         $reply = $this->post(self::jobPath($job, 'finish'), self::given([
             'token' => self::token($job, $token),
             'then' => self::requests($then),
-        ]), false);
-        return self::allAdded($reply, count($then));
+        ]), false, Shape::batch(count($then), Shape::ADDED));
+        return self::allAdded($reply);
     }
 
     /** Prolongs a reservation by $ttr from now; null is the job's own TTR. */
@@ -239,25 +386,12 @@ final class Client
      * Changes a delayed, ready or dead job in place.
      *
      * @param array{delay?: float, due_at?: \DateTimeInterface|string, expires_at?: \DateTimeInterface|string, ttr?: float, priority?: int, max_attempts?: int,
-     *     backoff?: array<mixed>, headers?: array<string, string>, body?: mixed,
+     *     backoff?: array<mixed>, headers?: array<string, string>, push_url?: string, body?: mixed,
      *     if_revision?: int, if_state?: list<string>} $changes
      */
     public function update(string $id, array $changes): Changed
     {
-        foreach (['due_at', 'expires_at'] as $name) {
-            if (($changes[$name] ?? null) instanceof \DateTimeInterface) {
-                $changes[$name] = Json::time($changes[$name]);
-            }
-        }
-        if (isset($changes['headers'])) {
-            $changes['headers'] = (object) $changes['headers'];
-        }
-        if (array_key_exists('body', $changes)) {
-            $body = Json::body($changes['body']);
-            unset($changes['body']);
-            $changes += $body;
-        }
-        return Changed::fromReply($this->call(new Request('PATCH', self::jobPath($id), $changes)));
+        return Changed::fromReply($this->call(new Request('PATCH', self::jobPath($id), Json::members($changes), gives: Shape::CHANGED)));
     }
 
     /**
@@ -271,13 +405,38 @@ final class Client
             'token' => self::token($job, $token),
             'if_revision' => $ifRevision,
             'if_state' => $ifState === null ? null : implode(',', $ifState),
-        ]), null, true));
+        ]), null, true, gives: Shape::CHANGED));
     }
 
     /** Everything known of a job. */
     public function get(string $id): Job
     {
-        return Job::fromReply($this->read(self::jobPath($id)));
+        return Job::fromReply($this->read(self::jobPath($id), Shape::JOB));
+    }
+
+    /**
+     * Up to 1000 jobs by their ids. It asks again for jobs for which a reply has no room.
+     *
+     * @param list<string> $ids
+     * @param bool $bodies false: without the bodies of the jobs
+     * @return list<Job|TarryException> one for each id, in order
+     */
+    public function getBatch(array $ids, bool $bodies = true): array
+    {
+        $path = '/v1/get' . self::query(['body' => $bodies ? null : 'false']);
+        $jobs = [];
+        do {
+            $left = array_slice($ids, count($jobs));
+            $gives = Shape::batch(count($left), Shape::JOB);
+            $reply = $this->call(new Request('POST', $path, ['ids' => $left], true, reads: true, gives: $gives));
+            foreach ($reply['results'] as $n => $r) {
+                if ($n > 0 && ($r['code'] ?? null) === ErrorCode::REPLY_FULL) {
+                    break;
+                }
+                $jobs[] = $r['success'] ? Job::fromReply($r) : TarryException::fromReply($r, 200);
+            }
+        } while (count($jobs) < count($ids));
+        return $jobs;
     }
 
     /**
@@ -287,7 +446,7 @@ final class Client
      */
     public function history(string $id): array
     {
-        return $this->read(self::jobPath($id, 'history'));
+        return $this->read(self::jobPath($id, 'history'), ['id' => '', 'events' => [['event' => '']]]);
     }
 
     /**
@@ -306,13 +465,21 @@ final class Client
         array $headers = [],
         bool $bodies = false,
         int $page = 100,
+        ?\DateTimeInterface $dueFrom = null,
+        ?\DateTimeInterface $dueTo = null,
+        ?\DateTimeInterface $diedFrom = null,
+        ?\DateTimeInterface $diedTo = null,
+        ?string $exactReason = null,
     ): \Generator {
         $query = ['state' => $state, 'id_prefix' => $idPrefix, 'reason' => $reason, 'body' => $bodies ? 'true' : null, 'max' => $page];
+        $query += ['due_from' => Json::time($dueFrom), 'due_to' => Json::time($dueTo)];
+        $query += ['died_from' => Json::time($diedFrom), 'died_to' => Json::time($diedTo)];
+        $query['exact_reason'] = $exactReason;
         $query += self::headerQuery($headers);
         $path = $topic === null ? '/v1/jobs' : self::topicPath($topic, 'jobs');
         $incomplete = false;
         do {
-            $reply = $this->read($path . self::query($query));
+            $reply = $this->read($path . self::query($query), ['jobs' => [Shape::JOB]]);
             foreach ($reply['jobs'] as $job) {
                 yield Job::fromReply($job);
             }
@@ -331,18 +498,19 @@ final class Client
      */
     public function explain(string $id): array
     {
-        return $this->read(self::jobPath($id, 'explain'));
+        return $this->read(self::jobPath($id, 'explain'), ['id' => '', 'text' => '', 'causes' => [['cause' => '']]]);
     }
 
     /**
      * Deletes the jobs that are found, such as all timers of one order.
      *
      * @param array<string, mixed> $found topic, state, id_prefix, reason, headers, cursor, and max; without max all
-     * @return array{deleted: int, more?: bool, next?: string} more: call again with next as cursor
+     * @return array{deleted: int, skipped?: int, reason?: string, incomplete?: bool, more?: bool, next?: string}
+     *     more: call again with next as cursor; incomplete: an index is being built, and jobs may be missing
      */
     public function deleteJobs(array $found): array
     {
-        return $this->changeFound('DELETE', '/v1/jobs', $found, null);
+        return $this->changeFound('DELETE', '/v1/jobs', $found, null, 'deleted');
     }
 
     /**
@@ -350,22 +518,22 @@ final class Client
      *
      * @param array<string, mixed> $found as in deleteJobs()
      * @param array<string, mixed> $changes as in update()
-     * @return array{updated: int, skipped?: int, reason?: string, more?: bool, next?: string}
+     * @return array{updated: int, skipped?: int, reason?: string, incomplete?: bool, more?: bool, next?: string}
      */
     public function updateJobs(array $found, array $changes): array
     {
-        return $this->changeFound('PATCH', '/v1/jobs', $found, $changes);
+        return $this->changeFound('PATCH', '/v1/jobs', $found, $changes, 'updated');
     }
 
     /**
      * Makes the dead and delayed ones of the jobs that are found ready.
      *
      * @param array<string, mixed> $found as in deleteJobs()
-     * @return array{kicked: int, skipped?: int, reason?: string, more?: bool, next?: string}
+     * @return array{kicked: int, skipped?: int, reason?: string, incomplete?: bool, more?: bool, next?: string}
      */
     public function kickJobs(array $found, ?string $toTopic = null): array
     {
-        return $this->changeFound('POST', '/v1/jobs/kick', $found, self::given(['to_topic' => $toTopic]));
+        return $this->changeFound('POST', '/v1/jobs/kick', $found, self::given(['to_topic' => $toTopic]), 'kicked');
     }
 
     /**
@@ -373,13 +541,14 @@ final class Client
      * @param array<string, mixed>|null $in
      * @return array<string, mixed>
      */
-    private function changeFound(string $method, string $path, array $found, ?array $in): array
+    private function changeFound(string $method, string $path, array $found, ?array $in, string $count): array
     {
-        $query = self::headerQuery($found['headers'] ?? []) + array_diff_key($found, ['headers' => 0]);
+        $query = self::headerQuery($found['headers'] ?? []) + Json::members(array_diff_key($found, ['headers' => 0]));
         if (!isset($found['max'])) {
             $query['all'] = 'true';
         }
-        return $this->call(new Request($method, $path . self::query($query), $in, wait: self::SWEEP_TIME));
+        $in = $in === null ? null : Json::members($in);
+        return $this->call(new Request($method, $path . self::query($query), $in, work: self::SWEEP_TIME, gives: [$count => 0]));
     }
 
     /**
@@ -395,190 +564,35 @@ final class Client
         return $query;
     }
 
-    /**
-     * Kicks dead jobs of a topic, the longest dead first.
-     *
-     * @param array<string, mixed> $filter as in docs/http-api.md
-     * @param int|null $max null: all of them
-     * @param float|null $rate jobs a second that become due; null: all at once
-     * @return array{kicked: int, more: bool} more: the call ended before it had seen all
-     */
-    public function kickTopic(string $topic, array $filter = [], ?int $max = null, ?float $rate = null, ?string $toTopic = null): array
-    {
-        return $this->sweep($topic, 'kick', $filter, $max, ['rate' => $rate, 'to_topic' => $toTopic]);
-    }
-
-    /**
-     * Deletes jobs of a topic in a state: "dead", "delayed" or "ready".
-     *
-     * @param array<string, mixed> $filter as in docs/http-api.md
-     * @param int|null $max null: all of them
-     * @return array{deleted: int, more: bool}
-     */
-    public function purge(string $topic, string $state, array $filter = [], ?int $max = null): array
-    {
-        return $this->sweep($topic, 'purge', $filter, $max, ['state' => $state]);
-    }
-
-    /**
-     * Puts all jobs of a topic into another one, or those in the given states.
-     *
-     * @param list<string>|null $states
-     * @return array{moved: int, more: bool}
-     */
-    public function moveTopic(string $topic, string $to, ?array $states = null): array
-    {
-        return $this->call(new Request('POST', self::topicPath($topic, 'move'), self::given(['to' => $to, 'states' => $states]), wait: self::SWEEP_TIME));
-    }
-
-    /**
-     * The counts of one topic, all zero when it has no jobs.
-     *
-     * @return array<string, mixed>
-     */
-    public function topic(string $topic): array
-    {
-        return $this->read(self::topicPath($topic));
-    }
-
-    /**
-     * One page of the topics, by name.
-     *
-     * @return array{topics: list<array<string, mixed>>, next?: string} next: $after of the next page
-     */
-    public function topics(string $after = '', int $max = 1000): array
-    {
-        return $this->read('/v1/topics' . self::query(['after' => $after === '' ? null : $after, 'max' => $max]));
-    }
-
-    /**
-     * The counts over all topics.
-     *
-     * @return array<string, mixed>
-     */
-    public function stats(): array
-    {
-        return $this->read('/v1/stats');
-    }
-
-    /**
-     * Holds a topic's ready jobs back for so many seconds; null: until it is resumed.
-     *
-     * @return array{paused: bool, paused_until?: string}
-     */
-    public function pause(string $topic, ?float $for = null): array
-    {
-        return $this->post(self::topicPath($topic, 'pause'), self::given(['for' => $for]), true);
-    }
-
-    /** @return array{paused: bool} */
-    public function resume(string $topic): array
-    {
-        return $this->call(new Request('POST', self::topicPath($topic, 'resume'), null, true));
-    }
-
-    /** @return array{topic: string, revision: int, settings: array<string, mixed>} */
-    public function settings(string $topic): array
-    {
-        return $this->read(self::topicPath($topic, 'settings'));
-    }
-
-    /**
-     * Replaces the settings of a topic as a whole; with $ifRevision only those of that revision.
-     *
-     * @param array<string, mixed> $settings as in docs/limits.md
-     * @return array{topic: string, revision: int, settings: array<string, mixed>}
-     */
-    public function setSettings(string $topic, array $settings, ?int $ifRevision = null): array
-    {
-        $path = self::topicPath($topic, 'settings') . self::query(['if_revision' => $ifRevision]);
-        return $this->call(new Request('PUT', $path, $settings, $ifRevision === null));
-    }
-
-    /**
-     * Makes or replaces a schedule.
-     *
-     * @param array<string, mixed> $schedule as in docs/schedules.md
-     * @return array{schedule: string, revision: int, existing: bool, replaced?: bool}
-     */
-    public function putSchedule(string $name, array $schedule, ?int $ifRevision = null): array
-    {
-        $in = $schedule + ($ifRevision === null ? [] : ['if_revision' => $ifRevision]);
-        return $this->call(new Request('PUT', self::schedulePath($name), $in, $ifRevision === null));
-    }
-
-    /** @return array<string, mixed> */
-    public function schedule(string $name): array
-    {
-        return $this->read(self::schedulePath($name));
-    }
-
-    /** Removes a schedule; the jobs of its runs stay. */
-    public function deleteSchedule(string $name, ?int $ifRevision = null): void
-    {
-        $path = self::schedulePath($name) . self::query(['if_revision' => $ifRevision]);
-        $this->end(new Request('DELETE', $path, null, $ifRevision === null));
-    }
-
-    public function pauseSchedule(string $name): void
-    {
-        $this->call(new Request('POST', self::schedulePath($name, 'pause'), null, true));
-    }
-
-    public function resumeSchedule(string $name): void
-    {
-        $this->call(new Request('POST', self::schedulePath($name, 'resume'), null, true));
-    }
-
-    /** Starts a run now. With a key, the same call again is the same run. */
-    public function runSchedule(string $name, ?string $key = null): Added
-    {
-        return Added::fromReply($this->post(self::schedulePath($name, 'run'), self::given(['key' => $key]), $key !== null));
-    }
-
-    /** @return list<array<string, mixed>> the outcomes of the last runs, the latest first */
-    public function scheduleRuns(string $name): array
-    {
-        return $this->read(self::schedulePath($name, 'runs'))['runs'];
-    }
-
-    /** @return list<array{planned_at: string, local: string}> */
-    public function previewSchedule(string $name, int $count = 10): array
-    {
-        return $this->read(self::schedulePath($name, 'preview') . self::query(['count' => $count]))['runs'];
-    }
-
-    /** @return list<array<string, mixed>> */
-    public function members(): array
-    {
-        return $this->read('/v1/cluster/members')['members'];
-    }
-
     /** @return array<string, mixed> */
     private function call(Request $q): array
     {
         return $this->caller->call($q, $this->deadline, $this->stop);
     }
 
-    /** @return array<string, mixed> */
-    private function read(string $path): array
+    /**
+     * @param array<string, mixed> $gives
+     * @return array<string, mixed>
+     */
+    private function read(string $path, array $gives): array
     {
-        return $this->call(new Request('GET', $path, null, true));
+        return $this->call(new Request('GET', $path, null, true, gives: $gives));
     }
 
     /**
      * @param array<string, mixed> $in
+     * @param array<string, mixed> $gives
      * @return array<string, mixed>
      */
-    private function post(string $path, array $in, bool $repeat): array
+    private function post(string $path, array $in, bool $repeat, array $gives): array
     {
-        return $this->call(new Request('POST', $path, $in, $repeat));
+        return $this->call(new Request('POST', $path, $in, $repeat, gives: $gives));
     }
 
     /** @param array<string, mixed> $in */
     private function change(ReservedJob|string $job, string $verb, array $in, bool $repeat = false): Changed
     {
-        return Changed::fromReply($this->post(self::jobPath($job, $verb), self::given($in), $repeat));
+        return Changed::fromReply($this->post(self::jobPath($job, $verb), self::given($in), $repeat, Shape::CHANGED));
     }
 
     /** That it is not there after an attempt with unknown outcome is what was wanted. */
@@ -594,17 +608,6 @@ final class Client
     }
 
     /**
-     * @param array<string, mixed> $filter
-     * @param array<string, mixed> $more
-     * @return array<string, mixed>
-     */
-    private function sweep(string $topic, string $verb, array $filter, ?int $max, array $more): array
-    {
-        $in = ['max' => $max, 'all' => $max === null ? true : null, 'filter' => $filter === [] ? null : $filter];
-        return $this->call(new Request('POST', self::topicPath($topic, $verb), self::given($in + $more), wait: self::SWEEP_TIME));
-    }
-
-    /**
      * @param list<NewJob> $jobs
      * @return list<array<string, mixed>>
      */
@@ -615,29 +618,16 @@ final class Client
 
     /**
      * @param array<string, mixed> $reply
-     * @return list<array<string, mixed>>
-     */
-    private static function results(array $reply, int $count): array
-    {
-        $results = $reply['results'] ?? [];
-        if (count($results) !== $count) {
-            throw new TarryException(ErrorCode::UNKNOWN, "$count items were replied to with " . count($results) . ' results', true);
-        }
-        return $results;
-    }
-
-    /**
-     * @param array<string, mixed> $reply
      * @return list<Added>
      */
-    private static function allAdded(array $reply, int $count): array
+    private static function allAdded(array $reply): array
     {
         return array_map(static function (array $r): Added {
             if (!$r['success']) {
                 throw TarryException::fromReply($r, 200);
             }
             return Added::fromReply($r);
-        }, self::results($reply, $count));
+        }, $reply['results']);
     }
 
     /**

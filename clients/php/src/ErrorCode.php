@@ -17,6 +17,10 @@ final class ErrorCode
     public const NOT_KICKABLE = 'not_kickable';
     public const CONDITION_FAILED = 'condition_failed';
     public const INVALID_ARGUMENT = 'invalid_argument';
+    /** The call needs a token that is known. */
+    public const UNAUTHORIZED = 'unauthorized';
+    /** No rule of the token allows the call. */
+    public const FORBIDDEN = 'forbidden';
     public const BAD_JSON = 'bad_json';
     /** Try again later, or not: a call does not do so itself. */
     public const TOPIC_FULL = 'topic_full';
@@ -26,6 +30,8 @@ final class ErrorCode
     public const DISK_LOW = 'disk_low';
     /** Jobs of a listing by header may be missing, because its index is being built. */
     public const INCOMPLETE = 'incomplete';
+    /** One job of several had no room in a reply; getBatch() asks for it again. */
+    public const REPLY_FULL = 'reply_full';
     public const INTERNAL = 'internal';
     /** The call may have been done. */
     public const UNKNOWN = 'unknown';

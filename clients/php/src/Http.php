@@ -20,6 +20,10 @@ final class Http
     /** @var array<string, string> of the last reply, by names in lower case */
     public array $headers = [];
 
+    public function __construct(private readonly Tls $tls, private readonly Token $token)
+    {
+    }
+
     /**
      * Sends a request and returns the decoded reply. $stop is asked about once a second
      * whether to give up.
@@ -32,9 +36,9 @@ final class Http
     {
         $curl = $this->handle();
         $this->headers = [];
-        curl_setopt_array($curl, self::options($node . $q->path, $q->method, $body) + [
+        curl_setopt_array($curl, self::options($node . $q->path, $q->method, $body, $this->tls, $this->token) + [
             CURLOPT_RETURNTRANSFER => true,
-            CURLOPT_TIMEOUT_MS => max(1, (int) ($limit * 1000)),
+            CURLOPT_TIMEOUT_MS => max(1, (int) ceil($limit * 1000)),
             CURLOPT_HEADERFUNCTION => function (\CurlHandle $_, string $line): int {
                 self::header($line, $this->headers);
                 return strlen($line);
@@ -51,15 +55,23 @@ final class Http
         if ($error !== 0 || !is_string($text)) {
             throw self::connectionError($node, $curl);
         }
-        return self::reply($node, (int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $text, $this->headers);
+        $status = (int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
+        $reply = self::reply($node, $status, $text, $this->headers);
+        $wrong = $q->wrong($reply);
+        if ($wrong !== null) {
+            $what = "no node of Tarry sent it or one of another release: $wrong";
+            throw new TarryException(ErrorCode::UNKNOWN, "the reply of $node is not understood, $what", true, null, $status);
+        }
+        return $reply;
     }
 
     /**
      * @internal
      * @return array<int, mixed>
      */
-    public static function options(string $url, string $method, ?string $body): array
+    public static function options(string $url, string $method, ?string $body, Tls $tls, Token $token): array
     {
+        $headers = ['Accept: application/json', ...$token->headers()];
         $options = [
             CURLOPT_URL => $url,
             CURLOPT_CUSTOMREQUEST => $method,
@@ -69,9 +81,10 @@ final class Http
             CURLOPT_TCP_KEEPALIVE => 1,
             CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
             CURLOPT_PROXY => '',
-        ];
+            CURLOPT_PATH_AS_IS => true, // an id may be ..
+        ] + $tls->options();
         if ($body === null) {
-            return $options + [CURLOPT_HTTPGET => true, CURLOPT_HTTPHEADER => ['Accept: application/json']];
+            return $options + [CURLOPT_HTTPGET => true, CURLOPT_HTTPHEADER => $headers];
         }
         $sent = 0;
         return $options + [
@@ -82,7 +95,7 @@ final class Http
                 $sent += strlen($part);
                 return $part;
             },
-            CURLOPT_HTTPHEADER => ['Content-Type: application/json', 'Accept: application/json', 'Expect:'],
+            CURLOPT_HTTPHEADER => [...$headers, 'Content-Type: application/json', 'Expect:'],
         ];
     }
 
@@ -136,7 +149,8 @@ final class Http
         }
         // No connection was made when nothing is known of its time.
         if ((float) curl_getinfo($curl, CURLINFO_PRETRANSFER_TIME) === 0.0) {
-            return new TarryException(ErrorCode::NOT_APPLIED, "$node cannot be reached: $reason");
+            $cause = new \RuntimeException($reason, curl_errno($curl));
+            return new TarryException(ErrorCode::NOT_APPLIED, "$node cannot be reached: $reason", previous: $cause);
         }
         return new TarryException(
             ErrorCode::UNKNOWN,

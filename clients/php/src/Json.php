@@ -54,6 +54,30 @@ final class Json
         return $job['body'] ?? null;
     }
 
+    /**
+     * Members of a request as JSON carries them: instants as text, bodies that are not UTF-8 as
+     * base64, and headers as an object also when there are none.
+     *
+     * @param array<string, mixed> $values
+     * @return array<string, mixed>
+     */
+    public static function members(array $values): array
+    {
+        $made = [];
+        foreach ($values as $name => $value) {
+            if ($name === 'body') {
+                $made += self::body($value);
+            } elseif ($name === 'headers') {
+                $made[$name] = is_array($value) ? (object) $value : $value;
+            } elseif ($value instanceof \DateTimeInterface) {
+                $made[$name] = self::time($value);
+            } else {
+                $made[$name] = is_array($value) ? self::members($value) : $value;
+            }
+        }
+        return $made;
+    }
+
     public static function time(?\DateTimeInterface $at): ?string
     {
         return $at?->format('Y-m-d\TH:i:s.vP');
@@ -61,6 +85,10 @@ final class Json
 
     public static function instant(mixed $text): ?\DateTimeImmutable
     {
-        return $text === null ? null : new \DateTimeImmutable((string) $text);
+        try {
+            return $text === null ? null : new \DateTimeImmutable((string) $text);
+        } catch (\Exception $e) {
+            throw new TarryException(ErrorCode::UNKNOWN, 'the reply is not understood: ' . $e->getMessage(), true, previous: $e);
+        }
     }
 }

@@ -26,6 +26,7 @@ final class NewJob
      * @param array<string, string> $headers
      * @param int|null $ifRevision a condition on the job that is replaced or postponed
      * @param list<string>|null $ifState likewise
+     * @param string|null $pushUrl where the job is posted, in a topic whose push has job_urls
      */
     public function __construct(
         public readonly string $topic,
@@ -42,6 +43,7 @@ final class NewJob
         public readonly array $headers = [],
         public readonly ?int $ifRevision = null,
         public readonly ?array $ifState = null,
+        public readonly ?string $pushUrl = null,
     ) {
         $this->id = $id ?? bin2hex(random_bytes(16));
     }
@@ -66,6 +68,7 @@ final class NewJob
             'headers' => $this->headers === [] ? null : $this->headers,
             'if_revision' => $this->ifRevision,
             'if_state' => $this->ifState,
+            'push_url' => $this->pushUrl,
         ], static fn (mixed $v): bool => $v !== null) + Json::body($this->body);
     }
 }

@@ -13,6 +13,7 @@ final class ReservedJob
      * @param float $ttr seconds that the reservation lasts
      * @param array<string, string> $headers
      * @param mixed $body a string, or the value of a JSON body
+     * @param string|null $pushUrl of a job that was not posted to it
      */
     public function __construct(
         public readonly string $id,
@@ -26,6 +27,7 @@ final class ReservedJob
         public readonly float $ttr,
         public readonly array $headers,
         public readonly mixed $body,
+        public readonly ?string $pushUrl = null,
     ) {
     }
 
@@ -47,6 +49,7 @@ final class ReservedJob
             (float) $r['ttr'],
             $r['headers'] ?? [],
             Json::bodyOf($r),
+            $r['push_url'] ?? null,
         );
     }
 }

@@ -27,6 +27,8 @@ final class Stream implements \IteratorAggregate
     private float $heard = 0.0;
     /** @var list<string> nodes of the present round that were not tried yet */
     private array $candidates = [];
+    /** Whether all failures of the present round are of certificates. */
+    private bool $refusesAll = true;
     private int $rounds = 0;
     private ?float $hopeEnds = null;
     private ?float $pauseEnds = null;
@@ -103,10 +105,12 @@ final class Stream implements \IteratorAggregate
             $line = substr($this->buffer, 0, $at);
             $this->buffer = substr($this->buffer, $at + 1);
             $event = json_decode($line, true, 512, JSON_BIGINT_AS_STRING);
-            switch ($event['event'] ?? null) {
+            $kind = $event['event'] ?? null;
+            $wrong = $kind === 'job' ? Shape::wrong(Shape::RESERVED, $event) : null;
+            switch ($wrong === null ? $kind : null) {
                 case 'open':
                     $this->opened = true;
-                    $this->caller->lead($this->headers);
+                    $this->caller->replied($this->node, $this->headers);
                     [$this->candidates, $this->rounds, $this->hopeEnds] = [[], 0, null];
                     break;
                 case 'job':
@@ -176,7 +180,7 @@ final class Stream implements \IteratorAggregate
     private function connect(): void
     {
         if ($this->candidates === []) {
-            $this->candidates = $this->caller->nodes->inOrder();
+            [$this->candidates, $this->refusesAll] = [$this->caller->nodes->inOrder(), true];
         }
         $this->node = array_shift($this->candidates);
         [$this->buffer, $this->headers, $this->opened, $this->heard] = ['', [], false, Clock::now()];
@@ -185,7 +189,7 @@ final class Stream implements \IteratorAggregate
         if ($curl === false) {
             throw new \RuntimeException('curl has no handle');
         }
-        curl_setopt_array($curl, Http::options($this->node . '/v1/stream', 'POST', Json::encode($this->request)) + [
+        curl_setopt_array($curl, Http::options($this->node . '/v1/stream', 'POST', Json::encode($this->request), $this->caller->tls, $this->caller->token) + [
             CURLOPT_WRITEFUNCTION => function (\CurlHandle $_, string $part): int {
                 $this->buffer .= $part;
                 $this->heard = Clock::now();
@@ -214,13 +218,17 @@ final class Stream implements \IteratorAggregate
     {
         $wasOpen = $this->opened;
         $this->disconnect();
+        if ($e->status === 0 && $this->node !== '') {
+            $this->caller->nodes->failed($this->node, $e->errorCode === ErrorCode::NOT_APPLIED);
+        }
         if (!$e->retryable() && !$e->unknown) {
             $this->ended = true;
             throw $e;
         }
+        $this->refusesAll = $this->refusesAll && $e->refusesNode();
         $this->hopeEnds ??= Clock::now() + $this->caller->patience;
         if ($wasOpen || $this->candidates === []) { // also a node that takes streams and ends them
-            if (!$wasOpen && Clock::now() >= $this->hopeEnds) {
+            if (!$wasOpen && ($this->refusesAll || Clock::now() >= $this->hopeEnds)) {
                 $this->ended = true;
                 throw $e;
             }

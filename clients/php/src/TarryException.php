@@ -40,6 +40,26 @@ final class TarryException extends \RuntimeException
     }
 
     /**
+     * Reports whether the node's certificate is not accepted, which another attempt does not change.
+     *
+     * @internal
+     */
+    public function refusesNode(): bool
+    {
+        return $this->status === 0 && $this->getPrevious()?->getCode() === CURLE_SSL_CACERT;
+    }
+
+    /**
+     * The same failure with another code and message.
+     *
+     * @internal
+     */
+    public function with(string $code, string $message): self
+    {
+        return new self($code, $message, $this->unknown || $code === ErrorCode::UNKNOWN, $this->field, $this->status, $this->retryAfter, $this);
+    }
+
+    /**
      * @internal
      * @param array<string, mixed> $reply
      */

@@ -140,8 +140,9 @@ final class Worker
         $heartbeat = new Heartbeat($this->client);
         $client = $this->client->withStop(fn (): bool => $this->stopping || ($parent !== 0 && posix_getppid() !== $parent));
         $failures = 0;
+        $goesOn = fn (): bool => !$this->stopping && ($parent === 0 || posix_getppid() === $parent);
         try {
-            while (!$this->stopping && ($parent === 0 || posix_getppid() === $parent)) {
+            while ($goesOn()) {
                 try {
                     $jobs = $client->reserve($this->topics, 1, self::WAIT, $this->ttr, $this->consumer);
                     $failures = 0;
@@ -152,8 +153,8 @@ final class Worker
                     }
                     continue;
                 }
-                foreach ($jobs as $job) {
-                    $this->handle($job, $heartbeat);
+                for ($job = $jobs[0] ?? null; $job !== null;) {
+                    $job = $this->handle($job, $heartbeat, $goesOn);
                 }
             }
         } finally {
@@ -161,7 +162,12 @@ final class Worker
         }
     }
 
-    private function handle(ReservedJob $job, Heartbeat $heartbeat): void
+    /**
+     * Does one job. The result is the next one, if one was ready when this one was finished.
+     *
+     * @param \Closure(): bool $goesOn
+     */
+    private function handle(ReservedJob $job, Heartbeat $heartbeat, \Closure $goesOn): ?ReservedJob
     {
         $heartbeat->start($job);
         try {
@@ -172,8 +178,11 @@ final class Worker
         } finally {
             $heartbeat->stop();
         }
+        $next = null;
         try {
-            if ($failure === null) {
+            if ($failure === null && $goesOn()) {
+                $next = $this->finishAndReserve($job);
+            } elseif ($failure === null) {
                 $this->client->finish($job);
             } elseif ($failure instanceof Bury) {
                 $this->client->bury($job, self::reason($failure));
@@ -186,6 +195,17 @@ final class Worker
         if ($failure !== null && !$failure instanceof Bury) {
             $this->report($failure, $job);
         }
+        return $next;
+    }
+
+    /** Finishes a job and takes the next one. It does not wait for one: that is left to the loop. */
+    private function finishAndReserve(ReservedJob $job): ?ReservedJob
+    {
+        [$jobs, $finished] = $this->client->finishAndReserve([$job], $this->topics, 1, 0.0, $this->ttr, $this->consumer);
+        if ($finished[0] !== null) {
+            $this->report($finished[0], $job);
+        }
+        return $jobs[0] ?? null;
     }
 
     private function delay(int $attempts): ?float

@@ -1,6 +1,6 @@
 <?php
 
-// The server of CallsTest: replies from its first argument.
+// The server of CallsTest and TokenTest: replies from its first argument. With a third it writes the tokens of requests.
 
 declare(strict_types=1);
 
@@ -29,7 +29,7 @@ while (true) {
  * Answers one request; false: the connection is to be closed.
  *
  * @param resource $connection
- * @param list<array{int, array<string, mixed>}|null> $replies
+ * @param list<array{int, array<string, mixed>}|'silence'|null> $replies
  */
 function answer($connection, array &$replies, string $headers): bool
 {
@@ -37,16 +37,20 @@ function answer($connection, array &$replies, string $headers): bool
     if ($line === false) {
         return false;
     }
-    $length = 0;
+    [$length, $token] = [0, ''];
     while (($header = trim((string) fgets($connection))) !== '') {
+        if (stripos($header, 'authorization:') === 0) {
+            $token = trim(substr($header, 14));
+        }
         if (stripos($header, 'content-length:') === 0) {
             $length = (int) trim(substr($header, 15));
         }
     }
+    echo isset($GLOBALS['argv'][3]) ? "$token\n" : '';
     echo trim($line), ' ', $length > 0 ? stream_get_contents($connection, $length) : '', "\n";
     $reply = array_shift($replies);
-    if ($reply === null) {
-        return false;
+    if (!is_array($reply)) {
+        return $reply === 'silence';
     }
     $text = json_encode($reply[1]);
     fwrite($connection, "HTTP/1.1 $reply[0] X\r\n{$headers}Content-Length: " . strlen($text) . "\r\n\r\n$text");

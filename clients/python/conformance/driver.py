@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import json
 import logging
+import ssl
 import sys
 import threading
 import time
@@ -96,18 +97,22 @@ def pick(a: Args, *names: str) -> Args:
     return {n: a[n] for n in names if n in a}
 
 
+def at(a: Args, name: str) -> Optional[datetime]:
+    return instant(a[name]) if name in a else None
+
+
 def add(c: AnyClient, a: Args) -> Any:
     job = new_job(a)
     given = {f.name: getattr(job, f.name) for f in dataclasses.fields(job)}
     return c.add(given.pop("topic"), given.pop("body"), **given)
 
 
-def update(c: AnyClient, a: Args) -> Any:
+def changes(a: Args) -> Args:
     given = {k: v for k, v in a.items() if k not in ("id", "body", "body_base64", "deadline")}
     if "backoff" in given:
         given["backoff"] = backoff(given["backoff"])
-    changed = body(a) if "body" in a or "body_base64" in a else UNSET
-    return c.update(a["id"], body=changed, **given)
+    given["body"] = body(a) if "body" in a or "body_base64" in a else UNSET
+    return given
 
 
 def found(a: Args) -> Args:
@@ -134,9 +139,10 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
     ),
     "add_all": (lambda c, a: c.add_all([new_job(j) for j in a["jobs"]]), lambda r: {"results": r}),
     "get": lambda c, a: c.get(a["id"]),
+    "get_batch": (lambda c, a: c.get_batch(a["ids"], **pick(a, "body")), lambda r: {"results": r}),
     "history": lambda c, a: c.history(a["id"]),
     "explain": lambda c, a: c.explain(a["id"]),
-    "update": update,
+    "update": lambda c, a: c.update(a["id"], **changes(a)),
     "delete_jobs": (lambda c, a: c.delete_jobs(found(a), **pick(a["found"], "max")), changed("deleted")),
     "update_jobs": (
         lambda c, a: c.update_jobs(found(a), **pick(a["found"], "max"), **a["changes"]),
@@ -151,10 +157,25 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
         lambda c, a: c.reserve(a["topics"], **pick(a, "max", "wait", "ttr", "consumer")),
         lambda r: {"jobs": r},
     ),
+    "finish_and_reserve": (
+        lambda c, a: c.finish_and_reserve(
+            [ref(j) for j in a["finish"]], a["topics"], **pick(a, "max", "wait", "ttr", "consumer")
+        ),
+        lambda r: {"finished": [e or {} for e in r[1]], "jobs": r[0]},
+    ),
     "finish": lambda c, a: c.finish(ref(a)),
     "finish_batch": (
         lambda c, a: c.finish_batch([ref(j) for j in a["jobs"]]),
         lambda r: {"results": [e or {} for e in r]},
+    ),
+    "delete_batch": (
+        lambda c, a: c.delete_batch([ref(j) for j in a["jobs"]]),
+        lambda r: {"results": [e or {} for e in r]},
+    ),
+    "kick_batch": (lambda c, a: c.kick_batch(a["ids"]), lambda r: {"results": r}),
+    "update_batch": (
+        lambda c, a: c.update_batch({j["id"]: changes(j) for j in a["jobs"]}),
+        lambda r: {"results": r},
     ),
     "finish_then": (lambda c, a: c.finish_then(ref(a), [new_job(j) for j in a["then"]]), lambda r: {"results": r}),
     "touch": lambda c, a: c.touch(ref(a), a.get("ttr")),
@@ -167,17 +188,37 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
         swept("kicked"),
     ),
     "purge": (lambda c, a: c.purge(a["topic"], a["state"], **pick(a, "max", "filter")), swept("deleted")),
-    "move_topic": (lambda c, a: c.move_topic(a["topic"], a["to"], **pick(a, "states")), swept("moved")),
+    "move_topic": (
+        lambda c, a: c.move_topic(a["topic"], a["to"], **pick(a, "states", "max", "filter", "cursor")),
+        lambda r: {**plain(r), "moved": r.count},
+    ),
     "topic": lambda c, a: c.topic(a["topic"]),
     "topics": (
         lambda c, a: c.topics_page(after=a.get("after", ""), page=a.get("max")),
         lambda p: {"topics": p.items, "next": p.next},
     ),
     "stats": lambda c, a: c.stats(),
-    "pause": lambda c, a: c.pause(a["topic"], a.get("for")),
+    "forecast": lambda c, a: c.forecast(a.get("topic"), start=at(a, "start"), **pick(a, "step", "steps")),
+    "forecast_topics": lambda c, a: c.forecast_topics(start=at(a, "start"), **pick(a, "step", "max")),
+    "rates": lambda c, a: c.rates(a.get("topic")),
+    "release_topic": (
+        lambda c, a: c.release_topic(a["topic"], **pick(a, "consumer", "max", "filter", "reason")),
+        swept("released"),
+    ),
+    "reschedule": (
+        lambda c, a: c.reschedule(a["topic"], a["filter"], **pick(a, "spread", "earlier", "postpone", "max", "cursor")),
+        lambda r: {**plain(r), "rescheduled": r.count},
+    ),
+    "dead": lambda c, a: c.dead(a.get("topic"), **pick(a, "max")),
+    "dead_topics": lambda c, a: c.dead_topics(a["reason"], **pick(a, "max")),
+    "kick_dead": (lambda c, a: c.kick_dead(a["reason"], **pick(a, "max", "rate", "to_topic")), swept("kicked")),
+    "purge_dead": (lambda c, a: c.purge_dead(a["reason"], **pick(a, "max")), swept("deleted")),
+    "pause": lambda c, a: c.pause(a["topic"], a.get("for"), until=at(a, "until")),
     "resume": lambda c, a: c.resume(a["topic"]),
     "settings": lambda c, a: c.settings(a["topic"]),
     "set_settings": lambda c, a: c.set_settings(a["topic"], a["settings"]),
+    "change_settings": lambda c, a: c.change_settings(a["topic"], **a["settings"]),
+    "delete_settings": lambda c, a: c.delete_settings(a["topic"]),
     "put_schedule": lambda c, a: c.put_schedule(a["name"], a["schedule"]),
     "schedule": lambda c, a: c.schedule(a["name"]),
     "delete_schedule": lambda c, a: c.delete_schedule(a["name"]),
@@ -186,13 +227,39 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
     "run_schedule": lambda c, a: c.run_schedule(a["name"], key=a.get("key")),
     "schedule_runs": (lambda c, a: c.schedule_runs(a["name"]), lambda r: {"runs": r}),
     "preview_schedule": (lambda c, a: c.preview_schedule(a["name"], count=a.get("count")), lambda r: {"runs": r}),
+    "preview_spec": (
+        lambda c, a: c.preview_spec(
+            a["spec"], start=at(a, "start"), end=at(a, "end"), after=at(a, "after"), **pick(a, "zone", "count")
+        ),
+        lambda r: {"runs": r},
+    ),
     "members": (lambda c, a: c.members(), lambda r: {"members": r}),
+    "health": lambda c, a: c.health(),
+    "clocks": lambda c, a: c.clocks(),
+    "verify": lambda c, a: c.verify(),
+    "transfer_leadership": (lambda c, a: c.transfer_leadership(a.get("id")), lambda r: {"moved": r}),
+    "remove_member": lambda c, a: c.remove_member(a["id"]),
+    "join": lambda c, a: c.join(a["addresses"]),
+    "leave": lambda c, a: c.leave(),
+    "reset_clock": lambda c, a: c.reset_clock(),
 }
 
 
 def list_arguments(a: Args) -> Args:
-    given = pick(a, "topic", "state", "id_prefix", "reason", "headers", "body")
+    given = pick(a, "topic", "state", "id_prefix", "reason", "exact_reason", "headers", "body")
     return {**given, "page": a.get("max")}
+
+
+def ssl_context(a: Optional[Args]) -> Optional[ssl.SSLContext]:
+    if a is None:
+        return None
+    context = ssl.create_default_context(cafile=a.get("ca"))
+    if a.get("insecure"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if "cert" in a:
+        context.load_cert_chain(a["cert"], a["key"])
+    return context
 
 
 class Driver:
@@ -204,18 +271,15 @@ class Driver:
         self.stream: Any = None
         self.next: Optional["asyncio.Future[Any]"] = None
 
-    def await_(self, value: Any, limit: Optional[float] = None) -> Any:
+    def await_(self, value: Any) -> Any:
         """The result of a call: asyncio's is waited for."""
         if self.loop is None or not inspect.isawaitable(value):
             return value
 
         async def wait() -> Any:
-            return await asyncio.wait_for(value, limit)
+            return await value
 
-        try:
-            return self.loop.run_until_complete(wait())
-        except asyncio.TimeoutError:
-            raise tarry.UnknownOutcome("unknown", "the call was cancelled", unknown=True) from None
+        return self.loop.run_until_complete(wait())
 
     def step(self, verb: str, a: Args) -> Any:
         own = getattr(self, "do_" + verb, None)
@@ -226,27 +290,34 @@ class Driver:
         entry = verbs[verb]
         call, then = entry if isinstance(entry, tuple) else (entry, lambda r: r)
         limit = a.pop("deadline", None)
-        client = self.client
-        if limit is not None and self.loop is None:
-            client = client.within(limit)
-        result = plain(then(self.await_(call(client, a), limit)))
+        client = self.client if limit is None else self.client.within(limit)
+        result = plain(then(self.await_(call(client, a))))
         return {} if result is None else result
 
     def do_open(self, a: Args) -> Args:
         self.close()
         made = tarry.Client if self.loop is None else tarry.AsyncClient
-        self.client = made(a["addresses"], **pick(a, "timeout", "patience"))
+        self.client = made(a["addresses"], ssl_context=ssl_context(a.get("tls")), **pick(a, "timeout", "patience"))
         return {}
 
     def do_list(self, a: Args) -> Args:
-        found = self.client.jobs(**list_arguments(a))
+        return {"jobs": self.collect(self.client.jobs(**list_arguments(a)))}
+
+    def do_all_settings(self, a: Args) -> Args:
+        return {"topics": self.collect(self.client.all_settings(after=a.get("after", ""), page=a.get("max")))}
+
+    def do_schedules(self, a: Args) -> Args:
+        return {"schedules": self.collect(self.client.schedules(after=a.get("after", ""), page=a.get("max")))}
+
+    def collect(self, found: Any) -> Any:
+        """All elements of a listing."""
         if self.loop is None:
-            return {"jobs": plain(list(found))}
+            return plain(list(found))
 
-        async def collect() -> List[tarry.Job]:
-            return [j async for j in found]
+        async def elements() -> List[Any]:
+            return [one async for one in found]
 
-        return {"jobs": plain(self.await_(collect()))}
+        return plain(self.await_(elements()))
 
     def do_stream_open(self, a: Args) -> Args:
         self.do_stream_close({})

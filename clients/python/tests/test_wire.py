@@ -1,12 +1,14 @@
 import random
 import unittest
 from datetime import datetime, timedelta, timezone
+from typing import Any, Callable, List, Tuple, Type
 
-from tarry._calls import encode_job, get
+from tarry import AsyncClient, AsyncWorker, Client, Worker
+from tarry._calls import change_settings, delete, delete_jobs, encode_job, finish, get, purge, put_schedule, set_settings
 from tarry._wire import Response, WireError, encode_request
 from tarry._worker import delay_after, reason
 from tarry.errors import TarryError
-from tarry.types import Backoff, NewJob, Reserved, decode, decode_body, encode_body
+from tarry.types import Backoff, Job, NewJob, Reserved, decode, decode_body, encode_body
 
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTarry-Leader: a:1\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
@@ -69,13 +71,62 @@ class ValuesTest(unittest.TestCase):
 
     def test_durations_and_instants(self) -> None:
         at = datetime(2050, 1, 31, 13, 0, 0, 250000, timezone(timedelta(hours=1)))
-        sent = encode_job(NewJob("t", 1, delay=timedelta(milliseconds=1500), due_at=at, backoff=[1, timedelta(minutes=1)], expires_at=at))
+        sent = encode_job(NewJob("t", 1, delay=timedelta(milliseconds=1500), due_at=at, backoff=[1, timedelta(minutes=1)], expires_at=at, push_url="https://a.example/"))
         self.assertEqual(sent["expires_at"], "2050-01-31T12:00:00.250Z")
+        self.assertEqual(sent["push_url"], "https://a.example/")
         self.assertEqual([sent["delay"], sent["due_at"], sent["backoff"]], [1.5, "2050-01-31T12:00:00.250Z", [1, 60.0]])
-        with self.assertRaises(ValueError):
-            encode_job(NewJob("t", 1, due_at=datetime(2050, 1, 1)))
-        got = decode(Reserved, {"id": "a", "due_at": "2050-01-31T12:00:00.250Z", "future": 1, "body_base64": "/wA="})
+        got = decode(Reserved, {"id": "a", "token": "0-1-1", "due_at": "2050-01-31T12:00:00.250Z", "future": 1, "body_base64": "/wA="})
         self.assertEqual((got.due_at, got.body, got.raw["future"]), (at, b"\xff\x00", 1))
+
+    def test_what_is_no_duration_or_instant_is_named(self) -> None:
+        naive, hour = datetime(2050, 1, 1), timedelta(hours=1)
+        client = Client("a:1")
+        wrong: List[Tuple[Type[Exception], str, Callable[[Any], Any], Any]] = [
+            (ValueError, "due_at: give a datetime with a time zone, such as", lambda v: client.add("t", 1, due_at=v), naive),
+            (TypeError, "due_at: .*not timedelta; for a time from now there is delay", lambda v: client.add("t", 1, due_at=v), hour),
+            (TypeError, "due_at: .*not str", lambda v: client.update("a", due_at=v), "2050-01-01"),
+            (ValueError, "expires_at: ", lambda v: client.add("t", 1, expires_at=v), naive),
+            (ValueError, "expires_at: ", lambda v: client.update_jobs({"id_prefix": "a"}, expires_at=v), naive),
+            (ValueError, "died_to: ", lambda v: list(client.jobs("t", died_to=v)), naive),
+            (ValueError, "due_from: ", lambda v: client.delete_jobs({"id_prefix": "a", "due_from": v}), naive),
+            (ValueError, "due_from: ", lambda v: client.kick_topic("t", filter={"due_from": v}), naive),
+            (ValueError, "start: ", lambda v: client.put_schedule("s", {"spec": "@daily", "start": v}), naive),
+            (TypeError, "delay: .*not datetime; for an instant there is due_at", lambda v: client.add("t", 1, delay=v), naive),
+            (TypeError, "delay: .*not str", lambda v: client.release("a", delay=v), "5"),
+            (TypeError, "delay: .*not bool", lambda v: client.release("a", delay=v), True),
+            (ValueError, "ttr: give a finite number", lambda v: client.touch("a", v), float("nan")),
+            (TypeError, "wait: ", lambda v: client.reserve("t", wait=v), "5"),
+            (TypeError, "backoff: ", lambda v: client.add("t", 1, backoff=v), 5),
+            (TypeError, r"backoff\[1\]: ", lambda v: client.add("t", 1, backoff=v), [1, "2"]),
+            (TypeError, "backoff.base: ", lambda v: client.add("t", 1, backoff=Backoff(base=v)), "2"),
+            (TypeError, "duration: ", lambda v: client.pause("t", v), "2"),
+            (TypeError, "limit: ", client.within, None),
+            (TypeError, "timeout: ", lambda v: Client("a:1", timeout=v), "2"),
+            (TypeError, "heartbeat: ", lambda v: client.stream("t", heartbeat=v), "2"),
+            (TypeError, "ttr: ", lambda v: Worker(client, "t", print, ttr=v), "2"),
+            (TypeError, "backoff: ", lambda v: Worker(client, "t", print, backoff=v), "2"),
+            (TypeError, "grace: ", lambda v: AsyncWorker(AsyncClient("a:1"), "t", print, grace=v), "2"),  # type: ignore[arg-type]
+            (TypeError, "job: give an id, a Ref or a job, not int", client.finish, 5),
+            (TypeError, "an id or a name is a str, not int", client.get, 5),
+        ]
+        for kind, message, call, value in wrong:
+            with self.subTest(message, value=value), self.assertRaisesRegex(kind, "^" + message):
+                call(value)
+
+    def test_settings_schedules_and_filters_take_durations_and_instants(self) -> None:
+        at, minute = datetime(2050, 1, 31, 13, tzinfo=timezone.utc), timedelta(minutes=1)
+        self.assertEqual(set_settings("t", {"ttr": minute, "push": {"timeout": minute}}, None).body, {"ttr": 60.0, "push": {"timeout": 60.0}})
+        self.assertEqual(change_settings("t", {"backoff": Backoff(minute)}).body, {"backoff": Backoff(60.0).encode()})
+        job = {"topic": "t", "body": b"\xff", "ttr": minute, "backoff": [minute], "headers": {"a": "b"}}
+        sent = put_schedule("s", {"spec": "@daily", "start": at, "jitter": minute, "job": job}, None).body or {}
+        self.assertEqual([sent["start"], sent["jitter"]], ["2050-01-31T13:00:00.000Z", 60.0])
+        self.assertEqual(sent["job"], {"topic": "t", "body_base64": "/w==", "ttr": 60.0, "backoff": [60.0], "headers": {"a": "b"}})
+        self.assertIn("due_to=2050-01-31T13%3A00%3A00.000Z", delete_jobs({"id_prefix": "a", "due_to": at}, 1).path)
+        self.assertEqual((purge("t", "dead", None, {"died_to": at}).body or {})["filter"], {"died_to": "2050-01-31T13:00:00.000Z"})
+
+    def test_a_job_that_was_read_names_itself(self) -> None:
+        self.assertEqual(delete(Job(id="a"), None, None).path, "/v1/jobs/a")
+        self.assertEqual(finish(Reserved(id="a", token="0-1-1")).body, {"token": "0-1-1"})
 
     def test_ids_are_escaped_in_paths(self) -> None:
         self.assertEqual(get("a/b ?ü").path, "/v1/jobs/a%2Fb%20%3F%C3%BC")

@@ -26,6 +26,7 @@ class Queue:
         self.done: List[Tuple[Any, ...]] = []
         self.asked: List[int] = []
         self.lost = False
+        self.together = 0  # finishes that took the next job
 
     def take(self, max: int) -> List[Reserved]:
         self.asked.append(max)
@@ -49,6 +50,11 @@ class Client(Queue):
     def finish(self, j: Reserved) -> None:
         self.done.append(("finish", j.id))
 
+    def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, ttr: Any, consumer: Any) -> Any:
+        self.done.append(("finish", jobs[0].id))
+        self.together += 1
+        return self.take(1), [None]
+
     def release(self, j: Reserved, delay: Optional[float], reason: str) -> None:
         self.done.append(("release", j.id, delay, reason))
 
@@ -70,6 +76,11 @@ class AsyncClient(Queue):
 
     async def finish(self, j: Reserved) -> None:
         self.done.append(("finish", j.id))
+
+    async def finish_and_reserve(self, jobs: List[Reserved], topics: Any, *, ttr: Any, consumer: Any) -> Any:
+        self.done.append(("finish", jobs[0].id))
+        self.together += 1
+        return self.take(1), [None]
 
     async def release(self, j: Reserved, delay: Optional[float], reason: str) -> None:
         self.done.append(("release", j.id, delay, reason))
@@ -126,6 +137,13 @@ class WorkerTest(unittest.TestCase):
         self.until(lambda: len(client.done) == 3)
         self.assertEqual(client.ends(), ENDS)
         self.assertLessEqual(max(client.asked), 2)
+
+    def test_a_finish_takes_the_next_job(self) -> None:
+        client = Client(*(job(str(n)) for n in range(5)))
+        self.run_worker(client, lambda j: None)
+        self.until(lambda: len(client.done) == 5)
+        self.assertEqual(client.done, [("finish", str(n)) for n in range(5)])
+        self.assertEqual(client.together, 5)
 
     def test_a_stop_lets_functions_end_and_takes_no_more(self) -> None:
         client = Client(job("a"))
@@ -205,6 +223,20 @@ class AsyncWorkerTest(unittest.IsolatedAsyncioTestCase):
         worker.stop()
         await running
         self.assertEqual(client.ends(), ENDS)
+
+    async def test_a_finish_takes_the_next_job(self) -> None:
+        client = AsyncClient(*(job(str(n)) for n in range(5)))
+
+        async def function(j: Reserved) -> None:
+            pass
+
+        worker = AsyncWorker(client, "t", function)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(worker.run(signals=False))
+        await self.until(lambda: len(client.done) == 5)
+        worker.stop()
+        await running
+        self.assertEqual(client.done, [("finish", str(n)) for n in range(5)])
+        self.assertEqual(client.together, 5)
 
     async def test_a_function_whose_job_is_lost_is_cancelled(self) -> None:
         client = AsyncClient(job("a", ttr=0.03))

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,7 @@ const maxLive = 256
 // maxKnown bounds the addresses remembered of nodes that are not alive.
 const maxKnown = 256
 
-// Options says how to take part. All fields but Tune are needed.
+// Options says how to take part. All fields but Encryption and Tune are needed.
 type Options struct {
 	Bind          string // host:port to listen on, TCP and UDP; port 0 takes a free one
 	AdvertiseHost string // name or IP by which others reach this node
@@ -45,6 +46,8 @@ type Options struct {
 	// must not block and must not call the Pool.
 	Changed func()
 	Logger  *slog.Logger
+	// Encryption may be the zero value: gossip is in plain text.
+	Encryption Encryption
 	// Tune may change memberlist's settings; nil keeps those for a LAN.
 	Tune func(*memberlist.Config)
 }
@@ -67,6 +70,8 @@ type Pool struct {
 	mu    sync.Mutex
 	live  map[string]Member // by gossip name
 	known map[string]string // gossip address by node id, of every node ever heard of
+	// keysDiffer has the addresses of nodes with other keys, as logged.
+	keysDiffer map[string]bool
 }
 
 // Open starts listening and gossiping. It resolves the advertised host, and
@@ -96,7 +101,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		o: o, ip: ip,
 		name:  meta.ServerID + "@" + strconv.FormatUint(meta.Epoch, 10),
 		live:  make(map[string]Member),
-		known: make(map[string]string),
+		known: make(map[string]string), keysDiffer: make(map[string]bool),
 	}
 	logger := stdLogger(o.Logger)
 	t, err := listen(bind, int(port), logger)
@@ -122,6 +127,7 @@ func (p *Pool) config(t *transport, logger *log.Logger) *memberlist.Config {
 	c.TCPTimeout = joinTimeout
 	c.DeadNodeReclaimTime = 10 * time.Second
 	c.Logger = logger
+	p.o.Encryption.apply(c)
 	d := (*delegate)(p)
 	c.Delegate, c.Events, c.Alive, c.Merge = d, d, d, d
 	if p.o.Tune != nil {
@@ -202,13 +208,34 @@ func (p *Pool) Join(ctx context.Context, addrs []string) (int, error) {
 			if err != nil {
 				// The reason is only logged. With it the caller of a join could scan the
 				// ports of other machines.
+				differ := strings.Contains(err.Error(), "crypt") // memberlist has no type for these
+				if differ && p.setKeysDiffer(a, true) {
+					p.o.Logger.Warn("cannot gossip with a node because its keys differ from this node's, or only one of the two has keys", "address", a)
+				}
 				p.o.Logger.Debug("no node answers at an address to join", "address", a, "error", err)
 				errs = append(errs, fmt.Errorf("no node answers at %s", a))
+			}
+			if n > 0 {
+				p.setKeysDiffer(a, false)
 			}
 			joined += n
 		}
 	}
 	return joined, errors.Join(errs...)
+}
+
+// setKeysDiffer remembers whether the node at an address has other keys. It reports whether
+// that is new: each join tries the address again, and would log it again.
+func (p *Pool) setKeysDiffer(addr string, differ bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.keysDiffer[addr]
+	if !differ {
+		delete(p.keysDiffer, addr)
+	} else if len(p.keysDiffer) < maxKnown {
+		p.keysDiffer[addr] = true
+	}
+	return before != differ
 }
 
 // joinable reports whether a node can be at an IP:port. It excludes multicast and

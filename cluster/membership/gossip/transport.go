@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +33,19 @@ const (
 // The types of the messages that nodes send over connections; see messageType in
 // memberlist's net.go.
 const (
-	streamPing     = 0
-	streamAck      = 2 // what answers a ping
-	streamPushPull = 6
-	streamError    = 13
+	streamPing      = 0
+	streamAck       = 2 // what answers a ping
+	streamPushPull  = 6
+	streamEncrypted = 10
+	streamError     = 13
+)
+
+// What an encrypted message begins with: its type, its size, and the version of the
+// encryption. See encryptPayload in memberlist's security.go.
+const (
+	encryptionVersion  = 1                      // without padding; no node sends another
+	encryptionOverhead = 1 + 12 + 16            // version, nonce, tag
+	minEncrypted       = encryptionOverhead + 1 // memberlist panics if nothing is encrypted
 )
 
 // transport is memberlist's, but for connections.
@@ -162,6 +172,18 @@ func checkStream(r io.Reader) (io.Reader, error) {
 		}
 		if header.UserStateLen != 0 {
 			return nil, errors.New("an exchange announces data beside the nodes; there is none")
+		}
+	case streamEncrypted:
+		// What is encrypted is not checked: it comes from a node with a key.
+		var head [5]byte
+		if _, err := io.ReadFull(io.TeeReader(r, read), head[:]); err != nil {
+			return nil, err
+		}
+		if size := binary.BigEndian.Uint32(head[:]); size < minEncrypted || size > maxStreamBytes {
+			return nil, fmt.Errorf("an encrypted message announces %d bytes; it takes %d to %d", size, minEncrypted, maxStreamBytes)
+		}
+		if head[4] != encryptionVersion {
+			return nil, fmt.Errorf("a message has encryption version %d; nodes send %d", head[4], encryptionVersion)
 		}
 	default:
 		return nil, fmt.Errorf("a connection begins with a message of type %d, which no node sends", kind[0])

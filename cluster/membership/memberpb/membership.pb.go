@@ -24,14 +24,67 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ChangeKeyringRequest_Change int32
+
+const (
+	ChangeKeyringRequest_NONE    ChangeKeyringRequest_Change = 0
+	ChangeKeyringRequest_INSTALL ChangeKeyringRequest_Change = 1 // a key that the leader makes
+	ChangeKeyringRequest_USE     ChangeKeyringRequest_Change = 2
+	ChangeKeyringRequest_REMOVE  ChangeKeyringRequest_Change = 3
+)
+
+// Enum value maps for ChangeKeyringRequest_Change.
+var (
+	ChangeKeyringRequest_Change_name = map[int32]string{
+		0: "NONE",
+		1: "INSTALL",
+		2: "USE",
+		3: "REMOVE",
+	}
+	ChangeKeyringRequest_Change_value = map[string]int32{
+		"NONE":    0,
+		"INSTALL": 1,
+		"USE":     2,
+		"REMOVE":  3,
+	}
+)
+
+func (x ChangeKeyringRequest_Change) Enum() *ChangeKeyringRequest_Change {
+	p := new(ChangeKeyringRequest_Change)
+	*p = x
+	return p
+}
+
+func (x ChangeKeyringRequest_Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ChangeKeyringRequest_Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_membership_memberpb_membership_proto_enumTypes[0].Descriptor()
+}
+
+func (ChangeKeyringRequest_Change) Type() protoreflect.EnumType {
+	return &file_cluster_membership_memberpb_membership_proto_enumTypes[0]
+}
+
+func (x ChangeKeyringRequest_Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ChangeKeyringRequest_Change.Descriptor instead.
+func (ChangeKeyringRequest_Change) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24, 0}
+}
+
 type StatusRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the node that asks
 	Acks     []*Ack                 `protobuf:"bytes,2,rep,name=acks,proto3" json:"acks,omitempty"`                         // that it knows, its own among them
 	// A leader tells the node that is asked when its clock is off the majority's, and
 	// by how much it is ahead.
-	ClockOff      bool  `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
-	ClockOffsetUs int64 `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
+	ClockOff      bool       `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
+	ClockOffsetUs int64      `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
+	Keyring       *RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"` // of the node that asks; missing: it has no gossip keys
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -92,6 +145,13 @@ func (x *StatusRequest) GetClockOffsetUs() int64 {
 		return x.ClockOffsetUs
 	}
 	return 0
+}
+
+func (x *StatusRequest) GetKeyring() *RingState {
+	if x != nil {
+		return x.Keyring
+	}
+	return nil
 }
 
 // Ack is what a server has told others that it has on disk.
@@ -177,6 +237,9 @@ type StatusResponse struct {
 	ClusterVersion  uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"` // as its state has it
 	HoldVersion     bool                   `protobuf:"varint,23,opt,name=hold_version,json=holdVersion,proto3" json:"hold_version,omitempty"`          // its operator does not want the cluster version raised
 	ClusterAddr     string                 `protobuf:"bytes,30,opt,name=cluster_addr,json=clusterAddr,proto3" json:"cluster_addr,omitempty"`           // where the answering node says that others reach it
+	Keyring         *RingState             `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                                      // missing: it has no gossip keys
+	Drained         bool                   `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                                     // it should not lead: an operator has drained it, or it stops
+	Backups         *BackupState           `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                                      // missing: it has no schedule of backups
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -351,6 +414,80 @@ func (x *StatusResponse) GetClusterAddr() string {
 	return ""
 }
 
+func (x *StatusResponse) GetKeyring() *RingState {
+	if x != nil {
+		return x.Keyring
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
+func (x *StatusResponse) GetBackups() *BackupState {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
+// BackupState is what a node knows of its scheduled backups.
+type BackupState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	InstantMs     int64                  `protobuf:"varint,1,opt,name=instant_ms,json=instantMs,proto3" json:"instant_ms,omitempty"` // of the schedule, that of its newest complete one; 0: it knows none
+	Trouble       string                 `protobuf:"bytes,2,opt,name=trouble,proto3" json:"trouble,omitempty"`                       // why it cannot make any
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupState) Reset() {
+	*x = BackupState{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupState) ProtoMessage() {}
+
+func (x *BackupState) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupState.ProtoReflect.Descriptor instead.
+func (*BackupState) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BackupState) GetInstantMs() int64 {
+	if x != nil {
+		return x.InstantMs
+	}
+	return 0
+}
+
+func (x *BackupState) GetTrouble() string {
+	if x != nil {
+		return x.Trouble
+	}
+	return ""
+}
+
 type PromiseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the proposer
@@ -362,7 +499,7 @@ type PromiseRequest struct {
 
 func (x *PromiseRequest) Reset() {
 	*x = PromiseRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +511,7 @@ func (x *PromiseRequest) String() string {
 func (*PromiseRequest) ProtoMessage() {}
 
 func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[3]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +524,7 @@ func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
 func (*PromiseRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{3}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PromiseRequest) GetServerId() string {
@@ -421,7 +558,7 @@ type PromiseResponse struct {
 
 func (x *PromiseResponse) Reset() {
 	*x = PromiseResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +570,7 @@ func (x *PromiseResponse) String() string {
 func (*PromiseResponse) ProtoMessage() {}
 
 func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[4]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +583,7 @@ func (x *PromiseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseResponse.ProtoReflect.Descriptor instead.
 func (*PromiseResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{4}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PromiseResponse) GetGranted() bool {
@@ -475,7 +612,7 @@ type InviteRequest struct {
 
 func (x *InviteRequest) Reset() {
 	*x = InviteRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +624,7 @@ func (x *InviteRequest) String() string {
 func (*InviteRequest) ProtoMessage() {}
 
 func (x *InviteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[5]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +637,7 @@ func (x *InviteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteRequest.ProtoReflect.Descriptor instead.
 func (*InviteRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{5}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *InviteRequest) GetServerId() string {
@@ -541,7 +678,7 @@ type InviteResponse struct {
 
 func (x *InviteResponse) Reset() {
 	*x = InviteResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +690,7 @@ func (x *InviteResponse) String() string {
 func (*InviteResponse) ProtoMessage() {}
 
 func (x *InviteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[6]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +703,7 @@ func (x *InviteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InviteResponse.ProtoReflect.Descriptor instead.
 func (*InviteResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{6}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *InviteResponse) GetAccepted() bool {
@@ -591,7 +728,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -603,7 +740,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[7]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -616,7 +753,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{7}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
 }
 
 type MembersResponse struct {
@@ -628,7 +765,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +777,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +790,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MembersResponse) GetMembers() []*Member {
@@ -674,6 +811,8 @@ type Member struct {
 	AppliedIndex   uint64                 `protobuf:"varint,7,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	Lag            uint64                 `protobuf:"varint,8,opt,name=lag,proto3" json:"lag,omitempty"`
 	Version        string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`
+	DiskFreeBytes  uint64                 `protobuf:"varint,10,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"` // see StatusResponse
+	DiskLow        bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
 	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"` // see StatusResponse
 	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
 	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
@@ -683,7 +822,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +834,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +847,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Member) GetId() string {
@@ -774,6 +913,20 @@ func (x *Member) GetVersion() string {
 	return ""
 }
 
+func (x *Member) GetDiskFreeBytes() uint64 {
+	if x != nil {
+		return x.DiskFreeBytes
+	}
+	return 0
+}
+
+func (x *Member) GetDiskLow() bool {
+	if x != nil {
+		return x.DiskLow
+	}
+	return false
+}
+
 func (x *Member) GetMinVersion() uint32 {
 	if x != nil {
 		return x.MinVersion
@@ -803,7 +956,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +968,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +981,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
 }
 
 type HealthResponse struct {
@@ -844,7 +997,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +1009,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +1022,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HealthResponse) GetHealthy() bool {
@@ -915,7 +1068,7 @@ type ClocksRequest struct {
 
 func (x *ClocksRequest) Reset() {
 	*x = ClocksRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1080,7 @@ func (x *ClocksRequest) String() string {
 func (*ClocksRequest) ProtoMessage() {}
 
 func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1093,7 @@ func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksRequest.ProtoReflect.Descriptor instead.
 func (*ClocksRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
 }
 
 type ClocksResponse struct {
@@ -956,7 +1109,7 @@ type ClocksResponse struct {
 
 func (x *ClocksResponse) Reset() {
 	*x = ClocksResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1121,7 @@ func (x *ClocksResponse) String() string {
 func (*ClocksResponse) ProtoMessage() {}
 
 func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1134,7 @@ func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksResponse.ProtoReflect.Descriptor instead.
 func (*ClocksResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ClocksResponse) GetMaxOffsetUs() int64 {
@@ -1033,7 +1186,7 @@ type NodeClock struct {
 
 func (x *NodeClock) Reset() {
 	*x = NodeClock{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1198,7 @@ func (x *NodeClock) String() string {
 func (*NodeClock) ProtoMessage() {}
 
 func (x *NodeClock) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1211,7 @@ func (x *NodeClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
 func (*NodeClock) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NodeClock) GetId() string {
@@ -1111,7 +1264,7 @@ type ResetClockRequest struct {
 
 func (x *ResetClockRequest) Reset() {
 	*x = ResetClockRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1276,7 @@ func (x *ResetClockRequest) String() string {
 func (*ResetClockRequest) ProtoMessage() {}
 
 func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1289,7 @@ func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockRequest.ProtoReflect.Descriptor instead.
 func (*ResetClockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 type ResetClockResponse struct {
@@ -1147,7 +1300,7 @@ type ResetClockResponse struct {
 
 func (x *ResetClockResponse) Reset() {
 	*x = ResetClockResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1312,7 @@ func (x *ResetClockResponse) String() string {
 func (*ResetClockResponse) ProtoMessage() {}
 
 func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1325,7 @@ func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockResponse.ProtoReflect.Descriptor instead.
 func (*ResetClockResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 type RemoveRequest struct {
@@ -1184,7 +1337,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1349,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1362,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -1227,7 +1380,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1392,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1405,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 type TransferRequest struct {
@@ -1264,7 +1417,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1429,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1442,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1307,7 +1460,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1472,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,23 +1485,441 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
+}
+
+// RingState names the gossip keys of a node without revealing them.
+type RingState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Fingerprints  []string               `protobuf:"bytes,2,rep,name=fingerprints,proto3" json:"fingerprints,omitempty"` // the first key encrypts
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`                // Raft's, of the leader that made the revision; 0: none did
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RingState) Reset() {
+	*x = RingState{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RingState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RingState) ProtoMessage() {}
+
+func (x *RingState) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RingState.ProtoReflect.Descriptor instead.
+func (*RingState) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RingState) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *RingState) GetFingerprints() []string {
+	if x != nil {
+		return x.Fingerprints
+	}
+	return nil
+}
+
+func (x *RingState) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+type KeyringRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyringRequest) Reset() {
+	*x = KeyringRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyringRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyringRequest) ProtoMessage() {}
+
+func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
+func (*KeyringRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
+}
+
+type ChangeKeyringRequest struct {
+	state         protoimpl.MessageState      `protogen:"open.v1"`
+	Change        ChangeKeyringRequest_Change `protobuf:"varint,1,opt,name=change,proto3,enum=tarry.member.v1.ChangeKeyringRequest_Change" json:"change,omitempty"`
+	Fingerprint   string                      `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"` // of the key to use or to remove
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeKeyringRequest) Reset() {
+	*x = ChangeKeyringRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeKeyringRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeKeyringRequest) ProtoMessage() {}
+
+func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeKeyringRequest.ProtoReflect.Descriptor instead.
+func (*ChangeKeyringRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ChangeKeyringRequest) GetChange() ChangeKeyringRequest_Change {
+	if x != nil {
+		return x.Change
+	}
+	return ChangeKeyringRequest_NONE
+}
+
+func (x *ChangeKeyringRequest) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+type KeyringResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ring          *RingState             `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"` // the leader's; missing: it has no gossip keys
+	Nodes         []*NodeRing            `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Changed       string                 `protobuf:"bytes,3,opt,name=changed,proto3" json:"changed,omitempty"` // the fingerprint of the key that was installed, used or removed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyringResponse) Reset() {
+	*x = KeyringResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyringResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyringResponse) ProtoMessage() {}
+
+func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyringResponse.ProtoReflect.Descriptor instead.
+func (*KeyringResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *KeyringResponse) GetRing() *RingState {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *KeyringResponse) GetNodes() []*NodeRing {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *KeyringResponse) GetChanged() string {
+	if x != nil {
+		return x.Changed
+	}
+	return ""
+}
+
+type NodeRing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Ring          *RingState             `protobuf:"bytes,2,opt,name=ring,proto3" json:"ring,omitempty"`   // missing: it has no gossip keys, or did not reply
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it did not reply, or did not adopt the change
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeRing) Reset() {
+	*x = NodeRing{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeRing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeRing) ProtoMessage() {}
+
+func (x *NodeRing) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
+func (*NodeRing) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *NodeRing) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NodeRing) GetRing() *RingState {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *NodeRing) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type FetchKeysRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchKeysRequest) Reset() {
+	*x = FetchKeysRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchKeysRequest) ProtoMessage() {}
+
+func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchKeysRequest.ProtoReflect.Descriptor instead.
+func (*FetchKeysRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
+}
+
+type GossipKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Keys          [][]byte               `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`  // the first one encrypts
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"` // as in RingState
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GossipKeys) Reset() {
+	*x = GossipKeys{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GossipKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GossipKeys) ProtoMessage() {}
+
+func (x *GossipKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GossipKeys.ProtoReflect.Descriptor instead.
+func (*GossipKeys) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *GossipKeys) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *GossipKeys) GetKeys() [][]byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *GossipKeys) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+type AdoptKeysResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ring          *RingState             `protobuf:"bytes,1,opt,name=ring,proto3" json:"ring,omitempty"`   // after the call
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // empty: the keys were adopted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptKeysResponse) Reset() {
+	*x = AdoptKeysResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptKeysResponse) ProtoMessage() {}
+
+func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptKeysResponse.ProtoReflect.Descriptor instead.
+func (*AdoptKeysResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *AdoptKeysResponse) GetRing() *RingState {
+	if x != nil {
+		return x.Ring
+	}
+	return nil
+}
+
+func (x *AdoptKeysResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
 }
 
 var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescriptor
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\x9b\x01\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xd1\x01\n" +
 	"\rStatusRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12(\n" +
 	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
 	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
-	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\"L\n" +
+	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\x124\n" +
+	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\"L\n" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xb6\x05\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xbe\x06\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -1375,7 +1946,14 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"maxVersion\x12'\n" +
 	"\x0fcluster_version\x18\x16 \x01(\rR\x0eclusterVersion\x12!\n" +
 	"\fhold_version\x18\x17 \x01(\bR\vholdVersion\x12!\n" +
-	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\"_\n" +
+	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\x124\n" +
+	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x18\n" +
+	"\adrained\x182 \x01(\bR\adrained\x126\n" +
+	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\"F\n" +
+	"\vBackupState\x12\x1d\n" +
+	"\n" +
+	"instant_ms\x18\x01 \x01(\x03R\tinstantMs\x12\x18\n" +
+	"\atrouble\x18\x02 \x01(\tR\atrouble\"_\n" +
 	"\x0ePromiseRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x16\n" +
 	"\x06expect\x18\x02 \x01(\rR\x06expect\x12\x18\n" +
@@ -1394,7 +1972,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x10\n" +
 	"\x0eMembersRequest\"D\n" +
 	"\x0fMembersResponse\x121\n" +
-	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xd1\x02\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\x94\x03\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
@@ -1404,7 +1982,10 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x05alive\x18\x06 \x01(\bR\x05alive\x12#\n" +
 	"\rapplied_index\x18\a \x01(\x04R\fappliedIndex\x12\x10\n" +
 	"\x03lag\x18\b \x01(\x04R\x03lag\x12\x18\n" +
-	"\aversion\x18\t \x01(\tR\aversion\x12\x1f\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12&\n" +
+	"\x0fdisk_free_bytes\x18\n" +
+	" \x01(\x04R\rdiskFreeBytes\x12\x19\n" +
+	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1f\n" +
 	"\vmin_version\x18\x14 \x01(\rR\n" +
 	"minVersion\x12\x1f\n" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +
@@ -1439,7 +2020,38 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0eRemoveResponse\"!\n" +
 	"\x0fTransferRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
-	"\x10TransferResponse2\xc7\x05\n" +
+	"\x10TransferResponse\"_\n" +
+	"\tRingState\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
+	"\ffingerprints\x18\x02 \x03(\tR\ffingerprints\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"\x10\n" +
+	"\x0eKeyringRequest\"\xb4\x01\n" +
+	"\x14ChangeKeyringRequest\x12D\n" +
+	"\x06change\x18\x01 \x01(\x0e2,.tarry.member.v1.ChangeKeyringRequest.ChangeR\x06change\x12 \n" +
+	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\"4\n" +
+	"\x06Change\x12\b\n" +
+	"\x04NONE\x10\x00\x12\v\n" +
+	"\aINSTALL\x10\x01\x12\a\n" +
+	"\x03USE\x10\x02\x12\n" +
+	"\n" +
+	"\x06REMOVE\x10\x03\"\x8c\x01\n" +
+	"\x0fKeyringResponse\x12.\n" +
+	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12/\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x19.tarry.member.v1.NodeRingR\x05nodes\x12\x18\n" +
+	"\achanged\x18\x03 \x01(\tR\achanged\"`\n" +
+	"\bNodeRing\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
+	"\x04ring\x18\x02 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x12\n" +
+	"\x10FetchKeysRequest\"P\n" +
+	"\n" +
+	"GossipKeys\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x12\n" +
+	"\x04keys\x18\x02 \x03(\fR\x04keys\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"Y\n" +
+	"\x11AdoptKeysResponse\x12.\n" +
+	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error2\x8a\b\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -1451,7 +2063,11 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
 	"ResetClock\x12\".tarry.member.v1.ResetClockRequest\x1a#.tarry.member.v1.ResetClockResponse\x12I\n" +
 	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12O\n" +
-	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
+	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponse\x12L\n" +
+	"\aKeyring\x12\x1f.tarry.member.v1.KeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12X\n" +
+	"\rChangeKeyring\x12%.tarry.member.v1.ChangeKeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12K\n" +
+	"\tFetchKeys\x12!.tarry.member.v1.FetchKeysRequest\x1a\x1b.tarry.member.v1.GossipKeys\x12L\n" +
+	"\tAdoptKeys\x12\x1b.tarry.member.v1.GossipKeys\x1a\".tarry.member.v1.AdoptKeysResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
 
 var (
 	file_cluster_membership_memberpb_membership_proto_rawDescOnce sync.Once
@@ -1465,58 +2081,85 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 	return file_cluster_membership_memberpb_membership_proto_rawDescData
 }
 
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
-	(*StatusRequest)(nil),      // 0: tarry.member.v1.StatusRequest
-	(*Ack)(nil),                // 1: tarry.member.v1.Ack
-	(*StatusResponse)(nil),     // 2: tarry.member.v1.StatusResponse
-	(*PromiseRequest)(nil),     // 3: tarry.member.v1.PromiseRequest
-	(*PromiseResponse)(nil),    // 4: tarry.member.v1.PromiseResponse
-	(*InviteRequest)(nil),      // 5: tarry.member.v1.InviteRequest
-	(*InviteResponse)(nil),     // 6: tarry.member.v1.InviteResponse
-	(*MembersRequest)(nil),     // 7: tarry.member.v1.MembersRequest
-	(*MembersResponse)(nil),    // 8: tarry.member.v1.MembersResponse
-	(*Member)(nil),             // 9: tarry.member.v1.Member
-	(*HealthRequest)(nil),      // 10: tarry.member.v1.HealthRequest
-	(*HealthResponse)(nil),     // 11: tarry.member.v1.HealthResponse
-	(*ClocksRequest)(nil),      // 12: tarry.member.v1.ClocksRequest
-	(*ClocksResponse)(nil),     // 13: tarry.member.v1.ClocksResponse
-	(*NodeClock)(nil),          // 14: tarry.member.v1.NodeClock
-	(*ResetClockRequest)(nil),  // 15: tarry.member.v1.ResetClockRequest
-	(*ResetClockResponse)(nil), // 16: tarry.member.v1.ResetClockResponse
-	(*RemoveRequest)(nil),      // 17: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),     // 18: tarry.member.v1.RemoveResponse
-	(*TransferRequest)(nil),    // 19: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil),   // 20: tarry.member.v1.TransferResponse
+	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
+	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
+	(*Ack)(nil),                      // 2: tarry.member.v1.Ack
+	(*StatusResponse)(nil),           // 3: tarry.member.v1.StatusResponse
+	(*BackupState)(nil),              // 4: tarry.member.v1.BackupState
+	(*PromiseRequest)(nil),           // 5: tarry.member.v1.PromiseRequest
+	(*PromiseResponse)(nil),          // 6: tarry.member.v1.PromiseResponse
+	(*InviteRequest)(nil),            // 7: tarry.member.v1.InviteRequest
+	(*InviteResponse)(nil),           // 8: tarry.member.v1.InviteResponse
+	(*MembersRequest)(nil),           // 9: tarry.member.v1.MembersRequest
+	(*MembersResponse)(nil),          // 10: tarry.member.v1.MembersResponse
+	(*Member)(nil),                   // 11: tarry.member.v1.Member
+	(*HealthRequest)(nil),            // 12: tarry.member.v1.HealthRequest
+	(*HealthResponse)(nil),           // 13: tarry.member.v1.HealthResponse
+	(*ClocksRequest)(nil),            // 14: tarry.member.v1.ClocksRequest
+	(*ClocksResponse)(nil),           // 15: tarry.member.v1.ClocksResponse
+	(*NodeClock)(nil),                // 16: tarry.member.v1.NodeClock
+	(*ResetClockRequest)(nil),        // 17: tarry.member.v1.ResetClockRequest
+	(*ResetClockResponse)(nil),       // 18: tarry.member.v1.ResetClockResponse
+	(*RemoveRequest)(nil),            // 19: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),           // 20: tarry.member.v1.RemoveResponse
+	(*TransferRequest)(nil),          // 21: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),         // 22: tarry.member.v1.TransferResponse
+	(*RingState)(nil),                // 23: tarry.member.v1.RingState
+	(*KeyringRequest)(nil),           // 24: tarry.member.v1.KeyringRequest
+	(*ChangeKeyringRequest)(nil),     // 25: tarry.member.v1.ChangeKeyringRequest
+	(*KeyringResponse)(nil),          // 26: tarry.member.v1.KeyringResponse
+	(*NodeRing)(nil),                 // 27: tarry.member.v1.NodeRing
+	(*FetchKeysRequest)(nil),         // 28: tarry.member.v1.FetchKeysRequest
+	(*GossipKeys)(nil),               // 29: tarry.member.v1.GossipKeys
+	(*AdoptKeysResponse)(nil),        // 30: tarry.member.v1.AdoptKeysResponse
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
-	1,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
-	1,  // 1: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
-	9,  // 2: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	14, // 3: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
-	0,  // 4: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	3,  // 5: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	5,  // 6: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	7,  // 7: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	10, // 8: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	12, // 9: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	15, // 10: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	17, // 11: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	19, // 12: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	2,  // 13: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	4,  // 14: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	6,  // 15: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	8,  // 16: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	11, // 17: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	13, // 18: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	16, // 19: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	18, // 20: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	20, // 21: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	13, // [13:22] is the sub-list for method output_type
-	4,  // [4:13] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
+	23, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
+	2,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
+	23, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
+	4,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
+	11, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
+	16, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
+	0,  // 7: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
+	23, // 8: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
+	27, // 9: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
+	23, // 10: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
+	23, // 11: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
+	1,  // 12: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	5,  // 13: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	7,  // 14: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	9,  // 15: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	12, // 16: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	14, // 17: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	17, // 18: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	19, // 19: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	21, // 20: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	24, // 21: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	25, // 22: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	28, // 23: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	29, // 24: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	3,  // 25: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	6,  // 26: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	8,  // 27: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	10, // 28: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	13, // 29: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	15, // 30: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	18, // 31: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	20, // 32: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	22, // 33: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	26, // 34: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
+	26, // 35: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
+	29, // 36: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	30, // 37: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	25, // [25:38] is the sub-list for method output_type
+	12, // [12:25] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -1529,13 +2172,14 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   21,
+			NumEnums:      1,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_cluster_membership_memberpb_membership_proto_goTypes,
 		DependencyIndexes: file_cluster_membership_memberpb_membership_proto_depIdxs,
+		EnumInfos:         file_cluster_membership_memberpb_membership_proto_enumTypes,
 		MessageInfos:      file_cluster_membership_memberpb_membership_proto_msgTypes,
 	}.Build()
 	File_cluster_membership_memberpb_membership_proto = out.File

@@ -22,15 +22,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Membership_Status_FullMethodName     = "/tarry.member.v1.Membership/Status"
-	Membership_Promise_FullMethodName    = "/tarry.member.v1.Membership/Promise"
-	Membership_Invite_FullMethodName     = "/tarry.member.v1.Membership/Invite"
-	Membership_Members_FullMethodName    = "/tarry.member.v1.Membership/Members"
-	Membership_Health_FullMethodName     = "/tarry.member.v1.Membership/Health"
-	Membership_Clocks_FullMethodName     = "/tarry.member.v1.Membership/Clocks"
-	Membership_ResetClock_FullMethodName = "/tarry.member.v1.Membership/ResetClock"
-	Membership_Remove_FullMethodName     = "/tarry.member.v1.Membership/Remove"
-	Membership_Transfer_FullMethodName   = "/tarry.member.v1.Membership/Transfer"
+	Membership_Status_FullMethodName        = "/tarry.member.v1.Membership/Status"
+	Membership_Promise_FullMethodName       = "/tarry.member.v1.Membership/Promise"
+	Membership_Invite_FullMethodName        = "/tarry.member.v1.Membership/Invite"
+	Membership_Members_FullMethodName       = "/tarry.member.v1.Membership/Members"
+	Membership_Health_FullMethodName        = "/tarry.member.v1.Membership/Health"
+	Membership_Clocks_FullMethodName        = "/tarry.member.v1.Membership/Clocks"
+	Membership_ResetClock_FullMethodName    = "/tarry.member.v1.Membership/ResetClock"
+	Membership_Remove_FullMethodName        = "/tarry.member.v1.Membership/Remove"
+	Membership_Transfer_FullMethodName      = "/tarry.member.v1.Membership/Transfer"
+	Membership_Keyring_FullMethodName       = "/tarry.member.v1.Membership/Keyring"
+	Membership_ChangeKeyring_FullMethodName = "/tarry.member.v1.Membership/ChangeKeyring"
+	Membership_FetchKeys_FullMethodName     = "/tarry.member.v1.Membership/FetchKeys"
+	Membership_AdoptKeys_FullMethodName     = "/tarry.member.v1.Membership/AdoptKeys"
 )
 
 // MembershipClient is the client API for Membership service.
@@ -53,6 +57,13 @@ type MembershipClient interface {
 	ResetClock(ctx context.Context, in *ResetClockRequest, opts ...grpc.CallOption) (*ResetClockResponse, error)
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
+	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
+	Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error)
+	ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error)
+	// FetchKeys returns the gossip keys of the answering node, and AdoptKeys gives it the
+	// leader's newer ones. Never forwarded; for members, over TLS.
+	FetchKeys(ctx context.Context, in *FetchKeysRequest, opts ...grpc.CallOption) (*GossipKeys, error)
+	AdoptKeys(ctx context.Context, in *GossipKeys, opts ...grpc.CallOption) (*AdoptKeysResponse, error)
 }
 
 type membershipClient struct {
@@ -153,6 +164,46 @@ func (c *membershipClient) Transfer(ctx context.Context, in *TransferRequest, op
 	return out, nil
 }
 
+func (c *membershipClient) Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KeyringResponse)
+	err := c.cc.Invoke(ctx, Membership_Keyring_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membershipClient) ChangeKeyring(ctx context.Context, in *ChangeKeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KeyringResponse)
+	err := c.cc.Invoke(ctx, Membership_ChangeKeyring_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membershipClient) FetchKeys(ctx context.Context, in *FetchKeysRequest, opts ...grpc.CallOption) (*GossipKeys, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GossipKeys)
+	err := c.cc.Invoke(ctx, Membership_FetchKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membershipClient) AdoptKeys(ctx context.Context, in *GossipKeys, opts ...grpc.CallOption) (*AdoptKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdoptKeysResponse)
+	err := c.cc.Invoke(ctx, Membership_AdoptKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MembershipServer is the server API for Membership service.
 // All implementations must embed UnimplementedMembershipServer
 // for forward compatibility.
@@ -173,6 +224,13 @@ type MembershipServer interface {
 	ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
+	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
+	Keyring(context.Context, *KeyringRequest) (*KeyringResponse, error)
+	ChangeKeyring(context.Context, *ChangeKeyringRequest) (*KeyringResponse, error)
+	// FetchKeys returns the gossip keys of the answering node, and AdoptKeys gives it the
+	// leader's newer ones. Never forwarded; for members, over TLS.
+	FetchKeys(context.Context, *FetchKeysRequest) (*GossipKeys, error)
+	AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error)
 	mustEmbedUnimplementedMembershipServer()
 }
 
@@ -209,6 +267,18 @@ func (UnimplementedMembershipServer) Remove(context.Context, *RemoveRequest) (*R
 }
 func (UnimplementedMembershipServer) Transfer(context.Context, *TransferRequest) (*TransferResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Transfer not implemented")
+}
+func (UnimplementedMembershipServer) Keyring(context.Context, *KeyringRequest) (*KeyringResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Keyring not implemented")
+}
+func (UnimplementedMembershipServer) ChangeKeyring(context.Context, *ChangeKeyringRequest) (*KeyringResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeKeyring not implemented")
+}
+func (UnimplementedMembershipServer) FetchKeys(context.Context, *FetchKeysRequest) (*GossipKeys, error) {
+	return nil, status.Error(codes.Unimplemented, "method FetchKeys not implemented")
+}
+func (UnimplementedMembershipServer) AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AdoptKeys not implemented")
 }
 func (UnimplementedMembershipServer) mustEmbedUnimplementedMembershipServer() {}
 func (UnimplementedMembershipServer) testEmbeddedByValue()                    {}
@@ -393,6 +463,78 @@ func _Membership_Transfer_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Membership_Keyring_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(KeyringRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Keyring(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Keyring_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Keyring(ctx, req.(*KeyringRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Membership_ChangeKeyring_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeKeyringRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).ChangeKeyring(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_ChangeKeyring_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).ChangeKeyring(ctx, req.(*ChangeKeyringRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Membership_FetchKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FetchKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).FetchKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_FetchKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).FetchKeys(ctx, req.(*FetchKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Membership_AdoptKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GossipKeys)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).AdoptKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_AdoptKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).AdoptKeys(ctx, req.(*GossipKeys))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Membership_ServiceDesc is the grpc.ServiceDesc for Membership service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -435,6 +577,22 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Transfer",
 			Handler:    _Membership_Transfer_Handler,
+		},
+		{
+			MethodName: "Keyring",
+			Handler:    _Membership_Keyring_Handler,
+		},
+		{
+			MethodName: "ChangeKeyring",
+			Handler:    _Membership_ChangeKeyring_Handler,
+		},
+		{
+			MethodName: "FetchKeys",
+			Handler:    _Membership_FetchKeys_Handler,
+		},
+		{
+			MethodName: "AdoptKeys",
+			Handler:    _Membership_AdoptKeys_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

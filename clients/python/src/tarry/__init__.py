@@ -9,9 +9,11 @@ from ._stream import Stream
 from ._aiostream import AsyncStream
 from .aio import AsyncClient
 from .aioworker import AsyncWorker
+from ._dead import DeadReason, DeadReasons, DeadTopic, DeadTopics
 from .client import Client
 from .errors import (
     ConditionFailed,
+    Forbidden,
     IdConflict,
     NotApplied,
     NotFound,
@@ -20,6 +22,7 @@ from .errors import (
     StaleToken,
     TarryError,
     TopicFull,
+    Unauthorized,
     UnknownOutcome,
 )
 from .types import (
@@ -28,16 +31,24 @@ from .types import (
     Cause,
     Changed,
     ChangedFound,
+    Clocks,
+    DueTopic,
+    DueTopics,
     Event,
     Explanation,
+    Forecast,
     Health,
     History,
     Job,
     Member,
     NewJob,
+    NodeClock,
+    NodeDigest,
     PastRun,
     Pause,
     PlannedRun,
+    Rates,
+    Rescheduled,
     Ref,
     Reserved,
     Schedule,
@@ -46,12 +57,15 @@ from .types import (
     Swept,
     Topic,
     TopicSettings,
+    Verification,
 )
 from .worker import Worker
 
 __all__ = [
-    "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client", "ConditionFailed", "Event",
-    "Explanation", "Health", "History", "IdConflict", "Job", "Member", "NewJob", "NotApplied", "NotFound", "Page", "PastRun",
-    "Pause", "Permanent", "PlannedRun", "Ref", "Refused", "Reserved", "Schedule", "SchedulePut", "StaleToken", "Stats",
-    "Stream", "Swept", "TarryError", "Topic", "TopicFull", "TopicSettings", "UnknownOutcome", "Worker",
+    "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client",
+    "Clocks", "ConditionFailed", "DeadReason", "DeadReasons", "DeadTopic", "DeadTopics", "DueTopic", "DueTopics",
+    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Job", "Member", "NewJob", "NodeClock",
+    "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "Rates", "Ref",
+    "Refused", "Rescheduled", "Reserved", "Schedule", "SchedulePut", "StaleToken", "Stats", "Stream", "Swept",
+    "TarryError", "Topic", "TopicFull", "TopicSettings", "Unauthorized", "UnknownOutcome", "Verification", "Worker",
 ]  # fmt: skip

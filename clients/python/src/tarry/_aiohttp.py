@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ._http import CONNECT_TIME, IDLE_TIME, MAX_IDLE, PIECE
 from ._policy import Attempt, HTTPReply, Outcome, Sleep, Steps, lost, unreachable
+from ._token import Token
 from ._wire import MAX_REPLY, Response, WireError, encode_request
 
 T = TypeVar("T")
@@ -78,8 +79,9 @@ async def connect(node: str, limit: float, context: Optional[ssl.SSLContext]) ->
 class AsyncPool:
     """Connections to the nodes, of one event loop."""
 
-    def __init__(self, context: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, context: Optional[ssl.SSLContext], token: Token) -> None:
         self._context = context
+        self.token = token
         self._idle: Dict[str, List[AsyncConnection]] = {}
 
     async def run(self, steps: Steps[T]) -> T:
@@ -124,13 +126,15 @@ class AsyncPool:
 
     async def attempt(self, a: Attempt) -> Outcome:
         """Make an attempt. Only whether a connection was made tells that nothing was sent."""
+        end = time.monotonic() + a.limit
+        authorization = self.token.authorization()
         try:
             connection = await self.take(a.node, a.limit)
         except (OSError, asyncio.TimeoutError) as e:
             return unreachable(a.node, e or type(e).__name__)
         response = Response()
         try:
-            reply = await limited(self._exchange(connection, a, response), a.limit)
+            reply = await limited(self._exchange(connection, a, authorization, response), end - time.monotonic())
         except FAILURES as e:
             connection.close()
             return lost(a.node, str(e) or type(e).__name__)
@@ -143,8 +147,10 @@ class AsyncPool:
             connection.close()
         return reply
 
-    async def _exchange(self, connection: AsyncConnection, a: Attempt, response: Response) -> HTTPReply:
-        connection.writer.write(encode_request(a.node, a.method, a.path, a.body))
+    async def _exchange(
+        self, connection: AsyncConnection, a: Attempt, authorization: Optional[str], response: Response
+    ) -> HTTPReply:
+        connection.writer.write(encode_request(a.node, a.method, a.path, a.body, authorization))
         await connection.writer.drain()
         data = bytearray()
         while not response.done:

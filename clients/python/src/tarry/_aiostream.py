@@ -81,6 +81,7 @@ class AsyncStream:
         self._node = plan.node()
         self._response, self._named = Response(), False
         self._pieces.clear()
+        authorization = self._pool.token.authorization()
         try:
             connection = await self._pool.connect(self._node, plan.timeout)
         except (OSError, asyncio.TimeoutError) as e:
@@ -88,7 +89,7 @@ class AsyncStream:
         self._connection = connection
         self._silent_at = time.monotonic() + plan.timeout
         try:
-            connection.writer.write(plan.request(self._node))
+            connection.writer.write(plan.request(self._node, authorization))
             await connection.writer.drain()
         except OSError as e:
             raise lost(self._node, e) from e

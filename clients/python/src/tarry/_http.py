@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ._policy import Attempt, HTTPReply, Outcome, Sleep, Steps, lost, unreachable
 from ._wire import MAX_REPLY, Response, WireError, encode_request
+from ._token import Token
 from .errors import TarryError, error
 
 T = TypeVar("T")
@@ -96,8 +97,9 @@ FAILURES = (OSError, WireError)
 class Pool:
     """Connections to the nodes. Threads may share it."""
 
-    def __init__(self, context: Optional[ssl.SSLContext]) -> None:
+    def __init__(self, context: Optional[ssl.SSLContext], token: Token) -> None:
         self._context = context
+        self.token = token
         self._lock = threading.Lock()
         self._idle: Dict[str, List[Connection]] = {}
 
@@ -157,6 +159,8 @@ class Pool:
 
     def attempt(self, a: Attempt, cancel: Optional[Cancel]) -> Outcome:
         """Make an attempt. Only whether a connection was made tells that nothing was sent."""
+        end = time.monotonic() + a.limit
+        authorization = self.token.authorization()
         try:
             connection = self.take(a.node, a.limit)
         except OSError as e:
@@ -165,7 +169,7 @@ class Pool:
             if cancel is not None and not cancel.watch(connection.sock):
                 connection.close()
                 return unreachable(a.node, "the call was cancelled")
-            reply, keep = self._exchange(connection, a)
+            reply, keep = self._exchange(connection, a, authorization, end)
         except FAILURES as e:
             connection.close()
             return lost(a.node, e or type(e).__name__)
@@ -181,9 +185,11 @@ class Pool:
             connection.close()
         return reply
 
-    def _exchange(self, connection: Connection, a: Attempt) -> Tuple[HTTPReply, bool]:
-        end = time.monotonic() + a.limit
-        connection.send(encode_request(a.node, a.method, a.path, a.body), a.limit)
+    def _exchange(
+        self, connection: Connection, a: Attempt, authorization: Optional[str], end: float
+    ) -> Tuple[HTTPReply, bool]:
+        request = encode_request(a.node, a.method, a.path, a.body, authorization)
+        connection.send(request, max(end - time.monotonic(), 0.001))
         response = Response()
         data = bytearray()
         while not response.done:

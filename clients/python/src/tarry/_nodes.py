@@ -31,10 +31,22 @@ def base_url(addr: str) -> str:
 class Nodes:
     """The nodes that were given, and those learned from replies. Threads may share it."""
 
-    def __init__(self, addresses: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        addresses: Iterable[str],
+        clock: Callable[[], float] = time.monotonic,
+        usable: Callable[[str], bool] = lambda node: True,
+    ) -> None:
         self.given = [base_url(a) for a in addresses]
+        self._usable = usable
         if not self.given:
             raise ValueError("no address of a node is given")
+        for node in self.given:
+            if not usable(node):
+                raise ValueError(
+                    f"address {node!r}: a token is not sent to another machine without TLS; use https://"
+                    " (docs/tls.md), or token_over_http if the network can be trusted"
+                )
         self._clock = clock
         self._lock = threading.Lock()
         self._learned: List[str] = []
@@ -99,9 +111,10 @@ class Nodes:
 
     def _sibling(self, addr: str) -> Optional[str]:
         try:
-            return base_url(self.given[0].split("://")[0] + "://" + addr)
+            url = base_url(self.given[0].split("://")[0] + "://" + addr)
         except ValueError:
             return None
+        return url if self._usable(url) else None
 
     def _learn(self, url: str) -> bool:
         if self._clock() < self._avoided.get(url, (0.0, 0.0))[0]:

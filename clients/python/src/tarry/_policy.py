@@ -7,19 +7,23 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from dataclasses import dataclass
-from typing import Any, Generator, Mapping, Optional, TypeVar, Union
+from typing import Any, Generator, Generic, Mapping, Optional, TypeVar, Union, cast
 
 from . import _calls
 from ._calls import Request
 from ._nodes import Nodes
 from .errors import TarryError, error
+from .types import NotUnderstood, member
 
 T = TypeVar("T")
 
 MEMBERS_TIME = 2.0
 MAX_BACKOFF = 1.0
+MAX_MARGIN = 0.5
+BY_DEADLINE = "the deadline ended the call"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def unreachable(node: str, cause: object) -> TarryError:
     """No connection could be made, so nothing was sent."""
     failure = error("not_applied", f"{node} cannot be reached: {cause}")
     failure.unsent = True
+    failure.refuses_node = isinstance(cause, ssl.SSLCertVerificationError)
     return failure
 
 
@@ -95,25 +100,35 @@ def encode(body: Any) -> bytes:
         raise error("bad_json", f"the request cannot be encoded as JSON: {e}") from e
 
 
+def wait_end(wait: float, deadline: Optional[float]) -> float:
+    """When a wait that begins now ends: early enough for its reply to come before the deadline."""
+    now = time.monotonic()
+    if deadline is not None:
+        left = deadline - now
+        wait = min(wait, left - min(left / 4, MAX_MARGIN))
+    return now + wait
+
+
 def attempts(
     request: Request[T], nodes: Nodes, timeout: float, patience: float, deadline: Optional[float]
 ) -> Steps[T]:
     """Make the attempts of a call. ``deadline`` is of the monotonic clock: everything ends by then."""
-    body = None if request.body is None else encode(request.body)
-    if request.path != _calls.MEMBERS_PATH and nodes.wants_members():
-        yield from _meet(nodes, min(timeout, MEMBERS_TIME))
-    call = _Call(request, nodes, timeout, time.monotonic() + patience + request.wait, deadline)
-    tried = 0
+    call = _Call(request, nodes, timeout, patience, deadline)
+    body = call.body()
+    if call.late():
+        raise error("not_applied", f"{BY_DEADLINE} before it was sent")
+    if request.path != _calls.MEMBERS_PATH and not request.here and nodes.wants_members():
+        yield from _meet(nodes, call.limit(min(timeout, MEMBERS_TIME)))
     while True:
-        for node in nodes.order():
-            outcome = yield Attempt(node, request.method, request.path, body, call.limit(tried == 0))
-            tried += 1
-            reply = call.judge(node, outcome)
-            if reply is not None:
-                return request.read(reply, call.earlier)
+        for node in nodes.given if request.here else nodes.order():
+            if request.wait:
+                body = call.body()
+            outcome = yield Attempt(node, request.method, request.path, body, call.limit(timeout + call.wait() + request.work))
+            if call.judge(node, outcome):
+                return call.result
             if call.over():
                 if call.gone():
-                    return request.read({}, True)
+                    return cast(T, None)
                 raise call.failure()
         pause = call.pause()
         if pause is None:
@@ -127,66 +142,95 @@ def _meet(nodes: Nodes, limit: float) -> Steps[None]:
     outcome = yield Attempt(node, "GET", _calls.MEMBERS_PATH, None, limit)
     if isinstance(outcome, HTTPReply) and outcome.status == 200:
         try:
-            nodes.meet([m.http_address for m in _calls.members().read(json.loads(outcome.data), False)])
-        except (ValueError, AttributeError, TypeError):
+            nodes.meet([m.http_address for m in _read(_calls.members(), outcome.data, False)])
+        except NotUnderstood:
             pass
 
 
-class _Call:
+def _read(request: Request[T], data: bytes, earlier: bool) -> T:
+    """What a successful reply tells. A batch of which an item failed is one too."""
+    try:
+        reply = json.loads(data)
+    except (ValueError, RecursionError):
+        raise NotUnderstood("it is not JSON") from None
+    if not member(reply, "success", bool) and "results" not in reply and "finished" not in reply:
+        raise NotUnderstood("success is false")
+    return request.read(reply, earlier)
+
+
+class _Call(Generic[T]):
     """What is known of a call while it is made."""
 
     def __init__(
-        self, request: Request[Any], nodes: Nodes, timeout: float, end: float, deadline: Optional[float]
+        self, request: Request[T], nodes: Nodes, timeout: float, patience: float, deadline: Optional[float]
     ) -> None:
         self.request = request
         self.nodes = nodes
         self.timeout = timeout
-        self.end = end  # no new round begins after it
+        self.wait_end = time.monotonic() + request.wait
+        self.end = self.wait_end + patience  # no new round begins after it
         self.deadline = deadline
         self.rounds = 0
         self.earlier = False  # an attempt before the last one may have been done
         self.last: Optional[TarryError] = None
         self.answered: Optional[TarryError] = None  # the last failure that a node has told of
-        self.unheard = 0
+        self.refuses_all = True  # all failures of this round are of certificates
+        self.cut_off = False  # it is the deadline that ends the call
+        self.result: T  # once an attempt has succeeded
 
-    def limit(self, first: bool) -> float:
-        """How long the next attempt may take."""
-        limit = self.timeout + self.request.wait
-        now = time.monotonic()
-        if not first and self.request.wait:  # the node would wait anew
-            limit = min(limit, max(self.end - now, 1.0))
+    def wait(self) -> float:
+        """What is left of the wait that the caller asked for."""
+        return max(self.wait_end - time.monotonic(), 0.0)
+
+    def body(self) -> Optional[bytes]:
+        """The body of the next attempt."""
+        sent = self.request.body
+        if sent is not None and self.request.wait:
+            sent = {**sent, "wait": round(self.wait(), 3)}
+        return None if sent is None else encode(sent)
+
+    def limit(self, limit: float) -> float:
+        """How long something that should end by ``limit`` may take."""
         if self.deadline is not None:
-            limit = min(limit, max(self.deadline - now, 0.001))
+            limit = min(limit, max(self.deadline - time.monotonic(), 0.001))
         return limit
 
-    def judge(self, node: str, outcome: Optional[Outcome]) -> Optional[Any]:
-        """Take the outcome of an attempt; a reply that is a success is returned."""
-        if self.last is not None and self.last.unknown and self.request.method != "GET":
+    def judge(self, node: str, outcome: Optional[Outcome]) -> bool:
+        """Take the outcome of an attempt, and report whether it is a success."""
+        if self.last is not None and self.last.unknown and self.request.changes:
             self.earlier = True
         assert outcome is not None
         if isinstance(outcome, TarryError):
             failure = outcome
-            self.nodes.failed(node, not failure.unsent)
+            if self.late():
+                failure = error(failure.code, f"{BY_DEADLINE} before {node} replied")
+                failure.__cause__ = outcome
+            else:
+                self.nodes.failed(node, not failure.unsent)
         else:
             self.nodes.replied(node, outcome.headers.get("tarry-leader"))
             if outcome.status < 300:
                 try:
-                    return json.loads(outcome.data)
-                except ValueError:
-                    failure = error("unknown", f"the reply of {node} is not understood", status=outcome.status)
+                    self.result = _read(self.request, outcome.data, self.earlier)
+                    return True
+                except NotUnderstood as e:
+                    what = f"no node of Tarry sent it or one of another release: {e}"
+                    failure = error("unknown", f"the reply of {node} is not understood, {what}", status=outcome.status)
             else:
                 failure = reply_error(outcome)
             self.answered = failure
-        if self.request.method == "GET" and failure.code == "unknown":  # a read does nothing
+        if not self.request.changes and failure.code == "unknown":  # a read does nothing
             failure = error("not_applied", failure.message, status=failure.status)
         self.last = failure
-        return None
+        self.refuses_all = self.refuses_all and failure.refuses_node
+        return False
 
     def over(self) -> bool:
         """Whether the last failure ends the call."""
         assert self.last is not None
         again = self.last.again or (self.last.unknown and self.request.repeat)
-        return not again or self.late()
+        self.cut_off = again and self.late()
+        return not again or self.cut_off
 
     def late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -199,13 +243,15 @@ class _Call:
         """How long to wait before the next round; None: there is none."""
         now = time.monotonic()
         assert self.last is not None
-        if now >= self.end:
+        if self.refuses_all or now >= self.end:
             return None
+        self.refuses_all = True
         pause = max(self.last.retry_after, min(0.05 * 2.0 ** min(self.rounds, 5), MAX_BACKOFF))
         self.rounds += 1
         pause = min(pause, self.end - now)
         if self.deadline is not None:
             if now + pause >= self.deadline:
+                self.cut_off = True
                 return None
         return pause
 
@@ -216,10 +262,19 @@ class _Call:
         maybe = self.earlier
         # What a node has told says more than that another was not heard.
         if last.status == 0 and self.answered is not None and (last.again or self.request.repeat):
-            maybe = maybe or (last.unknown and self.request.method != "GET")
+            maybe = maybe or (last.unknown and self.request.changes)
             last = self.answered
         if maybe and last.again:
-            made = error("unknown", f"an earlier attempt may have been done; the last one failed: {last.message}")
-            made.__cause__ = last
-            return made
+            last = _again(last, "unknown", f"an earlier attempt may have been done; the last one failed: {last.message}")
+        if self.cut_off and not last.message.startswith(BY_DEADLINE):
+            last = _again(last, last.code, f"{BY_DEADLINE}: {last.message}")
         return last
+
+
+def _again(failure: TarryError, code: str, message: str) -> TarryError:
+    """The same failure, with more said of it."""
+    made = error(
+        code, message, status=failure.status, field=failure.field, unknown=failure.unknown, retry_after=failure.retry_after
+    )
+    made.__cause__ = failure
+    return made

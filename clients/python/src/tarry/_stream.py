@@ -14,7 +14,7 @@ from ._nodes import Nodes
 from ._policy import HTTPReply, encode, lost, reply_error, unreachable
 from ._wire import Response, WireError, encode_request
 from .errors import TarryError, error
-from .types import JSON, Reserved, Seconds, decode, seconds
+from .types import JSON, NotUnderstood, Reserved, Seconds, decode, member, seconds
 
 PATH = "/v1/stream"
 SILENT_BEATS = 3
@@ -47,7 +47,7 @@ class Plan:
         if max:
             self.want["max"] = max
         if ttr is not None:
-            self.want["ttr"] = seconds(ttr)
+            self.want["ttr"] = seconds(ttr, "ttr")
         if release_on_close:
             self.want["on_close"] = "release"
         if consumer is not None:
@@ -61,16 +61,17 @@ class Plan:
         self._opened = False
         self._partial = b""
         self._end = time.monotonic() + patience
+        self._refuses_all = True  # all failures of this round are of certificates
 
     def node(self) -> str:
         """The node to connect to next."""
         if not self._round:
-            self._round = self.nodes.order()
+            self._round, self._refuses_all = self.nodes.order(), True
         self._partial, self._opened, self.failure = b"", False, None
         return self._round.pop(0)
 
-    def request(self, node: str) -> bytes:
-        return encode_request(node, "POST", PATH, encode(self.want))
+    def request(self, node: str, authorization: Optional[str]) -> bytes:
+        return encode_request(node, "POST", PATH, encode(self.want), authorization)
 
     def silence(self) -> float:
         """How long the node may say nothing."""
@@ -88,13 +89,14 @@ class Plan:
     def _event(self, line: bytes) -> None:
         try:
             event = json.loads(line)
-        except (ValueError, RecursionError) as e:
+            kind = member(event, "event", str)
+            job = decode(Reserved, event) if kind == "job" else None
+        except (ValueError, RecursionError, NotUnderstood) as e:
             raise WireError(f"a line of the stream is not understood: {e}") from e
-        kind = event.get("event")
         if kind == "open":
             self._opened, self._rounds, self._end = True, 0, time.monotonic() + self.patience
-        elif kind == "job":
-            self.ready.append(decode(Reserved, event))
+        elif job is not None:
+            self.ready.append(job)
             if self._left:
                 self._left -= 1
                 self.want["max"] = self._left
@@ -111,11 +113,12 @@ class Plan:
             self.nodes.failed(node, not failure.unsent)
         if not failure.again and not failure.unknown:
             raise failure
+        self._refuses_all = self._refuses_all and failure.refuses_node
         if self._opened:
             self._round = []
         elif self._round:
             return 0.0
-        elif time.monotonic() >= self._end:
+        elif self._refuses_all or time.monotonic() >= self._end:
             raise failure
         pause = min(0.05 * 2.0 ** min(self._rounds, 5), 1.0)
         self._rounds += 1
@@ -160,7 +163,7 @@ class Stream:
     def next(self, timeout: Optional[Seconds] = None) -> Optional[Reserved]:
         """The next job; None when the stream has ended. With a ``timeout`` it raises TimeoutError when
         no job came in time; the stream goes on."""
-        until = None if timeout is None else time.monotonic() + seconds(timeout)
+        until = None if timeout is None else time.monotonic() + seconds(timeout, "timeout")
         plan = self._plan
         # The caller may take its time over a job; only the node's silence counts.
         self._silent_at = time.monotonic() + plan.silence()
@@ -192,13 +195,14 @@ class Stream:
         plan = self._plan
         self._node = plan.node()
         self._response = Response()
+        authorization = self._pool.token.authorization()
         try:
             self._connection = self._pool.connect(self._node, plan.timeout)
         except OSError as e:
             raise unreachable(self._node, e) from e
         self._silent_at = time.monotonic() + plan.timeout
         try:
-            self._connection.send(plan.request(self._node), plan.timeout)
+            self._connection.send(plan.request(self._node, authorization), plan.timeout)
         except OSError as e:
             raise lost(self._node, e) from e
 

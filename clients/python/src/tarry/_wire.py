@@ -10,9 +10,13 @@ MAX_REPLY = 256 << 20
 """A full reserve with its bodies in the widest form."""
 
 
-def encode_request(node: str, method: str, path: str, body: Optional[bytes]) -> bytes:
+def encode_request(
+    node: str, method: str, path: str, body: Optional[bytes], authorization: Optional[str] = None
+) -> bytes:
     """The bytes of a request. The path is escaped already."""
     head = [f"{method} {path} HTTP/1.1", f"Host: {urlsplit(node).netloc}", "User-Agent: tarry-python"]
+    if authorization is not None:
+        head.append(f"Authorization: {authorization}")
     if body is not None:
         head.append("Content-Type: application/json")
     if body is not None or method in ("POST", "PUT", "PATCH"):

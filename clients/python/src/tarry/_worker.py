@@ -6,7 +6,7 @@ import logging
 from typing import Optional
 
 from .errors import TarryError
-from .types import BackoffLike, Backoff, Reserved, seconds
+from .types import Backoff, BackoffLike, Reserved, encode_backoff, seconds
 
 log = logging.getLogger("tarry")
 
@@ -18,6 +18,13 @@ TOUCHES_PER_TTR = 3
 """They leave time for a touch that meets a change of leader."""
 MAX_REASON = 1000
 """Bytes that the server keeps of a reason."""
+
+
+def checked(backoff: Optional[BackoffLike]) -> Optional[BackoffLike]:
+    """The backoff. It is wrong here or never: nobody would see an error of the worker's threads."""
+    if backoff is not None:
+        encode_backoff(backoff)
+    return backoff
 
 
 def is_lost(failure: TarryError) -> bool:

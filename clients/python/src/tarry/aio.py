@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import asyncio
 import ssl
 import time
 from datetime import datetime
 from types import TracebackType
-from typing import Literal, Any, Iterable, AsyncIterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Literal, Any, Iterable, AsyncIterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _calls
+from . import _calls, _dead, _operator
 from ._calls import UNSET, Page, Request
+from ._dead import DeadReasons, DeadTopics
 from ._aiohttp import AsyncPool
 from ._nodes import Nodes
-from ._policy import attempts
+from ._policy import attempts, wait_end
 from ._aiostream import AsyncStream, open_stream
+from ._token import Token
 from .errors import TarryError
 from .types import (
     Added,
     BackoffLike,
     Changed,
     ChangedFound,
+    Clocks,
+    DueTopics,
     Explanation,
+    Forecast,
     Health,
     History,
     Job,
@@ -31,6 +37,8 @@ from .types import (
     PastRun,
     Pause,
     PlannedRun,
+    Rates,
+    Rescheduled,
     Reserved,
     Schedule,
     SchedulePut,
@@ -39,6 +47,7 @@ from .types import (
     Swept,
     Topic,
     TopicSettings,
+    Verification,
     seconds,
 )
 
@@ -54,6 +63,9 @@ class AsyncClient:
     It asks the leader first and learns the other nodes of the cluster from replies. ``timeout`` bounds one attempt at
     one node, beyond the wait that a reserve asks for; ``patience`` is for how long a call is tried
     again, 0 is one round over the nodes. Tasks of one event loop may share a client. It does not connect before the first call.
+
+    ``token``, or the file ``token_file`` that has one, is sent with each call (docs/tokens.md), without TLS only to
+    this machine unless ``token_over_http`` is set. When the file changes, the next call sends the new one.
     """
 
     def __init__(
@@ -63,13 +75,17 @@ class AsyncClient:
         timeout: Seconds = 10.0,
         patience: Seconds = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
+        token: Optional[str] = None,
+        token_file: Union[str, "os.PathLike[str]", None] = None,
+        token_over_http: bool = False,
     ) -> None:
         names = addresses.split(",") if isinstance(addresses, str) else addresses
-        self._nodes = Nodes(names)
-        self._timeout = seconds(timeout)
-        self._patience = seconds(patience)
+        sent = Token(token, token_file, token_over_http)
+        self._nodes = Nodes(names, usable=sent.usable)
+        self._timeout = seconds(timeout, "timeout")
+        self._patience = seconds(patience, "patience")
         self._deadline: Optional[float] = None
-        self._pool = AsyncPool(ssl_context)
+        self._pool = AsyncPool(ssl_context, sent)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -86,11 +102,12 @@ class AsyncClient:
     def within(self, limit: Seconds) -> AsyncClient:
         """The same client, whose calls end by so many seconds from now, retries and all.
 
-        A call that is cut off raises NotApplied or UnknownOutcome.
+        A call that is cut off raises NotApplied or UnknownOutcome and says that it was the deadline. A reserve
+        waits no longer than the deadline allows, and then returns an empty list. A stream has no deadline.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._deadline = time.monotonic() + seconds(limit)
+        other._deadline = time.monotonic() + seconds(limit, "limit")
         return other
 
     async def _call(self, request: Request[T]) -> T:
@@ -116,8 +133,10 @@ class AsyncClient:
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
         expires_at: Optional[datetime] = None,
+        push_url: Optional[str] = None,
     ) -> Added:
         """Add a job that is due now, after ``delay`` or at ``due_at``. At ``expires_at`` it is dropped unless somebody has it.
+        It is posted to ``push_url`` in a topic whose push permits that.
 
         Give it an ``id`` of your own and you can call again after UnknownOutcome: while the job
         lives there is only one.
@@ -126,7 +145,7 @@ class AsyncClient:
             _calls.add(
                 NewJob(
                     topic, body, id, delay, due_at, ttr, priority, max_attempts, backoff, headers, if_exists,
-                    if_revision, if_state, expires_at,
+                    if_revision, if_state, expires_at, push_url,
                 )
             )
         )  # fmt: skip
@@ -152,17 +171,19 @@ class AsyncClient:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
         expires_at: Union[datetime, Literal["never"], None] = None,
+        push_url: Optional[str] = None,
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
     ) -> Changed:
-        """Change a delayed, ready or dead job in place; what is not given stays. ``backoff=[]`` and
-        ``headers={}`` take them away."""
+        """Change a delayed, ready or dead job in place; what is not given stays. ``backoff=[]``,
+        ``headers={}`` and ``push_url=""`` take them away."""
         return await self._call(
             _calls.update(
                 id,
                 _calls.changes_of(
                     delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-                    headers=headers, body=body, expires_at=expires_at, if_revision=if_revision, if_state=if_state,
+                    headers=headers, body=body, expires_at=expires_at, push_url=push_url,
+                    if_revision=if_revision, if_state=if_state,
                 ),
             )
         )  # fmt: skip
@@ -185,7 +206,7 @@ class AsyncClient:
         consumer: Optional[str] = None,
     ) -> List[Reserved]:
         """Wait up to ``wait`` for jobs and reserve up to ``max`` of them. No job in time is an empty list."""
-        return await self._reserve(topics, max, seconds(wait), ttr, consumer)
+        return await self._reserve(topics, max, seconds(wait, "wait"), ttr, consumer)
 
     async def _reserve(
         self,
@@ -195,13 +216,41 @@ class AsyncClient:
         ttr: Optional[Seconds],
         consumer: Optional[str],
     ) -> List[Reserved]:
-        end = time.monotonic() + wait
+        end = wait_end(wait, self._deadline)
         while True:
             left = end - time.monotonic()
             jobs = await self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer))
             if jobs or end - time.monotonic() <= SHORT_WAIT:
                 return jobs
             await asyncio.sleep(SHORT_WAIT)  # the node ended the wait early because it stops
+
+    async def finish_and_reserve(
+        self,
+        jobs: Iterable[JobLike],
+        topics: Union[str, Sequence[str]],
+        *,
+        max: int = 1,
+        wait: Seconds = 0,
+        ttr: Optional[Seconds] = None,
+        consumer: Optional[str] = None,
+    ) -> Tuple[List[Reserved], List[Optional[TarryError]]]:
+        """Finish up to 1000 jobs and then reserve others, in one step: one call and one commit a job while there is work.
+
+        The result has the jobs that are reserved, and None or an error for each job to finish; one that cannot be
+        finished does not stop the reserve. The finishes are done at once, but it returns as ``reserve`` does. It
+        raises only if it is not known that they are done; if the reserve fails after them, there are no jobs.
+        """
+        end = wait_end(seconds(wait, "wait"), self._deadline)
+        left = end - time.monotonic()
+        request = _calls.finish_and_reserve(jobs, topics, max=max, wait=left, ttr=ttr, consumer=consumer)
+        taken, finished = await self._call(request)
+        if not taken and end - time.monotonic() > SHORT_WAIT:
+            await asyncio.sleep(SHORT_WAIT)  # the node ended the wait early because it stops
+            try:
+                taken = await self._reserve(topics, max, end - time.monotonic(), ttr, consumer)
+            except TarryError:
+                pass  # the next reserve meets it
+        return taken, finished
 
     def stream(
         self,
@@ -222,7 +271,7 @@ class AsyncClient:
         """
         names = [topics] if isinstance(topics, str) else list(topics)
         return open_stream(
-            self._nodes, self._pool, self._timeout, self._patience, names, credit, max, ttr, seconds(heartbeat),
+            self._nodes, self._pool, self._timeout, self._patience, names, credit, max, ttr, seconds(heartbeat, "heartbeat"),
             release_on_close, consumer,
         )  # fmt: skip
 
@@ -233,6 +282,19 @@ class AsyncClient:
     async def finish_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
         """Finish up to 1000 jobs in one request. The result has None or an error for each."""
         return await self._call(_calls.finish_batch(jobs))
+
+    async def delete_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
+        """Delete up to 1000 jobs in one request, each as ``delete`` does. The result has None or an error for each."""
+        return await self._call(_calls.delete_batch(jobs))
+
+    async def kick_batch(self, ids: Iterable[str]) -> List[Union[Changed, TarryError]]:
+        """Make up to 1000 dead or delayed jobs ready in one request."""
+        return await self._call(_calls.kick_batch(ids))
+
+    async def update_batch(self, updates: Mapping[str, Mapping[str, Any]]) -> List[Union[Changed, TarryError]]:
+        """Change up to 1000 jobs in one request. ``updates`` has the arguments of ``update`` by the id of each job,
+        such as ``{"a": {"priority": 5}, "b": {"delay": 60}}``."""
+        return await self._call(_calls.update_batch(updates))
 
     async def finish_then(self, job: JobLike, then: Iterable[NewJob]) -> List[Added]:
         """Finish a job and add others in the same step: all of it happens or nothing."""
@@ -271,6 +333,15 @@ class AsyncClient:
         """Everything known of a job; NotFound when there is none."""
         return await self._call(_calls.get(id))
 
+    async def get_batch(self, ids: Sequence[str], *, body: bool = True) -> List[Union[Job, TarryError]]:
+        """Up to 1000 jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
+        error for each, in order. It asks again for jobs for which a reply has no room."""
+        results = await self._call(_calls.get_batch(ids, body))
+        while len(results) < len(ids):
+            more = await self._call(_calls.get_batch(ids[len(results) :], body))
+            results.extend(more)
+        return results
+
     async def history(self, id: str) -> History:
         """What happened to a job, as far as its topic keeps histories."""
         return await self._call(_calls.history(id))
@@ -286,6 +357,7 @@ class AsyncClient:
         state: Optional[str] = None,
         id_prefix: Optional[str] = None,
         reason: Optional[str] = None,
+        exact_reason: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         due_from: Optional[datetime] = None,
         due_to: Optional[datetime] = None,
@@ -300,8 +372,8 @@ class AsyncClient:
         while True:
             got: Page[Job] = await self._call(
                 _calls.jobs_page(
-                    topic, state=state, id_prefix=id_prefix, reason=reason, headers=headers, due_from=due_from,
-                    due_to=due_to, died_from=died_from, died_to=died_to, body=body, page=page, cursor=cursor,
+                    topic, state=state, id_prefix=id_prefix, reason=reason, exact_reason=exact_reason, headers=headers,
+                    due_from=due_from, due_to=due_to, died_from=died_from, died_to=died_to, body=body, page=page, cursor=cursor,
                 )
             )  # fmt: skip
             for job in got.items:
@@ -334,11 +406,12 @@ class AsyncClient:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
         expires_at: Union[datetime, Literal["never"], None] = None,
+        push_url: Optional[str] = None,
     ) -> ChangedFound:
         """Change the jobs that are found, as ``update`` does with one."""
         changes = _calls.changes_of(
             delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-            headers=headers, body=body, expires_at=expires_at,
+            headers=headers, body=body, expires_at=expires_at, push_url=push_url,
         )  # fmt: skip
         return await self._call(_calls.update_jobs(found, max, changes))
 
@@ -370,6 +443,48 @@ class AsyncClient:
         """The counts of all topics together."""
         return await self._call(_calls.stats())
 
+    async def forecast(
+        self,
+        topic: Optional[str] = None,
+        *,
+        start: Optional[datetime] = None,
+        step: Optional[Seconds] = None,
+        steps: Optional[int] = None,
+    ) -> Forecast:
+        """How many delayed jobs of a topic, or of all, are due in each of the next ``steps`` (24) of the length ``step``
+        (an hour), which is whole minutes. The first one is the present one unless ``start`` is given."""
+        return await self._call(_calls.forecast(topic, start, step, steps))
+
+    async def forecast_topics(
+        self, *, start: Optional[datetime] = None, step: Optional[Seconds] = None, max: Optional[int] = None
+    ) -> DueTopics:
+        """The topics of which most delayed jobs are due in one step of time, up to ``max`` (10)."""
+        return await self._call(_calls.forecast_topics(start, step, max))
+
+    async def rates(self, topic: Optional[str] = None) -> Rates:
+        """What happened to the jobs of a topic, or of all, in the last 15 minutes."""
+        return await self._call(_calls.rates(topic))
+
+    # Dead jobs by their reasons, of which an empty one is that of jobs without any.
+
+    async def dead(self, topic: Optional[str] = None, *, max: Optional[int] = None) -> DeadReasons:
+        """The reasons that most dead jobs of a topic have, or of all, up to ``max`` (100)."""
+        return await self._call(_dead.dead(topic, max))
+
+    async def dead_topics(self, reason: str, *, max: Optional[int] = None) -> DeadTopics:
+        """The topics that most dead jobs with a reason are in, up to ``max`` (100)."""
+        return await self._call(_dead.dead_topics(reason, max))
+
+    async def kick_dead(
+        self, reason: str, *, max: Optional[int] = None, rate: Optional[float] = None, to_topic: Optional[str] = None
+    ) -> Swept:
+        """Make the dead jobs of all topics with a reason ready."""
+        return await self._call(_dead.kick_dead(reason, max, rate, to_topic))
+
+    async def purge_dead(self, reason: str, *, max: Optional[int] = None) -> Swept:
+        """Delete the dead jobs of all topics with a reason."""
+        return await self._call(_dead.purge_dead(reason, max))
+
     # Topics.
 
     async def kick_topic(
@@ -382,21 +497,60 @@ class AsyncClient:
         to_topic: Optional[str] = None,
     ) -> Swept:
         """Make dead jobs of a topic ready, the longest dead first."""
-        return await self._call(_calls.kick_topic(topic, max, None if filter is None else dict(filter), rate, to_topic))
+        return await self._call(_calls.kick_topic(topic, max, filter, rate, to_topic))
+
+    async def release_topic(
+        self,
+        topic: str,
+        *,
+        consumer: Optional[str] = None,
+        max: Optional[int] = None,
+        filter: Optional[Mapping[str, Any]] = None,
+        reason: Optional[str] = None,
+    ) -> Swept:
+        """Give reserved jobs of a topic back at once, of one consumer if that is given: it has died, for one."""
+        return await self._call(_calls.release_topic(topic, consumer, max, filter, reason))
 
     async def purge(
         self, topic: str, state: str, *, max: Optional[int] = None, filter: Optional[Mapping[str, Any]] = None
     ) -> Swept:
         """Delete jobs of a topic that are ``dead``, ``delayed`` or ``ready``."""
-        return await self._call(_calls.purge(topic, state, max, None if filter is None else dict(filter)))
+        return await self._call(_calls.purge(topic, state, max, filter))
 
-    async def move_topic(self, topic: str, to: str, *, states: Optional[Sequence[str]] = None) -> Swept:
-        """Put all jobs of a topic into another one, or those in some states."""
-        return await self._call(_calls.move_topic(topic, to, states))
+    async def move_topic(
+        self,
+        topic: str,
+        to: str,
+        *,
+        states: Optional[Sequence[str]] = None,
+        max: Optional[int] = None,
+        filter: Optional[Mapping[str, Any]] = None,
+        cursor: Optional[str] = None,
+    ) -> ChangedFound:
+        """Put all jobs of a topic into another one, or those in some states, or those that match. If there are more,
+        call it again with ``next`` as ``cursor``."""
+        return await self._call(_calls.move_topic(topic, to, states, max, filter, cursor))
 
-    async def pause(self, topic: str, duration: Optional[Seconds] = None) -> Pause:
-        """Hold a topic's ready jobs back for a while, or until it is resumed."""
-        return await self._call(_calls.pause(topic, duration))
+    async def reschedule(
+        self,
+        topic: str,
+        filter: Mapping[str, Any],
+        *,
+        spread: Optional[Seconds] = None,
+        earlier: bool = False,
+        postpone: Optional[Seconds] = None,
+        max: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> Rescheduled:
+        """Give delayed jobs that are due from ``due_from`` to ``due_to`` of the filter other due times: spread evenly over
+        a time (no job becomes due earlier unless ``earlier``), or each later by ``postpone``."""
+        return await self._call(_calls.reschedule(topic, filter, max, spread, earlier, postpone, cursor))
+
+    async def pause(
+        self, topic: str, duration: Optional[Seconds] = None, *, until: Optional[datetime] = None
+    ) -> Pause:
+        """Hold a topic's ready jobs back for a while, until an instant, or until it is resumed."""
+        return await self._call(_calls.pause(topic, duration, until))
 
     async def resume(self, topic: str) -> Pause:
         """End a topic's pause, if there is one."""
@@ -415,6 +569,20 @@ class AsyncClient:
     async def change_settings(self, topic: str, **values: Any) -> TopicSettings:
         """Set some settings of a topic; None removes one."""
         return await self._call(_calls.change_settings(topic, values))
+
+    async def delete_settings(self, topic: str, *, if_revision: Optional[int] = None) -> TopicSettings:
+        """Remove all settings of a topic."""
+        return await self._call(_calls.delete_settings(topic, if_revision))
+
+    async def all_settings(self, *, after: str = "", page: Optional[int] = None) -> AsyncIterator[TopicSettings]:
+        """The settings of all topics that have any, by name, page after page."""
+        while True:
+            got: Page[TopicSettings] = await self._call(_calls.all_settings_page(after, page))
+            for one in got.items:
+                yield one
+            if not got.next:
+                return
+            after = got.next
 
     # Schedules.
 
@@ -462,6 +630,19 @@ class AsyncClient:
         """The next runs of a schedule."""
         return await self._call(_calls.preview_schedule(name, count))
 
+    async def preview_spec(
+        self,
+        spec: str,
+        *,
+        zone: Optional[str] = None,
+        start: Optional[datetime] = None,
+        end: Optional[datetime] = None,
+        after: Optional[datetime] = None,
+        count: Optional[int] = None,
+    ) -> List[PlannedRun]:
+        """The runs of a schedule that is not stored."""
+        return await self._call(_calls.preview_spec(spec, zone, start, end, after, count))
+
     # The cluster.
 
     async def members(self) -> List[Member]:
@@ -473,3 +654,32 @@ class AsyncClient:
     async def health(self) -> Health:
         """How the cluster is."""
         return await self._call(_calls.health())
+
+    async def clocks(self) -> Clocks:
+        """The clocks of the nodes, compared."""
+        return await self._call(_operator.clocks())
+
+    async def verify(self) -> Verification:
+        """Compare the states of all nodes at one index of the log; for up to two minutes, until all have replied."""
+        return await self._call(_operator.verify())
+
+    async def transfer_leadership(self, id: Optional[str] = None) -> bool:
+        """Hand leadership to a node, or to the best follower. False: it leads already."""
+        return await self._call(_operator.transfer_leadership(id))
+
+    async def remove_member(self, id: str) -> None:
+        """Remove a node from the cluster for good."""
+        return await self._call(_operator.remove_member(id))
+
+    async def join(self, addresses: Sequence[str]) -> None:
+        """Make the node of this client, which has the address of no other one, join the cluster whose nodes have these
+        gossip addresses."""
+        return await self._call(_operator.join(addresses))
+
+    async def leave(self) -> None:
+        """Make the node of this client, which has the address of no other one, leave its cluster and stop."""
+        return await self._call(_operator.leave())
+
+    async def reset_clock(self) -> None:
+        """Set the queue's clock back to that of the majority of the nodes, if it is too far ahead."""
+        return await self._call(_operator.reset_clock())

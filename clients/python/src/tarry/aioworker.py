@@ -6,7 +6,7 @@ import asyncio
 import signal
 from typing import Any, Awaitable, Callable, List, Optional, Sequence, Set, Union
 
-from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, delay_after, is_lost, log, reason
+from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .aio import AsyncClient
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -42,10 +42,10 @@ class AsyncWorker:
         self._topics = topics
         self._function = function
         self._concurrency = concurrency
-        self._ttr = ttr
-        self._backoff = backoff
+        self._ttr = None if ttr is None else seconds(ttr, "ttr")
+        self._backoff = checked(backoff)
         self._consumer = consumer
-        self._grace = seconds(grace)
+        self._grace = seconds(grace, "grace")
         self._stopping = False
         self._fetcher: Optional[asyncio.Task[None]] = None
         self._running: Set[asyncio.Task[None]] = set()
@@ -111,6 +111,12 @@ class AsyncWorker:
             task.add_done_callback(self._running.discard)
 
     async def _work(self, job: Reserved) -> None:
+        """Do a job, and those that are reserved as one is finished."""
+        next: Optional[Reserved] = job
+        while next is not None:
+            next = await self._work_on(next)
+
+    async def _work_on(self, job: Reserved) -> Optional[Reserved]:
         function = asyncio.ensure_future(self._function(job))
         heart = asyncio.ensure_future(self._heartbeat(job))
         try:
@@ -118,21 +124,21 @@ class AsyncWorker:
         except asyncio.CancelledError:  # the grace is over
             await _cancelled(function, heart)
             await self._end(job, TimeoutError("the worker stopped before the function had ended"))
-            return
+            return None
         if heart.done() and not function.done():
             log.warning("the reservation of job %r is lost: its function is cancelled", job.id)
             await _cancelled(function)
-            return
+            return None
         await _cancelled(heart)
         failure = asyncio.CancelledError("cancelled") if function.cancelled() else function.exception()
-        await self._end(job, failure)
+        return await self._end(job, failure)
 
-    async def _end(self, job: Reserved, failure: Optional[BaseException]) -> None:
-        """Do to the job what came of its function."""
+    async def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
+        """Do to the job what came of its function; the result is the next one, if one is ready."""
         try:
             if failure is None:
-                await self._client.finish(job)
-            elif isinstance(failure, Permanent):
+                return await self._finish(job)
+            if isinstance(failure, Permanent):
                 log.warning("job %r is buried: %s", job.id, failure)
                 await self._client.bury(job, reason=reason(failure))
             else:
@@ -140,6 +146,19 @@ class AsyncWorker:
                 await self._client.release(job, delay=delay_after(self._backoff, job), reason=reason(failure))
         except TarryError as e:
             log.warning("the end of job %r could not be told: %s", job.id, e)
+        return None
+
+    async def _finish(self, job: Reserved) -> Optional[Reserved]:
+        """Finish the job and take the next one. To wait for one is left to the task that fetches."""
+        if self._stopping:
+            await self._client.finish(job)
+            return None
+        jobs, finished = await self._client.finish_and_reserve(
+            [job], self._topics, ttr=self._ttr, consumer=self._consumer
+        )
+        if finished[0] is not None:
+            log.warning("the end of job %r could not be told: %s", job.id, finished[0])
+        return jobs[0] if jobs else None
 
     async def _heartbeat(self, job: Reserved) -> None:
         """Prolong the reservation; it returns when the reservation is lost."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import time
 from datetime import datetime
 from types import TracebackType
-from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _calls
+from . import _calls, _dead, _operator
 from ._calls import UNSET, Page, Request
+from ._dead import DeadReasons, DeadTopics
 from ._http import Cancel, Pool
 from ._nodes import Nodes
-from ._policy import attempts
+from ._policy import attempts, wait_end
 from ._stream import Stream, open_stream
+from ._token import Token
 from .errors import TarryError
 from .types import (
     Added,
     BackoffLike,
     Changed,
     ChangedFound,
+    Clocks,
+    DueTopics,
     Explanation,
+    Forecast,
     Health,
     History,
     Job,
@@ -30,6 +36,8 @@ from .types import (
     PastRun,
     Pause,
     PlannedRun,
+    Rates,
+    Rescheduled,
     Reserved,
     Schedule,
     SchedulePut,
@@ -38,6 +46,7 @@ from .types import (
     Swept,
     Topic,
     TopicSettings,
+    Verification,
     seconds,
 )
 
@@ -53,6 +62,9 @@ class Client:
     It asks the leader first and learns the other nodes of the cluster from replies. ``timeout`` bounds one attempt at
     one node, beyond the wait that a reserve asks for; ``patience`` is for how long a call is tried
     again, 0 is one round over the nodes. Threads may share a client. It does not connect before the first call.
+
+    ``token``, or the file ``token_file`` that has one, is sent with each call (docs/tokens.md), without TLS only to
+    this machine unless ``token_over_http`` is set. When the file changes, the next call sends the new one.
     """
 
     def __init__(
@@ -62,13 +74,17 @@ class Client:
         timeout: Seconds = 10.0,
         patience: Seconds = 30.0,
         ssl_context: Optional[ssl.SSLContext] = None,
+        token: Optional[str] = None,
+        token_file: Union[str, "os.PathLike[str]", None] = None,
+        token_over_http: bool = False,
     ) -> None:
         names = addresses.split(",") if isinstance(addresses, str) else addresses
-        self._nodes = Nodes(names)
-        self._timeout = seconds(timeout)
-        self._patience = seconds(patience)
+        sent = Token(token, token_file, token_over_http)
+        self._nodes = Nodes(names, usable=sent.usable)
+        self._timeout = seconds(timeout, "timeout")
+        self._patience = seconds(patience, "patience")
         self._deadline: Optional[float] = None
-        self._pool = Pool(ssl_context)
+        self._pool = Pool(ssl_context, sent)
 
     def __enter__(self) -> Client:
         return self
@@ -85,11 +101,12 @@ class Client:
     def within(self, limit: Seconds) -> Client:
         """The same client, whose calls end by so many seconds from now, retries and all.
 
-        A call that is cut off raises NotApplied or UnknownOutcome.
+        A call that is cut off raises NotApplied or UnknownOutcome and says that it was the deadline. A reserve
+        waits no longer than the deadline allows, and then returns an empty list. A stream has no deadline.
         """
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._deadline = time.monotonic() + seconds(limit)
+        other._deadline = time.monotonic() + seconds(limit, "limit")
         return other
 
     def _call(self, request: Request[T], cancel: Optional[Cancel] = None) -> T:
@@ -115,8 +132,10 @@ class Client:
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
         expires_at: Optional[datetime] = None,
+        push_url: Optional[str] = None,
     ) -> Added:
         """Add a job that is due now, after ``delay`` or at ``due_at``. At ``expires_at`` it is dropped unless somebody has it.
+        It is posted to ``push_url`` in a topic whose push permits that.
 
         Give it an ``id`` of your own and you can call again after UnknownOutcome: while the job
         lives there is only one.
@@ -125,7 +144,7 @@ class Client:
             _calls.add(
                 NewJob(
                     topic, body, id, delay, due_at, ttr, priority, max_attempts, backoff, headers, if_exists,
-                    if_revision, if_state, expires_at,
+                    if_revision, if_state, expires_at, push_url,
                 )
             )
         )  # fmt: skip
@@ -151,17 +170,19 @@ class Client:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
         expires_at: Union[datetime, Literal["never"], None] = None,
+        push_url: Optional[str] = None,
         if_revision: Optional[int] = None,
         if_state: Optional[Sequence[str]] = None,
     ) -> Changed:
-        """Change a delayed, ready or dead job in place; what is not given stays. ``backoff=[]`` and
-        ``headers={}`` take them away."""
+        """Change a delayed, ready or dead job in place; what is not given stays. ``backoff=[]``,
+        ``headers={}`` and ``push_url=""`` take them away."""
         return self._call(
             _calls.update(
                 id,
                 _calls.changes_of(
                     delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-                    headers=headers, body=body, expires_at=expires_at, if_revision=if_revision, if_state=if_state,
+                    headers=headers, body=body, expires_at=expires_at, push_url=push_url,
+                    if_revision=if_revision, if_state=if_state,
                 ),
             )
         )  # fmt: skip
@@ -184,7 +205,7 @@ class Client:
         consumer: Optional[str] = None,
     ) -> List[Reserved]:
         """Wait up to ``wait`` for jobs and reserve up to ``max`` of them. No job in time is an empty list."""
-        return self._reserve(topics, max, seconds(wait), ttr, consumer, None)
+        return self._reserve(topics, max, seconds(wait, "wait"), ttr, consumer, None)
 
     def _reserve(
         self,
@@ -195,13 +216,41 @@ class Client:
         consumer: Optional[str],
         cancel: Optional[Cancel],
     ) -> List[Reserved]:
-        end = time.monotonic() + wait
+        end = wait_end(wait, self._deadline)
         while True:
             left = end - time.monotonic()
             jobs = self._call(_calls.reserve(topics, max=max, wait=left, ttr=ttr, consumer=consumer), cancel)
             if jobs or end - time.monotonic() <= SHORT_WAIT:
                 return jobs
             time.sleep(SHORT_WAIT)  # the node ended the wait early because it stops
+
+    def finish_and_reserve(
+        self,
+        jobs: Iterable[JobLike],
+        topics: Union[str, Sequence[str]],
+        *,
+        max: int = 1,
+        wait: Seconds = 0,
+        ttr: Optional[Seconds] = None,
+        consumer: Optional[str] = None,
+    ) -> Tuple[List[Reserved], List[Optional[TarryError]]]:
+        """Finish up to 1000 jobs and then reserve others, in one step: one call and one commit a job while there is work.
+
+        The result has the jobs that are reserved, and None or an error for each job to finish; one that cannot be
+        finished does not stop the reserve. The finishes are done at once, but it returns as ``reserve`` does. It
+        raises only if it is not known that they are done; if the reserve fails after them, there are no jobs.
+        """
+        end = wait_end(seconds(wait, "wait"), self._deadline)
+        left = end - time.monotonic()
+        request = _calls.finish_and_reserve(jobs, topics, max=max, wait=left, ttr=ttr, consumer=consumer)
+        taken, finished = self._call(request)
+        if not taken and end - time.monotonic() > SHORT_WAIT:
+            time.sleep(SHORT_WAIT)  # the node ended the wait early because it stops
+            try:
+                taken = self._reserve(topics, max, end - time.monotonic(), ttr, consumer, None)
+            except TarryError:
+                pass  # the next reserve meets it
+        return taken, finished
 
     def stream(
         self,
@@ -222,7 +271,7 @@ class Client:
         """
         names = [topics] if isinstance(topics, str) else list(topics)
         return open_stream(
-            self._nodes, self._pool, self._timeout, self._patience, names, credit, max, ttr, seconds(heartbeat),
+            self._nodes, self._pool, self._timeout, self._patience, names, credit, max, ttr, seconds(heartbeat, "heartbeat"),
             release_on_close, consumer,
         )  # fmt: skip
 
@@ -233,6 +282,19 @@ class Client:
     def finish_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
         """Finish up to 1000 jobs in one request. The result has None or an error for each."""
         return self._call(_calls.finish_batch(jobs))
+
+    def delete_batch(self, jobs: Iterable[JobLike]) -> List[Optional[TarryError]]:
+        """Delete up to 1000 jobs in one request, each as ``delete`` does. The result has None or an error for each."""
+        return self._call(_calls.delete_batch(jobs))
+
+    def kick_batch(self, ids: Iterable[str]) -> List[Union[Changed, TarryError]]:
+        """Make up to 1000 dead or delayed jobs ready in one request."""
+        return self._call(_calls.kick_batch(ids))
+
+    def update_batch(self, updates: Mapping[str, Mapping[str, Any]]) -> List[Union[Changed, TarryError]]:
+        """Change up to 1000 jobs in one request. ``updates`` has the arguments of ``update`` by the id of each job,
+        such as ``{"a": {"priority": 5}, "b": {"delay": 60}}``."""
+        return self._call(_calls.update_batch(updates))
 
     def finish_then(self, job: JobLike, then: Iterable[NewJob]) -> List[Added]:
         """Finish a job and add others in the same step: all of it happens or nothing."""
@@ -271,6 +333,15 @@ class Client:
         """Everything known of a job; NotFound when there is none."""
         return self._call(_calls.get(id))
 
+    def get_batch(self, ids: Sequence[str], *, body: bool = True) -> List[Union[Job, TarryError]]:
+        """Up to 1000 jobs by their ids, without their bodies if ``body`` is False. The result has a Job or an
+        error for each, in order. It asks again for jobs for which a reply has no room."""
+        results = self._call(_calls.get_batch(ids, body))
+        while len(results) < len(ids):
+            more = self._call(_calls.get_batch(ids[len(results) :], body))
+            results.extend(more)
+        return results
+
     def history(self, id: str) -> History:
         """What happened to a job, as far as its topic keeps histories."""
         return self._call(_calls.history(id))
@@ -286,6 +357,7 @@ class Client:
         state: Optional[str] = None,
         id_prefix: Optional[str] = None,
         reason: Optional[str] = None,
+        exact_reason: Optional[str] = None,
         headers: Optional[Mapping[str, str]] = None,
         due_from: Optional[datetime] = None,
         due_to: Optional[datetime] = None,
@@ -300,8 +372,8 @@ class Client:
         while True:
             got: Page[Job] = self._call(
                 _calls.jobs_page(
-                    topic, state=state, id_prefix=id_prefix, reason=reason, headers=headers, due_from=due_from,
-                    due_to=due_to, died_from=died_from, died_to=died_to, body=body, page=page, cursor=cursor,
+                    topic, state=state, id_prefix=id_prefix, reason=reason, exact_reason=exact_reason, headers=headers,
+                    due_from=due_from, due_to=due_to, died_from=died_from, died_to=died_to, body=body, page=page, cursor=cursor,
                 )
             )  # fmt: skip
             for job in got.items:
@@ -334,11 +406,12 @@ class Client:
         headers: Optional[Mapping[str, str]] = None,
         body: Any = UNSET,
         expires_at: Union[datetime, Literal["never"], None] = None,
+        push_url: Optional[str] = None,
     ) -> ChangedFound:
         """Change the jobs that are found, as ``update`` does with one."""
         changes = _calls.changes_of(
             delay=delay, due_at=due_at, ttr=ttr, priority=priority, max_attempts=max_attempts, backoff=backoff,
-            headers=headers, body=body, expires_at=expires_at,
+            headers=headers, body=body, expires_at=expires_at, push_url=push_url,
         )  # fmt: skip
         return self._call(_calls.update_jobs(found, max, changes))
 
@@ -370,6 +443,48 @@ class Client:
         """The counts of all topics together."""
         return self._call(_calls.stats())
 
+    def forecast(
+        self,
+        topic: Optional[str] = None,
+        *,
+        start: Optional[datetime] = None,
+        step: Optional[Seconds] = None,
+        steps: Optional[int] = None,
+    ) -> Forecast:
+        """How many delayed jobs of a topic, or of all, are due in each of the next ``steps`` (24) of the length ``step``
+        (an hour), which is whole minutes. The first one is the present one unless ``start`` is given."""
+        return self._call(_calls.forecast(topic, start, step, steps))
+
+    def forecast_topics(
+        self, *, start: Optional[datetime] = None, step: Optional[Seconds] = None, max: Optional[int] = None
+    ) -> DueTopics:
+        """The topics of which most delayed jobs are due in one step of time, up to ``max`` (10)."""
+        return self._call(_calls.forecast_topics(start, step, max))
+
+    def rates(self, topic: Optional[str] = None) -> Rates:
+        """What happened to the jobs of a topic, or of all, in the last 15 minutes."""
+        return self._call(_calls.rates(topic))
+
+    # Dead jobs by their reasons, of which an empty one is that of jobs without any.
+
+    def dead(self, topic: Optional[str] = None, *, max: Optional[int] = None) -> DeadReasons:
+        """The reasons that most dead jobs of a topic have, or of all, up to ``max`` (100)."""
+        return self._call(_dead.dead(topic, max))
+
+    def dead_topics(self, reason: str, *, max: Optional[int] = None) -> DeadTopics:
+        """The topics that most dead jobs with a reason are in, up to ``max`` (100)."""
+        return self._call(_dead.dead_topics(reason, max))
+
+    def kick_dead(
+        self, reason: str, *, max: Optional[int] = None, rate: Optional[float] = None, to_topic: Optional[str] = None
+    ) -> Swept:
+        """Make the dead jobs of all topics with a reason ready."""
+        return self._call(_dead.kick_dead(reason, max, rate, to_topic))
+
+    def purge_dead(self, reason: str, *, max: Optional[int] = None) -> Swept:
+        """Delete the dead jobs of all topics with a reason."""
+        return self._call(_dead.purge_dead(reason, max))
+
     # Topics.
 
     def kick_topic(
@@ -382,21 +497,60 @@ class Client:
         to_topic: Optional[str] = None,
     ) -> Swept:
         """Make dead jobs of a topic ready, the longest dead first."""
-        return self._call(_calls.kick_topic(topic, max, None if filter is None else dict(filter), rate, to_topic))
+        return self._call(_calls.kick_topic(topic, max, filter, rate, to_topic))
+
+    def release_topic(
+        self,
+        topic: str,
+        *,
+        consumer: Optional[str] = None,
+        max: Optional[int] = None,
+        filter: Optional[Mapping[str, Any]] = None,
+        reason: Optional[str] = None,
+    ) -> Swept:
+        """Give reserved jobs of a topic back at once, of one consumer if that is given: it has died, for one."""
+        return self._call(_calls.release_topic(topic, consumer, max, filter, reason))
 
     def purge(
         self, topic: str, state: str, *, max: Optional[int] = None, filter: Optional[Mapping[str, Any]] = None
     ) -> Swept:
         """Delete jobs of a topic that are ``dead``, ``delayed`` or ``ready``."""
-        return self._call(_calls.purge(topic, state, max, None if filter is None else dict(filter)))
+        return self._call(_calls.purge(topic, state, max, filter))
 
-    def move_topic(self, topic: str, to: str, *, states: Optional[Sequence[str]] = None) -> Swept:
-        """Put all jobs of a topic into another one, or those in some states."""
-        return self._call(_calls.move_topic(topic, to, states))
+    def move_topic(
+        self,
+        topic: str,
+        to: str,
+        *,
+        states: Optional[Sequence[str]] = None,
+        max: Optional[int] = None,
+        filter: Optional[Mapping[str, Any]] = None,
+        cursor: Optional[str] = None,
+    ) -> ChangedFound:
+        """Put all jobs of a topic into another one, or those in some states, or those that match. If there are more,
+        call it again with ``next`` as ``cursor``."""
+        return self._call(_calls.move_topic(topic, to, states, max, filter, cursor))
 
-    def pause(self, topic: str, duration: Optional[Seconds] = None) -> Pause:
-        """Hold a topic's ready jobs back for a while, or until it is resumed."""
-        return self._call(_calls.pause(topic, duration))
+    def reschedule(
+        self,
+        topic: str,
+        filter: Mapping[str, Any],
+        *,
+        spread: Optional[Seconds] = None,
+        earlier: bool = False,
+        postpone: Optional[Seconds] = None,
+        max: Optional[int] = None,
+        cursor: Optional[str] = None,
+    ) -> Rescheduled:
+        """Give delayed jobs that are due from ``due_from`` to ``due_to`` of the filter other due times: spread evenly over
+        a time (no job becomes due earlier unless ``earlier``), or each later by ``postpone``."""
+        return self._call(_calls.reschedule(topic, filter, max, spread, earlier, postpone, cursor))
+
+    def pause(
+        self, topic: str, duration: Optional[Seconds] = None, *, until: Optional[datetime] = None
+    ) -> Pause:
+        """Hold a topic's ready jobs back for a while, until an instant, or until it is resumed."""
+        return self._call(_calls.pause(topic, duration, until))
 
     def resume(self, topic: str) -> Pause:
         """End a topic's pause, if there is one."""
@@ -415,6 +569,20 @@ class Client:
     def change_settings(self, topic: str, **values: Any) -> TopicSettings:
         """Set some settings of a topic; None removes one."""
         return self._call(_calls.change_settings(topic, values))
+
+    def delete_settings(self, topic: str, *, if_revision: Optional[int] = None) -> TopicSettings:
+        """Remove all settings of a topic."""
+        return self._call(_calls.delete_settings(topic, if_revision))
+
+    def all_settings(self, *, after: str = "", page: Optional[int] = None) -> Iterator[TopicSettings]:
+        """The settings of all topics that have any, by name, page after page."""
+        while True:
+            got: Page[TopicSettings] = self._call(_calls.all_settings_page(after, page))
+            for one in got.items:
+                yield one
+            if not got.next:
+                return
+            after = got.next
 
     # Schedules.
 
@@ -462,6 +630,19 @@ class Client:
         """The next runs of a schedule."""
         return self._call(_calls.preview_schedule(name, count))
 
+    def preview_spec(
+        self,
+        spec: str,
+        *,
+        zone: Optional[str] = None,
+        start: Optional[datetime] = None,
+        end: Optional[datetime] = None,
+        after: Optional[datetime] = None,
+        count: Optional[int] = None,
+    ) -> List[PlannedRun]:
+        """The runs of a schedule that is not stored."""
+        return self._call(_calls.preview_spec(spec, zone, start, end, after, count))
+
     # The cluster.
 
     def members(self) -> List[Member]:
@@ -473,3 +654,32 @@ class Client:
     def health(self) -> Health:
         """How the cluster is."""
         return self._call(_calls.health())
+
+    def clocks(self) -> Clocks:
+        """The clocks of the nodes, compared."""
+        return self._call(_operator.clocks())
+
+    def verify(self) -> Verification:
+        """Compare the states of all nodes at one index of the log; for up to two minutes, until all have replied."""
+        return self._call(_operator.verify())
+
+    def transfer_leadership(self, id: Optional[str] = None) -> bool:
+        """Hand leadership to a node, or to the best follower. False: it leads already."""
+        return self._call(_operator.transfer_leadership(id))
+
+    def remove_member(self, id: str) -> None:
+        """Remove a node from the cluster for good."""
+        return self._call(_operator.remove_member(id))
+
+    def join(self, addresses: Sequence[str]) -> None:
+        """Make the node of this client, which has the address of no other one, join the cluster whose nodes have these
+        gossip addresses."""
+        return self._call(_operator.join(addresses))
+
+    def leave(self) -> None:
+        """Make the node of this client, which has the address of no other one, leave its cluster and stop."""
+        return self._call(_operator.leave())
+
+    def reset_clock(self) -> None:
+        """Set the queue's clock back to that of the majority of the nodes, if it is too far ahead."""
+        return self._call(_operator.reset_clock())

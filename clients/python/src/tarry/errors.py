@@ -32,6 +32,8 @@ class TarryError(Exception):
         self.retry_after = retry_after
         self.unsent = False
         """No connection to the node could be made."""
+        self.refuses_node = False
+        """The node's certificate is not accepted, which another attempt does not change."""
 
     @property
     def outcome(self) -> str:
@@ -50,6 +52,14 @@ class NotFound(TarryError):
 
 class Refused(TarryError):
     """The request is invalid: a field is missing, malformed or out of range."""
+
+
+class Unauthorized(TarryError):
+    """The call has no token that is known: it needs one."""
+
+
+class Forbidden(TarryError):
+    """No rule of the token allows the call."""
 
 
 class IdConflict(TarryError):
@@ -80,6 +90,8 @@ _classes: Dict[str, Type[TarryError]] = {
     "not_found": NotFound,
     "invalid_argument": Refused,
     "bad_json": Refused,
+    "unauthorized": Unauthorized,
+    "forbidden": Forbidden,
     "id_conflict": IdConflict,
     "stale_token": StaleToken,
     "condition_failed": ConditionFailed,

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from ._http import Cancel
-from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, delay_after, is_lost, log, reason
+from ._worker import PAUSE, TOUCHES_PER_TTR, WAIT, checked, delay_after, is_lost, log, reason
 from .client import Client
 from .errors import Permanent, TarryError
 from .types import BackoffLike, Reserved, Seconds, seconds
@@ -44,10 +44,10 @@ class Worker:
         self._topics = topics
         self._function = function
         self._concurrency = concurrency
-        self._ttr = ttr
-        self._backoff = backoff
+        self._ttr = None if ttr is None else seconds(ttr, "ttr")
+        self._backoff = checked(backoff)
         self._consumer = consumer
-        self._grace = seconds(grace)
+        self._grace = seconds(grace, "grace")
         self._wait = Cancel()  # of the wait for jobs
         self._changed = threading.Condition()
         self._free = concurrency
@@ -119,32 +119,41 @@ class Worker:
         for job in jobs:
             with self._changed:
                 self._free -= 1
-                self._held[job.token] = job
-                self._changed.notify_all()
+            self._hold(job)
             threading.Thread(target=self._work, args=(job,), name="tarry-work", daemon=True).start()
 
+    def _hold(self, job: Reserved) -> None:
+        with self._changed:
+            self._held[job.token] = job
+            self._changed.notify_all()
+
     def _work(self, job: Reserved) -> None:
+        """Do a job, and those that are reserved as one is finished."""
         try:
-            failure: Optional[BaseException] = None
-            try:
-                self._function(job)
-            except Exception as e:
-                failure = e
-            with self._changed:
-                held = self._held.pop(job.token, None)
-            if held is not None:
-                self._end(job, failure)
+            next: Optional[Reserved] = job
+            while next is not None:
+                next = self._work_on(next)
         finally:
             with self._changed:
                 self._free += 1
                 self._changed.notify_all()
 
-    def _end(self, job: Reserved, failure: Optional[BaseException]) -> None:
-        """Do to the job what came of its function."""
+    def _work_on(self, job: Reserved) -> Optional[Reserved]:
+        failure: Optional[BaseException] = None
+        try:
+            self._function(job)
+        except Exception as e:
+            failure = e
+        with self._changed:
+            held = self._held.pop(job.token, None)
+        return None if held is None else self._end(job, failure)
+
+    def _end(self, job: Reserved, failure: Optional[BaseException]) -> Optional[Reserved]:
+        """Do to the job what came of its function; the result is the next one, if one is ready."""
         try:
             if failure is None:
-                self._client.finish(job)
-            elif isinstance(failure, Permanent):
+                return self._finish(job)
+            if isinstance(failure, Permanent):
                 log.warning("job %r is buried: %s", job.id, failure)
                 self._client.bury(job, reason=reason(failure))
             else:
@@ -152,6 +161,19 @@ class Worker:
                 self._client.release(job, delay=delay_after(self._backoff, job), reason=reason(failure))
         except TarryError as e:
             log.warning("the end of job %r could not be told: %s", job.id, e)
+        return None
+
+    def _finish(self, job: Reserved) -> Optional[Reserved]:
+        """Finish the job and take the next one. To wait for one is left to the thread that fetches."""
+        if self._stopping:
+            self._client.finish(job)
+            return None
+        jobs, finished = self._client.finish_and_reserve([job], self._topics, ttr=self._ttr, consumer=self._consumer)
+        for next in jobs:
+            self._hold(next)
+        if finished[0] is not None:
+            log.warning("the end of job %r could not be told: %s", job.id, finished[0])
+        return jobs[0] if jobs else None
 
     def _heartbeat(self) -> None:
         """Prolong the reservations whose functions run, until all functions have ended."""

@@ -1,0 +1,209 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// ErrNoToken is returned for a request without a token.
+var ErrNoToken = errors.New("there is no token")
+
+// errTwoTokens is returned for a request that has more than one: which of them counts would
+// depend on who looks.
+var errTwoTokens = job.Errorf(job.CodeInvalid, "Authorization is given more than once; send one token").In("Authorization")
+
+// SecretOf returns the token of a request: Authorization with Bearer TOKEN, or Basic with the
+// token as the password, and with its id or nothing as the user.
+func SecretOf(h http.Header) (auth.Secret, error) {
+	given := h.Values("Authorization")
+	switch {
+	case len(given) == 0:
+		return auth.Secret{}, ErrNoToken
+	case len(given) > 1 || strings.Contains(given[0], ","):
+		return auth.Secret{}, errTwoTokens
+	}
+	scheme, rest, _ := strings.Cut(given[0], " ")
+	text := strings.TrimSpace(rest)
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		return auth.Parse(text)
+	case !strings.EqualFold(scheme, "Basic"):
+		return auth.Secret{}, auth.ErrNotToken
+	}
+	pair, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return auth.Secret{}, auth.ErrNotToken
+	}
+	id, text, _ := strings.Cut(string(pair), ":")
+	secret, err := auth.Parse(text)
+	if err == nil && id != "" && id != secret.ID() {
+		err = auth.ErrUnknown
+	}
+	return secret, err
+}
+
+// Identity tells whose a token is. A token that this node does not know may have been made on
+// another node a moment ago, so the leader is asked before it is refused, but not often.
+type Identity struct {
+	source Source
+	leader *leader
+
+	mu      sync.Mutex
+	unknown map[[sha256.Size]byte]time.Time // tokens that the leader does not know, and since when
+	asked   map[string]*bucket              // by address
+	all     *bucket                         // of all addresses together
+}
+
+// NewIdentity returns an identity by the state of source. leader returns the revision of the
+// tokens that the leader has; it blocks.
+func NewIdentity(source Source, leader func(context.Context) (uint64, error)) *Identity {
+	return &Identity{
+		source: source, leader: newLeader(source, leader),
+		unknown: map[[sha256.Size]byte]time.Time{}, asked: map[string]*bucket{}, all: newBucket(allBurst, allEvery, time.Now()),
+	}
+}
+
+const (
+	// unknownTime is for how long an unknown token is not asked for again. A token that is
+	// made meanwhile is known when the log has brought it here, whatever this time is.
+	unknownTime = 10 * time.Second
+	// maxUnknown bounds the unknown tokens that are remembered, maxAsked the addresses.
+	maxUnknown = 4096
+	maxAsked   = 4096
+	// askBurst is how many unknown tokens of one address are asked for at once, askEvery how
+	// often one is after that.
+	askBurst = 20
+	askEvery = 500 * time.Millisecond
+	// allBurst and allEvery are the same for all addresses together.
+	allBurst = 200
+	allEvery = 20 * time.Millisecond
+	// askTime bounds asking, and waiting until this node has what the leader had.
+	askTime = 5 * time.Second
+)
+
+// Of returns whose token it is. remote is the client's address. An error is auth.ErrUnknown,
+// auth.ErrExpired, or that the leader could not be asked. It is not asked unless ask is set.
+func (i *Identity) Of(ctx context.Context, secret auth.Secret, remote string, ask bool) (auth.Principal, error) {
+	s := i.source.Auth()
+	t, err := s.Authenticate(secret, now())
+	if ask && errors.Is(err, auth.ErrUnknown) && i.mayAsk(secret, remote) {
+		t, err = i.askLeader(ctx, secret)
+	}
+	if err != nil {
+		return auth.Principal{}, err
+	}
+	return auth.TokenPrincipal(t.Id), nil
+}
+
+// mayAsk reports whether the leader is to be asked for a token, and counts it.
+func (i *Identity) mayAsk(secret auth.Secret, remote string) bool {
+	return i.mayAskFor([sha256.Size]byte(secret.Hash()), remote)
+}
+
+// mayAskFor is mayAsk for what has a digest.
+func (i *Identity) mayAskFor(key [sha256.Size]byte, remote string) bool {
+	at, host := time.Now(), network(remote)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if since, found := i.unknown[key]; found && at.Sub(since) < unknownTime {
+		return false
+	}
+	b := i.asked[host]
+	if b == nil {
+		if len(i.asked) >= maxAsked {
+			clear(i.asked) // those that ask for many are back soon
+		}
+		b = newBucket(askBurst, askEvery, at)
+		i.asked[host] = b
+	}
+	return b.take(at) && i.all.take(at)
+}
+
+// network returns the address of a client without the port; of IPv6 the network, because a
+// client has all addresses of one.
+func network(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() && !addr.Is4In6() {
+		if of, err := addr.WithZone("").Prefix(64); err == nil {
+			return of.String()
+		}
+	}
+	return host
+}
+
+// askLeader waits until this node has the tokens that the leader has now, and looks again.
+func (i *Identity) askLeader(ctx context.Context, secret auth.Secret) (*auth.Token, error) {
+	if err := i.leader.reached(ctx); err != nil {
+		return nil, job.NotApplied("the token is not known here: %w", err)
+	}
+	t, err := i.source.Auth().Authenticate(secret, now())
+	if errors.Is(err, auth.ErrUnknown) {
+		i.remember([sha256.Size]byte(secret.Hash()))
+	}
+	return t, err
+}
+
+func (i *Identity) remember(key [sha256.Size]byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.unknown) >= maxUnknown {
+		clear(i.unknown)
+	}
+	i.unknown[key] = time.Now()
+}
+
+// Caller is who makes a request.
+type Caller struct {
+	Principal auth.Principal
+	Secret    auth.Secret // of its token; zero without one
+}
+
+// Caller returns who makes a request by its header. An error is for the client only in
+// the mode that enforces, or where the verb admin is needed; denial is its reason for metrics.
+// ask allows to ask the leader for a token that is not known here, for which the call waits.
+func (i *Identity) Caller(ctx context.Context, h http.Header, remote string, ask bool) (by Caller, denial auth.Denial, err error) {
+	if i.source.Auth().Mode() == jobpb.AuthMode_AUTH_OFF && len(h.Values("Authorization")) == 0 {
+		return Caller{}, auth.Allowed, nil
+	}
+	secret, err := SecretOf(h)
+	if errors.Is(err, ErrNoToken) {
+		return Caller{}, auth.Allowed, nil
+	}
+	var p auth.Principal
+	if err == nil {
+		p, err = i.Of(ctx, secret, remote, ask)
+	}
+	switch {
+	case err == nil:
+		return Caller{Principal: p, Secret: secret}, auth.Allowed, nil
+	case errors.Is(err, auth.ErrExpired):
+		return Caller{}, auth.ExpiredToken, Unauthorized()
+	case job.CodeOf(err) == job.CodeInternal: // not one for the client
+		return Caller{}, auth.UnknownToken, Unauthorized()
+	}
+	return Caller{}, auth.UnknownToken, err
+}
+
+// CodeUnauthorized is the code of requests that need a token and have none that is valid.
+const CodeUnauthorized job.Code = "unauthorized"
+
+// Unauthorized is the error of a request that needs a token. It is the same for all of them, so
+// that nobody learns which tokens there are.
+func Unauthorized() error {
+	return job.Errorf(CodeUnauthorized, "this needs a token that is known and has not ended; send it as Authorization: Bearer TOKEN (docs/tokens.md)")
+}

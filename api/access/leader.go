@@ -1,0 +1,111 @@
+package access
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tarry/job"
+)
+
+// leader asks for the revision of the tokens that the leader has. One question is under way at
+// a time, and all who come meanwhile share the next one: the one under way may have begun before
+// what they look for was made.
+type leader struct {
+	source Source
+	ask    func(context.Context) (revision uint64, err error)
+
+	turn chan struct{} // held by who asks
+	mu   sync.Mutex
+	next *question // collects callers; nil while none wait
+}
+
+type question struct {
+	done     chan struct{}
+	waiting  int
+	revision uint64
+	err      error
+}
+
+func newLeader(source Source, ask func(context.Context) (uint64, error)) *leader {
+	return &leader{source: source, ask: ask, turn: make(chan struct{}, 1)}
+}
+
+// revision returns the revision that the leader had at some instant after the call began.
+func (l *leader) revision(ctx context.Context) (uint64, error) {
+	l.mu.Lock()
+	if l.next == nil {
+		l.next = &question{done: make(chan struct{})}
+	}
+	mine := l.next
+	mine.waiting++
+	l.mu.Unlock()
+	select {
+	case l.turn <- struct{}{}:
+		l.askNext(ctx)
+		<-l.turn
+	case <-mine.done:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	<-mine.done // it was the next one, or is over
+	return mine.revision, mine.err
+}
+
+// askNext asks for all who wait. It does not end with the call that happens to ask for them.
+func (l *leader) askNext(ctx context.Context) {
+	l.mu.Lock()
+	q := l.next
+	l.next = nil
+	l.mu.Unlock()
+	if q == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	q.revision, q.err = l.ask(ctx)
+	close(q.done)
+}
+
+// reached waits until this node has the tokens that the leader has now.
+func (l *leader) reached(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	revision, err := l.revision(ctx)
+	if err != nil {
+		return job.NotApplied("the leader cannot be asked which tokens there are: %w", err)
+	}
+	for {
+		changed := l.source.AuthChanged() // before Auth, to miss no change
+		if l.source.Auth().Revision >= revision {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return job.NotApplied("this node does not have all the tokens yet that the leader has")
+		}
+	}
+}
+
+// bucket is a rate with a burst.
+type bucket struct {
+	burst float64
+	every time.Duration
+	left  float64
+	last  time.Time
+}
+
+func newBucket(burst float64, every time.Duration, at time.Time) *bucket {
+	return &bucket{burst: burst, every: every, left: burst, last: at}
+}
+
+func (b *bucket) take(at time.Time) bool {
+	b.left = min(b.burst, b.left+at.Sub(b.last).Seconds()/b.every.Seconds())
+	b.last = at
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

@@ -1,0 +1,255 @@
+package access
+
+import (
+	"context"
+	"slices"
+
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Read implements job.Reader: it shows what the caller may read. A job that it may not read does
+// not exist for it.
+func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	switch r.What.(type) {
+	case *jobpb.Read_Token, *jobpb.Read_Tokens: // in every mode
+		if err := q.checks.Allow(ctx, auth.Admin, ""); err != nil {
+			return nil, err
+		}
+		return q.queue.Read(ctx, r, stale)
+	case *jobpb.Read_Auth:
+		if err := q.checks.Allow(ctx, auth.Observe, ""); err != nil {
+			return nil, err
+		}
+		return q.queue.Read(ctx, r, stale)
+	}
+	if off(q.checks.State(), 0) {
+		return q.queue.Read(ctx, r, stale)
+	}
+	if err := q.checkRead(ctx, r); err != nil {
+		return nil, err
+	}
+	readable := q.checks.readable(ctx)
+	if readable != nil {
+		if a, done, err := q.readSome(ctx, r, stale, readable); done || err != nil {
+			return a, err
+		}
+	}
+	a, err := q.queue.Read(ctx, r, stale)
+	if err != nil {
+		return nil, err
+	}
+	q.hide(ctx, a, readable)
+	return a, nil
+}
+
+// checkRead checks a read that names its topic, or is about all of them.
+func (q *Queue) checkRead(ctx context.Context, r *jobpb.Read) error {
+	topic, all := "", false
+	switch what := r.What.(type) {
+	case *jobpb.Read_Peek:
+		topic = what.Peek.GetTopic()
+	case *jobpb.Read_Topic:
+		topic = what.Topic
+	case *jobpb.Read_Jobs:
+		topic = what.Jobs.GetTopic() // without one, jobs are hidden one by one
+	case *jobpb.Read_Forecast:
+		topic, all = what.Forecast.GetTopic(), true
+	case *jobpb.Read_DeadReasons:
+		topic, all = what.DeadReasons.GetTopic(), true
+	case *jobpb.Read_Job, *jobpb.Read_JobSeq, *jobpb.Read_JobsById, *jobpb.Read_Explain, *jobpb.Read_Schedule,
+		*jobpb.Read_Topics, *jobpb.Read_ConfiguredTopics, *jobpb.Read_Totals, *jobpb.Read_Schedules, *jobpb.Read_DueTopics, *jobpb.Read_DeadTopics:
+		// Their results are looked at.
+	default:
+		// A read that this package does not know is only for those who may read everything.
+		all = true
+	}
+	switch {
+	case topic != "":
+		return q.checks.Allow(ctx, auth.Read, topic)
+	case all:
+		return q.checks.AllowEverywhere(ctx, auth.Read)
+	}
+	return nil
+}
+
+// readable returns which topics the caller may read; nil: all, or nothing is enforced.
+func (c *Checks) readable(ctx context.Context) func(topic string) bool {
+	s, p := c.source.Auth(), auth.FromContext(ctx)
+	if s.Mode() != jobpb.AuthMode_AUTH_ENFORCE || p.IsSystem() {
+		return nil
+	}
+	g, d := s.GrantsOf(p, now())
+	switch {
+	case d != auth.Allowed:
+		return func(string) bool { return false }
+	case g.AllowOnAll(auth.Read):
+		return nil
+	}
+	return func(topic string) bool { return g.On(topic)&auth.Read != 0 }
+}
+
+// hide takes out of a result what the caller may not read.
+func (q *Queue) hide(ctx context.Context, a *jobpb.ReadResult, readable func(topic string) bool) {
+	if a.Job != nil && q.checks.Allow(ctx, auth.Read, a.Job.Topic) != nil {
+		a.Job = nil
+	}
+	if a.Explanation != nil && q.checks.Allow(ctx, auth.Read, a.Explanation.Topic) != nil {
+		a.Explanation = nil
+	}
+	if a.Schedule != nil && q.checks.Allow(ctx, auth.Read, a.Schedule.Schedule.GetJob().GetTopic()) != nil {
+		a.Schedule = nil
+	}
+	for i, j := range a.ById {
+		if j.Seq != 0 && q.checks.Allow(ctx, auth.Read, j.Topic) != nil {
+			a.ById[i] = &jobpb.Job{}
+		}
+	}
+	if readable != nil && a.Jobs != nil {
+		a.Jobs.Jobs = slices.DeleteFunc(a.Jobs.Jobs, func(j *jobpb.Job) bool { return !readable(j.Topic) })
+	}
+}
+
+// readSome does the reads that list topics, for a caller that may not read all of them. done
+// reports whether r is one of them.
+func (q *Queue) readSome(ctx context.Context, r *jobpb.Read, stale bool, readable func(topic string) bool) (a *jobpb.ReadResult, done bool, err error) {
+	switch what := r.What.(type) {
+	case *jobpb.Read_Topics:
+		a, err = q.topics(ctx, what.Topics, stale, readable, func(p *jobpb.Page) *jobpb.Read {
+			return &jobpb.Read{What: &jobpb.Read_Topics{Topics: p}}
+		})
+	case *jobpb.Read_ConfiguredTopics:
+		a, err = q.topics(ctx, what.ConfiguredTopics, stale, readable, func(p *jobpb.Page) *jobpb.Read {
+			return &jobpb.Read{What: &jobpb.Read_ConfiguredTopics{ConfiguredTopics: p}}
+		})
+	case *jobpb.Read_Schedules:
+		a, err = q.schedules(ctx, what.Schedules, stale, readable)
+	case *jobpb.Read_Totals:
+		a, err = q.totals(ctx, stale, readable)
+	case *jobpb.Read_DueTopics:
+		a, err = q.dueTopics(ctx, what.DueTopics, stale, readable)
+	case *jobpb.Read_DeadTopics:
+		a, err = q.deadTopics(ctx, what.DeadTopics, stale, readable)
+	default:
+		return nil, false, nil
+	}
+	return a, true, err
+}
+
+// topics reads pages until as many topics as asked for may be shown, or there are no more.
+func (q *Queue) topics(ctx context.Context, p *jobpb.Page, stale bool, readable func(topic string) bool, read func(*jobpb.Page) *jobpb.Read) (*jobpb.ReadResult, error) {
+	shown, after := &jobpb.ReadResult{}, p.GetAfter()
+	for {
+		a, err := q.queue.Read(ctx, read(&jobpb.Page{After: after, Max: p.GetMax()}), stale)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range a.Topics {
+			if readable(t.Name) {
+				shown.Topics = append(shown.Topics, t)
+			}
+			if after = t.Name; len(shown.Topics) == int(p.GetMax()) {
+				return shown, nil
+			}
+		}
+		if len(a.Topics) == 0 || len(a.Topics) < int(p.GetMax()) {
+			return shown, nil
+		}
+	}
+}
+
+// schedules is topics for schedules, of which a page may be short because they are large.
+func (q *Queue) schedules(ctx context.Context, p *jobpb.Page, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
+	shown, after, size := &jobpb.ReadResult{}, p.GetAfter(), 0
+	for {
+		a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Schedules{Schedules: &jobpb.Page{After: after, Max: p.GetMax()}}}, stale)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range a.Schedules {
+			after = info.Name
+			if !readable(info.Schedule.GetJob().GetTopic()) {
+				continue
+			}
+			shown.Schedules = append(shown.Schedules, info)
+			size += info.Schedule.SizeVT() + info.State.SizeVT()
+			if len(shown.Schedules) == int(p.GetMax()) || size > job.MaxScheduleListBytes {
+				return shown, nil
+			}
+		}
+		if len(a.Schedules) == 0 {
+			return shown, nil
+		}
+	}
+}
+
+// countedTopics is how many topics a sum reads at a time.
+const countedTopics = 1000
+
+// totals sums the topics that may be read.
+func (q *Queue) totals(ctx context.Context, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
+	sum, after := &jobpb.Totals{}, ""
+	for {
+		a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Topics{Topics: &jobpb.Page{After: after, Max: countedTopics}}}, stale)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range a.Topics {
+			if after = t.Name; !readable(t.Name) {
+				continue
+			}
+			sum.Topics++
+			sum.Delayed += t.Delayed
+			sum.Ready += t.Ready
+			sum.Reserved += t.Reserved
+			sum.Dead += t.Dead
+			sum.Retained += t.Retained
+		}
+		if len(a.Topics) < countedTopics {
+			return &jobpb.ReadResult{Totals: sum}, nil
+		}
+	}
+}
+
+// dueTopics looks for topics that may be read among as many as one read gives.
+func (q *Queue) dueTopics(ctx context.Context, d *jobpb.DueTopicsQuery, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
+	wide := &jobpb.DueTopicsQuery{FromMs: d.GetFromMs(), UntilMs: d.GetUntilMs(), Max: job.MaxDueTopics}
+	a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_DueTopics{DueTopics: wide}}, stale)
+	if err != nil {
+		return nil, err
+	}
+	shown := &jobpb.DueTopics{}
+	for _, t := range a.GetDueTopics().GetTopics() {
+		if !readable(t.Topic) {
+			continue
+		}
+		shown.Jobs += t.Jobs
+		if len(shown.Topics) < int(d.GetMax()) {
+			shown.Topics = append(shown.Topics, t)
+		}
+	}
+	return &jobpb.ReadResult{DueTopics: shown}, nil
+}
+
+// deadTopics is dueTopics for topics with dead jobs. It says when there may be more.
+func (q *Queue) deadTopics(ctx context.Context, d *jobpb.DeadTopicsQuery, stale bool, readable func(topic string) bool) (*jobpb.ReadResult, error) {
+	wide := &jobpb.DeadTopicsQuery{Reason: d.GetReason(), Max: job.MaxDeadGroups}
+	a, err := q.queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_DeadTopics{DeadTopics: wide}}, stale)
+	if err != nil {
+		return nil, err
+	}
+	all := a.GetDeadTopics()
+	shown := &jobpb.DeadTopics{Incomplete: all.GetIncomplete() || all.GetTopics() > uint64(len(all.GetGroups()))}
+	for _, g := range all.GetGroups() {
+		if !readable(g.Topic) {
+			continue
+		}
+		shown.Topics++
+		shown.Jobs += g.Jobs
+		if len(shown.Groups) < int(d.GetMax()) {
+			shown.Groups = append(shown.Groups, g)
+		}
+	}
+	return &jobpb.ReadResult{DeadTopics: shown}, nil
+}

@@ -1,0 +1,258 @@
+package access
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"tarry/api/audit"
+	"tarry/auth"
+	"tarry/job"
+)
+
+// A session of the dashboard is a cookie that has the token, sealed with a key that follows from
+// the hash that the state has of it. With each request it is opened, and the token is looked at
+// like any other. So:
+//
+//   - Every node that has the token can open the session, and no node remembers it.
+//   - A token that is revoked or rotated, or that has ended, takes its sessions with it.
+//   - Who steals the cookie has neither the token nor a session that lasts longer: both need the
+//     hash, which only the nodes have.
+//   - Who steals the state, such as a backup, can make no session: that needs the token.
+//
+// A cookie that is only signed with the hash would be shorter, but without the last property:
+// who may make a backup could be everybody. A list of sessions in the state would be a write
+// for each sign-in.
+
+// SessionTime is how long a session lasts.
+const SessionTime = 12 * time.Hour
+
+const (
+	// sessionPurpose binds the key to this use and this format.
+	sessionPurpose = "tarry dashboard session 1"
+	sessionKey     = 32 // bytes
+	sessionEnds    = 8  // bytes, in front of the token
+	// maxSession bounds the text of a session, far above what it has.
+	maxSession = 1 << 10
+)
+
+// sessionEncoding refuses texts of which another one has the same bytes.
+var sessionEncoding = base64.RawURLEncoding.Strict()
+
+// sessionSeal returns the cipher of the sessions of a token by its hash.
+func sessionSeal(hash []byte) cipher.AEAD {
+	key, err := hkdf.Key(sha256.New, hash, nil, sessionPurpose, sessionKey)
+	if err != nil {
+		panic(err) // of a length that is too large
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // of another length
+	}
+	seal, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // of a block of another size
+	}
+	return seal
+}
+
+// newSession returns the session of a token: ID.SEALED.
+func newSession(secret auth.Secret, endsMS int64) string {
+	plain := binary.BigEndian.AppendUint64(nil, uint64(endsMS))
+	plain = append(plain, secret.Text()...)
+	sealed := sessionSeal(secret.Hash()).Seal(nil, nil, plain, []byte(secret.ID()))
+	return secret.ID() + "." + sessionEncoding.EncodeToString(sealed)
+}
+
+// openSession returns the token of a session. An error is auth.ErrUnknown, also for what is no
+// session, or auth.ErrExpired.
+func openSession(s *auth.State, session string, nowMS int64) (auth.Secret, error) {
+	id, text, _ := strings.Cut(session, ".")
+	t := s.Token(id)
+	if t == nil || len(session) > maxSession {
+		return auth.Secret{}, auth.ErrUnknown
+	}
+	sealed, err := sessionEncoding.DecodeString(text)
+	if err != nil || strings.ContainsAny(text, "\r\n") { // which it passes over
+		return auth.Secret{}, auth.ErrUnknown
+	}
+	for _, hash := range [][]byte{t.Hash, t.OldHash} {
+		if len(hash) != sha256.Size {
+			continue
+		}
+		plain, err := sessionSeal(hash).Open(nil, nil, sealed, []byte(id))
+		if err != nil || len(plain) < sessionEnds {
+			continue
+		}
+		if nowMS >= int64(binary.BigEndian.Uint64(plain)) {
+			return auth.Secret{}, auth.ErrExpired
+		}
+		secret, err := auth.Parse(string(plain[sessionEnds:]))
+		if err != nil {
+			return auth.Secret{}, auth.ErrUnknown
+		}
+		if _, err := s.Authenticate(secret, nowMS); err != nil {
+			return auth.Secret{}, err
+		}
+		return secret, nil
+	}
+	return auth.Secret{}, auth.ErrUnknown
+}
+
+const (
+	// signInBurst is how many sign-ins of one address may fail at once, and signInEvery how
+	// often one may after that. Nobody guesses 256 random bits: this bounds what guesses cost,
+	// and how many lines they leave in the audit log.
+	signInBurst = 10
+	signInEvery = 6 * time.Second
+)
+
+const (
+	callSignIn  = "POST /ui/signin"
+	callSignOut = "POST /ui/signout"
+	// verbSignIn is the verb of metrics for sign-ins that fail.
+	verbSignIn = "sign_in"
+)
+
+// SignIn makes a session of the dashboard for the holder of a token. remote is its address. An
+// error is for the client, and does not tell which tokens there are.
+func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id string, err error) {
+	from, at := network(remote), time.Now()
+	if !c.signIns.take(from, at) {
+		c.denied.WithLabelValues(verbSignIn, "too_many").Inc()
+		e := job.Errorf(job.CodeOverloaded, "too many sign-ins from this address have failed; try again in %d s", int(signInEvery.Seconds()))
+		e.RetryAfter = signInEvery
+		return "", "", e
+	}
+	if err := c.AwaitReady(ctx); err != nil {
+		c.signIns.giveBack(from)
+		return "", "", err
+	}
+	record := audit.Record{Remote: remote, Via: viaDashboard, Call: callSignIn, Outcome: audit.Denied}
+	secret, err := auth.Parse(strings.TrimSpace(token))
+	if err != nil {
+		c.signInFailed(record, "not_a_token")
+		if errors.Is(err, auth.ErrMistyped) {
+			return "", "", job.Errorf(CodeUnauthorized, "the token is mistyped or cut short")
+		}
+		return "", "", job.Errorf(CodeUnauthorized, "this is not a token of Tarry, which begins with tarry_")
+	}
+	record.Resource = "token " + secret.ID()
+	p, err := c.Of(ctx, secret, remote, true)
+	switch {
+	case errors.Is(err, auth.ErrUnknown):
+		c.signInFailed(record, auth.UnknownToken.String())
+		return "", "", notAccepted()
+	case errors.Is(err, auth.ErrExpired):
+		c.signInFailed(record, auth.ExpiredToken.String())
+		return "", "", notAccepted()
+	case err != nil: // nobody knows
+		c.signIns.giveBack(from)
+		return "", "", err
+	}
+	c.signIns.giveBack(from)
+	record.Principal, record.Outcome = p.TokenID(), audit.Done
+	c.audit.Add(record)
+	return newSession(secret, at.Add(SessionTime).UnixMilli()), secret.ID(), nil
+}
+
+func (c *Control) signInFailed(record audit.Record, reason string) {
+	c.denied.WithLabelValues(verbSignIn, reason).Inc()
+	record.Reason = reason
+	c.audit.Add(record)
+}
+
+// notAccepted is the same for each token that is not accepted.
+func notAccepted() error {
+	return job.Errorf(CodeUnauthorized, "the token is not known, was revoked or has ended")
+}
+
+// Session returns the token of a session. An error with CodeUnauthorized says that there is
+// none any more; any other that this is not known at present.
+func (c *Control) Session(ctx context.Context, session, remote string) (token string, err error) {
+	secret, err := openSession(c.State(), session, now())
+	if errors.Is(err, auth.ErrUnknown) {
+		// This node may be behind: it has just started, or the token was made a moment ago.
+		if err := c.AwaitReady(ctx); err != nil {
+			return "", err
+		}
+		if key := sha256.Sum256([]byte(session)); c.mayAskFor(key, remote) {
+			if err := c.Identity.leader.reached(ctx); err != nil {
+				return "", job.NotApplied("it is not known here who you are: %w", err)
+			}
+			if secret, err = openSession(c.State(), session, now()); errors.Is(err, auth.ErrUnknown) {
+				c.remember(key)
+			}
+		}
+	}
+	if err != nil {
+		return "", job.Errorf(CodeUnauthorized, "the session has ended, or its token is not accepted any more")
+	}
+	return secret.Text(), nil
+}
+
+// SignOut records the end of a session. The session itself is forgotten by the browser: a copy
+// of the cookie would be accepted until it ends.
+func (c *Control) SignOut(session, remote string) {
+	if secret, err := openSession(c.State(), session, now()); err == nil {
+		c.audit.Add(audit.Record{Principal: secret.ID(), Remote: remote, Via: viaDashboard, Call: callSignOut, Outcome: audit.Done})
+	}
+}
+
+// viaDashboard is how the audit log names the dashboard.
+const viaDashboard = "dashboard"
+
+// buckets are rates by the networks of clients, for at most maxAsked of them.
+type buckets struct {
+	burst float64
+	every time.Duration
+
+	mu sync.Mutex
+	of map[string]*bucket
+}
+
+func newBuckets(burst float64, every time.Duration) *buckets {
+	return &buckets{burst: burst, every: every, of: map[string]*bucket{}}
+}
+
+func (b *buckets) take(from string, at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.of[from]
+	if one == nil {
+		if len(b.of) >= maxAsked {
+			b.forget(at)
+		}
+		one = newBucket(b.burst, b.every, at)
+		b.of[from] = one
+	}
+	return one.take(at)
+}
+
+// forget makes room: it drops those that are full again, and all if there are none.
+func (b *buckets) forget(at time.Time) {
+	for from, one := range b.of {
+		if at.Sub(one.last).Seconds()/b.every.Seconds() >= b.burst {
+			delete(b.of, from)
+		}
+	}
+	if len(b.of) >= maxAsked {
+		clear(b.of)
+	}
+}
+
+func (b *buckets) giveBack(from string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if one := b.of[from]; one != nil {
+		one.left = min(b.burst, one.left+1)
+	}
+}

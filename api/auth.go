@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+var modeNames = []string{jobpb.AuthMode_AUTH_OFF: "off", jobpb.AuthMode_AUTH_REPORT: "report", jobpb.AuthMode_AUTH_ENFORCE: "enforce"}
+
+// whoami handles GET /v1/whoami: it shows a caller what it may do.
+func (s *server) whoami(x *call) error {
+	state := s.Access.State()
+	w := &x.json
+	w.success()
+	w.text("mode", modeNames[state.Mode()])
+	if t := state.Token(x.who.Principal.TokenID()); t != nil {
+		w.text("id", t.Id)
+		w.textUnlessEmpty("description", t.Description)
+		w.rules("rules", t.Rules)
+		w.textUnlessEmpty("id_prefix", t.IdPrefix)
+		w.timestamp("expires_at", t.ExpiresMs)
+	} else {
+		w.rules("rules", state.Settings.Anonymous)
+	}
+	w.endObject()
+	return nil
+}
+
+// getAuth handles GET /v1/auth.
+func (s *server) getAuth(x *call) error {
+	info, err := s.readAuth(x)
+	if err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.text("mode", modeNames[info.GetSettings().GetMode()])
+	w.rules("anonymous", info.GetSettings().GetAnonymous())
+	w.number("revision", info.GetSettings().GetRevision())
+	w.number("tokens", uint64(info.GetTokens()))
+	w.boolean("bootstrapped", info.GetBootstrapped())
+	w.endObject()
+	return nil
+}
+
+func (s *server) readAuth(x *call) (*jobpb.AuthInfo, error) {
+	stale, err := x.stale()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	a, err := s.Queue.Read(ctx, &jobpb.Read{What: &jobpb.Read_Auth{Auth: &jobpb.Empty{}}}, stale)
+	return a.GetAuth(), err
+}
+
+type authRequest struct {
+	Mode      opt[string]                   `json:"mode"`
+	Anonymous list[ruleRequest, rulesLimit] `json:"anonymous"`
+}
+
+// putAuth handles PUT /v1/auth.
+func (s *server) putAuth(x *call) error {
+	var q authRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	revision, err := x.queryRevision()
+	if err != nil {
+		return err
+	}
+	if !q.Mode.set {
+		return job.Invalid("mode", "is missing; it takes off, report or enforce")
+	}
+	mode, err := wordOf("mode", q.Mode, modeNames)
+	if err != nil {
+		return err
+	}
+	settings := &jobpb.AuthSettings{Mode: jobpb.AuthMode(mode)}
+	if settings.Anonymous, err = rulesOf("anonymous", q.Anonymous.v); err != nil {
+		return err
+	}
+	if err := job.CheckAuthSettings(settings); err != nil {
+		return err
+	}
+	op := &jobpb.Op{Kind: &jobpb.Op_SetAuth{SetAuth: &jobpb.SetAuth{Settings: settings, IfRevision: revision}}}
+	return s.apply(x, op, func(r *jobpb.Result) {
+		x.json.boolean("success", true)
+		x.json.text("mode", q.Mode.v)
+		x.json.number("revision", r.GetDetails().GetAuthRevision())
+	})
+}
+
+type bootstrapRequest struct {
+	Secret opt[string] `json:"secret"`
+	ID     opt[string] `json:"id"`
+}
+
+// defaultFirstToken is the id of the first token, unless another one is asked for.
+const defaultFirstToken = "root"
+
+// bootstrap handles POST /v1/auth/bootstrap: it makes the first token, which may do everything,
+// for who can read the data directory of this node.
+func (s *server) bootstrap(x *call) error {
+	var q bootstrapRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	if q.Secret.v == "" {
+		return job.Invalid("secret", "is missing; it is in the file %s in the data directory of this node", BootstrapFile)
+	}
+	if s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.v) {
+		return job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node", BootstrapFile).In("secret")
+	}
+	id := q.ID.or(defaultFirstToken)
+	if err := job.CheckTokenID("id", id); err != nil {
+		return err
+	}
+	// The text follows from the proof, so a request whose reply was lost can be repeated: the
+	// state machine takes an equal token again, and this one can be made only once.
+	text := hmac.New(sha256.New, []byte(q.Secret.v))
+	text.Write([]byte("tarry first token " + id))
+	secret, err := auth.Generate(bytes.NewReader(text.Sum(nil)), id)
+	if err != nil {
+		return err
+	}
+	t := &jobpb.Token{Id: id, Description: "the first token", Rules: everything(), Hash: secret.Hash()}
+	return s.applyToken(x, &jobpb.PutToken{Token: t, Bootstrap: true}, secret)
+}
+
+// BootstrapFile is the name of the file that proves that somebody can read a data directory.
+const BootstrapFile = "bootstrap-secret"
+
+// everything are the rules that allow all verbs.
+func everything() []*jobpb.Rule {
+	r, err := auth.ParseRule([]string{"*"}, auth.VerbNames())
+	if err != nil {
+		panic(err) // of names that the package gave
+	}
+	return []*jobpb.Rule{r}
+}

@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"tarry/api/access"
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	off     = jobpb.AuthMode_AUTH_OFF
+	enforce = jobpb.AuthMode_AUTH_ENFORCE
+)
+
+// need is what a caller must be allowed to do for a call. Each row of the table of routes has
+// one: the zero value, with which nobody could make the call, fails a test.
+//
+// It is the first of three looks. This one costs little and comes before the request is read.
+// Then access.Queue looks at the topics in the request. The state machine decides.
+type need struct {
+	open   bool // no token is looked at
+	anyone bool // who has a token, or needs none; the call itself shows only what it may
+	// One of the verbs, on the topic in the path, else on some topic; with everywhere, on all.
+	verbs      auth.Verbs
+	everywhere bool
+	// early is set for what a node does that has not caught up with the leader yet; by what it
+	// knows then, everybody may do it on a new node. All that shows only the cluster is early.
+	early bool
+	fresh bool // it is decided by the tokens that the leader has now, unless stale data will do
+}
+
+var (
+	open        = need{open: true}
+	withProof   = need{open: true, verbs: auth.Admin} // the request has one
+	forCallers  = need{anyone: true}
+	toAdd       = need{verbs: auth.Add}
+	toConsume   = need{verbs: auth.Consume}
+	toRead      = need{verbs: auth.Read}
+	toReadAll   = need{verbs: auth.Read, everywhere: true}
+	toManage    = need{verbs: auth.Manage}
+	toManageAll = need{verbs: auth.Manage, everywhere: true}
+	toObserve   = need{verbs: auth.Observe}
+	toOperate   = need{verbs: auth.Operate, fresh: true}
+	toDrain     = need{verbs: auth.Operate} // of this node alone
+	toJoin      = need{verbs: auth.Operate, early: true}
+	toAdmin     = need{verbs: auth.Admin}
+	// toCommand is for POST /, whose body says what it does.
+	toCommand = need{verbs: auth.Add | auth.Consume | auth.Manage}
+)
+
+// audited reports whether the audit log has the calls that need this, denied or not.
+func (n need) audited() bool {
+	return n.verbs&(auth.Push|auth.Operate|auth.Admin) != 0 || n.verbs == auth.Manage
+}
+
+// admit finds out who makes a call, and refuses it if that is certainly not allowed to.
+func (s *server) admit(rt route, e endpoint, x *call) error {
+	if e.need.open {
+		x.identify(access.Caller{}, rt, e)
+		return nil
+	}
+	if !e.need.early && !e.need.anyone && e.need.verbs != auth.Observe {
+		if err := s.Access.AwaitReady(x.r.Context()); err != nil {
+			return err
+		}
+	}
+	if err := s.decide(rt, e, x); err != nil {
+		return err
+	}
+	if !e.need.fresh || x.r.URL.Query().Get("consistency") == "stale" {
+		return nil
+	}
+	// Nothing but this node decides about the call, and it may be behind.
+	if err := s.Access.Fresh(x.r.Context()); err != nil {
+		return err
+	}
+	return s.decide(rt, e, x)
+}
+
+// decide looks at a call by the tokens that this node has.
+func (s *server) decide(rt route, e endpoint, x *call) error {
+	// While nothing is refused, a call does not wait for who it is from.
+	ask := s.Access.State().Mode() != off || e.need.verbs&auth.Admin != 0
+	by, denial, err := s.Access.Caller(x.r.Context(), x.r.Header, x.r.RemoteAddr, ask)
+	x.identify(by, rt, e)
+	ctx := x.r.Context()
+	if err != nil && s.deniesUnknown(x, e.need, denial) {
+		return err
+	}
+	topic, err := url.PathUnescape(mux.Vars(x.r)["topic"])
+	switch {
+	case s.Access.State().Mode() != enforce && e.need.verbs&(auth.Add|auth.Consume|auth.Manage) != 0:
+		return nil // what would be denied of it is reported once, where its topics are known
+	case e.need.anyone || err != nil: // the call itself refuses the path
+		return nil
+	case e.need.everywhere:
+		return s.Access.AllowEverywhere(ctx, e.need.verbs)
+	case topic != "" || e.need.verbs&(auth.Observe|auth.Operate|auth.Admin) != 0:
+		return s.Access.Allow(ctx, e.need.verbs, topic)
+	}
+	return s.Access.AllowSome(ctx, e.need.verbs)
+}
+
+// shows reports whether an open call shows its caller what needs verbs. It denies nothing.
+func (s *server) shows(x *call, verbs auth.Verbs) bool {
+	state := s.Access.State()
+	if state.Mode() != enforce {
+		return true
+	}
+	by, _, err := s.Access.Caller(x.r.Context(), x.r.Header, x.r.RemoteAddr, false) // it must not wait
+	return err == nil && state.Check(by.Principal, time.Now().UnixMilli(), verbs, "") == auth.Allowed
+}
+
+// deniesUnknown counts a request whose token is not accepted, and reports whether it ends here.
+func (s *server) deniesUnknown(x *call, n need, d auth.Denial) bool {
+	mode := s.Access.State().Mode()
+	ends := mode == enforce || n.verbs&auth.Admin != 0
+	if mode != off || ends {
+		s.Access.Denied(x.r.Context(), d, n.verbs, "", !ends)
+	}
+	return ends
+}
+
+// identify makes by the caller of the call.
+func (x *call) identify(by access.Caller, rt route, e endpoint) {
+	x.who = &access.Request{Principal: by.Principal, Secret: by.Secret, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
+	if x.ofDashboard() {
+		x.who.Via = "dashboard"
+	}
+	x.needs = e.need
+	if by.Principal.IsAnonymous() && x.s.Access.State().Mode() == off && !e.need.audited() {
+		return // most calls to an open cluster; without a request in the context they are nobody's
+	}
+	x.r = x.r.WithContext(access.NewContext(x.r.Context(), x.who))
+}
+
+// resourceOf names what the path of a request is about.
+func resourceOf(r *http.Request) string {
+	for name, value := range mux.Vars(r) {
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		return map[string]string{"topic": "topic ", "name": "schedule ", "id": ""}[name] + value
+	}
+	return ""
+}
+
+// unauthorized returns what a caller without a token gets instead of forbidden: it must first
+// say who it is.
+func (x *call) unauthorized(e *job.Error) *job.Error {
+	asks := x.s.Access.State().Mode() == enforce || x.needs.verbs&auth.Admin != 0
+	if e.Code == job.CodeForbidden && asks && !x.needs.open && (x.who == nil || x.who.Principal.IsAnonymous()) {
+		return asError(access.Unauthorized())
+	}
+	return e
+}
+
+// record writes the call to the audit log, if it is of the kind that is recorded.
+func (x *call) record(err error) {
+	if x.who == nil || !x.needs.audited() {
+		return
+	}
+	failed := job.Code("")
+	if err != nil {
+		failed = asError(err).Code
+	}
+	x.s.Access.Record(x.who, x.needs.verbs, failed)
+}
+
+// observing lets those who may observe use a handler that is no route.
+func (s *server) observing(h http.Handler) http.Handler {
+	e := endpoint{need: toObserve}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := newCall(s, w, r)
+		defer x.close()
+		if err := s.admit(route{path: r.URL.Path}, e, x); err != nil {
+			x.fail(err)
+			_ = x.send() // fails if the client is gone
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// checkedQueue is the queue with the checks of access.
+type checkedQueue struct {
+	Queue
+	checked *access.Queue
+}
+
+// Checked returns q with the checks of access, for the callers of the contexts.
+func Checked(q Queue, control *access.Control) Queue { return checkedQueue{q, control.Queue(q)} }
+
+// Do implements Queue.
+func (q checkedQueue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error) {
+	return q.checked.Do(ctx, ops)
+}
+
+// Reserve implements Queue.
+func (q checkedQueue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
+	return q.checked.Reserve(ctx, r, wait)
+}
+
+// FinishAndReserve implements Queue.
+func (q checkedQueue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, r *jobpb.Reserve) ([]*jobpb.Result, []*jobpb.Reserved, error) {
+	return q.checked.FinishAndReserve(ctx, finishes, r)
+}
+
+// DeleteAndReserve implements Queue.
+func (q checkedQueue) DeleteAndReserve(ctx context.Context, d *jobpb.Delete, r *jobpb.Reserve) (*jobpb.Result, []*jobpb.Reserved, error) {
+	return q.checked.DeleteAndReserve(ctx, d, r)
+}
+
+// Read implements Queue.
+func (q checkedQueue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	return q.checked.Read(ctx, r, stale)
+}

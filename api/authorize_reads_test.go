@@ -1,0 +1,104 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api/access"
+	"tarry/auth"
+	"tarry/job/jobpb"
+)
+
+// as makes a call with the token of an id.
+func (r *rig) as(id, method, path, body string) *httptest.ResponseRecorder {
+	q := httptest.NewRequest(method, path, strings.NewReader(body))
+	q.Header.Set("Authorization", "Bearer "+secretFor(r.t, id).Text())
+	return held(r.t, r.handler, q)
+}
+
+// tenants is a queue with jobs of two tenants, of which the token a may read one, and the token
+// all both.
+func tenants(t *testing.T) *rig {
+	s := auth.NewState(1, true, &jobpb.AuthSettings{Mode: enforce}, nil)
+	for id, topics := range map[string]string{"a": "a.*", "all": "*"} {
+		s = s.WithToken(s.Revision+1, auth.NewToken(&jobpb.Token{Id: id, Hash: secretFor(t, id).Hash(), Rules: []*jobpb.Rule{ruleOf(t, topics, "read manage add consume")}}))
+	}
+	control := access.Open(access.Options{Source: fixed{s}})
+	t.Cleanup(control.Close)
+	var queue Queue
+	closed := newRig(t, func(o *Options) { o.Access, queue = control, o.Queue })
+	open := &rig{t: t, handler: New(Options{Queue: queue, Operator: closed.operator, Hosts: []string{"example.com"}})}
+	for _, topic := range []string{"a.1", "b.1", "a.2", "b.2"} {
+		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"job-`+topic+`","due_at":"2040-01-01T00:30:00Z","body":1}`)
+		open.ok("/v1/jobs", `{"topic":"`+topic+`","id":"dead-`+topic+`","body":1}`)
+		got := open.ok("/v1/reserve", `{"topics":["`+topic+`"]}`)
+		token := got["jobs"].([]any)[0].(map[string]any)["token"].(string)
+		open.ok("/v1/jobs/dead-"+topic+"/bury", `{"token":"`+token+`","reason":"broken"}`)
+		require.Equal(t, http.StatusOK, open.do(http.MethodPatch, "/v1/topics/"+topic+"/settings", `{"max_pending":100}`).Code)
+		w := open.do(http.MethodPut, "/v1/schedules/"+topic, `{"spec":"@daily","job":{"topic":"`+topic+`","body":1}}`)
+		require.Equal(t, http.StatusCreated, w.Code, w.Body)
+	}
+	return closed
+}
+
+// A token sees only what it may read, wherever it looks.
+func TestReadsShowWhatATokenMayRead(t *testing.T) {
+	r := tenants(t)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		has                string
+	}{
+		{"GET", "/v1/jobs/job-a.1", "", 200, "a.1"},
+		{"GET", "/v1/jobs/job-b.1", "", 404, "does not exist"},
+		{"GET", "/v1/jobs/nothing", "", 404, "does not exist"},
+		{"GET", "/v1/jobs/job-b.1/history", "", 404, "does not exist"},
+		{"GET", "/v1/jobs/job-b.1/explain", "", 404, "does not exist"},
+		{"GET", "/v1/jobs/job-a.1/explain", "", 200, "not_due"},
+		{"POST", "/v1/get", `{"ids":["job-a.1","job-b.1"]}`, 200, `"code":"not_found"`},
+		{"GET", "/v1/jobs?id_prefix=job-", "", 200, "job-a.2"},
+		{"GET", "/v1/topics", "", 200, `"topic":"a.2"`},
+		{"GET", "/v1/topics?max=1", "", 200, `"next":"a.1"`},
+		{"GET", "/v1/topics?max=1&cursor=a.1", "", 200, `"topic":"a.2"`},
+		{"GET", "/v1/topics?cursor=a.2", "", 200, `"topics":[]`},
+		{"GET", "/v1/topics/a.1", "", 200, `"delayed":1`},
+		{"GET", "/v1/topics/b.1", "", 403, `read on topic \"b.1\"`},
+		{"GET", "/v1/topics/b.1/jobs", "", 403, "forbidden"},
+		{"GET", "/v1/topics/b.1/settings", "", 403, "forbidden"},
+		{"GET", "/v1/topics/b.1/rates", "", 403, "forbidden"},
+		{"GET", "/v1/topics/b.1/forecast", "", 403, "forbidden"},
+		{"GET", "/v1/topics/b.1/dead", "", 403, "forbidden"},
+		{"GET", "/v1/topic-settings", "", 200, `"topic":"a.2"`},
+		{"GET", "/v1/stats", "", 200, `"topics":2,"delayed":2,"ready":0,"reserved":0,"dead":2`},
+		{"GET", "/v1/schedules", "", 200, `"schedule":"a.2"`},
+		{"GET", "/v1/schedules?max=1", "", 200, `"next":"a.1"`},
+		{"GET", "/v1/schedules/b.1", "", 404, "no schedule"},
+		{"GET", "/v1/schedules/b.1/runs", "", 404, "no schedule"},
+		{"GET", "/v1/schedules/b.1/preview", "", 404, "no schedule"},
+		{"GET", "/v1/dead/topics?exact_reason=broken", "", 200, `"jobs":2,"topics":2`},
+		{"GET", "/v1/forecast/topics?start=2040-01-01T00:00:00Z", "", 200, `"jobs":2`},
+		{"GET", "/v1/rates", "", 403, "all topics"},
+		{"GET", "/v1/forecast", "", 403, "all topics"},
+		{"GET", "/v1/dead", "", 403, "all topics"},
+		{"POST", "/v1/dead/kick", `{"exact_reason":"broken","all":true}`, 403, "all topics"},
+		{"POST", "/v1/reserve", `{"topics":["a.1","b.1"]}`, 403, `consume on topic \"b.1\"`},
+		{"POST", "/v1/jobs", `{"topic":"b.1","body":1}`, 403, `add on topic \"b.1\"`},
+		{"POST", "/v1/topics/a.1/move", `{"to":"b.1"}`, 403, `add on topic \"b.1\"`},
+		{"POST", "/", `{"command":"add","topic":"b.1","body":1}`, 403, `add on topic \"b.1\"`},
+		{"PUT", "/v1/schedules/a.9", `{"spec":"@daily","job":{"topic":"b.1","body":1}}`, 403, `topic \"b.1\"`},
+	} {
+		w := r.as("a", c.method, c.path, c.body)
+		require.Equal(t, c.status, w.Code, "%s %s: %s", c.method, c.path, w.Body)
+		require.Contains(t, w.Body.String(), c.has, "%s %s", c.method, c.path)
+		if c.status == http.StatusOK {
+			require.NotContains(t, w.Body.String(), `b.1"`, "%s %s", c.method, c.path)
+			require.NotContains(t, w.Body.String(), `b.2"`, "%s %s", c.method, c.path)
+		}
+		w = r.as("all", c.method, c.path, c.body)
+		require.NotContains(t, []int{401, 403}, w.Code, "%s %s: %s", c.method, c.path, w.Body)
+	}
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"tarry/job"
+)
+
+// backupType is the media type of a backup.
+const backupType = "application/octet-stream"
+
+// backup streams a backup. A failure after the first byte breaks the connection; the backup
+// lacks its end then, which every reader of it notices. Unlike other GETs it keeps something
+// from others, files and the only place for a backup, so no page of another origin may start it.
+func (s *server) backup(x *call) error {
+	if x.foreignGet() {
+		return s.crossOrigin(x)
+	}
+	o, err := backupOptions(x)
+	if err != nil {
+		return err
+	}
+	if x.r.Method == http.MethodHead {
+		return job.Errorf(codeMethod, "a backup is not made for a HEAD; use GET")
+	}
+	if s.Draining() {
+		return job.NotApplied("this node is stopping; use another")
+	}
+	w := &backupWriter{x: x, timeout: s.Timeout}
+	err = s.Operator.Backup(x.r.Context(), w, o)
+	if err != nil && x.sent {
+		s.Logger.Warn("a backup ended early", "from", x.r.RemoteAddr, "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+func backupOptions(x *call) (o job.BackupOptions, err error) {
+	if o.Stale, err = x.stale(); err != nil {
+		return o, err
+	}
+	if text := x.r.URL.Query().Get("rate"); text != "" {
+		if o.Rate, err = strconv.ParseInt(text, 10, 64); err != nil || o.Rate < job.MinBackupRate || o.Rate > job.MaxBackupRate {
+			return o, job.Invalid("rate", "is %.40q; it takes a number of bytes a second from %d to %d", text, job.MinBackupRate, job.MaxBackupRate)
+		}
+	}
+	return o, nil
+}
+
+// backupWriter sends the head of the response with the first bytes. Each write may take the
+// time of a request, so a client that stops reading does not hold a state; one that reads
+// slowly holds it for job.MaxBackupTime.
+type backupWriter struct {
+	x       *call
+	timeout time.Duration
+}
+
+func (w *backupWriter) Write(b []byte) (int, error) {
+	x := w.x
+	if !x.sent {
+		x.sent = true
+		h := x.w.Header()
+		h.Set("Content-Type", backupType)
+		h.Set("Cache-Control", "no-store")
+		x.nameLeader()
+		x.w.WriteHeader(http.StatusOK)
+		x.logManagement() // who gets all jobs, with their bodies, is on record from the beginning
+	}
+	allowWrite(x.w, w.timeout)
+	return x.w.Write(b)
+}

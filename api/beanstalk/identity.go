@@ -1,0 +1,217 @@
+package beanstalk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tarry/api/access"
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	modeOff = jobpb.AuthMode_AUTH_OFF
+	enforce = jobpb.AuthMode_AUTH_ENFORCE
+
+	// DefaultStrangerTime is how long a client that may do nothing has to send a token.
+	DefaultStrangerTime = 10 * time.Second
+	// strangerTries is how many commands of such a client get a reply.
+	strangerTries = 3
+
+	// lingerTime and lingerBytes bound what is still read of a client that is refused, so that
+	// it gets the reply: closing with unread bytes would reset the connection.
+	lingerTime  = time.Second
+	lingerBytes = 16 << 10
+
+	// complainEvery is the least time between two lines of the log about tokens.
+	complainEvery = 10 * time.Second
+)
+
+// identity is who the client of a connection is. It keeps the text of the token, and not only
+// whose it is: tokens are made, rotated and revoked while a connection lasts.
+type identity struct {
+	secret    auth.Secret // zero: there is none
+	principal auth.Principal
+	state     *auth.State // by which principal was found
+	stop      func()      // ends watching the token
+	stranger  *time.Timer // ends the connection of a client that may do nothing; nil: there is none
+	tries     int         // commands that such a client has tried
+	refused   bool        // the client has the reply that it is nobody, and the connection ends
+}
+
+// welcome finds out who the client is by the listener that it has called.
+func (c *conn) welcome() {
+	c.who.stop = func() {}
+	if c.bound != nil {
+		c.takeBound()
+	}
+	if c.who.secret.ID() == "" && nothingAllowed(c.server.Access.State()) {
+		c.who.stranger = time.AfterFunc(c.server.StrangerTime, func() {
+			if !c.known.Load() && nothingAllowed(c.server.Access.State()) {
+				c.cut()
+			}
+		})
+	}
+}
+
+// farewell ends what welcome and useToken have started.
+func (c *conn) farewell() {
+	c.who.stop()
+	if c.who.stranger != nil {
+		c.who.stranger.Stop()
+	}
+}
+
+// takeBound gives the connection the token of its listener. If that is not accepted, the client
+// has none, and may send one.
+func (c *conn) takeBound() {
+	secret, err := c.bound()
+	if err == nil {
+		err = c.accept(secret, "connect")
+	}
+	if err != nil {
+		c.server.complaints.Warn("the token of a listener for beanstalkd clients cannot be used, so they have none", "listener", c.net.LocalAddr().String(), "error", err)
+	}
+}
+
+// authenticate executes auth. An error ends the connection.
+func (c *conn) authenticate(text string) error {
+	secret, err := auth.Parse(text)
+	if err == nil {
+		err = c.accept(secret, authWord)
+	} else if !c.refusesToken(err, authWord) {
+		err = nil // as if it had sent none
+	}
+	switch {
+	case err == nil:
+		c.say(authorized) // after OK clients expect a body
+		return c.flushFull()
+	case job.CodeOf(err) == job.CodeNotApplied: // nobody knows whether it is valid
+		c.say(internalError)
+		return c.flushFull()
+	}
+	c.server.complaints.Warn("a beanstalkd client has sent a token that is not accepted", "client", c.remote, "token", secret.ID(), "error", err)
+	c.say(unauthorized)
+	c.who.refused = true
+	return errClose
+}
+
+// accept makes a token that of the connection if it is accepted, or if nothing is refused.
+func (c *conn) accept(secret auth.Secret, call string) error {
+	a := c.server.Access
+	_, err := a.Of(c.base, secret, c.remote, a.State().Mode() != modeOff)
+	if err != nil && c.refusesToken(err, call) {
+		return err
+	}
+	c.useToken(secret)
+	return nil
+}
+
+// refusesToken counts a token that is not accepted, and reports whether it is refused for that.
+func (c *conn) refusesToken(err error, call string) bool {
+	mode := c.server.Access.State().Mode()
+	if mode == modeOff || job.CodeOf(err) == job.CodeNotApplied {
+		return mode == enforce
+	}
+	why := auth.UnknownToken
+	if errors.Is(err, auth.ErrExpired) {
+		why = auth.ExpiredToken
+	}
+	r := &access.Request{Remote: c.remote, Via: via, Call: call}
+	c.server.Access.Denied(access.NewContext(c.base, r), why, 0, "", mode != enforce)
+	return mode == enforce
+}
+
+// useToken makes a token that of the connection, which ends when the token is not accepted any
+// more.
+func (c *conn) useToken(secret auth.Secret) {
+	c.who.stop()
+	c.known.Store(true)
+	c.who.secret, c.who.tries = secret, 0
+	c.identify(c.server.Access.State())
+	r := &access.Request{Principal: auth.TokenPrincipal(secret.ID()), Secret: secret}
+	ctx, forget := c.server.Access.WhileAllowed(access.NewContext(c.base, r), 0, nil)
+	stop := context.AfterFunc(ctx, func() {
+		if access.Revoked(ctx) {
+			c.cut()
+		}
+	})
+	c.who.stop = func() { stop(); forget() }
+}
+
+// identify looks up whose the token of the connection is by a state.
+func (c *conn) identify(s *auth.State) {
+	c.who.state, c.who.principal = s, auth.Principal{}
+	if c.who.secret.ID() == "" {
+		return
+	}
+	if t, err := s.Authenticate(c.who.secret, time.Now().UnixMilli()); err == nil {
+		c.who.principal = auth.TokenPrincipal(t.Id)
+	}
+}
+
+// cut ends the connection before its next command. Any goroutine may call it.
+func (c *conn) cut() {
+	c.ended.Store(true)
+	c.net.SetWriteDeadline(time.Now().Add(lingerTime))
+	c.net.SetReadDeadline(longAgo)
+}
+
+// linger reads a little more of a client that is refused, so that it gets the reply.
+func (c *conn) linger() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	c.setReadDeadline(time.Now().Add(lingerTime))
+	io.CopyN(io.Discard, c.net, lingerBytes) // fails at the latest then
+}
+
+// nothingAllowed reports whether a client without a token may do nothing.
+func nothingAllowed(s *auth.State) bool {
+	return s.Mode() == enforce && !s.Anonymous.AllowOnAny(^auth.Verbs(0))
+}
+
+// isStranger reports whether the client may do nothing because it is nobody.
+func (c *conn) isStranger() bool {
+	return c.who.principal.IsAnonymous() && nothingAllowed(c.who.state)
+}
+
+// refuse replies to a command that the client may not do. It has no word of its own: there are
+// clients that take any word that they do not know for success, and a put would be lost.
+func (c *conn) refuse() {
+	c.identify(c.server.Access.State())
+	c.say(internalError)
+	c.said = "" // the denial is recorded by itself
+	if c.isStranger() {
+		c.who.tries++
+		c.who.refused = c.who.tries >= strangerTries
+	}
+}
+
+// complaints are warnings that any client can cause, so they are logged rarely.
+type complaints struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	next   time.Time // when the next one is logged
+	hidden int       // since the last one
+}
+
+// Warn logs a message, unless one was logged a moment ago.
+func (c *complaints) Warn(message string, args ...any) {
+	c.mu.Lock()
+	hidden, now := c.hidden, time.Now()
+	if c.hidden++; now.Before(c.next) {
+		c.mu.Unlock()
+		return
+	}
+	c.hidden, c.next = 0, now.Add(complainEvery)
+	c.mu.Unlock()
+	c.log.Warn(message, append(args, "others_not_logged", hidden)...)
+}

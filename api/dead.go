@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+const (
+	// defaultDeadGroups is how many groups of dead jobs a response has.
+	defaultDeadGroups = 100
+	// deadTopicsStep is how many topics a sweep over all topics reads at a time.
+	deadTopicsStep = 1000
+)
+
+// dead handles GET /v1/dead.
+func (s *server) dead(x *call) error { return s.deadReasons(x, "") }
+
+// topicDead handles GET /v1/topics/{topic}/dead.
+func (s *server) topicDead(x *call) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	return s.deadReasons(x, topic)
+}
+
+// deadReasons responds with the reasons that most dead jobs of a topic have, of all topics if
+// topic is empty.
+func (s *server) deadReasons(x *call, topic string) error {
+	most, stale, err := x.deadQuery()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	a, err := s.reads.DeadReasons(ctx, &jobpb.DeadReasonsQuery{Topic: topic, Max: most}, stale)
+	if err == nil {
+		err = x.claim(deadRoom(a.Groups))
+	}
+	if err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.textUnlessEmpty("topic", topic)
+	w.number("jobs", a.Jobs)
+	if topic == "" {
+		w.number("reasons", a.Reasons)
+	}
+	objects(w, "groups", a.Groups, func(g *jobpb.DeadGroup) {
+		w.text("reason", g.Reason)
+		w.number("jobs", g.Jobs)
+		if topic == "" {
+			w.number("topics", g.Topics)
+		}
+		x.firstDead(g)
+	})
+	w.booleanIfTrue("more", a.More)
+	w.booleanIfTrue("incomplete", a.Incomplete)
+	w.endObject()
+	return nil
+}
+
+// deadTopics handles GET /v1/dead/topics.
+func (s *server) deadTopics(x *call) error {
+	query := x.r.URL.Query()
+	if !query.Has("exact_reason") {
+		return job.Invalid("exact_reason", "is missing; an empty one is that of jobs without a reason")
+	}
+	most, stale, err := x.deadQuery()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	a, err := s.reads.DeadTopics(ctx, &jobpb.DeadTopicsQuery{Reason: query.Get("exact_reason"), Max: most}, stale)
+	if err == nil {
+		err = x.claim(deadRoom(a.Groups))
+	}
+	if err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.text("reason", query.Get("exact_reason"))
+	w.number("jobs", a.Jobs)
+	w.number("topics", a.Topics)
+	objects(w, "groups", a.Groups, func(g *jobpb.DeadGroup) {
+		w.text("topic", g.Topic)
+		w.number("jobs", g.Jobs)
+		x.firstDead(g)
+	})
+	w.booleanIfTrue("more", a.Topics > uint64(len(a.Groups)))
+	w.booleanIfTrue("incomplete", a.Incomplete)
+	w.endObject()
+	return nil
+}
+
+// deadQuery parses the query parameters of reads of dead jobs by reason.
+func (x *call) deadQuery() (most uint32, stale bool, err error) {
+	n := opt[int64]{v: defaultDeadGroups}
+	if err = numberIn(x.r.URL.Query(), "max", &n); err != nil {
+		return 0, false, err
+	}
+	if most, err = within("max", n.v, job.MaxDeadGroups); err != nil {
+		return 0, false, err
+	}
+	stale, err = x.stale()
+	return most, stale, err
+}
+
+// firstDead writes which job of a group died first, and when if that is known.
+func (x *call) firstDead(g *jobpb.DeadGroup) {
+	x.json.text("example", g.FirstId)
+	if g.FirstDiedMs != 0 {
+		x.json.timestamp("first_died_at", g.FirstDiedMs)
+	}
+}
+
+// deadRoom returns how many bytes groups take in a response, about.
+func deadRoom(groups []*jobpb.DeadGroup) int64 {
+	room := int64(answerOverhead)
+	for _, g := range groups {
+		room += answerOverhead + int64(len(g.Topic)+len(g.Reason)+len(g.FirstId))
+	}
+	return room
+}
+
+// deadRequest selects the dead jobs of all topics with one reason.
+type deadRequest struct {
+	Reason opt[string] `json:"exact_reason"`
+	Max    opt[int64]  `json:"max"`
+	All    opt[bool]   `json:"all"`
+}
+
+// check returns how many jobs at most, and the filter.
+func (q *deadRequest) check() (most uint64, filter *jobpb.Filter, err error) {
+	if !q.Reason.set {
+		return 0, nil, job.Invalid("exact_reason", "is missing; an empty one is that of jobs without a reason")
+	}
+	if err := job.CheckDeadReason("exact_reason", q.Reason.v); err != nil {
+		return 0, nil, err
+	}
+	most, err = (&sweepRequest{Max: q.Max, All: q.All}).most()
+	return most, &jobpb.Filter{ExactReason: &q.Reason.v}, err
+}
+
+type kickDeadRequest struct {
+	deadRequest
+	kickOptions
+}
+
+// kickDead handles POST /v1/dead/kick.
+func (s *server) kickDead(x *call) error {
+	var q kickDeadRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	most, filter, err := q.deadRequest.check()
+	if err != nil {
+		return err
+	}
+	rate, err := q.kickOptions.check()
+	if err != nil {
+		return err
+	}
+	return s.sweepDead(x, "kicked", most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{
+			Topic: topic, Max: max, RateMilli: rate, ToTopic: q.ToTopic.v, Sweep: sweep,
+		}}}
+	})
+}
+
+// purgeDead handles POST /v1/dead/purge.
+func (s *server) purgeDead(x *call) error {
+	var q deadRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	most, filter, err := q.check()
+	if err != nil {
+		return err
+	}
+	return s.sweepDead(x, "deleted", most, filter, func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op {
+		return &jobpb.Op{Kind: &jobpb.Op_Purge{Purge: &jobpb.Purge{Topic: topic, State: jobpb.State_STATE_DEAD, Max: max, Sweep: sweep}}}
+	})
+}
+
+// sweepDead is sweep over all topics that have dead jobs with the reason of the filter. A
+// rate holds for all of them together, because each topic goes on with the number of jobs
+// that were done.
+func (s *server) sweepDead(x *call, word string, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) error {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	end := time.Now().Add(s.Timeout / 2)
+	var done uint64
+	for {
+		topics, err := s.reads.DeadTopics(ctx, &jobpb.DeadTopicsQuery{Reason: *filter.ExactReason, Max: deadTopicsStep}, false)
+		if err != nil && done == 0 {
+			return err
+		}
+		more := err != nil // then the next call gets the error
+		for _, g := range topics.GetGroups() {
+			if more = done >= most || !time.Now().Before(end); more {
+				break
+			}
+			if done, more, err = s.sweepDeadOf(ctx, end, g.Topic, done, most, filter, op); err != nil {
+				return err
+			}
+			if more {
+				break
+			}
+		}
+		if more || topics.GetTopics() <= uint64(len(topics.GetGroups())) {
+			x.swept(word, done, more)
+			return nil
+		}
+	}
+}
+
+// sweepDeadOf is the part of sweepDead in one topic.
+func (s *server) sweepDeadOf(ctx context.Context, end time.Time, topic string, done, most uint64, filter *jobpb.Filter, op func(topic string, max uint32, sweep *jobpb.Sweep) *jobpb.Op) (uint64, bool, error) {
+	var from *jobpb.Progress
+	if done > 0 {
+		from = &jobpb.Progress{Done: done}
+	}
+	return s.repeatUntil(ctx, end, done, most, func(left uint64, last *jobpb.Result) *jobpb.Op {
+		if last != nil {
+			from = last.GetDetails().GetNext()
+		}
+		return op(topic, uint32(min(left, sweepStep)), &jobpb.Sweep{Filter: filter, Scan: sweepStep, From: from})
+	})
+}

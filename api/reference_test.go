@@ -1,0 +1,231 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/stretchr/testify/require"
+)
+
+const referencePath = "../docs/http-reference.md"
+
+const referenceHead = `# HTTP reference
+
+Every call with its parameters, the fields of its request and of its reply, with their ranges. This page is made from
+[openapi.yaml](openapi.yaml), the form for programs, which every node serves at ` + "`GET /v1/openapi.json`" + `. Examples, and how calls
+behave, are in [http-api.md](http-api.md); so are [the errors](http-api.md#errors), which all calls have in common. **Bold** fields are
+required in a request and always there in a reply. A time is RFC 3339 text; in a request also milliseconds since 1970.
+
+<!-- Written by: go test ./api -run OpenAPI -update -->
+`
+
+// schemaDoc is a schema of the description, as far as the page needs it.
+type schemaDoc struct {
+	Ref              string `json:"$ref"`
+	Type             any
+	Format           string
+	Description      string
+	Minimum, Maximum *float64
+	MaxLength        int // of a text; its limit is as many bytes
+	MaxItems         int
+	Enum             []string
+	Items            *schemaDoc
+	OneOf            []*schemaDoc
+	Properties       map[string]*schemaDoc
+	Required         []string
+}
+
+type operationDoc struct {
+	Summary    string
+	Tags       []string
+	Parameters []struct {
+		Name, In, Description string
+		Required              bool
+		Schema                *schemaDoc
+	}
+	RequestBody *struct {
+		Content map[string]struct{ Schema *schemaDoc }
+	}
+	Responses map[string]struct {
+		Description string
+		Content     map[string]struct{ Schema *schemaDoc }
+	}
+}
+
+type apiDoc struct {
+	Paths      map[string]map[string]*operationDoc
+	Components struct{ Schemas map[string]*schemaDoc }
+}
+
+// The sections of the page, by their tags.
+var referenceSections = []struct{ tag, title string }{
+	{"jobs", "Jobs"}, {"consuming", "Consuming"}, {"topics", "Topics"}, {"schedules", "Schedules"}, {"tokens", "Tokens"}, {"cluster", "Cluster"}, {"node", "A node"},
+}
+
+func TestTheReferenceIsMadeFromOpenAPI(t *testing.T) {
+	var d apiDoc
+	require.NoError(t, json.Unmarshal(OpenAPI(), &d, json.MatchCaseInsensitiveNames(true)))
+	page := referenceHead + d.calls(t) + d.objects()
+	if *update {
+		require.NoError(t, os.WriteFile(referencePath, []byte(page), 0o644))
+	}
+	text, err := os.ReadFile(referencePath)
+	require.NoError(t, err)
+	require.Equal(t, page, string(text), "go test ./api -run OpenAPI -update")
+}
+
+// calls describes the calls by section, each with a link to its examples.
+func (d *apiDoc) calls(t *testing.T) string {
+	var b strings.Builder
+	described := 0
+	for _, section := range referenceSections {
+		fmt.Fprintf(&b, "\n## %s\n", section.title)
+		for _, path := range slices.Sorted(maps.Keys(d.Paths)) {
+			for _, method := range slices.Sorted(maps.Keys(d.Paths[path])) {
+				if op := d.Paths[path][method]; op.Tags[0] == section.tag {
+					d.call(&b, strings.ToUpper(method)+" "+path, op)
+					described++
+				}
+			}
+		}
+	}
+	require.Equal(t, len(calls), described, "each tag has a section")
+	return b.String()
+}
+
+func (d *apiDoc) call(b *strings.Builder, name string, op *operationDoc) {
+	example := strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(name), ""), " ", "-")
+	fmt.Fprintf(b, "\n### `%s`\n\n%s [Example](http-api.md#%s).\n", name, op.Summary, example)
+	if len(op.Parameters) > 0 {
+		b.WriteString("\n| parameter | in | values | meaning |\n|---|---|---|---|\n")
+	}
+	for _, p := range op.Parameters {
+		values := valuesOf(p.Schema)
+		if values == "object" { // each member is a parameter
+			values = "text"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", boldName(p.Name, p.Required), p.In, values, cell(p.Description))
+	}
+	if op.RequestBody != nil {
+		schema := op.RequestBody.Content["application/json"].Schema
+		if schema.Ref == "" && len(schema.Properties) > 0 {
+			b.WriteString("\nRequest:\n")
+			fieldsOf(b, schema)
+		} else {
+			fmt.Fprintf(b, "\nRequest: %s.\n", valuesOf(schema))
+		}
+	}
+	var replies []string
+	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
+		r := op.Responses[status]
+		for _, content := range slices.Sorted(maps.Keys(r.Content)) {
+			if status == "default" {
+				continue
+			}
+			reply := status + " " + valuesOf(r.Content[content].Schema)
+			if content != "application/json" {
+				reply += " (`" + content + "`)"
+			}
+			replies = append(replies, reply)
+		}
+	}
+	fmt.Fprintf(b, "\nReply: %s.\n", strings.Join(replies, ", or "))
+}
+
+// objects describes the objects that calls take and give.
+func (d *apiDoc) objects() string {
+	var b strings.Builder
+	b.WriteString("\n## Objects\n")
+	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
+		s := d.Components.Schemas[name]
+		fmt.Fprintf(&b, "\n### %s\n", name)
+		if s.Description != "" {
+			fmt.Fprintf(&b, "\n%s\n", s.Description)
+		}
+		fieldsOf(&b, s)
+		for _, form := range s.OneOf {
+			if len(form.Properties) == 0 {
+				fmt.Fprintf(&b, "\n- %s: %s\n", valuesOf(form), form.Description)
+				continue
+			}
+			b.WriteString("\n- an object:\n")
+			fieldsOf(&b, form)
+		}
+	}
+	return b.String()
+}
+
+func fieldsOf(b *strings.Builder, s *schemaDoc) {
+	if len(s.Properties) == 0 {
+		return
+	}
+	b.WriteString("\n| field | values | meaning |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		f := s.Properties[name]
+		fmt.Fprintf(b, "| %s | %s | %s |\n", boldName(name, slices.Contains(s.Required, name)), valuesOf(f), cell(f.Description))
+	}
+}
+
+func boldName(name string, required bool) string {
+	if required {
+		return "**`" + name + "`**"
+	}
+	return "`" + name + "`"
+}
+
+// valuesOf says what a field may be.
+func valuesOf(s *schemaDoc) string {
+	switch {
+	case s.Ref != "":
+		name := s.Ref[strings.LastIndex(s.Ref, "/")+1:]
+		return "[" + name + "](#" + strings.ToLower(name) + ")"
+	case len(s.Enum) > 0:
+		return "`" + strings.Join(s.Enum, "`, `") + "`"
+	case s.Items != nil && s.MaxItems > 0:
+		return fmt.Sprintf("list of up to %d of %s", s.MaxItems, valuesOf(s.Items))
+	case s.Items != nil:
+		return "list of " + valuesOf(s.Items)
+	case s.MaxLength > 0:
+		return fmt.Sprintf("text, up to %d bytes", s.MaxLength)
+	case len(s.OneOf) > 0 && s.OneOf[0].Format == "date-time":
+		return "time"
+	case len(s.OneOf) > 0:
+		var forms []string
+		for _, form := range s.OneOf {
+			forms = append(forms, valuesOf(form))
+		}
+		return strings.Join(forms, ", or ")
+	case s.Format == "date-time":
+		return "time"
+	}
+	kind, ok := s.Type.(string)
+	if types, _ := s.Type.([]any); len(types) == 2 && types[1] == "null" {
+		other := *s
+		other.Type = types[0]
+		return valuesOf(&other) + ", or null"
+	}
+	if !ok {
+		return "any JSON value"
+	}
+	kind = map[string]string{"string": "text", "boolean": "true or false", "integer": "whole number"}[kind]
+	if kind == "" {
+		kind = s.Type.(string)
+	}
+	switch number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }; {
+	case s.Minimum != nil && s.Maximum != nil:
+		return kind + ", " + number(*s.Minimum) + " to " + number(*s.Maximum)
+	case s.Minimum != nil && *s.Minimum != 0:
+		return kind + ", " + number(*s.Minimum) + " or more"
+	}
+	return kind
+}
+
+// cell is a text that may stand in a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

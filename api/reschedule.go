@@ -1,0 +1,272 @@
+package api
+
+import (
+	"context"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// rescheduleRequest asks for other due times of the delayed jobs of a topic that are due in a
+// range of time.
+type rescheduleRequest struct {
+	sweepRequest
+	Spread   opt[float64] `json:"spread"`
+	Earlier  opt[bool]    `json:"earlier"`
+	Postpone opt[float64] `json:"postpone"`
+	Cursor   opt[string]  `json:"cursor"`
+}
+
+// reschedule is a rescheduleRequest, checked.
+//
+// Jobs are found in the order of their due times, and a job with another due time has another
+// place in that order. So that none is changed twice, whether the job is met again in the same
+// call, the next one, or one that is repeated because its response was lost:
+//
+//   - The due time of a spread job depends on its seq. Where the job is met again, it is
+//     already due when it should be.
+//   - Jobs are postponed in windows of time as long as the postponement, the last window
+//     first. So a job moves to a window that is done, or out of the range. A call ends with
+//     the first window in which it changed jobs: its cursor never covers two.
+type reschedule struct {
+	query            *jobpb.JobQuery
+	most             uint64
+	from, to         int64 // the range, in Unix milliseconds
+	spread, postpone int64 // one of them is 0; in milliseconds
+	earlier          bool
+	windowEnd        int64 // of the window in which the call begins
+}
+
+// maxWindows bounds the windows of a postponement.
+const maxWindows = 10_000
+
+// rescheduled is what a call has done.
+type rescheduled struct {
+	changes
+	unchanged uint64 // jobs whose due time is already as asked for
+}
+
+// rescheduleTopic handles POST /v1/topics/{topic}/reschedule.
+func (s *server) rescheduleTopic(x *call) error {
+	topic, err := x.pathTopic()
+	if err != nil {
+		return err
+	}
+	var q rescheduleRequest
+	if err := x.decode(maxSmallRequest, &q); err != nil {
+		return err
+	}
+	p, err := q.plan(topic)
+	if err != nil {
+		return err
+	}
+	done, windowEnd, err := s.rescheduleJobs(x, p)
+	if err != nil {
+		return err
+	}
+	w := &x.json
+	w.success()
+	w.number("rescheduled", done.done)
+	w.numberUnlessZero("unchanged", done.unchanged)
+	if done.skipped > 0 {
+		w.number("skipped", done.skipped)
+		w.text("reason", done.reason)
+	}
+	if windowEnd > p.from {
+		p.setWindow(windowEnd)
+		place, err := cursorOf(p.query, done.next)
+		if err != nil {
+			return err
+		}
+		w.boolean("more", true)
+		w.text("next", strconv.FormatInt(windowEnd, 10)+"."+place)
+	}
+	w.endObject()
+	return nil
+}
+
+// plan checks the request.
+func (q *rescheduleRequest) plan(topic string) (*reschedule, error) {
+	most, filter, err := q.check()
+	if err != nil {
+		return nil, err
+	}
+	p := &reschedule{most: most, from: filter.GetDueFromMs(), to: filter.GetDueToMs(), earlier: q.Earlier.v}
+	switch {
+	case p.from == 0:
+		return nil, job.Invalid("filter.due_from", "is missing; filter.due_from and filter.due_to say which jobs are rescheduled")
+	case p.to == 0:
+		return nil, job.Invalid("filter.due_to", "is missing; filter.due_from and filter.due_to say which jobs are rescheduled")
+	case q.Spread.set == q.Postpone.set:
+		return nil, job.Invalid("spread", "or postpone must be given, and not both; both are in seconds")
+	case q.Earlier.set && !q.Spread.set:
+		return nil, job.Invalid("earlier", "is only for spread")
+	}
+	p.query = &jobpb.JobQuery{Topic: topic, State: jobpb.State_STATE_DELAYED, Filter: filter, Max: 1}
+	if err := job.CheckJobQuery(p.query); err != nil {
+		return nil, job.Under("filter", err)
+	}
+	if q.Spread.set {
+		p.spread, err = atLeastSecond("spread", q.Spread.v)
+	} else {
+		p.postpone, err = atLeastSecond("postpone", q.Postpone.v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.postpone > 0 && (p.to-p.from)/p.postpone >= maxWindows {
+		return nil, job.Invalid("postpone", "is less than a %dth of the time from filter.due_from to filter.due_to; use a shorter range or postpone by more", maxWindows)
+	}
+	p.setWindow(p.to)
+	return p, p.goOn(q.Cursor.v)
+}
+
+// atLeastSecond converts a duration of a request, from a second to the longest delay.
+func atLeastSecond(field string, seconds float64) (int64, error) {
+	if !(seconds >= 1) {
+		return 0, job.Invalid(field, "is %g s; it must be between 1 and %g s", seconds, job.MaxDelay.Seconds())
+	}
+	return job.Millis(field, seconds, job.MaxDelay)
+}
+
+// setWindow makes the query that of the window with this end. A spread has one window.
+func (p *reschedule) setWindow(end int64) {
+	p.windowEnd = end
+	p.query.Filter.DueFromMs, p.query.Filter.DueToMs = p.windowStart(), end
+}
+
+func (p *reschedule) windowStart() int64 {
+	if p.postpone > 0 {
+		return max(p.from, p.windowEnd-p.postpone)
+	}
+	return p.from
+}
+
+// goOn continues where a cursor says: in a window, behind a job of it.
+func (p *reschedule) goOn(cursor string) error {
+	if cursor == "" {
+		return nil
+	}
+	text, place, _ := strings.Cut(cursor, ".")
+	end, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || end <= p.from || end > p.to || p.postpone > 0 && (p.to-end)%p.postpone != 0 || p.postpone == 0 && end != p.to {
+		return job.Invalid("cursor", "is not one that this call gave for the same range; begin without one")
+	}
+	p.setWindow(end)
+	if place == "" {
+		return nil
+	}
+	if p.query.After, err = parseCursor(p.query, place); err != nil {
+		return err
+	}
+	return job.CheckJobQuery(p.query)
+}
+
+// rescheduleJobs changes jobs page by page, and returns in which window to go on, behind
+// done.next; p.from: it is done. It ends at p.most jobs, after half of the call's timeout, at
+// the end of a window, or when a page after the first fails, which the next call repeats.
+func (s *server) rescheduleJobs(x *call, p *reschedule) (done rescheduled, windowEnd int64, err error) {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	end := time.Now().Add(s.Timeout / 2)
+	for first := true; ; first = false {
+		p.query.Max = uint32(min(sweepStep, p.most-done.done))
+		err := s.reschedulePage(ctx, x, p, &done)
+		if err != nil && first {
+			return rescheduled{}, 0, err
+		}
+		if err != nil {
+			done.next = p.query.After
+			return done, p.windowEnd, nil // the next call gets the error
+		}
+		p.query.After = done.next
+		if done.next == nil {
+			if p.setWindow(p.windowStart()); p.windowEnd == p.from || done.done > 0 {
+				return done, p.windowEnd, nil
+			}
+		}
+		if done.done >= p.most || !time.Now().Before(end) {
+			return done, p.windowEnd, nil
+		}
+	}
+}
+
+// reschedulePage changes the jobs of one page, each on the condition that it has not changed
+// since it was read.
+func (s *server) reschedulePage(ctx context.Context, x *call, p *reschedule, done *rescheduled) error {
+	page, err := s.reads.Jobs(ctx, p.query, false)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UnixMilli()
+	var ops []*jobpb.Op
+	var room int64
+	for _, j := range page.Jobs {
+		room += jobRoom(j)
+		due := p.due(j.Seq, j.DueMs, now)
+		if due == j.DueMs {
+			done.unchanged++
+			continue
+		}
+		condition := &jobpb.Condition{Revision: j.Revision, States: []jobpb.State{jobpb.State_STATE_DELAYED}, Topic: p.query.Topic}
+		op := &jobpb.Op{Kind: &jobpb.Op_Update{Update: &jobpb.Update{Ref: &jobpb.Ref{Seq: j.Seq}, Condition: condition, DueMs: &due}}}
+		ops = append(ops, op)
+		room += int64(op.SizeVT())
+	}
+	if err := x.claim(room); err != nil {
+		return err
+	}
+	defer x.unclaim(room)
+	if len(ops) > 0 {
+		results, err := doOps(ctx, s.Queue, ops)
+		if err != nil {
+			return err
+		}
+		done.count(results)
+	}
+	done.next = page.Next
+	return nil
+}
+
+// due returns the due time that a delayed job gets. For a spread it is the first of some
+// places of the job that is not before its present one, or before now if earlier is asked for;
+// if there is none, the present one. Which place it is stays the same when the job is there.
+func (p *reschedule) due(seq uint64, dueMS, nowMS int64) int64 {
+	if p.postpone > 0 {
+		return dueMS + p.postpone
+	}
+	least := dueMS
+	if p.earlier {
+		least = nowMS
+	}
+	for try := range uint64(spreadTries) {
+		if at := p.from + spreadPlace(seq, try, p.spread); at >= least {
+			return at
+		}
+	}
+	return dueMS
+}
+
+// spreadTries is how many places a job has in a spread. With as many, only jobs in the last
+// tenth of the range are likely to stay where they are.
+const spreadTries = 32
+
+// spreadPlace returns a place of a job in [0, spread). The first places of jobs that were
+// added one after the other fill the range evenly, as the fractions of multiples of the golden
+// ratio do; the others are as if drawn at random.
+func spreadPlace(seq, try uint64, spread int64) int64 {
+	const golden = 0x9e3779b97f4a7c15 // its fraction, in 64 bits
+	share := seq * golden
+	if try > 0 { // SplitMix64
+		share += try * golden * golden
+		share = (share ^ share>>30) * 0xbf58476d1ce4e5b9
+		share = (share ^ share>>27) * 0x94d049bb133111eb
+		share ^= share >> 31
+	}
+	place, _ := bits.Mul64(share, uint64(spread))
+	return int64(place)
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// ClusterEvent is something that happened to the cluster, as one node saw it.
+type ClusterEvent struct {
+	Number  uint64            `json:"number"` // of the node, from 1 since its process started
+	At      time.Time         `json:"at"`
+	Kind    string            `json:"kind"`  // such as member, leader, clock or disk
+	Level   string            `json:"level"` // info, warn or error
+	Event   string            `json:"event"`
+	Details map[string]string `json:"details"`
+}
+
+// ClusterEvents is what one node has seen.
+type ClusterEvents struct {
+	Node      string         `json:"node"`
+	StartedAt time.Time      `json:"started_at,omitzero"` // the process
+	Events    []ClusterEvent `json:"events"`              // oldest first
+}
+
+// Events lists what the client's node has seen happen to the cluster: the last 1000 events
+// since it started, or those from a number on. The client should have the address of only that
+// node.
+func (c *Client) Events(ctx context.Context, from uint64) (ClusterEvents, error) {
+	path := "/v1/cluster/events"
+	if from > 0 {
+		path += "?from=" + strconv.FormatUint(from, 10)
+	}
+	return ask[ClusterEvents](ctx, c, request{method: http.MethodGet, path: path, repeat: true, here: true})
+}
+
+// Node describes the build and the settings of one node.
+type Node struct {
+	ID                string        `json:"id"`
+	Release           string        `json:"release"`
+	Revision          string        `json:"revision"` // commit of the build
+	Go                string        `json:"go"`
+	Platform          string        `json:"platform"`
+	StartedAt         time.Time     `json:"started_at,omitzero"`
+	Draining          bool          `json:"draining"`
+	StoreFormat       uint32        `json:"store_format"`
+	WireVersion       uint32        `json:"wire_version"`
+	BackupFormat      uint32        `json:"backup_format"`
+	MinClusterVersion uint32        `json:"min_cluster_version"`
+	MaxClusterVersion uint32        `json:"max_cluster_version"`
+	Settings          []NodeSetting `json:"settings"`
+}
+
+// NodeSetting is one setting of a node.
+type NodeSetting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Hidden bool   `json:"hidden,omitzero"` // there is a value, which may be a secret
+}
+
+// Node describes the client's node. The client should have the address of only that node.
+func (c *Client) Node(ctx context.Context) (Node, error) {
+	return ask[Node](ctx, c, request{method: http.MethodGet, path: "/v1/cluster/node", repeat: true, here: true})
+}
+
+// Drain drains the client's node: it is not ready, does not lead, and ends waiting reserves,
+// until Undrain or its restart. The client must have the address of only that node.
+func (c *Client) Drain(ctx context.Context) error {
+	return c.operate(ctx, request{method: http.MethodPost, path: "/v1/cluster/drain", here: true, repeat: true})
+}
+
+// Undrain ends a drain of the client's node, if there is one. The client must have the address
+// of only that node.
+func (c *Client) Undrain(ctx context.Context) error {
+	return c.operate(ctx, request{method: http.MethodDelete, path: "/v1/cluster/drain", here: true, repeat: true})
+}

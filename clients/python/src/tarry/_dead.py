@@ -1,0 +1,87 @@
+"""Dead jobs by their reasons: what the calls send and return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import List, Optional
+
+from ._calls import SWEEP_TIME, Request, _given, _how_many, _query, _swept, _topic_path
+from .types import JSON, Reply, Swept, decode, decode_all
+
+
+@dataclass(frozen=True)
+class DeadReason(Reply):
+    """The dead jobs with one reason. ``example`` is the id of one of them: in a topic the one that died first."""
+
+    _always = ("reason", "jobs")
+    reason: str = ""
+    jobs: int = 0
+    topics: int = 0
+    """How many topics they are in; only of all topics."""
+    example: str = ""
+    first_died_at: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class DeadReasons(Reply):
+    """The dead jobs of a topic, or of all topics, grouped by reason, the largest group first. ``jobs`` counts all;
+    ``more``: there are more groups. ``incomplete``: a group that is missing may be larger than the last one."""
+
+    _always = ("jobs", "groups")
+    topic: str = ""
+    jobs: int = 0
+    reasons: int = 0
+    groups: List[DeadReason] = field(default_factory=list)
+    more: bool = False
+    incomplete: bool = False
+
+
+@dataclass(frozen=True)
+class DeadTopic(Reply):
+    """The dead jobs of a topic with one reason. ``example`` is the id of the one that died first."""
+
+    _always = ("topic", "jobs")
+    topic: str = ""
+    jobs: int = 0
+    example: str = ""
+    first_died_at: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class DeadTopics(Reply):
+    """The dead jobs with one reason, grouped by topic, the largest group first."""
+
+    _always = ("reason", "jobs", "groups")
+    reason: str = ""
+    jobs: int = 0
+    topics: int = 0
+    groups: List[DeadTopic] = field(default_factory=list)
+    more: bool = False
+    incomplete: bool = False
+
+
+def dead(topic: Optional[str], max: Optional[int]) -> Request[DeadReasons]:
+    def read(reply: JSON, earlier: bool) -> DeadReasons:
+        return decode(DeadReasons, {**reply, "groups": decode_all(DeadReason, reply, "groups")})
+
+    path = _topic_path(topic, "dead") if topic else "/v1/dead"
+    return Request("GET", _query(path, {"max": max}), read, repeat=True)
+
+
+def dead_topics(reason: str, max: Optional[int]) -> Request[DeadTopics]:
+    def read(reply: JSON, earlier: bool) -> DeadTopics:
+        return decode(DeadTopics, {**reply, "groups": decode_all(DeadTopic, reply, "groups")})
+
+    path = _query("/v1/dead/topics", {"exact_reason": reason, "max": max})
+    return Request("GET", path, read, repeat=True)
+
+
+def kick_dead(reason: str, max: Optional[int], rate: Optional[float], to_topic: Optional[str]) -> Request[Swept]:
+    sent = {"exact_reason": reason, **_how_many(max), **_given(rate=rate, to_topic=to_topic)}
+    return Request("POST", "/v1/dead/kick", _swept("kicked"), sent, work=SWEEP_TIME)
+
+
+def purge_dead(reason: str, max: Optional[int]) -> Request[Swept]:
+    sent = {"exact_reason": reason, **_how_many(max)}
+    return Request("POST", "/v1/dead/purge", _swept("deleted"), sent, work=SWEEP_TIME)

@@ -1,0 +1,78 @@
+package tarry_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clientSources are the columns of the table in clients/README.md: where the calls of a client
+// are declared, and which of the declared names are no calls.
+var clientSources = []struct {
+	language string
+	files    []string
+	declared string
+	others   []string
+}{
+	{"Go", []string{"client/*.go"}, `(?m)^func \(c \*Client\) ([A-Z]\w*)\(`, []string{"Close"}},
+	{"Python", []string{"clients/python/src/tarry/client.py"}, `(?m)^    def ([a-z]\w*)\(`, []string{"close", "within"}},
+	{"PHP", []string{"clients/php/src/Client.php", "clients/php/src/*Calls.php"}, `(?m)^    public function ([a-z]\w*)\(`, []string{"withDeadline", "withStop"}},
+	{"Node", []string{"clients/node/src/client.js"}, `(?m)^  (?:async )?([a-z]\w*)\(.*\{$`, []string{"constructor"}},
+}
+
+// noCalls are routes that no client calls: they are for browsers, probes and what collects metrics.
+var noCalls = []string{"POST /", "GET /v1/openapi.json", "GET /livez", "GET /readyz", "GET /metrics"}
+
+// Nobody should have to read four clients to see which can do something.
+func TestTheTableOfClientsHasAllCalls(t *testing.T) {
+	_, table, found := strings.Cut(read(t, "clients/README.md"), "\n|---|---|---|---|---|\n")
+	require.True(t, found)
+	columns := make([][]string, 1+len(clientSources))
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+		require.Len(t, cells, len(columns), row)
+		calls, _, _ := strings.Cut(cells[0], " with ")
+		cells[0] = calls
+		for i, cell := range cells {
+			for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+				columns[i] = append(columns[i], m[1])
+			}
+		}
+	}
+
+	var routes []string
+	for _, m := range regexp.MustCompile("(?m)^### `([^`]+)`$").FindAllStringSubmatch(read(t, "docs/http-api.md"), -1) {
+		if !slices.Contains(noCalls, m[1]) {
+			routes = append(routes, m[1])
+		}
+	}
+	require.ElementsMatch(t, routes, unique(columns[0]), "HTTP")
+	for i, c := range clientSources {
+		var files, declared []string
+		for _, pattern := range c.files {
+			found, err := filepath.Glob(pattern)
+			require.NoError(t, err)
+			files = append(files, found...)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range regexp.MustCompile(c.declared).FindAllStringSubmatch(read(t, file), -1) {
+				if !slices.Contains(c.others, m[1]) {
+					declared = append(declared, m[1])
+				}
+			}
+		}
+		require.ElementsMatch(t, unique(declared), unique(columns[i+1]), c.language)
+	}
+}
+
+func unique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}

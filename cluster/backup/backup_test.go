@@ -1,0 +1,145 @@
+package backup
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden file of the present format, if there is none")
+
+func header(size int) Header {
+	return Header{
+		ClusterID: "k3vq", NodeID: "n1", Release: "v0.1.0", Index: 42, Term: 3, QueueTimeMS: 1_700_000_000_000, TakenMS: 1_700_000_000_500,
+		ClusterVersion: 1, StateFormat: 8, StateBytes: int64(size), Counts: Counts{Topics: 2, Delayed: 10, Ready: 3, Dead: 1},
+	}
+}
+
+// state returns bytes that compress in their first half.
+func state(size int) []byte {
+	b := make([]byte, size)
+	rnd := rand.NewChaCha8([32]byte{1})
+	_, _ = rnd.Read(b[size/2:])
+	return b
+}
+
+func file(t testing.TB, data []byte) []byte {
+	var out bytes.Buffer
+	w, err := NewWriter(&out, header(len(data)))
+	require.NoError(t, err)
+	_, err = io.Copy(w, bytes.NewReader(data))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func read(data []byte) (Header, []byte, error) {
+	r, err := NewReader(bytes.NewReader(data))
+	if err != nil {
+		return Header{}, nil, err
+	}
+	defer r.Close()
+	got, err := io.ReadAll(r)
+	return r.Header, got, err
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	for _, size := range []int{0, 1, BlockBytes - 1, BlockBytes, BlockBytes + 1, 5*BlockBytes + 17} {
+		data := state(size)
+		h, got, err := read(file(t, data))
+		require.NoError(t, err, "%d bytes", size)
+		require.Equal(t, header(size), h)
+		require.True(t, bytes.Equal(data, got), "%d bytes", size)
+	}
+}
+
+func TestABackupOfAnotherSizeThanItsHeaderIsNotClosed(t *testing.T) {
+	w, err := NewWriter(io.Discard, header(10))
+	require.NoError(t, err)
+	_, err = w.Write(make([]byte, 9))
+	require.NoError(t, err)
+	require.ErrorContains(t, w.Close(), "9 bytes")
+}
+
+func TestEveryChangedByteIsFound(t *testing.T) {
+	whole := file(t, state(400))
+	for i := range whole {
+		changed := bytes.Clone(whole)
+		changed[i] ^= 0x10
+		_, _, err := read(changed)
+		require.Error(t, err, "byte %d of %d", i, len(whole))
+	}
+	for n := range whole {
+		_, _, err := read(whole[:n])
+		require.Error(t, err, "the first %d bytes", n)
+	}
+	_, _, err := read(append(bytes.Clone(whole), 0))
+	require.ErrorIs(t, err, ErrDamaged)
+}
+
+func TestMessagesSayWhatIsWrong(t *testing.T) {
+	whole := file(t, state(3000))
+	with := func(at int, b byte) []byte {
+		c := bytes.Clone(whole)
+		c[at] = b
+		return c
+	}
+	for want, data := range map[string][]byte{
+		"no backup of tarry":        []byte("PK\x03\x04 a zip archive"),
+		"format 2, and this":        with(11, 2),
+		"its header has":            with(12, 0xff),
+		"header does not match":     with(20, 'x'),
+		"it ends early":             whole[:len(whole)-1],
+		"block 1 does not match":    with(len(whole)-endLen-2, 'x'),
+		"does not match the checks": with(len(whole)-1, whole[len(whole)-1]^1),
+	} {
+		_, _, err := read(data)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := NewReader(iotest.ErrReader(os.ErrClosed))
+	require.ErrorIs(t, err, os.ErrClosed)
+}
+
+// The golden file of a format was written when the format was made. Each later release
+// must read it.
+func TestGoldenFiles(t *testing.T) {
+	const name = "testdata/format1.tarry-backup"
+	data := state(BlockBytes + 300)
+	copy(data[BlockBytes/2:], make([]byte, BlockBytes/2-200)) // keeps the file small
+	if _, err := os.Stat(name); err != nil && *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(name, file(t, data), 0o644))
+	}
+	golden, err := os.ReadFile(name)
+	require.NoError(t, err)
+	h, got, err := read(golden)
+	require.NoError(t, err)
+	require.Equal(t, header(len(data)), h)
+	require.True(t, bytes.Equal(data, got))
+}
+
+// A file from anywhere is read or refused, in bounded memory.
+func FuzzReader(f *testing.F) {
+	f.Add(file(f, state(100)))
+	f.Add(file(f, state(5000)))
+	f.Add([]byte(magic + "\x00\x00\x00\x01\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		h, got, err := read(data)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(24<<20)+8*uint64(len(got)))
+		if err != nil {
+			require.Less(t, len(err.Error()), 1000)
+			return
+		}
+		require.Equal(t, h.StateBytes, int64(len(got)))
+	})
+}

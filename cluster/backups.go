@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tarry/cluster/backup"
+	"tarry/fsm"
+	"tarry/internal/sleep"
+	"tarry/job"
+)
+
+// backupHold bounds the wait until this node has everything that was acknowledged.
+const backupHold = 10 * time.Second
+
+// Backup implements api.Operator. The state is this node's own, so the leader does no work for
+// it but to answer two small questions. The state has everything that was acknowledged before
+// the call; with o.Stale it is what this node has, and no other node is asked.
+func (n *Node) Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error {
+	select {
+	case n.backingUp <- struct{}{}:
+		defer func() { <-n.backingUp }()
+	default:
+		return job.Errorf(job.CodeOverloaded, "this node makes a backup already; wait until it is done, or use another node")
+	}
+	index, bytes, err := n.writeBackup(ctx, to, o)
+	if err == nil {
+		n.log.Info("a backup is complete", "index", index, "bytes", bytes)
+	}
+	return err
+}
+
+// writeBackup makes a backup. The caller has a token in n.backingUp.
+func (n *Node) writeBackup(ctx context.Context, to io.Writer, o job.BackupOptions) (index uint64, bytes int64, err error) {
+	if !o.Stale {
+		if err := n.catchUp(ctx); err != nil {
+			return 0, 0, err
+		}
+	}
+	stream, err := n.shard.machine.OpenStream()
+	if err != nil {
+		if fsm.Damaged(err) {
+			n.shard.fatal(err)
+		}
+		return 0, 0, job.Errorf(job.CodeInternal, "the state could not be read for a backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	if stream.Index == 0 || stream.ClusterID == "" {
+		return 0, 0, job.NotApplied("this node has no state yet: it is in no cluster")
+	}
+	if err := checkBackupRate(o.Rate, stream.Size); err != nil {
+		return 0, 0, err
+	}
+	n.log.Info("a backup begins", "index", stream.Index, "bytes", stream.Size)
+	p := newPacer(ctx, to, o.Rate)
+	w, err := backup.NewWriter(p, n.backupHeader(stream))
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{w}, stream, make([]byte, 256<<10)); err != nil {
+		return 0, 0, fmt.Errorf("write the backup: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return 0, 0, fmt.Errorf("write the backup: %w", err)
+	}
+	return stream.Index, p.written, nil
+}
+
+func (n *Node) backupHeader(s *fsm.Stream) backup.Header {
+	t := s.Totals
+	return backup.Header{
+		ClusterID: s.ClusterID, NodeID: n.cfg.NodeID, Release: n.cfg.Version, Shard: n.shard.cfg.Number,
+		Index: s.Index, Term: s.Term, QueueTimeMS: s.ClockMS, TakenMS: n.cfg.wall().UnixMilli(),
+		ClusterVersion: s.Version, StateFormat: fsm.FormatVersion, StateBytes: s.Size,
+		Counts: backup.Counts{Topics: t.Topics, Delayed: t.Delayed, Ready: t.Ready, Reserved: t.Reserved, Dead: t.Dead, Retained: t.Retained},
+	}
+}
+
+// catchUp waits until this node has applied everything that was acknowledged before the
+// call. A read that the leader confirms shows that it has all of that; its applied index
+// afterwards includes it. Both must come from one leader of one term.
+func (n *Node) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, backupHold)
+	defer cancel()
+	for {
+		term := n.shard.raft.CurrentTerm()
+		if _, err := n.shard.Totals(ctx, false); err != nil {
+			return err
+		}
+		index, err := n.members.LeaderApplied(ctx)
+		switch {
+		case err == nil && n.shard.raft.CurrentTerm() == term:
+			// It fails as long as the entries have not even arrived.
+			for n.shard.progress.reach(ctx, index) != nil {
+				if sleep.For(ctx, 10*time.Millisecond) {
+					continue
+				}
+				return job.NotApplied("this node is still behind the leader, at entry %d; entry %d is needed. Use another node, or take what this one has with --stale", n.shard.machine.Applied().Index, index)
+			}
+			return nil
+		case !sleep.For(ctx, 50*time.Millisecond):
+			return job.NotApplied("the leader could not be asked how far it is: %v. Take what this node has with --stale", err)
+		}
+	}
+}
+
+// checkBackupRate rejects a rate with which the backup of a state of size bytes would take
+// more than MaxBackupTime. The file is smaller than the state as a rule.
+func checkBackupRate(rate, size int64) error {
+	const most = int64(job.MaxBackupTime / time.Second)
+	if least := (size + most - 1) / most; rate > 0 && rate < least {
+		return job.Invalid("rate", "is %d bytes a second; this state of %d bytes takes at least %d, so that its backup ends within %v", rate, size, least, job.MaxBackupTime)
+	}
+	return nil
+}
+
+// pacer bounds the rate of what is written. It ends with its context, and after MaxBackupTime:
+// a reader may be slow although each write is in time.
+type pacer struct {
+	ctx     context.Context
+	to      io.Writer
+	rate    int64 // bytes a second; 0: without limit
+	began   time.Time
+	written int64
+}
+
+func newPacer(ctx context.Context, to io.Writer, rate int64) *pacer {
+	return &pacer{ctx: ctx, to: to, rate: rate, began: time.Now()}
+}
+
+func (p *pacer) Write(b []byte) (int, error) {
+	if p.rate > 0 {
+		due := p.began.Add(time.Duration(float64(p.written) / float64(p.rate) * float64(time.Second)))
+		sleep.For(p.ctx, time.Until(due))
+	}
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if time.Since(p.began) > job.MaxBackupTime {
+		return 0, fmt.Errorf("it took more than %v; its reader is too slow", job.MaxBackupTime)
+	}
+	n, err := p.to.Write(b)
+	p.written += int64(n)
+	return n, err
+}

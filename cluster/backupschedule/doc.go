@@ -1,0 +1,15 @@
+// Package backupschedule makes the backups of a schedule on the leader, as files of one
+// directory.
+//
+//	scheduler.go  when a backup is made, and what is known about it
+//	directory.go  the files: written, read back, listed and removed
+//	collector.go  metrics
+//
+// An instant of the schedule is done when the directory has a complete backup of it or of a later
+// one, or another node that is alive has one in its own. If the node that made it is down, the next
+// leader makes it again, because nobody knows whether that node comes back. Of several instants
+// that were missed only the last one is made up.
+//
+// A backup has its name once it was synced and read back. Only files whose name and header say
+// that they are scheduled backups of this cluster are ever removed.
+package backupschedule

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package backupschedule
+
+import "os"
+
+func dropCache(*os.File) {}

@@ -1,0 +1,283 @@
+package backupschedule
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"tarry/internal/sleep"
+	"tarry/schedule"
+)
+
+const (
+	// lookEvery bounds the time until a change of the clock is noticed.
+	lookEvery = time.Minute
+
+	// hearFor bounds how long a new leader waits for the reports of the other nodes.
+	hearFor = 10 * time.Second
+
+	// A failed backup is tried again after firstRetry, then after twice as long each time, up to
+	// lastRetry. The next instant of the schedule is tried in any case.
+	firstRetry = time.Minute
+	lastRetry  = 15 * time.Minute
+)
+
+// Config says what a Scheduler does, and with what.
+type Config struct {
+	Timetable *schedule.Timetable // of whole seconds
+	Dir       string
+	Keep      int   // backups; at least 1
+	Rate      int64 // bytes a second; 0: without limit
+
+	NodeID      string
+	Incarnation string // of the node; hexadecimal
+	ClusterID   func() string
+	// Leads reports whether this node leads; changed is closed when that may have changed.
+	Leads func() (leads bool, changed <-chan struct{})
+	// Others returns, on the leader, the instants of the newest backups that other nodes have, and
+	// whether all of them that are alive have reported since this one leads.
+	Others func() (instants []int64, all bool)
+	Now    func() time.Time // the queue's clock
+	// Write writes a backup.
+	Write func(ctx context.Context, to io.Writer) error
+	// DataDir is the node's, LowWater the low-water mark of its disk in bytes.
+	DataDir  string
+	LowWater func() uint64
+	Logger   *slog.Logger
+}
+
+// Scheduler makes backups. Create one with New, then call Run. Its other methods may be called
+// from many goroutines.
+type Scheduler struct {
+	cfg Config
+	dir directory
+
+	done int64 // the last instant that needs no backup any more; of the goroutine of Run
+
+	mu     sync.Mutex
+	status status
+}
+
+// status is what others see.
+type status struct {
+	leads     bool
+	trouble   string // why no backup can be made; empty: none is known
+	dueSince  time.Time
+	last      File // the newest one known
+	took      time.Duration
+	completed uint64
+	failed    uint64
+}
+
+// New returns a Scheduler.
+func New(cfg Config) *Scheduler {
+	s := &Scheduler{cfg: cfg}
+	s.dir = directory{
+		path: cfg.Dir, incarnation: cfg.Incarnation, clusterID: cfg.ClusterID, rate: cfg.Rate,
+		room: func() error { return room(cfg.Dir, cfg.DataDir, cfg.LowWater()) },
+	}
+	return s
+}
+
+// Run makes backups while this node leads, until ctx ends.
+func (s *Scheduler) Run(ctx context.Context) {
+	s.checkDirectory()
+	for ctx.Err() == nil {
+		leads, changed := s.cfg.Leads()
+		if leads {
+			s.leadUntilChanged(ctx, changed)
+			continue
+		}
+		if !sleep.Until(ctx, lookEvery, changed) {
+			return
+		}
+		if s.troubled() {
+			s.checkDirectory()
+		}
+	}
+}
+
+// leadUntilChanged makes backups until this node no longer leads. A backup under way then ends:
+// the next leader makes it.
+func (s *Scheduler) leadUntilChanged(ctx context.Context, changed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		defer cancel()
+		for leads := true; leads; leads, changed = s.cfg.Leads() {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	s.change(func(st *status) { st.leads = true })
+	defer s.change(func(st *status) { st.leads, st.dueSince = false, time.Time{} })
+	s.lead(ctx)
+}
+
+// lead makes the backups of the instants that come, until ctx ends.
+func (s *Scheduler) lead(ctx context.Context) {
+	s.hearOthers(ctx)
+	s.done = 0       // another leader may have made backups
+	var failed int64 // the last instant whose backup failed; 0: none
+	var retry time.Duration
+	var retryAt time.Time
+	for {
+		now := s.cfg.Now().UnixMilli()
+		wait := lookEvery
+		if next := s.cfg.Timetable.Next(now); next != 0 {
+			wait = min(wait, time.Duration(next-now)*time.Millisecond)
+		}
+		instant := s.cfg.Timetable.Last(now)
+		waits := instant == failed && time.Now().Before(retryAt)
+		if instant != 0 && instant != s.done && !waits {
+			s.becameDue(now)
+			err := s.makeOnce(ctx, instant, now)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil:
+				s.done, failed, retry = instant, 0, 0
+				continue // the next one may be due by now
+			}
+			s.fail(instant, err)
+			retry = min(max(2*retry, firstRetry), lastRetry)
+			failed, retryAt = instant, time.Now().Add(retry)
+		}
+		if !sleep.For(ctx, wait) {
+			return
+		}
+	}
+}
+
+// hearOthers waits for what the other nodes have, but not for long.
+func (s *Scheduler) hearOthers(ctx context.Context) {
+	for began := time.Now(); time.Since(began) < hearFor; {
+		if _, all := s.cfg.Others(); all || !sleep.For(ctx, hearFor/100) {
+			return
+		}
+	}
+}
+
+// makeOnce makes the backup of an instant unless the directory or another node has it.
+func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
+	began := time.Now()
+	if err := s.dir.prepare(); err != nil {
+		return err
+	}
+	list, err := s.dir.list()
+	if err != nil {
+		return err
+	}
+	for _, f := range list { // instants to come are of a clock that was set back since
+		if f.Instant >= instant && f.Instant <= now {
+			s.change(func(st *status) { st.trouble, st.dueSince, st.last = "", time.Time{}, f })
+			return nil
+		}
+	}
+	others, _ := s.cfg.Others()
+	for _, at := range others {
+		if at >= instant && at <= now {
+			s.change(func(st *status) { st.trouble, st.dueSince = "", time.Time{} })
+			return nil
+		}
+	}
+	s.prune(list, "") // first, for the room; it matters if fewer are to be kept than before
+	made, err := s.dir.create(ctx, instant, s.cfg.Write)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	s.cfg.Logger.Info("a scheduled backup is complete", "file", made.Name, "index", made.Index, "bytes", made.Bytes, "took", took.Round(time.Millisecond))
+	s.change(func(st *status) {
+		st.trouble, st.dueSince, st.last, st.took = "", time.Time{}, made, took
+		st.completed++
+	})
+	if list, err = s.dir.list(); err == nil {
+		s.prune(list, made.Name)
+	}
+	return nil
+}
+
+func (s *Scheduler) prune(list []File, stays string) {
+	removed, err := s.dir.prune(list, s.cfg.Keep, stays)
+	for _, f := range removed {
+		s.cfg.Logger.Info("removed an old scheduled backup", "file", f.Name)
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("cannot remove old scheduled backups", "error", err)
+	}
+}
+
+// checkDirectory finds out before the first backup whether the directory can be used.
+func (s *Scheduler) checkDirectory() {
+	err := s.dir.check()
+	var list []File
+	if err == nil {
+		list, err = s.dir.list()
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("cannot use the directory for scheduled backups", "dir", s.cfg.Dir, "error", err)
+	}
+	s.change(func(st *status) {
+		st.trouble = ""
+		if len(list) > 0 {
+			st.last = list[0]
+		}
+		if err != nil {
+			st.trouble = fmt.Sprintf("%s cannot write scheduled backups: %s", s.cfg.NodeID, oneLine(err))
+		}
+	})
+}
+
+func (s *Scheduler) change(f func(*status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.status)
+}
+
+// becameDue records since when a backup has been due here. One that was missed counts from when this
+// node leads: no alert is to fire because it is made up.
+func (s *Scheduler) becameDue(now int64) {
+	s.change(func(st *status) {
+		if st.dueSince.IsZero() {
+			st.dueSince = time.UnixMilli(now)
+		}
+	})
+}
+
+func (s *Scheduler) fail(instant int64, err error) {
+	at := time.UnixMilli(instant).UTC().Format(time.RFC3339)
+	s.cfg.Logger.Warn("a scheduled backup failed; trying again", "instant", at, "dir", s.cfg.Dir, "error", err)
+	s.change(func(st *status) {
+		st.failed++
+		st.trouble = fmt.Sprintf("%s cannot make the scheduled backup of %s: %s", s.cfg.NodeID, at, oneLine(err))
+	})
+}
+
+func (s *Scheduler) troubled() bool {
+	_, trouble := s.State()
+	return trouble != ""
+}
+
+// State returns the instant of the newest backup that this node can read, in Unix milliseconds,
+// and why it cannot make backups. 0 and empty: there is none, and it can.
+func (s *Scheduler) State() (instant int64, trouble string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status.trouble != "" {
+		return 0, s.status.trouble // perhaps it cannot read them any more
+	}
+	return s.status.last.Instant, ""
+}
+
+// oneLine is an error's text without the line breaks of errors.Join.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"tarry/cluster/leaderrpc"
+	"tarry/cluster/noderpc"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// worker works on jobs of the topic until there is none, in one call a job.
+func worker(ctx context.Context, n *Node, topic string, deletes bool) (done int, err error) {
+	r := &jobpb.Reserve{Topics: []string{topic}, Max: 1}
+	jobs, err := n.shard.Reserve(ctx, r, 0)
+	for ; err == nil && len(jobs) > 0; done++ {
+		results := make([]*jobpb.Result, 1)
+		if deletes {
+			d := &jobpb.Delete{Ref: &jobpb.Ref{Seq: jobs[0].Seq, Generation: jobs[0].Generation}, SpareReserved: true}
+			results[0], jobs, err = n.shard.DeleteAndReserve(ctx, d, r)
+		} else {
+			results, jobs, err = n.shard.FinishAndReserve(ctx, []*jobpb.Finish{finish(jobs[0]).GetFinish()}, r)
+		}
+		if err == nil {
+			err = job.ResultError(results[0])
+		}
+	}
+	return done, err
+}
+
+func TestAWorkerThatAlwaysHasWorkCostsOneEntryAJob(t *testing.T) {
+	const jobs = 50
+	c := newTestCluster(t, 3)
+	for name, at := range map[string]struct {
+		leads    bool
+		settings *jobpb.TopicSettings
+		deletes  bool
+	}{
+		"leader":            {true, nil, false},
+		"follower":          {false, nil, false},
+		"leader, a limit":   {true, &jobpb.TopicSettings{MaxReserved: proto.Uint64(1)}, false},
+		"follower, a limit": {false, &jobpb.TopicSettings{MaxReserved: proto.Uint64(1)}, false},
+		"leader, deletes":   {true, nil, true},
+		"follower, deletes": {false, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for try := 0; ; try++ {
+				leader := c.nodes[c.leader()]
+				node := leader
+				if !at.leads {
+					node = c.follower()
+				}
+				term := leader.shard.raft.CurrentTerm()
+				topic := fmt.Sprint(name, try)
+				if at.settings != nil {
+					do(t, leader, setTopic(topic, at.settings))
+				}
+				addMany(t, leader, topic, jobs)
+				before := leader.shard.raft.LastIndex()
+				done, err := worker(t.Context(), node, topic, at.deletes)
+				cost := leader.shard.raft.LastIndex() - before
+				if c.nodes[c.leader()].shard.raft.CurrentTerm() != term && try < 5 {
+					continue // an election costs entries, and may fail a call
+				}
+				require.NoError(t, err)
+				require.Equal(t, jobs, done)
+				require.EqualValues(t, jobs+1, cost, "one for each job, and the first reserve")
+				return
+			}
+		})
+	}
+}
+
+func TestJobsAreFinishedOnceThoughLeadershipMoves(t *testing.T) {
+	const jobs, workers = 300, 6
+	c := newTestCluster(t, 3)
+	addMany(t, c.nodes[c.leader()], "t", jobs)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var mu sync.Mutex
+	finished := map[string]int{} // by id: how many finishes have succeeded
+	var all sync.WaitGroup
+	for i := range workers {
+		n := c.nodes[i%len(c.nodes)]
+		all.Go(func() {
+			r := &jobpb.Reserve{Topics: []string{"t"}, Max: 1, TtrMs: 5000}
+			var held []*jobpb.Reserved
+			for ctx.Err() == nil {
+				if len(held) == 0 {
+					// Its jobs are those of the others.
+					held, _ = n.shard.Reserve(ctx, r, 50*time.Millisecond)
+				}
+				mu.Lock()
+				over := len(finished) == jobs
+				mu.Unlock()
+				if over {
+					return
+				}
+				if len(held) == 0 {
+					continue
+				}
+				results, next, err := n.shard.FinishAndReserve(ctx, []*jobpb.Finish{finish(held[0]).GetFinish()}, r)
+				unknown := job.CodeOf(err) == job.CodeUnknown
+				if unknown {
+					results, err = n.shard.Do(ctx, []*jobpb.Op{finish(held[0])})
+				}
+				if err != nil {
+					continue // nothing was done
+				}
+				mu.Lock()
+				switch {
+				case job.ResultError(results[0]) == nil:
+					finished[held[0].Id]++
+				case results[0].Code == jobpb.Code_NOT_FOUND && unknown:
+					// By the first attempt or, after the lease, by another worker.
+					finished[held[0].Id] += 0
+				}
+				mu.Unlock()
+				held = next
+			}
+		})
+	}
+	for part := range 3 {
+		c.eventually(func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(finished) > part*jobs/4
+		}, "jobs are finished")
+		c.transfer(c.follower())
+	}
+	all.Wait()
+	require.Len(t, finished, jobs)
+	for id, n := range finished {
+		require.LessOrEqual(t, n, 1, id)
+	}
+}
+
+func TestFinishAndReserveRefusesWhatNoNodeSends(t *testing.T) {
+	v := followerService(t)
+	good := func() *noderpc.FinishAndReserveRequest {
+		return &noderpc.FinishAndReserveRequest{
+			Finishes: []*jobpb.Finish{{Ref: &jobpb.Ref{Id: "a"}}},
+			Reserve:  &jobpb.Reserve{Topics: []string{"t"}, Max: 1},
+		}
+	}
+	_, err := v.FinishAndReserve(t.Context(), good())
+	require.Equal(t, leaderrpc.ErrNotLeader, err)
+	for name, spoil := range map[string]func(*noderpc.FinishAndReserveRequest){
+		"no finish":      func(r *noderpc.FinishAndReserveRequest) { r.Finishes = nil },
+		"many finishes":  func(r *noderpc.FinishAndReserveRequest) { r.Finishes = make([]*jobpb.Finish, job.MaxBatch+1) },
+		"finish of none": func(r *noderpc.FinishAndReserveRequest) { r.Finishes[0].Ref = nil },
+		"a delete too":   func(r *noderpc.FinishAndReserveRequest) { r.Delete = &jobpb.Delete{Ref: &jobpb.Ref{Id: "b"}} },
+		"delete of none": func(r *noderpc.FinishAndReserveRequest) { r.Finishes, r.Delete = nil, &jobpb.Delete{} },
+		"no reserve":     func(r *noderpc.FinishAndReserveRequest) { r.Reserve = nil },
+		"no topic":       func(r *noderpc.FinishAndReserveRequest) { r.Reserve.Topics = nil },
+		"its own work":   func(r *noderpc.FinishAndReserveRequest) { r.Principal = job.SystemPrincipal },
+		"its own wait":   func(r *noderpc.FinishAndReserveRequest) { r.Reserve.Principal = job.SystemPrincipal },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good()
+			spoil(r)
+			_, err := v.FinishAndReserve(t.Context(), r)
+			require.Equal(t, codes.InvalidArgument, status.Code(err))
+		})
+	}
+}
+
+// A message of a peer is refused, or has finishes or a delete, and a reserve, that may enter
+// the log.
+func FuzzFinishAndReserve(f *testing.F) {
+	for i := range 3 {
+		m := &noderpc.FinishAndReserveRequest{Reserve: &jobpb.Reserve{Topics: []string{"t", "u"}[:min(i, 2)], Max: 2}}
+		for n := range i {
+			m.Finishes = append(m.Finishes, &jobpb.Finish{Ref: &jobpb.Ref{Id: fmt.Sprint(n), Seq: uint64(n), Generation: uint32(i)}})
+		}
+		if i == 0 {
+			m.Delete = &jobpb.Delete{Ref: &jobpb.Ref{Seq: 1, Generation: 1}, SpareReserved: true}
+		}
+		b, err := m.MarshalVT()
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	v := followerService(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := new(noderpc.FinishAndReserveRequest)
+		if m.UnmarshalVTUnsafe(data) != nil {
+			return
+		}
+		if _, err := v.FinishAndReserve(context.Background(), m); err != leaderrpc.ErrNotLeader {
+			require.Equal(t, codes.InvalidArgument, status.Code(err))
+			return
+		}
+		b, err := m.MarshalVT()
+		require.NoError(t, err)
+		again := new(noderpc.FinishAndReserveRequest)
+		require.NoError(t, again.UnmarshalVTUnsafe(b))
+		require.True(t, proto.Equal(m, again))
+	})
+}

@@ -1,0 +1,101 @@
+package recovery
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/cluster/backup"
+	"tarry/fsm"
+)
+
+// backupOf makes a backup of a node with three jobs, whose header change may change.
+func backupOf(t *testing.T, change func(h *backup.Header)) *backup.Reader {
+	t.Helper()
+	dir, s, err := openStopped(lostNode(t, 5, 5))
+	require.NoError(t, err)
+	stream, err := s.machine.OpenStream()
+	require.NoError(t, err)
+	counts, err := countsOf(s.machine)
+	require.NoError(t, err)
+	h := backup.Header{
+		ClusterID: stream.ClusterID, NodeID: "n1", Index: stream.Index, Term: stream.Term, QueueTimeMS: stream.ClockMS,
+		ClusterVersion: stream.Version, StateFormat: fsm.FormatVersion, StateBytes: stream.Size, Counts: counts,
+	}
+	change(&h)
+	var file bytes.Buffer
+	w, err := backup.NewWriter(&file, h)
+	require.NoError(t, err)
+	_, err = io.Copy(struct{ io.Writer }{w}, stream)
+	require.NoError(t, err)
+	if err := w.Close(); h.StateBytes == stream.Size {
+		require.NoError(t, err)
+	}
+	require.NoError(t, stream.Close())
+	require.NoError(t, s.close())
+	require.NoError(t, dir.Close())
+	r, err := backup.NewReader(&file)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func restoreTo(t *testing.T, path string, r *backup.Reader) (Restored, error) {
+	return Restore(t.Context(), r, Target{DataDir: path, NodeID: "n1", Address: "127.0.0.1:7301", Now: time.UnixMilli(clockMS)})
+}
+
+func TestABackupIsVerifiedAndRestored(t *testing.T) {
+	v, err := Verify(t.Context(), backupOf(t, func(*backup.Header) {}), t.TempDir(), nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, v.Counts.Jobs())
+	require.NotEmpty(t, v.Digest)
+	path := filepath.Join(t.TempDir(), "data")
+	done, err := restoreTo(t, path, backupOf(t, func(*backup.Header) {}))
+	require.NoError(t, err)
+	require.Equal(t, v.Counts, done.Counts)
+	require.NoError(t, startsIn(path))
+}
+
+// What verify refuses, restore refuses too, and no node starts in the directory.
+func TestABackupThatIsNotVerifiedIsNotRestored(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(h *backup.Header)
+		says   string
+	}{
+		"other counts":       {func(h *backup.Header) { h.Counts.Ready++ }, "its header counts"},
+		"another cluster":    {func(h *backup.Header) { h.ClusterID = "other" }, "its header counts"},
+		"more than fits":     {func(h *backup.Header) { h.StateBytes = 1 << 60 }, "needs 1152921504606846976 bytes"},
+		"more than it gives": {func(h *backup.Header) { h.StateBytes = 1000 }, "goes on after the 1000 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			temp := t.TempDir()
+			_, err := Verify(t.Context(), backupOf(t, c.change), temp, nil)
+			require.ErrorContains(t, err, c.says)
+			left, err := filepath.Glob(filepath.Join(temp, "*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+
+			path := filepath.Join(t.TempDir(), "data")
+			_, err = restoreTo(t, path, backupOf(t, c.change))
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, startsIn(path), "was interrupted")
+			_, err = restoreTo(t, path, backupOf(t, func(*backup.Header) {}))
+			require.NoError(t, err, "a good one is restored into the same directory")
+			require.NoError(t, startsIn(path))
+		})
+	}
+}
+
+func TestACancelledVerificationLeavesNothing(t *testing.T) {
+	temp := t.TempDir()
+	_, err := Verify(&endsAfter{t.Context(), 0}, backupOf(t, func(*backup.Header) {}), temp, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	left, err := filepath.Glob(filepath.Join(temp, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

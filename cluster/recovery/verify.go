@@ -1,0 +1,63 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"tarry/cluster/backup"
+	"tarry/fsm"
+)
+
+// Verified is what a verification of a backup has found.
+type Verified struct {
+	Digest string // of the state, as tarry cluster verify prints it for the same index
+	Counts backup.Counts
+}
+
+// Verify reads a whole backup: all checksums, then every record of the state, which it
+// unpacks below tempDir for that, and checks that they are consistent. It removes what it
+// unpacked. An empty tempDir is the system's.
+func Verify(ctx context.Context, r *backup.Reader, tempDir string, progress func(done int64)) (v Verified, err error) {
+	if err := checkFormat(&r.Header); err != nil {
+		return Verified{}, err
+	}
+	dir, err := os.MkdirTemp(tempDir, "tarry-verify-")
+	if err != nil {
+		return Verified{}, fmt.Errorf("make a directory to unpack the backup in: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s := new(stores)
+	if s.machine, err = fsm.Open(dir, fsm.Options{OnFatal: s.fail}); err != nil {
+		return Verified{}, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := load(ctx, s.machine, r, dir, progress); err != nil {
+		return Verified{}, err
+	}
+	if v.Counts, err = check(s.machine, &r.Header); err != nil {
+		return Verified{}, err
+	}
+	view := s.machine.View()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	v.Digest, err = view.Digest()
+	return v, err
+}
+
+// check reads every record of a state, whether they agree, and compares the state with the
+// header of its backup.
+func check(m *fsm.Machine, h *backup.Header) (c backup.Counts, err error) {
+	view := m.View()
+	defer func() { err = errors.Join(err, view.Close()) }()
+	if err := view.Check(); err != nil {
+		return c, fmt.Errorf("%w: %w", backup.ErrDamaged, err)
+	}
+	if c, err = countsOf(m); err != nil {
+		return c, err
+	}
+	if c != h.Counts || m.ClusterID() != h.ClusterID {
+		return c, fmt.Errorf("%w: its header counts %+v in cluster %s, its state has %+v in cluster %s", backup.ErrDamaged, h.Counts, h.ClusterID, c, m.ClusterID())
+	}
+	return c, nil
+}

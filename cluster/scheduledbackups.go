@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"tarry/cluster/backupschedule"
+	"tarry/cluster/membership"
+	"tarry/job"
+)
+
+// newBackups returns what makes the scheduled backups; nil without a schedule.
+func (n *Node) newBackups() *backupschedule.Scheduler {
+	b := n.cfg.Backups
+	if b == nil {
+		return nil
+	}
+	return backupschedule.New(backupschedule.Config{
+		Timetable: b.Timetable, Dir: b.Dir, Keep: b.Keep, Rate: b.Rate,
+		NodeID: n.cfg.NodeID, Incarnation: strings.TrimPrefix(n.data.ServerID(), n.cfg.NodeID+"."), ClusterID: n.clusterID,
+		Leads: n.leads, Others: func() ([]int64, bool) { return n.members.OtherBackups() }, Now: n.shard.Now, Write: n.writeScheduledBackup,
+		DataDir: n.cfg.DataDir, LowWater: func() uint64 { return n.disk.State().Mark }, Logger: n.log,
+	})
+}
+
+// leads reports whether this node is the established leader; changed is closed when that may
+// have changed.
+func (n *Node) leads() (leads bool, changed <-chan struct{}) {
+	leader, changed := n.shard.leaders.Get() // before the check: becoming established is a change
+	return leader.ID == n.data.ServerID() && n.shard.leadership.Load() != nil, changed
+}
+
+// backupState returns what reports this node's backups; nil without a schedule.
+func (n *Node) backupState() func() membership.Backups {
+	if n.backups == nil {
+		return nil
+	}
+	return func() membership.Backups {
+		instant, trouble := n.backups.State()
+		return membership.Backups{Instant: instant, Trouble: trouble}
+	}
+}
+
+// writeScheduledBackup waits for a backup that somebody else makes of this node.
+func (n *Node) writeScheduledBackup(ctx context.Context, to io.Writer) error {
+	select {
+	case n.backingUp <- struct{}{}:
+		defer func() { <-n.backingUp }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, _, err := n.writeBackup(ctx, to, job.BackupOptions{Rate: n.cfg.Backups.Rate})
+	return err
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tarry/api"
+	"tarry/client"
+)
+
+func authCommand() *cobra.Command {
+	return group("auth", "bootstrap, mode, anonymous, check: whether clients need a token", "Shows and sets whether clients need a token (docs/tokens.md).",
+		authBootstrapCommand(), authModeCommand(), authAnonymousCommand(), authCheckCommand())
+}
+
+func authBootstrapCommand() *cobra.Command {
+	c := newCommand("bootstrap", "make the first token", "[ID]", "Makes the first token, which may do everything, and prints its text this once. It works once in\nthe life of a cluster, for who can read the data directory of the node at --addr. The id is\nroot unless it is given.",
+		"tarry auth bootstrap --data-dir /var/lib/tarry -o root.token", 0, 1)
+	var file secretFile
+	dir := c.flags.String("data-dir", "tarry-data", "`directory` with the data of the node at --addr")
+	file.register(c)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if len(t.nodes) != 1 {
+			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
+		}
+		proof, err := os.ReadFile(filepath.Join(*dir, api.BootstrapFile))
+		if err != nil {
+			return usagef("--data-dir: %w", err)
+		}
+		return t.makeToken(&file, "the first token is made", func() (client.TokenPut, error) {
+			return t.client.Bootstrap(ctx, strings.TrimSpace(string(proof)), strings.Join(args, ""))
+		})
+	})
+}
+
+var authModes = []string{"off", "report", "enforce"}
+
+func authModeCommand() *cobra.Command {
+	c := newCommand("mode", "show or set whether tokens are needed", "[off|report|enforce]", "Shows whether tokens are needed, or sets it: off checks nothing, report does what is not allowed\nand counts it, enforce refuses it.", "tarry auth mode report", 0, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if len(args) == 1 && !slices.Contains(authModes, args[0]) {
+			return usagef("there is no mode %q; it takes %s", args[0], strings.Join(authModes, ", "))
+		}
+		return t.setAuth(ctx, len(args) == 1, func(a *client.Auth) { a.Mode = args[0] })
+	})
+}
+
+func authAnonymousCommand() *cobra.Command {
+	c := newCommand("anonymous", "show or set what is allowed without a token", "", "Shows what is allowed without a token, or replaces it.", "tarry auth anonymous --allow 'public.*=add'", 0, 0)
+	var rules []client.Rule
+	c.flags.Func("allow", ruleHelp, func(text string) error {
+		r, err := parseRule(text)
+		rules = append(rules, r)
+		return err
+	})
+	none := c.flags.Bool("none", false, "allow nothing without a token")
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		if *none && rules != nil {
+			return usagef("--none and --allow are both given; give one")
+		}
+		return t.setAuth(ctx, *none || rules != nil, func(a *client.Auth) { a.Anonymous = rules })
+	})
+}
+
+// setAuth changes the settings, and prints them.
+func (t *terminal) setAuth(ctx context.Context, change bool, f func(*client.Auth)) error {
+	a, err := t.client.Auth(ctx)
+	if err != nil {
+		return err
+	}
+	if change {
+		f(&a)
+		if err := t.client.SetAuth(ctx, a.Mode, a.Anonymous, a.Revision); err != nil {
+			return err
+		}
+		if a, err = t.client.Auth(ctx); err != nil {
+			return err
+		}
+	}
+	if t.json {
+		return t.printJSON(a)
+	}
+	return errors.Join(
+		t.out.line("mode: %s", a.Mode),
+		t.out.line("allowed without a token: %s", allowedWords(a.Anonymous)),
+		t.out.line("tokens: %d", a.Tokens),
+	)
+}
+
+func allowedWords(rules []client.Rule) string {
+	if len(rules) == 0 {
+		return "nothing"
+	}
+	return ruleWords(rules)
+}
+
+func authCheckCommand() *cobra.Command {
+	c := newCommand("check", "show who this client is, and what it may do", "[VERB [TOPIC]]", "Shows which token this client has, and what it may do. With a verb, and a topic if the verb is\nabout topics, exit code 1 says that no rule allows it, whatever the mode is.",
+		"tarry auth check add billing.invoices", 0, 2)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		me, err := t.client.WhoAmI(ctx)
+		if err != nil {
+			return err
+		}
+		if t.json {
+			err = t.printJSON(me)
+		} else {
+			err = t.printIdentity(me)
+		}
+		if err != nil || len(args) == 0 {
+			return err
+		}
+		topic := strings.Join(args[1:], "")
+		if slices.ContainsFunc(me.Rules, func(r client.Rule) bool { return allows(r, args[0], topic) }) {
+			return nil
+		}
+		return fmt.Errorf("%s is not allowed", strings.Join(args, " on topic "))
+	})
+}
+
+// allows reports whether a rule allows a verb on a topic.
+func allows(r client.Rule, verb, topic string) bool {
+	ofCluster := slices.Contains([]string{"observe", "operate", "admin"}, verb)
+	return slices.Contains(r.Verbs, verb) && (ofCluster || slices.ContainsFunc(r.Topics, func(pattern string) bool {
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		return pattern == topic || isPrefix && strings.HasPrefix(topic, prefix)
+	}))
+}
+
+func (t *terminal) printIdentity(me client.Identity) error {
+	who := "token " + me.ID
+	if me.ID == "" {
+		who = "no token, or none that is known"
+	}
+	return errors.Join(
+		t.out.line("mode: %s", me.Mode),
+		t.out.line("this client: %s", who),
+		t.out.line("allowed: %s", allowedWords(me.Rules)),
+	)
+}

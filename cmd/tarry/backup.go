@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+	"tarry/cluster/backup"
+	"tarry/cluster/recovery"
+	"tarry/internal/durable"
+)
+
+const backupText = `Writes a backup of the whole queue to a file: all jobs with their states and due times,
+topics, settings and schedules, as they are at one entry of the log. The node that answers
+makes it from its own data while it serves, so name a follower to spare the leader. The
+backup has everything that was acknowledged before the command began.
+
+The file is complete when the command ends with exit code 0: all checksums were checked as
+it arrived, and it was synced. An interrupted backup leaves no file of that name; only a kill
+or a power loss leaves a temporary one beside it, NAME.*.partial. The file has all bodies and
+the secrets of push targets, so only its owner can read it (mode 0600).`
+
+func backupCommand() *cobra.Command {
+	c := newCommand("backup", "write a backup of all jobs to a file, while the cluster serves", "", backupText, "tarry backup --out tarry-monday.backup --addr n2:7300", 0, 0)
+	var o client.BackupOptions
+	var out string
+	c.flags.StringVarP(&out, "out", "o", "", "`file` to write, which must not exist; - is standard output")
+	c.flags.Int64Var(&o.Rate, "rate", 0, "at most this number of `bytes` of the file a second, 65536 or more; 0 is no limit")
+	c.flags.BoolVar(&o.Stale, "stale", false, "take what the node has, even if it is behind or there is no leader")
+	cmd := c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		switch {
+		case out == "":
+			return usagef("needs --out, a file to write, or - for standard output")
+		case o.Rate < 0:
+			return usagef("--rate is %d; it takes a number of bytes a second", o.Rate)
+		case out == "-" && onTerminal(c.cmd.OutOrStdout()):
+			return usagef("--out - writes a file to standard output, and that is a terminal: give a file")
+		}
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return t.backup(ctx, o, out)
+	})
+	cmd.AddCommand(backupInspectCommand(), backupVerifyCommand())
+	return cmd
+}
+
+func (t *terminal) backup(ctx context.Context, o client.BackupOptions, out string) error {
+	if out == "-" {
+		_, _, err := t.copyBackup(ctx, o, rawWriter{t.out})
+		return err
+	}
+	var h backup.Header
+	var size int64
+	err := createWhole(out, func(to io.Writer) (err error) {
+		h, size, err = t.copyBackup(ctx, o, to)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.printJSON(struct {
+			File  string        `json:"file"`
+			Bytes int64         `json:"bytes"`
+			Head  backup.Header `json:"header"`
+		}{out, size, h})
+	}
+	return t.out.line("%s: %s in %s, of node %s at index %d", out, jobsOf(int(h.Counts.Jobs()), ""), byteSize(size), h.NodeID, h.Index)
+}
+
+// copyBackup copies a backup and checks it meanwhile.
+func (t *terminal) copyBackup(ctx context.Context, o client.BackupOptions, to io.Writer) (h backup.Header, size int64, err error) {
+	body, err := t.client.Backup(ctx, o)
+	if err != nil {
+		return h, 0, err
+	}
+	defer func() { err = errors.Join(err, body.Close()) }()
+	count := &countingWriter{to: to}
+	r, err := backup.NewReader(io.TeeReader(body, count))
+	if err != nil {
+		return h, 0, err
+	}
+	defer r.Close()
+	m := newByteMeter(t.notes, "backup", r.Header.StateBytes)
+	defer m.end()
+	done := int64(0)
+	_, err = io.Copy(writerFunc(func(p []byte) (int, error) {
+		done += int64(len(p))
+		m.show(done)
+		return len(p), nil
+	}), r)
+	if err == nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return r.Header, count.n, err
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+type countingWriter struct {
+	to io.Writer
+	n  int64
+}
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	w.n += int64(n)
+	return n, err
+}
+
+// createWhole makes a file that write fills. It gets its name when it is complete and
+// durable, unless another file has that name by then; until then it is beside it, under a
+// name that nobody can foresee, with .partial at its end.
+func createWhole(path string, write func(io.Writer) error) (err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists; give another --out, or remove it", path)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeIfThere(f.Name())) }()
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := giveName(f.Name(), path, os.Link); err != nil {
+		return fmt.Errorf("give the complete file its name: %w", err)
+	}
+	if err := durable.SyncDir(vfs.Default, filepath.Dir(path)); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// giveName gives a file the name path, which no file may have. Unlike a rename, a link replaces
+// nothing. File systems that have no links, such as FAT, get an empty file first: only one
+// process can make that.
+func giveName(partial, path string, link func(from, to string) error) error {
+	err := link(partial, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	f, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	if err := errors.Join(f.Close(), os.Rename(partial, path)); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// openBackup opens a backup and reads its header; - is standard input.
+func (c *localCommand) openBackup(path string) (r *backup.Reader, close func(), err error) {
+	from, end := c.in, func() error { return nil }
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		from, end = f, f.Close
+	}
+	if r, err = backup.NewReader(from); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), end())
+	}
+	return r, func() { r.Close(); _ = end() }, nil
+}
+
+func backupInspectCommand() *cobra.Command {
+	c := newLocal("inspect", "print what a backup holds", "FILE", "Prints the header of a backup: of which cluster, entry and time it is, and how many jobs it\nholds. It reads only the beginning; tarry backup verify reads all of it.", "tarry backup inspect tarry-monday.backup")
+	return c.does(func(_ context.Context, args []string) error {
+		r, end, err := c.openBackup(args[0])
+		if err != nil {
+			return err
+		}
+		defer end()
+		if c.json {
+			return c.printJSON(r.Header)
+		}
+		return c.printHeader(&r.Header)
+	})
+}
+
+func (c *localCommand) printHeader(h *backup.Header) error {
+	n := &h.Counts
+	return errors.Join(
+		c.out.line("cluster:     %s (node %s, release %s)", h.ClusterID, h.NodeID, h.Release),
+		c.out.line("made at:     %s by that node's clock", timestamp(h.Taken())),
+		c.out.line("queue time:  %s", timestamp(h.QueueTime())),
+		c.out.line("index:       %d of term %d", h.Index, h.Term),
+		c.out.line("versions:    cluster version %d, state format %d, backup format %d", h.ClusterVersion, h.StateFormat, backup.FormatVersion),
+		c.out.line("size:        %s before compression", byteSize(h.StateBytes)),
+		c.printCounts(n),
+	)
+}
+
+func (c *localCommand) printCounts(n *backup.Counts) error {
+	return c.out.line("jobs:        %d in %d topics: %d delayed, %d ready, %d reserved, %d dead; %d more are retained", n.Jobs(), n.Topics, n.Delayed, n.Ready, n.Reserved, n.Dead, n.Retained)
+}
+
+func backupVerifyCommand() *cobra.Command {
+	c := newLocal("verify", "check that a backup can be restored", "FILE", "Reads a whole backup: every checksum, then every record, and checks that the records agree.\nExit code 1 if not. It unpacks the backup into a temporary directory, which needs the space\nof the state, and removes it.", "tarry backup verify tarry-monday.backup")
+	temp := c.flags.String("temp-dir", "", "`directory` to unpack below; default: the system's for temporary files")
+	return c.does(func(ctx context.Context, args []string) error {
+		r, end, err := c.openBackup(args[0])
+		if err != nil {
+			return err
+		}
+		defer end()
+		v, err := c.verifyBackup(ctx, r, *temp)
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		if c.json {
+			return c.printJSON(struct {
+				Valid  bool          `json:"valid"`
+				Digest string        `json:"digest"`
+				Header backup.Header `json:"header"`
+			}{true, v.Digest, r.Header})
+		}
+		return errors.Join(c.printHeader(&r.Header), c.out.line("digest:      %s", v.Digest), c.out.line("every record was read; the backup is whole"))
+	})
+}
+
+func (c *localCommand) verifyBackup(ctx context.Context, r *backup.Reader, temp string) (recovery.Verified, error) {
+	m := newByteMeter(c.notes, "verify", r.Header.StateBytes)
+	defer m.end()
+	return recovery.Verify(ctx, r, temp, m.show)
+}

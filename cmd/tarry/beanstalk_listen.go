@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"tarry/auth"
+)
+
+// tubeListener is an address for beanstalkd clients.
+type tubeListener struct {
+	flag  string // that names it
+	addr  string // host:port or unix:path
+	token *tokenFile
+}
+
+func (t *tubeListener) listen() (l net.Listener, err error) {
+	if path, isFile := strings.CutPrefix(t.addr, unixPrefix); isFile {
+		l, err = listenUnix(path)
+	} else {
+		l, err = net.Listen("tcp", t.addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen for beanstalkd clients (--%s): %w", t.flag, err)
+	}
+	return l, nil
+}
+
+// ofClients returns the token that the clients of the listener have; nil: none.
+func (t *tubeListener) ofClients() func() (auth.Secret, error) {
+	if t.token == nil {
+		return nil
+	}
+	return t.token.secret
+}
+
+// boundListeners are those of --beanstalk-listen: clients of each have a token without sending
+// one.
+type boundListeners []boundListener
+
+type boundListener struct{ addr, tokenFile string }
+
+const boundForm = "addr=host:port,token-file=FILE"
+
+// UnmarshalText adds listeners. Each begins with its address, so that a list of them is one, too.
+func (b *boundListeners) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	var list boundListeners
+	for part := range strings.SplitSeq(string(text), ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch last := len(list) - 1; {
+		case value == "":
+			return errors.New("it must be " + boundForm)
+		case key == "addr":
+			list = append(list, boundListener{addr: value})
+		case key == "token-file" && last >= 0 && list[last].tokenFile == "":
+			list[last].tokenFile = value
+		default:
+			return errors.New("it must be " + boundForm)
+		}
+	}
+	for _, l := range list {
+		if l.tokenFile == "" {
+			return fmt.Errorf("%s has no token-file; it must be %s", l.addr, boundForm)
+		}
+	}
+	*b = append(*b, list...)
+	return nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (b boundListeners) MarshalText() ([]byte, error) {
+	parts := make([]string, len(b))
+	for i, l := range b {
+		parts[i] = "addr=" + l.addr + ",token-file=" + l.tokenFile
+	}
+	return []byte(strings.Join(parts, ",")), nil
+}
+
+// tubeListeners are all addresses for beanstalkd clients.
+func (c *serverConfig) tubeListeners() (list []*tubeListener) {
+	if addr := c.beanstalkAddr(); addr != "" {
+		list = append(list, &tubeListener{flag: "beanstalk-addr", addr: addr})
+	}
+	for _, b := range c.BeanstalkListen {
+		list = append(list, &tubeListener{flag: "beanstalk-listen", addr: b.addr, token: &tokenFile{path: b.tokenFile}})
+	}
+	return list
+}
+
+// tokenFile is a file with a token, which is read again when it has changed.
+type tokenFile struct {
+	path string
+
+	mu   sync.Mutex
+	seen fs.FileInfo // of the file that was read
+	has  auth.Secret
+}
+
+// secret returns the token. Its errors do not repeat the text.
+func (f *tokenFile) secret() (auth.Secret, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return auth.Secret{}, err
+	}
+	if f.seen != nil && os.SameFile(f.seen, now) && f.seen.ModTime().Equal(now.ModTime()) && f.seen.Size() == now.Size() {
+		return f.has, nil
+	}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		return auth.Secret{}, err
+	}
+	secret, err := auth.Parse(strings.TrimSpace(string(text)))
+	if err != nil {
+		return auth.Secret{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.seen, f.has = now, secret
+	return secret, nil
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api"
+	"tarry/api/apitest"
+)
+
+// unpacked returns the files of a bundle.
+func unpacked(t *testing.T, file string) map[string]string {
+	packed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	plain, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	files := map[string]string{}
+	for r := tar.NewReader(plain); ; {
+		head, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		require.NoError(t, err)
+		require.EqualValues(t, 0o600, head.Mode)
+		text, err := io.ReadAll(r)
+		require.NoError(t, err)
+		files[head.Name] = string(text)
+	}
+}
+
+func TestABundleHasTheStateOfTheNodesAndNoSecrets(t *testing.T) {
+	const secret, body = "s3cr3t-of-a-setting", "b0dy-of-a-job"
+	cfg, err := parseServerConfig([]string{"--push-allow", secret + ".example", "--node-id", "n1"}, noEnv)
+	require.NoError(t, err)
+	queue, operator := apitest.New(t), &apitest.Operator{}
+	server := httptest.NewServer(api.New(api.Options{
+		Queue: queue, Operator: operator, About: aboutNode(cfg),
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, someMetrics) }),
+	}))
+	t.Cleanup(server.Close)
+	pprof := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) }))
+	t.Cleanup(pprof.Close)
+	t.Setenv(addrEnv, server.Listener.Addr().String())
+	s := &shell{t: t, queue: queue, operator: operator}
+	operator.HTTP = map[string]string{"n1": os.Getenv(addrEnv), "n2": freeAddr(t)}
+	s.ok("add", "--topic", "mail", "--id", "secret-id", "--header", "x="+secret, body)
+
+	out := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	code, printed, errs := s.run("debug", "bundle", "--out", out, "--pprof", pprof.Listener.Addr().String())
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, printed, "It has no secrets and no jobs")
+	require.Contains(t, errs, "not in the bundle: n3: it is down")
+	require.Contains(t, errs, "not in the bundle: n2: build and settings")
+	info, err := os.Stat(out)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+
+	files := unpacked(t, out)
+	for name, has := range map[string]string{
+		"binary.json": "wire_version", "members.json": `"n3"`, "health.json": "n3 is not alive", "clocks.json": "majority", "doctor.json": "tarry cluster clock",
+		"nodes/n1/node.json": `"push-allow"`, "nodes/n1/events.json": "leader changed", "nodes/n1/readyz.json": `"ready":true`, "nodes/n1/metrics.txt": "tarry_disk_low 1",
+		"errors.txt": "n3: it is down",
+		"profiles/" + fileName(pprof.Listener.Addr().String()) + "/heap.pb.gz": "/debug/pprof/heap",
+	} {
+		require.Contains(t, files["tarry-debug/"+name], has, name)
+	}
+	for name, text := range files {
+		for _, private := range []string{secret, body, "secret-id"} {
+			require.NotContains(t, text, private, name)
+		}
+	}
+
+	code, _, errs = s.run("debug", "bundle", "--out", out)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "exists")
+	code, _, _ = s.run("debug", "bundle")
+	require.Equal(t, exitUsage, code)
+}
+
+func TestNamesOfNodesAreNoPaths(t *testing.T) {
+	require.Equal(t, "_.._etc_passwd", fileName("../../etc/passwd"))
+	require.Equal(t, "127.0.0.1_7300", fileName("127.0.0.1:7300"))
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeadJobsAreGroupedByReason(t *testing.T) {
+	s := newShell(t)
+	s.bury("mail", "m1", "no route")
+	s.bury("mail", "m2", "no route")
+	s.bury("work", "w1", "no route")
+	s.bury("work", "w2", "")
+
+	require.Equal(t, "JOBS  TOPICS  EXAMPLE  REASON\n3     2       m1       no route\n1     1       w2       \"\"\ndead: 4  reasons: 2\n", s.ok("dead"))
+	require.Contains(t, s.ok("dead", "work", "--absolute"), "FIRST DIED")
+	require.Contains(t, s.ok("dead", "work"), "dead: 2\n")
+	require.Contains(t, s.ok("dead", "--json", "--max", "1"), `"reasons":2,"groups":[{"reason":"no route","jobs":3,"topics":2,"example":"m1"}],"more":true}`)
+	require.Contains(t, s.ok("dead", "--exact-reason", "no route"), "dead with this reason: 3  topics: 2\n")
+	require.Contains(t, s.ok("list", "work", "--exact-reason", ""), "w2")
+	require.NotContains(t, s.ok("list", "work", "--exact-reason", ""), "w1")
+
+	require.Equal(t, "3 would be kicked\n", s.ok("kick", "--exact-reason", "no route", "--all", "--dry-run"))
+	require.Contains(t, s.ok("kick", "--exact-reason", "no route", "--max", "1"), "1")
+	require.Equal(t, "2 would be deleted\n", s.ok("purge", "--exact-reason", "no route", "--state", "dead", "--all", "--dry-run"))
+	s.ok("purge", "--exact-reason", "no route", "--state", "dead", "--all", "--yes")
+	require.Contains(t, s.ok("dead"), "dead: 1  reasons: 1\n")
+}
+
+func TestDeadRefusesWhatHasNoEffect(t *testing.T) {
+	s := newShell(t)
+	for args, reason := range map[string]string{
+		"dead mail --exact-reason x":                           "leave out TOPIC",
+		"purge --exact-reason x --state ready --all":           "takes a TOPIC",
+		"purge --state dead --all":                             "takes a TOPIC",
+		"purge --exact-reason x --reason x --state dead --all": "takes a TOPIC",
+		"kick --exact-reason x --reason x":                     "--exact-reason alone",
+	} {
+		code, _, errs := s.run(strings.Fields(args)...)
+		require.Equal(t, exitUsage, code, args)
+		require.Contains(t, errs, reason, args)
+	}
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tarry/client"
+)
+
+// lookTime bounds one question of a check to one node, or to DNS.
+const lookTime = 5 * time.Second
+
+// maxMetrics bounds what is read of a node's metrics.
+const maxMetrics = 64 << 20
+
+// cluster checks a running cluster.
+func (c *checkup) cluster(ctx context.Context, t *terminal) {
+	members, err := t.client.Members(ctx)
+	if err != nil {
+		c.fail("cluster", "", "start the nodes, or give the address of one with --addr; tarry doctor --config checks a machine", "%s", explain(err))
+		return
+	}
+	c.voters(members)
+	c.health(ctx, t)
+	c.clocks(ctx, t)
+	leaders, releases := map[string][]string{}, map[string][]string{}
+	for _, m := range members {
+		if m.HTTPAddress == "" {
+			c.fail("reply", m.ID, "start it; or tarry cluster remove, if it is gone for good", "it is down, and its HTTP address is not known")
+			continue
+		}
+		c.name(ctx, m.ID, "its address for clients", m.HTTPAddress)
+		c.name(ctx, m.ID, "its address for nodes", m.Address)
+		if leader, ok := c.node(ctx, t, m); ok {
+			leaders[leader] = append(leaders[leader], m.ID)
+			releases[m.Version] = append(releases[m.Version], m.ID)
+		}
+	}
+	if len(leaders) > 1 {
+		c.fail("members", "", "wait a second and run it again; if they still disagree, the network between them is broken", "the nodes disagree about the leader: %s", groupsOf(leaders))
+	} else if len(leaders) == 1 {
+		c.ok("members", "", "all that reply know the same leader")
+	}
+	if len(releases) > 1 {
+		c.warn("versions", "", "finish the upgrade (docs/operations.md, Upgrade)", "the nodes run different releases: %s", groupsOf(releases))
+	} else if len(releases) == 1 {
+		c.ok("versions", "", "all that reply run the same release")
+	}
+}
+
+// groupsOf writes which nodes say what.
+func groupsOf(nodes map[string][]string) string {
+	var list []string
+	for _, what := range slices.Sorted(maps.Keys(nodes)) {
+		list = append(list, fmt.Sprintf("%s (%s)", dash(what), strings.Join(nodes[what], ", ")))
+	}
+	return strings.Join(list, "; ")
+}
+
+func (c *checkup) voters(members []client.Member) {
+	n := 0
+	for _, m := range members {
+		if m.Voter {
+			n++
+		}
+	}
+	switch {
+	case n == 1 && len(members) > 1:
+		c.warn("voters", "", "new nodes vote after 10 s; or add nodes", "only one node votes")
+	case n > 1 && n%2 == 0:
+		c.warn("voters", "", "use an odd number: add a node, or remove one", "%d nodes vote: no more may fail than of %d", n, n-1)
+	default:
+		c.ok("voters", "", "%s", nodesOf(n))
+	}
+}
+
+func (c *checkup) health(ctx context.Context, t *terminal) {
+	h, err := t.client.Health(ctx)
+	if err != nil {
+		c.fail("health", "", "", "%s", explain(err))
+		return
+	}
+	const fix = "docs/troubleshooting.md, Reasons"
+	for _, p := range h.Problems {
+		if p.Severity == "critical" {
+			c.fail("health", "", fix, "%s", p.Reason)
+		} else {
+			c.warn("health", "", fix, "%s", p.Reason)
+		}
+	}
+	if h.Healthy {
+		c.ok("health", "", "the leader finds nothing wrong; %d more voters may fail", h.FailureTolerance)
+	}
+	if h.Upgrade != "" {
+		c.warn("versions", "", "finish the upgrade, or restart the node without --hold-version", "%s", h.Upgrade)
+	}
+}
+
+func (c *checkup) clocks(ctx context.Context, t *terminal) {
+	v, err := t.client.Clocks(ctx)
+	if err == nil {
+		err = clockTrouble(v)
+	}
+	if err != nil {
+		c.fail("clock", "", "run NTP on every node; tarry cluster clock shows the offsets", "%s", explain(err))
+		return
+	}
+	c.ok("clock", "", "all that reply are within %g s of the majority", v.MaxOffset)
+}
+
+// name checks that a host:port resolves.
+func (c *checkup) name(ctx context.Context, node, what, address string) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
+		c.fail("dns", node, "correct the name in DNS, or --advertise-host of the node", "%s %s does not resolve from here: %v", what, address, err)
+		return
+	}
+	c.ok("dns", node, "%s resolves", host)
+}
+
+// node checks one member. It returns which leader that knows.
+func (c *checkup) node(ctx context.Context, t *terminal, m client.Member) (leader string, ok bool) {
+	address := t.addressOf(m)
+	ready, err := t.readiness(ctx, address)
+	switch {
+	case err != nil:
+		c.fail("reply", m.ID, "start it, or let this machine reach its port", "%v", err)
+		return "", false
+	case !ready.Ready:
+		c.fail("ready", m.ID, "docs/troubleshooting.md, Reasons", "%s", dash(strings.Join(ready.Reasons, "; ")))
+	default:
+		c.ok("ready", m.ID, "it can serve clients")
+	}
+	for _, warning := range ready.Warnings {
+		c.warn("ready", m.ID, "docs/troubleshooting.md, Reasons", "%s", warning)
+	}
+	values, err := t.metrics(ctx, address)
+	if err != nil {
+		c.warn("metrics", m.ID, "let this machine read /metrics", "disk, files and certificates were not checked: %v", err)
+		return ready.Leader, true
+	}
+	c.gauges(m.ID, values)
+	return ready.Leader, true
+}
+
+// gauges checks what a node's metrics say.
+func (c *checkup) gauges(node string, values map[string]float64) {
+	if open, most := values["process_open_fds"], values["process_max_fds"]; most > 0 {
+		switch {
+		case open > 0.9*most:
+			c.warn("files", node, "raise LimitNOFILE= or ulimit -n", "%.0f of %.0f files are open", open, most)
+		default:
+			c.ok("files", node, "%.0f of %.0f files are open", open, most)
+		}
+	}
+	c.syncTime("disk", node, time.Duration(values["tarry_log_write_seconds"]*float64(time.Second)))
+	free, mark := values["tarry_disk_free_bytes"], values["tarry_disk_low_water_bytes"]
+	if values["tarry_disk_low"] == 1 {
+		c.warn("space", node, "free space on the disk, or enlarge it (docs/operations.md, When a disk fills up)", "%s are free, below the mark of %s", byteSize(int64(free)), byteSize(int64(mark)))
+	} else if free > 0 {
+		c.ok("space", node, "%s are free", byteSize(int64(free)))
+	}
+	const expiry = `tarry_certificate_expiry_seconds{port="`
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if port, found := strings.CutPrefix(name, expiry); found {
+			c.certificateEnd(node, strings.TrimSuffix(port, `"}`), time.Duration(values[name])*time.Second)
+		}
+	}
+}
+
+// Limits of the mean of a synced write: above slowSync, writes are noticeably late; above
+// tooSlowSync a leader gives its leadership away.
+const (
+	slowSync    = 20 * time.Millisecond
+	tooSlowSync = 500 * time.Millisecond
+)
+
+func (c *checkup) syncTime(name, node string, mean time.Duration) {
+	const fix = "look for another process that uses the disk, a volume with a limit on operations, a failing disk"
+	switch took := mean.Round(10 * time.Microsecond); {
+	case mean <= 0:
+	case mean >= tooSlowSync:
+		c.fail(name, node, fix, "a synced write takes %v", took)
+	case mean >= slowSync:
+		c.warn(name, node, fix, "a synced write takes %v", took)
+	default:
+		c.ok(name, node, "a synced write takes %v", took)
+	}
+}
+
+// endsSoon is how long before its end a certificate is a reason to act.
+const endsSoon = 7 * 24 * time.Hour
+
+func (c *checkup) certificateEnd(node, port string, left time.Duration) {
+	const fix = "renew it: tarry cert renew (docs/tls.md)"
+	switch days := left.Hours() / 24; {
+	case left <= 0:
+		c.fail("certificate", node, fix, "that of port %s has ended", port)
+	case left < endsSoon:
+		c.warn("certificate", node, fix, "that of port %s ends in %.1f days", port, days)
+	default:
+		c.ok("certificate", node, "that of port %s ends in %.0f days", port, days)
+	}
+}
+
+// metrics reads the samples of a node, by name with labels.
+func (t *terminal) metrics(ctx context.Context, node string) (map[string]float64, error) {
+	body, err := t.fetch(ctx, node, metricsPage, lookTime)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]float64{}
+	lines := bufio.NewScanner(strings.NewReader(string(body)))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if v, err := strconv.ParseFloat(line[at+1:], 64); err == nil {
+			values[withoutShard(line[:at])] = v
+		}
+	}
+	return values, lines.Err()
+}
+
+// withoutShard removes the label of the only shard.
+func withoutShard(name string) string { return strings.TrimSuffix(name, `{shard="0"}`) }
+
+// metricsPage needs a token, if calls do. /readyz does not, and the profiles are of a port that
+// knows no tokens.
+const metricsPage = "/metrics"
+
+// fetch gets a page of a node.
+func (t *terminal) fetch(ctx context.Context, node, path string, patience time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !strings.Contains(node, "://") {
+		node = "http://" + node
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, node+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if path == metricsPage {
+		if err := t.sign(q); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := t.web.Do(q)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxMetrics))
+	if err == nil && answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusServiceUnavailable {
+		err = errors.New(answer.Status)
+	}
+	return body, err
+}

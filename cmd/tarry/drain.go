@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+)
+
+const drainText = `Prepares a node to be stopped without any client noticing: leadership moves to another node and
+stays away, /readyz returns 503, waiting reserves and streams end, and new ones are refused, so
+that clients and load balancers use other nodes. It stays a member, votes, and forwards the
+calls that it still gets. It names a node by its id, or the one at --addr.
+
+The drain ends with --undo or when the node restarts. Repeating it changes nothing.`
+
+func drainCommand() *cobra.Command {
+	c := newCommand("drain", "move leadership and clients away from a node, before you stop it", "[NODE]", drainText, "tarry cluster drain n2", 0, 1)
+	undo := c.flags.Bool("undo", false, "let the node serve and lead again")
+	dry := c.flags.Bool("dry-run", false, "say what would be done, and change nothing")
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		members, err := t.client.Members(ctx)
+		if err != nil {
+			return err
+		}
+		node, err := t.oneNode(members, args)
+		if err != nil {
+			return err
+		}
+		cl, err := t.dial([]string{node}, c.patience.d)
+		if err != nil {
+			return usagef("--addr: %w", err)
+		}
+		defer cl.Close()
+		about, err := cl.Node(ctx)
+		if err != nil {
+			return err
+		}
+		if *dry {
+			return t.printDrain(drainReply{Node: about.ID, Draining: about.Draining, DryRun: true}, drainPlan(members, about, *undo))
+		}
+		late := time.AfterFunc(quietTime, func() { t.notes.line("%s: waiting until another node leads", c.path()) })
+		defer late.Stop()
+		if *undo {
+			err = cl.Undrain(ctx)
+		} else {
+			err = cl.Drain(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		done := about.ID + " is drained: it does not lead and is not ready. It can be stopped; tarry cluster drain --undo ends the drain"
+		if *undo {
+			done = about.ID + " is not drained: it serves, and may lead"
+		}
+		return t.printDrain(drainReply{Node: about.ID, Draining: !*undo}, done)
+	})
+}
+
+// drainReply is the output of drain --json.
+type drainReply struct {
+	Node     string `json:"node"`
+	Draining bool   `json:"draining"`
+	DryRun   bool   `json:"dry_run,omitzero"`
+}
+
+func (t *terminal) printDrain(r drainReply, text string) error {
+	if t.json {
+		return t.printJSON(r)
+	}
+	return t.out.line("%s", text)
+}
+
+// oneNode is the address of the node that the argument names by its id, or that of --addr.
+func (t *terminal) oneNode(members []client.Member, args []string) (string, error) {
+	if len(args) == 0 {
+		if len(t.nodes) != 1 {
+			return "", usagef("acts on one node, and --addr (or %s) names %d; name one by its id", addrEnv, len(t.nodes))
+		}
+		return t.nodes[0], nil
+	}
+	m, ok := memberOf(members, args[0])
+	switch {
+	case !ok:
+		return "", noMember(args[0])
+	case m.HTTPAddress == "":
+		return "", fmt.Errorf("the HTTP address of %s is not known, as it is down; name it with --addr", m.ID)
+	}
+	return t.addressOf(m), nil
+}
+
+func drainPlan(members []client.Member, about client.Node, undo bool) string {
+	if undo {
+		if !about.Draining {
+			return "nothing was done: " + about.ID + " is not drained"
+		}
+		return "nothing was done: " + about.ID + " would serve again, and might lead"
+	}
+	plan := "nothing was done: " + about.ID + " would be drained"
+	if m, _ := memberOf(members, about.ID); m.Role == "leader" {
+		plan += ", and leadership would move to another node"
+	}
+	if about.Draining {
+		plan = "nothing was done: " + about.ID + " is drained already"
+	}
+	return plan
+}

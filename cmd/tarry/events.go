@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+	"tarry/internal/sleep"
+)
+
+// followEvery is the pause between two looks for new events.
+const followEvery = time.Second
+
+const eventsText = `Lists what happened to the cluster, as the nodes saw it: members that stopped and came back,
+leaders, clocks, disks, versions, drains and backups. Each node keeps its last 1000 events
+since it started. It asks the nodes of --addr, or with --all every member of the cluster, and
+orders the events by time, each by the clock of its node.`
+
+func eventsCommand() *cobra.Command {
+	c := newCommand("events", "list what happened to the cluster", "", eventsText, "tarry cluster events --all --kind leader --kind disk", 0, 0)
+	var kinds []string
+	var follow, all bool
+	c.flags.StringArrayVar(&kinds, "kind", nil, "only events of this `kind`: member, leader, clock, disk, version, drain, backup, certificate or gossip; may be given more than once")
+	c.flags.BoolVarP(&follow, "follow", "f", false, "print new events as they come, until Ctrl-C")
+	c.flags.BoolVar(&all, "all", false, "ask all members of the cluster, not only the nodes of --addr")
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		nodes := t.nodes
+		if all {
+			members, err := t.client.Members(ctx)
+			if err != nil {
+				return err
+			}
+			nodes = t.addressesOf(members)
+		}
+		w := newEventWatch(t)
+		w.kinds, w.path = kinds, c.path()
+		return w.run(ctx, nodes, follow)
+	})
+}
+
+// eventWatch prints the events of nodes.
+type eventWatch struct {
+	t       *terminal
+	kinds   []string
+	path    string
+	from    map[string]uint64 // by node: the next number
+	process map[string]string // by node: the process that has counted up to it
+	silent  map[string]bool   // nodes that did not reply last
+}
+
+func newEventWatch(t *terminal) *eventWatch {
+	return &eventWatch{t: t, from: map[string]uint64{}, process: map[string]string{}, silent: map[string]bool{}}
+}
+
+// seenEvent is an event with the node that saw it.
+type seenEvent struct {
+	Node string `json:"node"`
+	client.ClusterEvent
+}
+
+func (w *eventWatch) run(ctx context.Context, nodes []string, follow bool) error {
+	for first := true; ; first = false {
+		list, err := w.look(ctx, nodes)
+		if first && len(w.silent) == len(nodes) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := w.print(list, first); err != nil {
+			return err
+		}
+		if !follow {
+			return w.t.noteSilent(w.path, err)
+		}
+		if !sleep.For(ctx, followEvery) {
+			return nil
+		}
+	}
+}
+
+// noteSilent prints an error that did not keep a command from its work.
+func (t *terminal) noteSilent(path string, err error) error {
+	if err != nil {
+		t.notes.line("%s: %v", path, err)
+	}
+	return nil
+}
+
+// look asks the nodes for new events. The error is that of the nodes that do not reply.
+func (w *eventWatch) look(ctx context.Context, nodes []string) (list []seenEvent, failed error) {
+	for _, node := range nodes {
+		got, err := w.ask(ctx, node)
+		if w.silent[node] = err != nil; err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %s", node, explain(err)))
+			continue
+		}
+		delete(w.silent, node)
+		for _, e := range got.Events {
+			w.from[node] = e.Number + 1
+			if len(w.kinds) == 0 || slices.Contains(w.kinds, e.Kind) {
+				list = append(list, seenEvent{got.Node, e})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b seenEvent) int { return a.At.Compare(b.At) })
+	return list, failed
+}
+
+func (w *eventWatch) ask(ctx context.Context, node string) (client.ClusterEvents, error) {
+	c, err := w.t.at(node)
+	if err != nil {
+		return client.ClusterEvents{}, err
+	}
+	defer c.Close()
+	got, err := c.Events(ctx, w.from[node])
+	if err != nil {
+		return got, err
+	}
+	// A process counts its events anew and may have passed the number already.
+	process := got.Node + " " + got.StartedAt.String()
+	if before, known := w.process[node]; known && before != process {
+		w.from[node] = 0
+		got, err = c.Events(ctx, 0)
+		process = got.Node + " " + got.StartedAt.String()
+	}
+	if err == nil {
+		w.process[node] = process
+	}
+	return got, err
+}
+
+func (w *eventWatch) print(list []seenEvent, head bool) error {
+	if w.t.json {
+		return printAll(w.t, list, nil, nil)
+	}
+	if len(list) == 0 && !head {
+		return nil
+	}
+	rows := make([][]string, len(list))
+	for i, e := range list {
+		rows[i] = []string{timestamp(e.At), e.Node, e.Kind, e.Level, e.Event, detailsOf(e.Details)}
+	}
+	if head {
+		return w.t.table([]string{"TIME", "NODE", "KIND", "LEVEL", "EVENT", "DETAILS"}, rows)
+	}
+	for _, row := range rows {
+		if err := w.t.out.line("%s", strings.Join(row, "  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func detailsOf(details map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(details)) {
+		list = append(list, name+"="+details[name])
+	}
+	return dash(strings.Join(list, " "))
+}

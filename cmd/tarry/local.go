@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// localCommand is a command that works on files of this machine and calls no node.
+type localCommand struct {
+	cmd   *cobra.Command
+	flags *pflag.FlagSet
+	json  bool
+
+	in         io.Reader
+	out, notes printer
+}
+
+// newLocal returns a command that takes exactly the positional arguments named.
+func newLocal(name, short, args, text, example string) *localCommand {
+	c := &localCommand{}
+	c.cmd = &cobra.Command{Use: strings.TrimSpace(name + " " + args), Short: short, Long: text, Example: "  " + example}
+	c.cmd.Args = func(_ *cobra.Command, given []string) error {
+		if len(given) != len(strings.Fields(args)) {
+			takes := args
+			if takes == "" {
+				takes = "no arguments"
+			}
+			return usagef("takes %s; %d given", takes, len(given))
+		}
+		return nil
+	}
+	c.flags = c.cmd.Flags()
+	c.flags.BoolVarP(&c.json, "json", "j", false, "print one JSON object, for programs")
+	return c
+}
+
+// does completes the command. Its context ends with SIGINT or SIGTERM.
+func (c *localCommand) does(f func(ctx context.Context, args []string) error) *cobra.Command {
+	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.in, c.out, c.notes = cmd.InOrStdin(), printer{cmd.OutOrStdout()}, printer{cmd.ErrOrStderr()}
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return f(ctx, args)
+	}
+	return c.cmd
+}
+
+// printJSON prints one object.
+func (c *localCommand) printJSON(v any) error {
+	text, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	return c.out.line("%s", text)
+}
+
+// byteMeter shows how many bytes of a known number are done: on a line that changes for a
+// person at a terminal, else on a line every ten seconds.
+type byteMeter struct {
+	notes printer
+	what  string
+	total int64
+	began time.Time
+	last  time.Time
+	shown bool
+}
+
+// lineEvery is how often a log gets a line of progress.
+const lineEvery = 10 * time.Second
+
+func newByteMeter(notes printer, what string, total int64) *byteMeter {
+	now := time.Now()
+	return &byteMeter{notes: notes, what: what, total: total, began: now, last: now}
+}
+
+func (m *byteMeter) show(done int64) {
+	now := time.Now()
+	w, _ := m.notes.to.(*harmlessWriter)
+	every := lineEvery
+	if w != nil && w.terminal {
+		every = meterEvery
+	}
+	if now.Sub(m.last) < every {
+		return
+	}
+	m.last = now
+	share := 100.0
+	if m.total > 0 {
+		share = 100 * float64(done) / float64(m.total)
+	}
+	text := fmt.Sprintf("%s: %s of %s, %.0f%%, %s/s", m.what, byteSize(done), byteSize(m.total), share, byteSize(int64(float64(done)/max(now.Sub(m.began).Seconds(), 0.001))))
+	if w == nil || !w.terminal {
+		m.notes.line("%s", text)
+		return
+	}
+	m.shown = true
+	_ = w.asIs([]byte("\r\x1b[K" + text))
+}
+
+// end removes the line.
+func (m *byteMeter) end() {
+	if w, ok := m.notes.to.(*harmlessWriter); ok && m.shown {
+		_ = w.asIs([]byte("\r\x1b[K"))
+	}
+}
+
+// byteSize writes a number of bytes for people.
+func byteSize(n int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v := float64(n) / 1024
+	for len(units) > 1 && v >= 1024 {
+		v, units = v/1024, units[1:]
+	}
+	return fmt.Sprintf("%.1f %s", v, units[0])
+}

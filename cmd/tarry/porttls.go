@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"tarry/api"
+	"tarry/api/clienttls"
+	"tarry/cluster/membership/gossipkeys"
+	"tarry/cluster/nodetls"
+	"tarry/internal/certs"
+)
+
+// portTLS has the settings of TLS with the clients of one port.
+type portTLS struct {
+	Mode  clienttls.Mode
+	Files certs.Files // CA: of the clients
+}
+
+func (c *portTLS) flags(fs *flag.FlagSet, port, addr string) {
+	fs.TextVar(&c.Mode, port+"-tls-mode", clienttls.Off, "which clients "+addr+" serves, a `mode`: off: without TLS; optional: both; require: with TLS (docs/tls.md)")
+	fs.StringVar(&c.Files.Cert, port+"-tls-cert", "", "`file` with the certificate that clients of "+addr+" check")
+	fs.StringVar(&c.Files.Key, port+"-tls-key", "", "`file` with its key")
+	fs.StringVar(&c.Files.CA, port+"-client-ca", "", "`file` with the authorities of clients: one that speaks TLS must show a certificate of theirs")
+}
+
+func (c *portTLS) check(port string) error {
+	if c.Mode != clienttls.Off && (c.Files.Cert == "" || c.Files.Key == "") {
+		return fmt.Errorf("--%s-tls-mode is %v; that needs --%s-tls-cert and --%s-tls-key", port, c.Mode, port, port)
+	}
+	return nil
+}
+
+// closed reports whether the port serves only clients with a certificate.
+func (c *portTLS) closed() bool { return c.Mode == clienttls.Require && c.Files.CA != "" }
+
+// open reads the certificate and returns what makes a listener speak TLS.
+func (c *portTLS) open(port, hint string, all *certificates) (func(net.Listener) net.Listener, error) {
+	o := clienttls.Options{Mode: c.Mode, Hint: hint}
+	if c.Mode != clienttls.Off {
+		s, err := certs.Open(c.Files, servable)
+		if err != nil {
+			return nil, fmt.Errorf("TLS with clients (--%s-tls-cert, --%s-tls-key, --%s-client-ca): %w", port, port, port, err)
+		}
+		all.add(port, s)
+		o.Config = func() *tls.Config { return clientConfig(s.Current()) }
+	}
+	return func(l net.Listener) net.Listener { return clienttls.Listen(l, o) }, nil
+}
+
+// servable refuses a certificate that clients would refuse.
+func servable(l *certs.Loaded) error {
+	leaf, now := l.Certificate.Leaf, time.Now()
+	usage := leaf.ExtKeyUsage
+	switch {
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("the certificate ended at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339))
+	case len(usage) > 0 && !slices.Contains(usage, x509.ExtKeyUsageServerAuth) && !slices.Contains(usage, x509.ExtKeyUsageAny):
+		return errors.New("the certificate is not for a server")
+	}
+	return nil
+}
+
+// clientConfig is made for each connection, because the files may change. A resumed session
+// would not look at the client's certificate again.
+func clientConfig(l *certs.Loaded) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{l.Certificate}, NextProtos: []string{"http/1.1"}}
+	if l.Roots != nil {
+		config.ClientAuth, config.ClientCAs, config.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, l.Roots, true
+	}
+	return config
+}
+
+// secured is TLS on all ports of a node, with their certificates, and the keys of gossip.
+type secured struct {
+	*certificates
+	gossip          *gossipkeys.Ring // nil: there are none
+	nodes           nodetls.Config
+	http, beanstalk func(net.Listener) net.Listener
+}
+
+func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
+	s.certificates = newCertificates(log)
+	if s.nodes, err = c.nodeTLS(s.certificates); err != nil {
+		return s, err
+	}
+	if s.gossip, err = c.gossipKeys(); err != nil {
+		return s, err
+	}
+	if s.http, err = c.HTTPTLS.open("http", api.PlainOnTLS(), s.certificates); err != nil {
+		return s, err
+	}
+	s.beanstalk, err = c.BeanstalkTLS.open("beanstalk", "BAD_FORMAT\r\n", s.certificates)
+	return s, err
+}
+
+// connKey is that of a request's connection in its context.
+type connKey struct{}
+
+func rememberConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// withTLSState sets what net/http sets by itself only if its listener is one of crypto/tls.
+func withTLSState(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			r.TLS = clienttls.StateOf(c)
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/internal/certs"
+	"tarry/internal/certs/certstest"
+)
+
+// A node with TLS on both ports of clients serves those with a certificate, and tells the
+// others what it wants.
+func TestClientsSpeakTLSWithANode(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	a := certstest.New(t, "orders")
+	server, client := a.Issue(certs.RoleServer, "q", time.Hour, "127.0.0.1"), a.Issue(certs.RoleClient, "billing", time.Hour)
+	addr, tubes := freeAddr(t), freeAddr(t)
+	args := []string{
+		"--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t), "--beanstalk-addr", tubes, "--disk-low-water", "0",
+		"--http-tls-mode", "require", "--http-tls-cert", server.Cert, "--http-tls-key", server.Key, "--http-client-ca", a.CA,
+		"--beanstalk-tls-mode", "require", "--beanstalk-tls-cert", server.Cert, "--beanstalk-tls-key", server.Key, "--beanstalk-client-ca", a.CA,
+	}
+	var log, out logBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, append([]string{"server"}, args...), nil, &out, &log) }()
+
+	own, err := tls.LoadX509KeyPair(client.Cert, client.Key)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(a.Cert)
+	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	caller := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	get := func(c http.Client, url string) (int, string, error) {
+		resp, err := c.Get(url)
+		if err != nil {
+			return 0, "", err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return resp.ProtoMajor*1000 + resp.StatusCode, string(body), err
+	}
+	require.Eventually(t, func() bool {
+		code, _, err := get(caller, "https://"+addr+"/readyz")
+		return err == nil && code == 1200 // HTTP/1: there are no streams to bound
+	}, 30*time.Second, 20*time.Millisecond, "%v", &log)
+
+	code, body, err := get(http.Client{}, "http://"+addr+"/v1/topics")
+	require.NoError(t, err)
+	require.Equal(t, 1400, code)
+	require.Contains(t, body, "https://")
+	nobody := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer nobody.CloseIdleConnections()
+	_, _, err = get(http.Client{Transport: nobody}, "https://"+addr+"/v1/topics")
+	require.ErrorContains(t, err, "certificate required")
+	_, body, err = get(caller, "https://"+addr+"/metrics")
+	require.NoError(t, err)
+	require.Contains(t, body, `tarry_certificate_expiry_seconds{port="beanstalk"}`)
+	code, body, err = get(caller, "https://"+addr+"/ui/")
+	require.NoError(t, err)
+	require.Equal(t, 1200, code, body)
+
+	ask := func(c net.Conn, err error, command string) string {
+		require.NoError(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		fmt.Fprint(c, command)
+		got, _ := io.ReadAll(c)
+		return string(got)
+	}
+	plain, err := net.Dial("tcp", tubes)
+	require.Equal(t, "BAD_FORMAT\r\n", ask(plain, err, "stats\r\n"))
+	// The reserve waits, is watched, and ends with its time; the connection goes on.
+	secured, err := tls.Dial("tcp", tubes, config)
+	require.Equal(t, "TIMED_OUT\r\nINSERTED 1\r\nRESERVED 1 1\r\nx\r\n", ask(secured, err, "reserve-with-timeout 1\r\nput 0 0 60 1\r\nx\r\nreserve\r\nquit\r\n"))
+
+	stop()
+	require.Equal(t, exitOK, <-ended, log.String())
+	require.NotContains(t, strings.ReplaceAll(log.String(), "the HTTP server complains", ""), "level=ERROR")
+}
+
+func TestTLSNeedsItsFiles(t *testing.T) {
+	s := newShell(t)
+	for _, port := range []string{"http", "beanstalk"} {
+		code, _, errs := s.run("server", "--"+port+"-tls-mode", "require")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, "--"+port+"-tls-cert")
+		code, _, errs = s.run("server", "--"+port+"-tls-mode", "yes")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, "optional")
+	}
+	code, _, errs := s.run("server", "--cluster-tls-mode", "accept")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "--cluster-tls-ca")
+}
+
+func TestACertificateThatClientsWouldRefuseIsRefused(t *testing.T) {
+	now := time.Now()
+	leaf := func(from, to time.Time, usage ...x509.ExtKeyUsage) *certs.Loaded {
+		return &certs.Loaded{Certificate: tls.Certificate{Leaf: &x509.Certificate{NotBefore: from, NotAfter: to, ExtKeyUsage: usage}}}
+	}
+	before, after := now.Add(-time.Hour), now.Add(time.Hour)
+	require.NoError(t, servable(leaf(before, after)))
+	require.NoError(t, servable(leaf(before, after, x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth)))
+	require.NoError(t, servable(leaf(before, after, x509.ExtKeyUsageAny)))
+	require.ErrorContains(t, servable(leaf(before, after, x509.ExtKeyUsageClientAuth)), "not for a server")
+	require.ErrorContains(t, servable(leaf(before, before.Add(time.Minute))), "ended at")
+	require.ErrorContains(t, servable(leaf(after, after.Add(time.Minute))), "not valid before")
+}

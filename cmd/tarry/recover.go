@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tarry/cluster/recovery"
+)
+
+const recoverText = `Shows what a stopped node has on its disk: the end of its log, the members that it knew and
+its jobs. With --as-only-voter it makes the node the only voter of a new cluster, with all
+that it has, for a cluster whose majority is lost for good (docs/operations.md). It asks first.
+
+The new cluster has an id of its own, so the lost nodes cannot vote or join with their old
+data. Writes that were acknowledged by the lost nodes and never reached this one are lost;
+writes that were never acknowledged may appear. Compare all nodes that are left, and take the
+one with the largest LAST TERM, and of equal ones the largest LAST INDEX.
+
+Run it as the user of the node. If it is interrupted, run it again to its end: until then no
+node starts in the directory.`
+
+func recoverCommand() *cobra.Command {
+	c := newLocal("recover", "show what a stopped node has; make it the first of a new cluster", "", recoverText, "tarry recover --data-dir /var/lib/tarry --as-only-voter")
+	dir := c.flags.String("data-dir", "", "data `directory` of a stopped node")
+	only := c.flags.Bool("as-only-voter", false, "make the node the only voter of a new cluster")
+	yes := c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
+	dry := c.flags.Bool("dry-run", false, "with --as-only-voter: say what would be done, and change nothing")
+	return c.does(func(ctx context.Context, _ []string) error {
+		switch {
+		case *dir == "":
+			return usagef("needs --data-dir, the directory of a stopped node")
+		case !*only && (*yes || *dry):
+			return usagef("--yes and --dry-run need --as-only-voter")
+		}
+		held, err := recovery.Inspect(*dir)
+		if err != nil {
+			return err
+		}
+		if !*only || *dry {
+			return c.printHeld(&held, *only)
+		}
+		if err := c.confirmRecovery(ctx, &held, *yes); err != nil {
+			return err
+		}
+		done, err := recovery.Recover(ctx, *dir)
+		if err != nil {
+			return fmt.Errorf("the recovery is not complete; run the command again: %w", err)
+		}
+		return c.printRecovered(*dir, &done)
+	})
+}
+
+// heldJSON is the output of recover --json.
+type heldJSON struct {
+	NodeID       string       `json:"node_id"`
+	ClusterID    string       `json:"cluster_id"`
+	AppliedIndex uint64       `json:"applied_index"`
+	LastIndex    uint64       `json:"last_index"`
+	LastTerm     uint64       `json:"last_term"`
+	VoteTerm     uint64       `json:"vote_term"`
+	LastEntry    string       `json:"last_entry,omitempty"`
+	QueueTime    string       `json:"queue_time,omitempty"`
+	Members      []memberJSON `json:"members"`
+	Jobs         uint64       `json:"jobs"` // in the state; entries of the log may change it
+	Interrupted  bool         `json:"interrupted,omitempty"`
+	NewClusterID string       `json:"new_cluster_id,omitempty"`
+}
+
+type memberJSON struct {
+	ServerID string `json:"server_id"`
+	Address  string `json:"address"`
+	Voter    bool   `json:"voter"`
+}
+
+func heldOf(h *recovery.Held) heldJSON {
+	out := heldJSON{
+		NodeID: h.NodeID, ClusterID: h.ClusterID, AppliedIndex: h.AppliedIndex, LastIndex: h.LastIndex, LastTerm: h.LastTerm, VoteTerm: h.VoteTerm,
+		LastEntry: stampOf(h.LastEntry), QueueTime: stampOf(h.QueueTime), Members: []memberJSON{}, Jobs: h.Counts.Jobs(), Interrupted: h.Interrupted,
+	}
+	for _, m := range h.Members {
+		out.Members = append(out.Members, memberJSON(m))
+	}
+	return out
+}
+
+// stampOf is a timestamp; empty: the time is not known.
+func stampOf(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return timestamp(at)
+}
+
+// printHeld prints what a node has, and with would what a recovery would do.
+func (c *localCommand) printHeld(h *recovery.Held, would bool) error {
+	if c.json {
+		return c.printJSON(heldOf(h))
+	}
+	err := errors.Join(
+		c.out.line("node:        %s of cluster %s", h.NodeID, dash(h.ClusterID)),
+		c.out.line("last index:  %d (applied: %d)", h.LastIndex, h.AppliedIndex),
+		c.out.line("last term:   %d (heard of: %d)", h.LastTerm, h.VoteTerm),
+		c.out.line("last entry:  %s by the leader's clock; nothing is known of a leader after it", dash(stampOf(h.LastEntry))),
+		c.out.line("queue time:  %s", dash(stampOf(h.QueueTime))),
+		c.printCounts(&h.Counts),
+	)
+	for _, m := range h.Members {
+		role := "non-voter"
+		if m.Voter {
+			role = "voter"
+		}
+		err = errors.Join(err, c.out.line("member:      %s at %s, %s", m.ServerID, m.Address, role))
+	}
+	if h.Interrupted {
+		err = errors.Join(err, c.out.line("interrupted: a recovery has begun here and not ended; no node starts here before tarry recover --as-only-voter has run to its end"))
+	}
+	if would {
+		err = errors.Join(err, c.out.line("nothing was done: %s would be the only voter of a new cluster, with everything up to index %d. %s", h.NodeID, h.LastIndex, mayBeLost(h)))
+	}
+	return err
+}
+
+// mayBeLost says what a recovery may lose.
+func mayBeLost(h *recovery.Held) string {
+	voters := h.Voters()
+	if voters <= 1 {
+		return "Nothing is lost: it was the only voter"
+	}
+	return fmt.Sprintf("A write was acknowledged by %d of %d voters: those that this node was not among, after index %d, are lost", voters/2+1, voters, h.LastIndex)
+}
+
+func (c *localCommand) confirmRecovery(ctx context.Context, h *recovery.Held, yes bool) error {
+	t := &terminal{in: c.in, out: c.out, notes: c.notes}
+	return t.confirm(ctx, yes, func(context.Context, *terminal, []string) (string, error) {
+		return fmt.Sprintf("Node %s has everything up to index %d of term %d. %s.\nThe other %d members can never come back with their data: they must be stopped, for good. Make %s the only voter of a new cluster?",
+			h.NodeID, h.LastIndex, h.LastTerm, mayBeLost(h), max(0, len(h.Members)-1), h.NodeID), nil
+	}, nil)
+}
+
+func (c *localCommand) printRecovered(dir string, done *recovery.Recovered) error {
+	if c.json {
+		out := heldOf(&done.Before)
+		out.NewClusterID, out.Jobs, out.Interrupted = done.ClusterID, done.Counts.Jobs(), false
+		return c.printJSON(out)
+	}
+	return errors.Join(
+		c.out.line("%s is the only voter of the new cluster %s, with everything that it had up to index %d", done.Before.NodeID, done.ClusterID, done.Before.LastIndex),
+		c.printCounts(&done.Counts),
+		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before and without --bootstrap-expect; then the other nodes with empty directories and --join", dir, done.Before.NodeID),
+	)
+}

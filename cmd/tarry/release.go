@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+)
+
+// releaseMany are the flags with which release gives back many jobs.
+type releaseMany struct {
+	client.Sweep
+	topic, consumer, reason string
+	all                     bool
+	dry, sure               *bool
+}
+
+func releaseCommand() *cobra.Command {
+	c, s := newStep("release", "give a reserved job back, or those of a consumer that is gone", "[ID]", 0, "Gives a reserved job back, to be handed out again; or, with --consumer or --topic, those that a consumer\nor a topic has reserved. A consumer that still works on such a job loses it, so it asks before, with their\nnumber. The attempt of each counts.",
+		"tarry release --consumer worker-7 --all --reason 'worker-7 is down'", "token delay priority reason")
+	var m releaseMany
+	c.flags.StringVar(&m.consumer, "consumer", "", "without ID: only jobs that the consumer with this `name` has reserved, in all topics unless --topic is given")
+	c.flags.StringVarP(&m.topic, "topic", "t", "", "without ID: only jobs of the topic with this `name`, of all consumers unless --consumer is given")
+	whereFlag(c, "without ID: only jobs with this header, `name=value`; may be repeated", &m.Filter.Headers)
+	c.flags.StringVar(&m.Filter.IDPrefix, "id-prefix", "", "without ID: only jobs whose id starts with this `text`")
+	c.flags.IntVarP(&m.Max, "max", "n", 0, "without ID: maximum `number` of jobs, 1 to 10000")
+	c.flags.BoolVar(&m.all, "all", false, "without ID: all of them")
+	m.dry, m.sure = c.dryFlag(), c.yesFlag()
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if len(args) == 1 {
+			if err := c.needs("no ID", "consumer", "topic", "where", "id-prefix", "max", "all", "dry-run", "yes"); err != nil {
+				return err
+			}
+			return s.one(ctx, t, args[0], releaseStep)
+		}
+		if err := c.needs("an ID", "token", "delay", "priority"); err != nil {
+			return err
+		}
+		switch {
+		case m.consumer == "" && m.topic == "":
+			return usagef("takes either an ID, or --consumer or --topic for many jobs")
+		case m.all == (m.Max != 0):
+			return usagef("takes either --all or --max")
+		case m.Max < 0:
+			return usagef("--max is %d; it takes 1 to 10000", m.Max)
+		}
+		m.reason = s.reason
+		return t.releaseMany(ctx, &m, args)
+	})
+}
+
+func (t *terminal) releaseMany(ctx context.Context, m *releaseMany, args []string) error {
+	if *m.dry {
+		n, err := t.reservedJobs(ctx, m)
+		return t.printDry("released", n, err)
+	}
+	ask := func(context.Context, *terminal, []string) (string, error) {
+		n, err := t.reservedJobs(ctx, m)
+		of := ""
+		if m.topic != "" {
+			of = " of " + m.topic
+		}
+		by := ""
+		if m.consumer != "" {
+			by = " of consumer " + m.consumer
+		}
+		return fmt.Sprintf("Release %s%s%s?", jobsOf(n, "reserved"), of, by), err
+	}
+	if err := t.confirm(ctx, *m.sure, ask, args); err != nil {
+		return err
+	}
+	topics, err := t.topicsToRelease(ctx, m)
+	if err != nil {
+		return err
+	}
+	var sum client.Swept
+	failed := exitOK
+	for _, topic := range topics {
+		sweep := m.Sweep
+		if sweep.Max -= sum.Count; m.Max > 0 && sweep.Max <= 0 {
+			sum.More = true
+			break
+		}
+		if m.Max == 0 {
+			sweep.Max = 0
+		}
+		swept, err := t.client.ReleaseMany(ctx, topic, m.consumer, m.reason, sweep)
+		if err != nil { // such as a topic that requires tokens
+			t.notes.line("tarry release: %s: %s", topic, explain(err))
+			failed = cmp.Or(failed, exitCode(err))
+			continue
+		}
+		sum.Count, sum.More = sum.Count+swept.Count, sum.More || swept.More
+	}
+	if err := t.printSwept("released", sum, nil); err != nil || failed == exitOK {
+		return err
+	}
+	return exit(failed)
+}
+
+// topicsToRelease lists the topic that is meant, or all that have reserved jobs.
+func (t *terminal) topicsToRelease(ctx context.Context, m *releaseMany) (names []string, err error) {
+	if m.topic != "" {
+		return []string{m.topic}, nil
+	}
+	for after := ""; ; {
+		page, next, err := t.client.Topics(ctx, after, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, topic := range page {
+			if topic.Reserved > 0 {
+				names = append(names, topic.Name)
+			}
+		}
+		if after = next; next == "" {
+			return names, nil
+		}
+	}
+}
+
+// reservedJobs counts the jobs that are meant.
+func (t *terminal) reservedJobs(ctx context.Context, m *releaseMany) (n int, err error) {
+	topics, err := t.topicsToRelease(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	for _, topic := range topics {
+		for j, err := range t.client.Jobs(ctx, client.List{Topic: topic, State: "reserved", Filter: m.Filter, Page: 1000}) {
+			if errors.Is(err, client.ErrIncomplete) {
+				t.notes.line("%v", err)
+				break
+			}
+			if err != nil {
+				return 0, err
+			}
+			if m.consumer == "" || j.ReservedBy == m.consumer {
+				n++
+			}
+		}
+	}
+	return atMost(n, m.Max), nil
+}
+
+func releaseStep(ctx context.Context, c *client.Client, ref client.Ref, s *stepFlags) (client.Changed, error) {
+	return c.Release(ctx, ref, client.Release{Delay: s.delay.d, AtOnce: s.delay.set && s.delay.d == 0, Priority: s.priority.v, Reason: s.reason})
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hold adds jobs to a topic and reserves them.
+func (s *shell) hold(topic, consumer string, ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		s.ok("add", "-t", topic, "-i", id, "--header", "n="+id, "x")
+		s.ok("reserve", "-t", topic, "--consumer", consumer)
+	}
+}
+
+func TestJobsOfAConsumerThatIsGoneAreReleased(t *testing.T) {
+	s := newShell(t)
+	s.hold("mail", "w1", "a", "b")
+	s.hold("mail", "w2", "c")
+	s.hold("sms", "w1", "d")
+	s.ok("add", "-t", "idle", "x")
+
+	require.Equal(t, "3 would be released\n", s.ok("release", "--consumer", "w1", "--all", "--dry-run"))
+	require.Equal(t, "{\"would_be_released\":2}\n", s.ok("release", "--consumer", "w1", "--topic", "mail", "--all", "--dry-run", "-j"))
+	require.Equal(t, "1 would be released\n", s.ok("release", "--consumer", "w1", "--max", "1", "--dry-run"))
+	require.Equal(t, "1 would be released\n", s.ok("release", "--topic", "mail", "--id-prefix", "a", "--all", "--dry-run"))
+
+	code, _, errs := s.run("release", "--consumer", "w1", "--all")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "say --yes")
+
+	require.Equal(t, "3 released\n", s.ok("release", "--consumer", "w1", "--all", "--yes", "--reason", "w1 is down"))
+	require.Contains(t, s.ok("get", "a"), "w1 is down")
+	require.Contains(t, s.ok("get", "d", "-j"), `"state":"ready"`)
+	require.Contains(t, s.ok("get", "c", "-j"), `"reserved_by":"w2"`)
+	require.Equal(t, "1 released\n", s.ok("release", "-t", "mail", "--all", "--yes"))
+	require.Equal(t, "0 released\n", s.ok("release", "-t", "mail", "--all", "--yes"))
+	require.Equal(t, "0 released\n", s.ok("release", "--consumer", "w1", "--all", "--yes"))
+}
+
+func TestAReleaseOverTopicsEndsAtItsMax(t *testing.T) {
+	s := newShell(t)
+	s.hold("a", "w", "a1", "a2")
+	s.hold("b", "w", "b1", "b2")
+	require.Equal(t, "3 released; there may be more\n", s.ok("release", "--consumer", "w", "--max", "3", "--yes"))
+	require.Equal(t, "1 released\n", s.ok("release", "--consumer", "w", "--all", "--yes"))
+}
+
+func TestATopicThatRefusesAReleaseIsNamed(t *testing.T) {
+	s := newShell(t)
+	s.hold("a", "w", "a1")
+	s.hold("b", "w", "b1")
+	s.ok("topic", "set", "a", "--require-token")
+	code, out, errs := s.run("release", "--consumer", "w", "--all", "--yes")
+	require.Equal(t, exitRefused, code)
+	require.Equal(t, "1 released\n", out)
+	require.Contains(t, errs, "tarry release: a: ")
+}
+
+func TestReleasesThatMakeNoSense(t *testing.T) {
+	s := newShell(t)
+	for line, says := range map[string]string{
+		"release":                              "either an ID, or --consumer or --topic",
+		"release a --consumer w":               "--consumer needs no ID",
+		"release a --all":                      "--all needs no ID",
+		"release --consumer w":                 "either --all or --max",
+		"release --consumer w --all --max 3":   "either --all or --max",
+		"release --topic t --max -1":           "--max is -1",
+		"release --consumer w --all --delay 5": "--delay needs an ID",
+		"release --topic t --all --token 0-1":  "--token needs an ID",
+		"release --consumer= --all":            "--consumer is empty",
+	} {
+		code, _, errs := s.run(strings.Fields(line)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Contains(t, errs, says, line)
+	}
+	require.Empty(t, s.queue.Ops())
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tarry/cluster/backup"
+	"tarry/cluster/recovery"
+)
+
+const restoreText = `Makes the data directory of the first node of a new cluster from a backup. Start that node
+with the same --node-id, then other nodes with empty directories, --join and without
+--bootstrap-expect: they get everything from it.
+
+All jobs of the backup are there, with their due times: those that are overdue become due as
+soon as the node leads. Reservations have ended, as if they had expired when the backup was
+made. Tokens of clients are those of the backup, also those that were revoked since: revoke
+them again, or use --auth=reset, after which nobody needs a token. With --from-now every delay, pause and retention is longer by the time that has passed
+since then; jobs that were added with a due time of their own keep it.
+
+The new cluster has an id of its own: nodes of the old one cannot join it. Stop the old one
+and its consumers first, or jobs run twice. If the command is interrupted, run it again. Run it
+as the user of the node, which must be able to read the files.`
+
+// restoreFlags is the command line of tarry restore.
+type restoreFlags struct {
+	target recovery.Target
+	dry    bool
+	temp   string
+	auth   string
+}
+
+func restoreCommand() *cobra.Command {
+	c := newLocal("restore", "make the first node of a new cluster from a backup", "FILE", restoreText, "tarry restore tarry-monday.backup --data-dir /var/lib/tarry --node-id n1")
+	f := &restoreFlags{}
+	t := &f.target
+	c.flags.StringVar(&t.DataDir, "data-dir", "", "`directory` to make: empty, or not there")
+	c.flags.StringVar(&t.NodeID, "node-id", "", "`id` of the node that will start in it")
+	c.flags.StringVar(&t.LogStore, "log-store", "", "`raft-wal` or raft-boltdb")
+	c.flags.StringVar(&t.Address, "cluster-addr", "127.0.0.1:7301", "`host:port` at which other nodes will reach the node; corrected when it starts")
+	c.flags.BoolVar(&t.FromNow, "from-now", false, "continue as if no time had passed since the backup")
+	c.flags.StringVar(&f.auth, "auth", "keep", "what becomes of the tokens of clients and their settings: `keep`, as in the backup, or reset, which removes them")
+	c.flags.BoolVar(&f.dry, "dry-run", false, "only check the backup, as tarry backup verify does, and print what would be restored")
+	c.flags.StringVar(&f.temp, "temp-dir", "", "`directory` for --dry-run to unpack below")
+	return c.does(func(ctx context.Context, args []string) error {
+		switch {
+		case t.DataDir == "":
+			return usagef("needs --data-dir, the directory to make")
+		case t.NodeID == "":
+			return usagef("needs --node-id, the id of the node that will start in it")
+		}
+		if err := checkNodeID(t.NodeID); err != nil {
+			return usagef("%w", err)
+		}
+		if f.auth != "keep" && f.auth != "reset" {
+			return usagef("--auth is %q; it takes keep or reset", f.auth)
+		}
+		t.ResetAuth = f.auth == "reset"
+		r, end, err := c.openBackup(args[0])
+		if err != nil {
+			return err
+		}
+		defer end()
+		if f.dry {
+			return c.dryRestore(ctx, r, f)
+		}
+		return c.restore(ctx, r, t)
+	})
+}
+
+func (c *localCommand) dryRestore(ctx context.Context, r *backup.Reader, f *restoreFlags) error {
+	if _, err := c.verifyBackup(ctx, r, f.temp); err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(struct {
+			Would backup.Header `json:"would_restore"`
+		}{r.Header})
+	}
+	return errors.Join(c.printHeader(&r.Header), c.out.line("nothing was done: this would be restored to %s", f.target.DataDir))
+}
+
+func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recovery.Target) error {
+	m := newByteMeter(c.notes, "restore", r.Header.StateBytes)
+	t.Now, t.Progress = time.Now(), m.show
+	done, err := recovery.Restore(ctx, r, *t)
+	m.end()
+	if err != nil {
+		return fmt.Errorf("nothing can start in %s: %w", t.DataDir, err)
+	}
+	if c.json {
+		return c.printJSON(struct {
+			DataDir   string        `json:"data_dir"`
+			ClusterID string        `json:"cluster_id"`
+			Index     uint64        `json:"index"`
+			Shift     float64       `json:"shift"` // seconds
+			Counts    backup.Counts `json:"counts"`
+			Tokens    int           `json:"tokens"`
+			AuthMode  string        `json:"auth_mode"`
+		}{t.DataDir, done.ClusterID, done.Index, done.Shift.Seconds(), done.Counts, done.Tokens, authModes[done.Mode]})
+	}
+	return errors.Join(
+		c.out.line("restored to %s: the first node, %s, of the new cluster %s", t.DataDir, t.NodeID, done.ClusterID),
+		c.printCounts(&done.Counts),
+		c.printRestoredAuth(t, &done),
+		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before; then the other nodes with empty directories and --join", t.DataDir, t.NodeID),
+	)
+}
+
+// printRestoredAuth says what became of the tokens of the backup.
+func (c *localCommand) printRestoredAuth(t *recovery.Target, done *recovery.Restored) error {
+	switch {
+	case t.ResetAuth:
+		return c.out.line("tokens:      none, mode off: whoever reaches the node may do everything; tarry auth bootstrap makes the first one")
+	case done.Tokens > 0:
+		return c.out.line("tokens:      %d as in the backup, mode %s; revoke again what was revoked since", done.Tokens, authModes[done.Mode])
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/api"
+	"tarry/api/access"
+	"tarry/api/apitest"
+)
+
+// closedShell is a shell whose queue can need tokens, in a directory of its own with the data
+// directory of the node.
+func closedShell(t *testing.T) *shell {
+	s := &shell{t: t, queue: apitest.New(t), operator: &apitest.Operator{}}
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("tarry-data", 0o700))
+	require.NoError(t, makeBootstrapSecret("tarry-data"))
+	control := access.Open(access.Options{Source: s.queue})
+	t.Cleanup(control.Close)
+	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, Access: control, CheckBootstrap: checksBootstrap("tarry-data")}))
+	t.Cleanup(server.Close)
+	t.Setenv(addrEnv, server.Listener.Addr().String())
+	t.Setenv(tokenFileEnv, "")
+	return s
+}
+
+// block is commands of the page and what they print, if that is shown.
+var block = regexp.MustCompile("(?s)```sh\n(.*?)\n```\n(?:```\n(.*?)```\n)?")
+
+// The commands of docs/tokens.md close an open cluster.
+func TestThePageAboutTokens(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tokens.md")
+	require.NoError(t, err)
+	s := closedShell(t)
+	commands := 0
+	for _, m := range block.FindAllStringSubmatch(string(page), -1) {
+		printed := ""
+		for line := range strings.Lines(m[1]) {
+			line = strings.TrimSpace(line)
+			if name, value, is := strings.Cut(strings.TrimPrefix(line, "export "), "="); is && strings.HasPrefix(line, "export ") {
+				t.Setenv(name, value)
+				continue
+			}
+			words := shellWords(line)
+			require.Equal(t, "tarry", words[0], line)
+			printed += s.ok(words[1:]...)
+			commands++
+		}
+		if m[2] != "" {
+			require.Equal(t, m[2], printed, m[1])
+		}
+	}
+	require.GreaterOrEqual(t, commands, 13)
+	code, _, errs := s.run("--token-file", "mailer.token", "reserve", "--topic", "mail")
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "token", "it was revoked")
+}
+
+// shellWords splits a line at spaces, except in single quotes.
+func shellWords(line string) (words []string) {
+	for _, m := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(line, -1) {
+		words = append(words, m[1]+m[2])
+	}
+	return words
+}
+
+func TestTokensOfTheCommandLine(t *testing.T) {
+	s := closedShell(t)
+	code, _, errs := s.run("auth", "bootstrap", "--data-dir", "none")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "--data-dir")
+	s.ok("auth", "bootstrap", "-o", "root.token")
+	about, err := os.Stat("root.token")
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), about.Mode().Perm())
+	code, _, errs = s.run("auth", "bootstrap", "second", "-o", "second.token")
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "first token")
+	_, err = os.Stat("second.token")
+	require.ErrorIs(t, err, os.ErrNotExist, "a file without a token is not left behind")
+
+	t.Setenv(tokenFileEnv, "root.token")
+	for _, c := range []struct{ args, says string }{
+		{"token create shop", "--allow"},
+		{"token create shop --allow mail", "topics=verbs"},
+		{"token create shop --allow mail=write", "the verbs are add"},
+		{"token create shop --allow mail=add -o root.token", "exists"},
+		{"token show nobody", "nobody"},
+		{"auth mode closed", "enforce"},
+		{"auth anonymous --none --allow mail=add", "both"},
+		{"--token-file none list mail", "none"},
+	} {
+		code, _, errs := s.run(strings.Fields(c.args)...)
+		require.NotEqual(t, exitOK, code, c.args)
+		require.Contains(t, errs, c.says, c.args)
+	}
+	text := s.ok("token", "create", "shop", "--allow", "mail=add", "--expires-in", "1h", "--description", "the shop")
+	require.Regexp(t, `^tarry_shop_\S+\n$`, text)
+	require.Contains(t, s.ok("token", "create", "shop", "--allow", "mail=add,consume"), "its text stays")
+	require.Contains(t, s.ok("token", "show", "shop"), "mail=add,consume")
+	require.NotContains(t, s.ok("token", "show", "shop", "--json"), strings.TrimSpace(text))
+	require.Contains(t, s.ok("auth", "check"), "token root")
+	s.ok("auth", "mode", "enforce")
+	require.NoError(t, os.WriteFile("shop.token", []byte(text), 0o600))
+	t.Setenv(tokenFileEnv, "shop.token")
+	s.ok("auth", "check", "add", "mail")
+	code, _, errs = s.run("auth", "check", "manage", "mail")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "manage on topic mail")
+	s.ok("add", "--topic", "mail", "hello")
+	code, _, errs = s.run("add", "--topic", "sms", "hello")
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, `add on topic "sms" is not allowed`)
+}

@@ -1,0 +1,100 @@
+package tarry_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// serverFlags are the flags of tarry server, from the table that a test holds against them.
+func serverFlags(t *testing.T) []string {
+	var flags []string
+	for _, m := range regexp.MustCompile(`(?m)^\t\t\{"([a-z-]+)", `).FindAllStringSubmatch(read(t, "cmd/tarry/config_reasons.go"), -1) {
+		flags = append(flags, m[1])
+	}
+	require.Greater(t, len(flags), 30)
+	return flags
+}
+
+// directives are the lines of a unit file, in order, as name=value.
+func directives(t *testing.T, file string) (list []string) {
+	for line := range strings.Lines(read(t, file)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "[") {
+			list = append(list, line)
+		}
+	}
+	return list
+}
+
+const unitFile = "deploy/package/tarry.service"
+
+// The unit restarts a node unless it ended with a code that says that this does not help.
+func TestTheUnitKnowsTheExitCodes(t *testing.T) {
+	source := read(t, "cmd/tarry/exitcode.go")
+	code := func(name string) string {
+		m := regexp.MustCompile(`(?m)^\t` + name + ` +=\s+(\d+)$`).FindStringSubmatch(source)
+		require.Len(t, m, 2, name)
+		return m[1]
+	}
+	unit := directives(t, unitFile)
+	require.Contains(t, unit, "Restart=on-failure")
+	require.Contains(t, unit, "RestartPreventExitStatus="+code("exitStopped"), "not 2: a panic of Go ends with that too")
+	require.Contains(t, unit, "Type=notify")
+	require.Contains(t, unit, "WatchdogSec=60s")
+	require.Contains(t, unit, "ExecStart=/usr/bin/tarry server --config /etc/tarry/tarry.yaml")
+}
+
+func TestSystemdAcceptsTheUnit(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		fmt.Fprintf(os.Stderr, "SKIPPED: no systemd-analyze, so %s did not run\n", t.Name())
+		t.Skip("SKIPPED: no systemd-analyze")
+	}
+	// It also asks whether the program is there.
+	text := strings.Replace(read(t, unitFile), "/usr/bin/tarry", "/bin/true", 1)
+	file := filepath.Join(t.TempDir(), "tarry.service")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", file).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "tarry.service") && !strings.Contains(line, "is marked executable") {
+			t.Errorf("%s", line)
+		}
+	}
+	if err != nil {
+		t.Logf("systemd-analyze: %v\n%s", err, out) // of the machine's own units, or without a running systemd
+	}
+}
+
+// Each setting of the file that the package installs is a flag, also those that are commented out.
+func TestTheConfigurationOfThePackageHasSettingsThatExist(t *testing.T) {
+	text := read(t, "deploy/package/tarry.yaml")
+	flags := serverFlags(t)
+	for name, text := range map[string]string{"as installed": text, "all of it": regexp.MustCompile(`(?m)^# ([a-z-]+:)`).ReplaceAllString(text, "$1")} {
+		settings := map[string]any{}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &settings), name)
+		for key := range settings {
+			require.True(t, slices.Contains(flags, key), "%s: there is no flag --%s", name, key)
+		}
+		require.Equal(t, "/var/lib/tarry", settings["data-dir"])
+		require.Equal(t, name != "as installed", len(settings) > 10)
+	}
+}
+
+func TestScriptsOfThePackageAreShell(t *testing.T) {
+	scripts, err := filepath.Glob("deploy/package/scripts/*.sh")
+	require.NoError(t, err)
+	require.Len(t, scripts, 4)
+	for _, script := range scripts {
+		out, err := exec.CommandContext(t.Context(), "sh", "-n", script).CombinedOutput()
+		require.NoError(t, err, "%s: %s", script, out)
+		require.NotContains(t, read(t, script), "rm -r", "%s: data stays", script)
+		require.Contains(t, read(t, "deploy/package/nfpm.yaml"), "scripts/"+filepath.Base(script))
+	}
+}

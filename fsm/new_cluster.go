@@ -1,0 +1,199 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/auth"
+	"tarry/job"
+)
+
+// A state enters a new cluster when a backup is restored, or when the only node that is
+// left of a cluster continues alone. That happens outside of the log, on a machine that no
+// Raft drives: the new cluster's log begins after it, so no other node ever has to
+// repeat it.
+
+// NewCluster is the cluster that a state enters.
+type NewCluster struct {
+	ID string // other than that of any cluster before
+	// Index and Term are the point at which its log begins; Index is behind everything that
+	// is applied. Configuration is its first Raft configuration.
+	Index, Term   uint64
+	Configuration []byte
+	// Restored is set for a state that comes from a backup: its reservations end, and its
+	// seqs skip those that the cluster it comes from may have given since.
+	Restored bool
+	// ShiftMS, of a restored state, moves the clock and all instants that are counted from
+	// it: the state continues as if no time had passed since the backup. 0: time has passed.
+	ShiftMS int64
+	// ResetAuth, of a restored state, removes its tokens and their settings: nobody needs a
+	// token, and the first one can be made.
+	ResetAuth bool
+}
+
+const (
+	// seqGap is how many seqs a restored state skips: more than a cluster gives in a year at
+	// 30,000 adds a second. So no id that a client still has names another job.
+	seqGap = 1 << 40
+	// maxNextSeq ends the gaps: beyond it seqs are not exact numbers in JSON.
+	maxNextSeq = 1 << 53
+
+	newClusterStep = 1000 // jobs of one batch
+)
+
+// EnterCluster makes the state that of a new cluster, and durable. It reads all jobs of a
+// restored state, in bounded memory. After an error the state may be changed in part; a
+// later call for the same state completes it, except for a restored state, which must be
+// discarded.
+func (m *Machine) EnterCluster(c NewCluster) error {
+	if m.broken != nil {
+		return m.broken
+	}
+	if applied := m.Applied(); c.Index <= applied.Index || c.Term < applied.Term {
+		return fmt.Errorf("a cluster cannot begin at entry %d of term %d: the state is at entry %d of term %d", c.Index, c.Term, applied.Index, applied.Term)
+	}
+	if c.ID == "" || c.ID == m.ClusterID() {
+		return errors.New("a new cluster needs an id of its own")
+	}
+	if err := m.enterCluster(c); err != nil {
+		m.broken = fmt.Errorf("the state machine stopped: %w", err)
+		return m.broken
+	}
+	return m.MarkDurable(c.Index, c.Term, c.Configuration, c.Index)
+}
+
+func (m *Machine) enterCluster(c NewCluster) error {
+	x := m.tx
+	x.replies = false
+	if c.Restored {
+		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.restore(c.ShiftMS)); err != nil {
+			return err
+		}
+	}
+	meta := &m.meta
+	meta.state.index, meta.state.term = c.Index, c.Term
+	meta.clusterID = c.ID
+	must(x.batch.Set(keyCluster, []byte(c.ID), nil))
+	meta.configuration, meta.configurationIndex = append([]byte(nil), c.Configuration...), c.Index
+	x.value = appendConfiguration(x.value[:0], c.Index, c.Configuration)
+	must(x.batch.Set(keyConfiguration, x.value, nil))
+	x.cluster = true
+	return m.commit(&Changes{}, map[string]int{})
+}
+
+// restore ends the reservations of a state and moves its instants by shift.
+func (x *tx) restore(shift int64) error {
+	meta := &x.m.meta
+	// Its consumers are those of the old cluster.
+	x.dropPending()
+	for meta.reset.underWay() { // as the Advances that the backup came before
+		if err := errors.Join(x.setJobsBack(newClusterStep), x.gatherDueChanges()); err != nil {
+			return err
+		}
+		if err := x.m.commit(&Changes{}, map[string]int{}); err != nil {
+			return err
+		}
+	}
+	meta.state.nextSeq = min(meta.state.nextSeq+seqGap, max(meta.state.nextSeq, maxNextSeq))
+	meta.state.clockMS = min(meta.state.clockMS+shift, maxClockMS)
+	for _, t := range x.m.topics {
+		x.touch(t) // fills its bucket
+		if shift != 0 {
+			t.shift(shift)
+		}
+	}
+	if err := x.m.commit(&Changes{}, map[string]int{}); err != nil {
+		return err
+	}
+	for next := uint64(1); ; {
+		done, err := x.eachJob(next, meta.state.nextSeq, newClusterStep, func(rec *record) error {
+			next = rec.seq + 1
+			return x.restoreJob(rec, shift)
+		})
+		if err != nil {
+			return err
+		}
+		if err := x.gatherDueChanges(); err != nil {
+			return err
+		}
+		if err := x.m.commit(&Changes{}, map[string]int{}); err != nil {
+			return err
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// restoreAuth ends the texts that tokens had before their last rotation, or removes all.
+// What was revoked since the backup is valid again: only the operator knows of it.
+func (x *tx) restoreAuth(reset bool) error {
+	var kept []*auth.Token
+	for t := range x.m.auth.All() {
+		key := x.nameKey(spaceToken, t.Id)
+		switch {
+		case reset:
+			must(x.batch.Delete(key, nil))
+		case len(t.OldHash) > 0:
+			set := proto.CloneOf(t.Token)
+			set.OldHash, set.OldUntilMs = nil, 0
+			record, err := encodeToken(set)
+			if err != nil {
+				return err
+			}
+			must(x.batch.Set(key, record, nil))
+			kept = append(kept, auth.NewToken(set))
+		}
+	}
+	switch {
+	case reset:
+		must(x.batch.Delete(keyAuth, nil))
+		x.m.auth, x.authChanged = auth.NewState(0, false, nil, nil), true
+	case len(kept) > 0:
+		x.m.auth, x.authChanged = x.m.auth.WithTokens(x.m.auth.Revision, kept), true
+	}
+	return nil
+}
+
+// shift moves a topic's own instants.
+func (t *topic) shift(by int64) {
+	t.emptySince += by
+	if t.paused() && t.pausedUntil != job.NeverMS {
+		t.pausedUntil += by
+	}
+}
+
+// restoreJob ends the reservation of a job, as if it had expired, and moves its instants.
+func (x *tx) restoreJob(rec *record, shift int64) error {
+	t, err := x.topicOf(rec)
+	if err != nil {
+		return err
+	}
+	list, err := x.listOf(t, rec)
+	if err != nil {
+		return err
+	}
+	if list == listReserved {
+		if err := x.timeOut(t, rec.seq, rec.seq); err != nil {
+			return err
+		}
+		if list, err = x.listOf(t, rec); err != nil {
+			return err
+		}
+	}
+	// An instant that the producer named does not move.
+	named := list == listDelayed && rec.spec.dueRequest != 0 && rec.status.dueMS == rec.spec.dueMS
+	if shift == 0 || list == listDead || named {
+		return nil
+	}
+	return x.move(t, rec, list, list, func(s *jobStatus) {
+		if list == listEnded {
+			until := s.retainedUntilMS() + shift + retentionStepMS - 1
+			s.setEnded(s.phase, s.endedMS(), until-until%retentionStepMS)
+			return
+		}
+		s.dueMS = min(s.dueMS+shift, maxClockMS)
+	})
+}

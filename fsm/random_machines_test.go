@@ -1,0 +1,170 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+// applyLog applies up to n entries of the log to a machine, or all if n is 1000, and
+// compares the results with the model's.
+func (s *simulation) applyLog(r *replica, n int) {
+	for r.at < len(s.log) {
+		end := min(r.at+n, len(s.log))
+		from := max(r.at-s.trouble.IntN(2), 0) // an entry applied already is skipped
+		replies := s.trouble.IntN(3) > 0
+		entries := copyEntries(s.log[from:end])
+		results, changes, err := r.m.Apply(entries, replies)
+		require.NoError(s.t, err)
+		for i := r.at; i < end; i++ {
+			e := event{entry: i}
+			if replies {
+				e.results = results[i-from]
+			}
+			r.note(e)
+		}
+		for i := from; replies && i < end; i++ {
+			got := results[i-from]
+			if i < r.at || s.want[i] == nil {
+				require.Nil(s.t, got)
+				continue
+			}
+			require.Len(s.t, got, len(s.want[i]))
+			for k, g := range got {
+				requireResult(s.t, s.want[i][k], g, "entry %d, operation %d of %s", i, k, r.name)
+			}
+		}
+		if replies {
+			s.compareEffects(r, changes)
+		}
+		if slices.ContainsFunc(s.log[r.at:end], func(e Entry) bool { return !e.Configuration }) {
+			r.early = false
+		}
+		if !r.early {
+			require.Equal(s.t, s.due[end-1], changes.NextDue, "next due after entry %d of %s", end-1, r.name)
+			s.compareTopics(r, end-1)
+		}
+		for _, e := range entries {
+			clear(e.Data) // what the machine keeps does not alias it
+		}
+		for _, p := range changes.Marks {
+			require.NoError(s.t, p.View.Close())
+		}
+		r.at = end
+		if n < 1000 {
+			break
+		}
+	}
+}
+
+func copyEntries(entries []Entry) []Entry {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		entries[i].Data = slices.Clone(entries[i].Data)
+	}
+	return entries
+}
+
+func requireResult(t *testing.T, want, got *jobpb.Result, what string, args ...any) {
+	require.Equal(t, got.Code != jobpb.Code_OK, got.Message != "", "%v", got)
+	got.Message = ""
+	require.Truef(t, sameResult(want, got), "%s\nwant %v\ngot  %v", fmt.Sprintf(what, args...), want, got)
+}
+
+// disturb restarts, crashes or moves a machine.
+func (s *simulation) disturb(r *replica) {
+	db := r.m.store.db
+	switch s.trouble.IntN(14) {
+	case 0:
+		r.happened("flushed")
+		require.NoError(s.t, db.Flush())
+	case 1:
+		r.happened("compacted")
+		require.NoError(s.t, db.Compact(s.t.Context(), []byte{0}, []byte{255}, false))
+	case 2:
+		r.happened("reopened")
+		r.reopen()
+	case 3:
+		reached := uint64(0)
+		if r.at > 0 {
+			reached = s.log[r.at-1].Index
+		}
+		r.happened("durable")
+		require.NoError(s.t, r.m.MarkDurable(reached, 1, []byte("w"), 1))
+	case 4:
+		s.crash(r)
+	case 5:
+		r.happened("moved")
+		s.move(r.rig)
+	}
+}
+
+// move moves a machine's state to another directory, as an installed snapshot does. Views
+// of the old one end.
+func (s *simulation) move(r *rig) {
+	v := r.m.View()
+	path := r.fs.PathJoin(rigDir, "moved")
+	require.NoError(s.t, r.fs.RemoveAll(path))
+	require.NoError(s.t, r.m.store.db.Checkpoint(path, pebble.WithFlushedWAL()))
+	before := r.digest()
+	require.NoError(s.t, r.m.reopen(path))
+	_, err := v.Digest()
+	require.ErrorIs(s.t, err, ErrViewEnded)
+	require.NoError(s.t, v.Close())
+	require.Equal(s.t, before, r.digest())
+	r.check()
+	require.NoError(s.t, moveBack(r, path))
+}
+
+// moveBack makes the state in path the one that Open opens.
+func moveBack(r *rig, path string) error {
+	live := r.m.dir.Live()
+	if err := r.fs.RemoveAll(live); err != nil {
+		return err
+	}
+	if err := r.m.store.db.Checkpoint(live, pebble.WithFlushedWAL()); err != nil {
+		return err
+	}
+	return r.m.reopen(live)
+}
+
+// crash reopens the machine from the files that a power failure leaves: the state at some
+// earlier entry.
+func (s *simulation) crash(r *replica) {
+	clone := r.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: s.trouble.IntN(101),
+		RNG:                 s.trouble,
+	})
+	durable := r.m.public.durable.index
+	require.NoError(s.t, r.m.Close())
+	r.fs, r.o.FS = clone, clone
+	r.open()
+	applied := r.m.Applied().Index
+	require.GreaterOrEqual(s.t, applied, durable, "an index that was marked durable is durable")
+	r.check()
+	left := 0
+	for left < r.at && s.log[left].Index <= applied {
+		left++
+	}
+	r.at = left
+	r.happened("crashed; it has %d entries", left)
+}
+
+// applyFresh gives a machine the state of another, as a snapshot, and applies the rest of the
+// log to it entry by entry, reopened before each.
+func (s *simulation) applyFresh(r, from *replica) {
+	install(s.t, from.rig, r.rig)
+	r.at, r.early = from.at, from.early
+	r.happened("installed a snapshot of %s", from.name)
+	for r.at < len(s.log) {
+		r.reopen()
+		r.happened("reopened")
+		s.applyLog(r, 1)
+	}
+}

@@ -1,0 +1,199 @@
+package job
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tarry/job/jobpb"
+)
+
+// The rules of tokens and of what they allow; see CheckOp. Package auth decides by them.
+
+// tokenHashBytes is the size of SHA-256.
+const tokenHashBytes = 32
+
+// CheckTokenID checks the id of a token: 1 to MaxTokenIDBytes of a-z, 0-9 and -. It has no
+// underscore, which ends it in the text of a token.
+func (l *Limits) CheckTokenID(field, id string) error {
+	if id == "" || len(id) > l.MaxTokenIDBytes {
+		return Invalid(field, "has %d bytes; it takes 1 to %d", len(id), l.MaxTokenIDBytes)
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return Invalid(field, "is %.40q; it takes only the characters a-z, 0-9 and -", id)
+		}
+	}
+	return nil
+}
+
+// CheckToken checks a token as it is put: without what the state machine fills in.
+func (l *Limits) CheckToken(t *jobpb.Token) error {
+	if t == nil {
+		return Invalid("id", "is missing")
+	}
+	if err := l.CheckTokenID("id", t.Id); err != nil {
+		return err
+	}
+	switch n := len(t.Hash); {
+	case n != 0 && n != tokenHashBytes:
+		return Invalid("hash", "has %d bytes; it takes %d, or none to keep the present one", n, tokenHashBytes)
+	case len(t.OldHash) != 0 || t.OldUntilMs != 0 || t.CreatedMs != 0 || t.Revision != 0:
+		return Invalid("token", "has fields that only the state machine sets")
+	case t.ExpiresMs < 0 || t.ExpiresMs > MaxInstantMS:
+		return Invalid("expires_at", "is before 1970 or after the year 9999")
+	case len(t.Description) > l.MaxDescriptionBytes:
+		return Invalid("description", "has %d bytes; the limit is %d", len(t.Description), l.MaxDescriptionBytes)
+	case !utf8.ValidString(t.Description):
+		return Invalid("description", "is not valid UTF-8")
+	}
+	if t.IdPrefix != "" {
+		if err := l.CheckID("id_prefix", t.IdPrefix); err != nil {
+			return err
+		}
+	}
+	if rate := t.Limits.GetRateMilli(); rate > l.MaxRateMilli {
+		return Invalid("limits.rate", "is above %d a second", l.MaxRateMilli/1000)
+	}
+	return l.CheckRules("rules", t.Rules)
+}
+
+// CheckRules checks the rules of a token, which errors name by field.
+func (l *Limits) CheckRules(field string, rules []*jobpb.Rule) error {
+	if len(rules) > l.MaxTokenRules {
+		return Invalid(field, "has %d items; the limit is %d", len(rules), l.MaxTokenRules)
+	}
+	size, patterns := 0, 0
+	lengths := map[int]bool{} // of the prefixes
+	for i, r := range rules {
+		if err := l.checkRule(r); err != nil {
+			return InItem(field, i, err)
+		}
+		size += r.SizeVT()
+		patterns += len(r.Topics)
+		for _, t := range r.Topics {
+			if prefix, isPrefix := strings.CutSuffix(t, "*"); isPrefix && prefix != "" {
+				lengths[len(prefix)] = true
+			}
+		}
+	}
+	switch {
+	case size > l.MaxTokenRuleBytes:
+		return Invalid(field, "take %d bytes together; the limit is %d", size, l.MaxTokenRuleBytes)
+	case patterns > l.MaxTokenPatterns:
+		return Invalid(field, "have %d topics together; the limit is %d", patterns, l.MaxTokenPatterns)
+	case len(lengths) > l.MaxTokenPrefixLengths:
+		return Invalid(field, "have prefixes of %d different lengths; the limit is %d", len(lengths), l.MaxTokenPrefixLengths)
+	}
+	return nil
+}
+
+func (l *Limits) checkRule(r *jobpb.Rule) error {
+	if r == nil || len(r.Verbs) == 0 {
+		return Invalid("verbs", "is missing or empty")
+	}
+	cluster, last := false, jobpb.Verb_VERB_NONE
+	for _, v := range r.Verbs {
+		if v <= last || v > jobpb.Verb_VERB_ADMIN {
+			return Invalid("verbs", "are not ascending, or one is not known")
+		}
+		cluster = cluster || IsClusterVerb(v)
+		last = v
+	}
+	switch {
+	case cluster && len(r.Topics) == 0 && IsClusterVerb(r.Verbs[0]):
+		return nil
+	case cluster && !slices.Equal(r.Topics, []string{"*"}):
+		// Otherwise a reader would take them as limited to these topics.
+		return Invalid("topics", `must be ["*"]: observe, operate and admin are not about topics; give them a rule of their own`)
+	case len(r.Topics) == 0:
+		return Invalid("topics", `is missing or empty; ["*"] is all topics`)
+	}
+	for i, t := range r.Topics {
+		if err := l.checkPattern(t); err != nil {
+			return InItem("topics", i, asError(err).In("")) // the item, and nothing in it
+		}
+	}
+	return nil
+}
+
+// checkPattern checks a topic's name, or a prefix with a * behind it.
+func (l *Limits) checkPattern(p string) error {
+	prefix, isPrefix := strings.CutSuffix(p, "*")
+	switch {
+	case isPrefix && prefix == "":
+		return nil
+	case strings.Contains(prefix, "*"):
+		return Invalid("pattern", "is %.40q; a * stands only at its end", p)
+	}
+	return l.CheckTopic("pattern", prefix)
+}
+
+// IsClusterVerb reports whether a verb is about the cluster and not about topics.
+func IsClusterVerb(v jobpb.Verb) bool { return v >= jobpb.Verb_VERB_OBSERVE }
+
+// CheckAuthSettings checks settings as they are set.
+func (l *Limits) CheckAuthSettings(s *jobpb.AuthSettings) error {
+	if s == nil || s.Mode < 0 || s.Mode > jobpb.AuthMode_AUTH_ENFORCE {
+		return Invalid("mode", "is missing or not known; it takes off, report or enforce")
+	}
+	if s.Revision != 0 {
+		return Invalid("revision", "is set by the state machine alone")
+	}
+	for i, r := range s.Anonymous {
+		if slices.Contains(r.GetVerbs(), jobpb.Verb_VERB_ADMIN) {
+			return InItem("anonymous", i, Invalid("verbs", "must not have admin: who needs no token would make tokens"))
+		}
+	}
+	return l.CheckRules("anonymous", s.Anonymous)
+}
+
+func (l *Limits) checkPutToken(op *jobpb.PutToken) error {
+	if err := l.CheckToken(op.Token); err != nil {
+		return err
+	}
+	if err := withinSeconds("overlap", op.OverlapMs, 0, l.MaxTokenOverlap); err != nil {
+		return err
+	}
+	grants := func(r *jobpb.Rule) bool { return slices.Contains(r.Verbs, jobpb.Verb_VERB_ADMIN) }
+	switch {
+	case op.Bootstrap && len(op.Token.Hash) == 0:
+		return Invalid("hash", "is missing in the first token")
+	case op.Bootstrap && !slices.ContainsFunc(op.Token.Rules, grants):
+		return Invalid("rules", "of the first token must have the verb admin: it makes the others")
+	}
+	return nil
+}
+
+// SystemPrincipal is the principal of what the node itself does. It is not the id of a token.
+const SystemPrincipal = "."
+
+// CheckPeerPrincipal checks the principal that a peer sends with what a client wants; empty:
+// it has none.
+func CheckPeerPrincipal(p string) error {
+	if p == "" {
+		return nil
+	}
+	return Newest().CheckTokenID("principal", p)
+}
+
+// checkPeerOp checks the principal of an operation that a peer sends.
+func checkPeerOp(op *jobpb.Op) error {
+	if op.Principal == SystemPrincipal && endsReservation(op) {
+		return nil
+	}
+	return CheckPeerPrincipal(op.Principal)
+}
+
+// endsReservation reports whether op ends a reservation whose token it has. A node does such
+// ones by itself: it gives back what no consumer received, and writes the outcomes of posts,
+// also when it leads no more.
+func endsReservation(op *jobpb.Op) bool {
+	switch k := op.Kind.(type) {
+	case *jobpb.Op_Finish:
+		return k.Finish.GetRef().GetGeneration() != 0
+	case *jobpb.Op_Release:
+		return k.Release.GetRef().GetGeneration() != 0
+	}
+	return false
+}
