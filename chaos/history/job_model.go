@@ -307,14 +307,19 @@ func (s *jobHistory) calls() []porcupine.Operation {
 // effect of a later one. This keeps the search short.
 func (s *jobHistory) lives() int {
 	seqs := map[uint64]bool{}
-	for _, ops := range [][]*Op{s.adds, s.deliveries, s.gets} {
+	nameless := 0 // lives that a delete ended without saying which
+	for _, ops := range [][]*Op{s.adds, s.deliveries, s.gets, s.updates, s.moves, s.jobKicks, s.deletes} {
 		for _, op := range ops {
-			if op.Outcome == OK && op.Seq != 0 {
+			switch {
+			case op.Outcome != OK:
+			case op.Seq != 0:
 				seqs[op.Seq] = true
+			case op.Kind == Delete:
+				nameless++
 			}
 		}
 	}
-	return len(seqs) + 1
+	return len(seqs) + nameless + 1
 }
 
 // idle reports whether an unknown call makes no difference to the model: reads,
@@ -338,7 +343,10 @@ func (o *Op) explained() bool {
 // effect is what a call would do, apart from when and where.
 func (o *Op) effect() Op {
 	e := Op{Kind: o.Kind, Delay: o.Delay, Generation: o.Generation}
-	if o.Kind == Update || o.Kind == KickTopic || o.Kind >= Move || o.IfExists != "" {
+	if o.Kind == Add {
+		e.Topic, e.Body, e.MaxAttempts = o.Topic, o.Body, o.MaxAttempts
+	}
+	if o.Kind == Update || o.Kind == Kick || o.Kind == KickTopic || o.Kind >= Move || o.IfExists != "" {
 		e.Invoke = o.Invoke // it can have its effect several times in a life
 	}
 	if o.Kind == Delete {
