@@ -135,6 +135,9 @@ func (r *report) text() string {
 	for _, v := range r.Violations {
 		line("VIOLATION", "%v", v)
 	}
+	for _, call := range r.Calls {
+		line(call.Kind.String(), "%s", describe(call))
+	}
 	line("verdict", "%s", r.Verdict())
 	if r.Verdict() != noViolation {
 		line("kept", "%s", r.Dir)
@@ -142,6 +145,16 @@ func (r *report) text() string {
 	}
 	line("again", "%s", r.Again)
 	return b.String()
+}
+
+// describe writes a call as the history does, with the beginning of its body.
+func describe(call history.Op) string {
+	call.Body = fmt.Sprintf("%.40s", call.Body)
+	text, err := json.Marshal(&call)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 func tally(counts map[string]int) string {

@@ -50,6 +50,9 @@ func (v Violation) String() string { return fmt.Sprintf("%s %s: %s", v.Invariant
 // maxKept bounds the violations kept of one invariant; the rest are counted.
 const maxKept = 10
 
+// maxCalls bounds the calls on one job that a report shows.
+const maxCalls = 60
+
 // Report is the verdict on a history.
 type Report struct {
 	Ops           int                  `json:"operations"`
@@ -68,6 +71,7 @@ type Report struct {
 	Lives         int                  `json:"lives"`              // ids whose calls were searched for an order that explains them
 	OpenLives     int                  `json:"open_lives"`         // those for which the search took too long
 	Violations    []Violation          `json:"violations,omitempty"`
+	Calls         []Op                 `json:"calls,omitempty"` // on the first job without an order, by when they began; at most maxCalls
 	Found         map[string]int       `json:"found,omitempty"` // violations by invariant, those not kept included
 }
 

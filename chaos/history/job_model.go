@@ -301,6 +301,16 @@ func (s *jobHistory) calls() []porcupine.Operation {
 	return list
 }
 
+// shown is what the search looked at.
+func (s *jobHistory) shown() []Op {
+	var ops []Op
+	for _, o := range s.calls() {
+		ops = append(ops, *o.Input.(call).Op)
+	}
+	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.Invoke, b.Invoke) })
+	return ops[:min(len(ops), maxCalls)]
+}
+
 // lives is one more than the number of lives of the id that clients can distinguish. Of
 // calls with the same unknown effect only that many, the earliest, must be considered.
 // Each can have its effect only once in a life, and an earlier call may have had the
@@ -384,6 +394,9 @@ func checkLives(jobs []*jobHistory, r *Report) {
 		case porcupine.Unknown:
 			r.OpenLives++
 		case porcupine.Illegal:
+			if r.Found["life"] == 0 {
+				r.Calls = jobs[i].shown()
+			}
 			r.Violate("life", jobs[i].id, "no order of the calls on it explains all answers")
 		}
 	}

@@ -57,6 +57,7 @@ func TestLivesCanFail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := Check(c.ops, Options{})
 			require.Equal(t, map[string]int{"life": 1}, r.Found, "%v", r)
+			require.Equal(t, c.ops, r.Calls, "the report shows the calls")
 		})
 	}
 }
