@@ -278,7 +278,7 @@ var lifeModel = (&porcupine.NondeterministicModel{
 // calls are the operations that say something about a life.
 func (s *jobHistory) calls() []porcupine.Operation {
 	var list []porcupine.Operation
-	lives := s.lives()
+	lives, bodies := s.lives(), s.bodies()
 	open := map[Op]int{} // unknown calls by what they would do
 	_, last := s.span()
 	sweeps := slices.DeleteFunc(slices.Clone(s.sweeps), func(o *Op) bool { return o.Invoke > last })
@@ -290,7 +290,11 @@ func (s *jobHistory) calls() []porcupine.Operation {
 			case op.Outcome == Fail && !op.explained():
 				continue
 			case op.Outcome == Unknown:
-				if open[op.effect()]++; op.idle() || open[op.effect()] > lives {
+				effect := op.effect()
+				if !bodies[effect.Body] {
+					effect.Body = "" // no client can distinguish it
+				}
+				if open[effect]++; op.idle() || open[effect] > lives {
 					continue
 				}
 				end = math.MaxInt64
@@ -330,6 +334,17 @@ func (s *jobHistory) lives() int {
 		}
 	}
 	return len(seqs) + nameless + 1
+}
+
+// bodies are those that clients saw.
+func (s *jobHistory) bodies() map[string]bool {
+	seen := map[string]bool{}
+	for _, ops := range [][]*Op{s.deliveries, s.gets} {
+		for _, op := range ops {
+			seen[op.Body] = true
+		}
+	}
+	return seen
 }
 
 // idle reports whether an unknown call makes no difference to the model: reads,
