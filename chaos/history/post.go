@@ -75,6 +75,9 @@ func (s *jobHistory) takeAnswer(d *Op) {
 	if release.Delay == 0 && s.backoff(d.Attempts) == 0 {
 		release.Delay = leastPushWait(d.Attempts)
 	}
+	if asked := p.RetryAfter; asked > 0 && !p.Read {
+		release.Delay = min(asked, time.Duration(s.releaseWait(&release, d.Attempts))*time.Microsecond) // it may have been read
+	}
 	release.Complete = release.Invoke
 	s.take(&release)
 }

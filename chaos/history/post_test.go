@@ -76,6 +76,13 @@ func TestPostsAreJudged(t *testing.T) {
 			d.Due, d.Complete, d.Post.Sent = 2*sec, 2010*ms, 2*sec
 			return ops
 		}},
+		{"posted again when an answer asked for it that may have been read", "", func(ops []Op) []Op {
+			d := find(ops, "a", Deliver, 1)
+			d.Post.Status, d.Post.Answered, d.Post.RetryAfter = 503, 3031*ms, time.Second
+			d = find(ops, "a", Deliver, 2)
+			d.Due, d.Complete, d.Post.Answered = 4100*ms, 4110*ms, 4111*ms
+			return ops
+		}},
 		{"posted again after a 2xx that was read", "life", func(ops []Op) []Op {
 			again := *find(ops, "a", Deliver, 2)
 			again.Attempts, again.Due, again.Complete = 4, 5100*ms, 7*sec

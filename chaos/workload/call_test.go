@@ -28,6 +28,19 @@ func callerOf(t *testing.T, addrs ...string) *caller {
 	return c
 }
 
+// An update to an instant computes it before the call is recorded, and a busy machine may
+// pause between the two.
+func TestACallBeginsWhenItsCallerSaysSo(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"success":true}`) }))
+	defer server.Close()
+	c := callerOf(t, server.Listener.Addr().String())
+	c.recorded(t.Context(), http.MethodPatch, "/", nil, history.Op{Kind: history.Update, Invoke: 7})
+	c.recorded(t.Context(), http.MethodPatch, "/", nil, history.Op{Kind: history.Update})
+	ops := c.rec.Ops()
+	require.Equal(t, int64(7), ops[0].Invoke)
+	require.GreaterOrEqual(t, ops[1].Invoke, ops[0].Complete)
+}
+
 func TestOutcomeOfAReply(t *testing.T) {
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -27,9 +28,10 @@ func (c *caller) onJob(ctx context.Context, method, id, suffix string, op histor
 	return c.recorded(ctx, method, "/v1/jobs/"+url.PathEscape(id)+suffix, nil, op)
 }
 
-// recorded makes a call on one job and records it.
+// recorded makes a call on one job and records it. One whose content depends on the instant of
+// its beginning has it in op.
 func (c *caller) recorded(ctx context.Context, method, path string, body any, op history.Op) (answer, history.Outcome) {
-	op.Client, op.Node, op.Invoke = c.id, c.node(), c.rec.Now()
+	op.Client, op.Node, op.Invoke = c.id, c.node(), cmp.Or(op.Invoke, c.rec.Now())
 	a, outcome := c.call(ctx, method, path, body, c.patience)
 	op.Outcome, op.Code, op.Complete = outcome, a.Code, c.rec.Now()
 	if outcome == history.OK {
