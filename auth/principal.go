@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"strings"
 
 	"tarry/job"
 )
@@ -24,6 +25,26 @@ func TokenPrincipal(id string) Principal {
 	return Principal{text: id}
 }
 
+// SecretPrincipal is who has the text of a token, of which an operation in the log carries a
+// digest: the state machine does nothing for a text that a rotation has ended, also when the
+// node that accepted it did not know of that yet.
+func SecretPrincipal(s Secret) Principal {
+	return Principal{text: s.id + job.PrincipalSeparator + mark(s.Hash())}
+}
+
+// mark is the part of a text's hash that tells it from the others of its token.
+func mark(hash []byte) string {
+	if len(hash) < job.PrincipalMarkBytes {
+		return ""
+	}
+	return textEncoding.EncodeToString(hash[:job.PrincipalMarkBytes])
+}
+
+// split returns the id of the token and, if the principal has a text, its mark.
+func (p Principal) split() (id, mark string, text bool) {
+	return strings.Cut(p.text, job.PrincipalSeparator)
+}
+
 // DecodePrincipal returns the principal of an operation in the log.
 func DecodePrincipal(text string) Principal { return Principal{text: text} }
 
@@ -41,7 +62,8 @@ func (p Principal) TokenID() string {
 	if p.IsSystem() {
 		return ""
 	}
-	return p.text
+	id, _, _ := p.split()
+	return id
 }
 
 // String is for logs and messages.
@@ -52,7 +74,7 @@ func (p Principal) String() string {
 	case p.IsAnonymous():
 		return "anonymous"
 	}
-	return "token " + p.text
+	return "token " + p.TokenID()
 }
 
 type contextKey struct{}

@@ -13,11 +13,14 @@ import (
 // Token is a token of the state, with what its rules allow. It does not change.
 type Token struct {
 	*jobpb.Token
-	Grants *Grants
+	Grants        *Grants
+	mark, oldMark string // of its texts
 }
 
 // NewToken returns a valid token of the state.
-func NewToken(t *jobpb.Token) *Token { return &Token{Token: t, Grants: GrantsOf(t.Rules)} }
+func NewToken(t *jobpb.Token) *Token {
+	return &Token{Token: t, Grants: GrantsOf(t.Rules), mark: mark(t.Hash), oldMark: mark(t.OldHash)}
+}
 
 // Expired reports whether the token has ended.
 func (t *Token) Expired(nowMS int64) bool { return t.ExpiresMs != 0 && nowMS >= t.ExpiresMs }
@@ -28,6 +31,11 @@ func (t *Token) accepts(hash []byte, nowMS int64) bool {
 	present := matches(t.Hash, hash)
 	before := matches(t.OldHash, hash) && nowMS < t.OldUntilMs
 	return present || before
+}
+
+// acceptsMark is accepts for what an operation in the log has of a text.
+func (t *Token) acceptsMark(mark string, nowMS int64) bool {
+	return mark == t.mark || mark == t.oldMark && nowMS < t.OldUntilMs
 }
 
 // State is all tokens and settings as of one revision. It does not change: what changes it
@@ -150,7 +158,7 @@ type Denial uint8
 const (
 	Allowed      Denial = iota
 	NoToken             // nobody may do it, and there is no token
-	UnknownToken        // the token was revoked or never made
+	UnknownToken        // the token was revoked, rotated or never made
 	ExpiredToken        // the token has ended
 	NotGranted          // no rule of the token allows it
 	OtherID             // the token adds only jobs whose ids begin with its prefix
@@ -170,9 +178,10 @@ func (s *State) GrantsOf(p Principal, nowMS int64) (*Grants, Denial) {
 	if p.IsSystem() {
 		return nil, Allowed
 	}
-	t := s.tokens[p.text]
+	id, mark, text := p.split()
+	t := s.tokens[id]
 	switch {
-	case t == nil:
+	case t == nil, text && !t.acceptsMark(mark, nowMS):
 		return nil, UnknownToken
 	case t.Expired(nowMS):
 		return nil, ExpiredToken

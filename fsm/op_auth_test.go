@@ -130,6 +130,44 @@ func TestRotationOverlaps(t *testing.T) {
 	require.Empty(t, rotate(3, 0).OldHash, "without an overlap nothing is left")
 }
 
+// A node may not know of a rotation yet when it passes on what the holder of the text before
+// wants. The state machine does.
+func TestTheTextBeforeARotationMayDoNothing(t *testing.T) {
+	r := newRig(t, Options{})
+	require.Equal(t, jobpb.Code_OK, r.one(opPutToken("root", "=admin")).Code)
+	require.Equal(t, jobpb.Code_OK, r.one(opSetAuth(authEnforce, "")).Code)
+	texts := make([]auth.Secret, 3)
+	for i := range texts {
+		var err error
+		texts[i], err = auth.Generate(bytes.NewReader(bytes.Repeat([]byte{byte(i)}, 32)), "w")
+		require.NoError(t, err)
+	}
+	rotate := func(to auth.Secret, overlap int64) {
+		t.Helper()
+		op := put(&jobpb.Token{Id: "w", Hash: to.Hash(), Rules: rulesOf("a=add")}, func(p *jobpb.PutToken) { p.OverlapMs = overlap })
+		require.Equal(t, jobpb.Code_OK, r.one(op).Code)
+	}
+	adds := func(by auth.Principal) jobpb.Code {
+		return r.one(of(by.Encode(), opAdd(&jobpb.Add{Topic: "a", TtrMs: 1000}))).Code
+	}
+	rotate(texts[0], 0)
+	require.Equal(t, jobpb.Code_OK, adds(auth.SecretPrincipal(texts[0])))
+	require.Equal(t, jobpb.Code_FORBIDDEN, adds(auth.SecretPrincipal(texts[1])))
+	require.Equal(t, jobpb.Code_OK, adds(auth.TokenPrincipal("w")), "who has it without a text, such as by a certificate")
+	rotate(texts[1], 0)
+	require.Equal(t, jobpb.Code_FORBIDDEN, adds(auth.SecretPrincipal(texts[0])))
+	require.Equal(t, jobpb.Code_OK, adds(auth.SecretPrincipal(texts[1])))
+	rotate(texts[2], 100)
+	r.now += 99
+	require.Equal(t, jobpb.Code_OK, adds(auth.SecretPrincipal(texts[1])))
+	r.now++
+	require.Equal(t, jobpb.Code_FORBIDDEN, adds(auth.SecretPrincipal(texts[1])))
+	require.Equal(t, jobpb.Code_OK, adds(auth.SecretPrincipal(texts[2])))
+	r.reopen()
+	require.Equal(t, jobpb.Code_FORBIDDEN, adds(auth.SecretPrincipal(texts[1])))
+	require.Equal(t, jobpb.Code_OK, adds(auth.SecretPrincipal(texts[2])))
+}
+
 func TestNobodyIsLockedOut(t *testing.T) {
 	r := newRig(t, Options{})
 	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(opSetAuth(authEnforce, "")).Code)

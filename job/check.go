@@ -157,7 +157,7 @@ func (l *Limits) CheckReserve(op *jobpb.Reserve) error {
 		return err
 	}
 	if op.Principal != "" && op.Principal != SystemPrincipal {
-		if err := l.CheckTokenID("principal", op.Principal); err != nil {
+		if err := l.checkPrincipal(op.Principal); err != nil {
 			return err
 		}
 	}

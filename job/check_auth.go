@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/base64"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -168,13 +169,31 @@ func (l *Limits) checkPutToken(op *jobpb.PutToken) error {
 // SystemPrincipal is the principal of what the node itself does. It is not the id of a token.
 const SystemPrincipal = "."
 
+// PrincipalSeparator stands in a principal between the id of a token and the mark of its text:
+// the first PrincipalMarkBytes of the text's hash. A principal without a text has neither.
+const (
+	PrincipalSeparator = "_"
+	PrincipalMarkBytes = 6
+)
+
+// checkPrincipal checks the principal of a token.
+func (l *Limits) checkPrincipal(p string) error {
+	id, mark, text := strings.Cut(p, PrincipalSeparator)
+	if text {
+		if b, err := base64.RawURLEncoding.Strict().DecodeString(mark); err != nil || len(b) != PrincipalMarkBytes {
+			return Invalid("principal", "has a mark that is none")
+		}
+	}
+	return l.CheckTokenID("principal", id)
+}
+
 // CheckPeerPrincipal checks the principal that a peer sends with what a client wants; empty:
 // it has none.
 func CheckPeerPrincipal(p string) error {
 	if p == "" {
 		return nil
 	}
-	return Newest().CheckTokenID("principal", p)
+	return Newest().checkPrincipal(p)
 }
 
 // checkPeerOp checks the principal of an operation that a peer sends.

@@ -97,14 +97,14 @@ const (
 // auth.ErrExpired, or that the leader could not be asked. It is not asked unless ask is set.
 func (i *Identity) Of(ctx context.Context, secret auth.Secret, remote string, ask bool) (auth.Principal, error) {
 	s := i.source.Auth()
-	t, err := s.Authenticate(secret, now())
+	_, err := s.Authenticate(secret, now())
 	if ask && errors.Is(err, auth.ErrUnknown) && i.mayAsk(secret, remote) {
-		t, err = i.askLeader(ctx, secret)
+		err = i.askLeader(ctx, secret)
 	}
 	if err != nil {
 		return auth.Principal{}, err
 	}
-	return auth.TokenPrincipal(t.Id), nil
+	return auth.SecretPrincipal(secret), nil
 }
 
 // mayAsk reports whether the leader is to be asked for a token, and counts it.
@@ -147,15 +147,15 @@ func network(remote string) string {
 }
 
 // askLeader waits until this node has the tokens that the leader has now, and looks again.
-func (i *Identity) askLeader(ctx context.Context, secret auth.Secret) (*auth.Token, error) {
+func (i *Identity) askLeader(ctx context.Context, secret auth.Secret) error {
 	if err := i.leader.reached(ctx); err != nil {
-		return nil, job.NotApplied("the token is not known here: %w", err)
+		return job.NotApplied("the token is not known here: %w", err)
 	}
-	t, err := i.source.Auth().Authenticate(secret, now())
+	_, err := i.source.Auth().Authenticate(secret, now())
 	if errors.Is(err, auth.ErrUnknown) {
 		i.remember([sha256.Size]byte(secret.Hash()))
 	}
-	return t, err
+	return err
 }
 
 func (i *Identity) remember(key [sha256.Size]byte) {

@@ -134,7 +134,7 @@ func (c *conn) useToken(secret auth.Secret) {
 	c.known.Store(true)
 	c.who.secret, c.who.tries = secret, 0
 	c.identify(c.server.Access.State())
-	r := &access.Request{Principal: auth.TokenPrincipal(secret.ID()), Secret: secret}
+	r := &access.Request{Principal: auth.SecretPrincipal(secret), Secret: secret}
 	ctx, forget := c.server.Access.WhileAllowed(access.NewContext(c.base, r), 0, nil)
 	stop := context.AfterFunc(ctx, func() {
 		if access.Revoked(ctx) {
@@ -150,8 +150,8 @@ func (c *conn) identify(s *auth.State) {
 	if c.who.secret.ID() == "" {
 		return
 	}
-	if t, err := s.Authenticate(c.who.secret, time.Now().UnixMilli()); err == nil {
-		c.who.principal = auth.TokenPrincipal(t.Id)
+	if _, err := s.Authenticate(c.who.secret, time.Now().UnixMilli()); err == nil {
+		c.who.principal = auth.SecretPrincipal(c.who.secret)
 	}
 }
 
