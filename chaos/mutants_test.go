@@ -74,9 +74,10 @@ func TestMutantsAreFound(t *testing.T) {
 		"finish-unposted":  "I1",
 		"forget-header":    "life",
 		"stale-read":       "I10",
+		"forget-revoke":    "access",
 	} {
 		t.Run(mutant, func(t *testing.T) {
-			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--mutant", mutant)
+			code, v, out := chaosRun(t, "--duration", "3s", "--drain", "10s", "--seed", "1", "--faults", "none", "--tokens", "--mutant", mutant)
 			require.Equal(t, exitViolation, code, out)
 			require.Equal(t, violation, v.Verdict)
 			require.NotZero(t, v.Found[invariant], out)
@@ -87,7 +88,7 @@ func TestMutantsAreFound(t *testing.T) {
 func TestSoundServerPasses(t *testing.T) {
 	for _, faults := range []string{"none", "kill-leader"} {
 		t.Run(faults, func(t *testing.T) {
-			code, v, out := chaosRun(t, "--duration", "4s", "--seed", "1", "--faults", faults)
+			code, v, out := chaosRun(t, "--duration", "4s", "--seed", "1", "--faults", faults, "--tokens")
 			require.Equal(t, exitOK, code, out)
 			require.Equal(t, noViolation, v.Verdict)
 			require.NotZero(t, v.Operations)

@@ -32,6 +32,7 @@ type config struct {
 	dir       string // empty: a temporary one
 	keep      bool   // the history also when nothing was found
 	nodes     int
+	tokens    bool   // the cluster checks clients' tokens
 	network   string // auto, loopback or namespaces
 	json      bool
 	drain     time.Duration // longest time for the drain and the comparison of states
@@ -128,6 +129,12 @@ func (r *run) inEnvironment(ctx context.Context) (err error) {
 	}
 	recorder := history.NewRecorder()
 	r.load = loadOf(r.cluster, recorder, r.seed)
+	if r.tokens {
+		if err := r.checkTokens(ctx); err != nil {
+			return err
+		}
+		r.load.TokenHolders = tokenHolders
+	}
 	r.load.Target = workload.NewTarget(posts, recorder, targetNumber, r.seed)
 	defer r.load.Target.Close()
 	if err := r.prepare(ctx); err != nil {

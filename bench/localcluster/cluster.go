@@ -326,9 +326,18 @@ func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string,
 
 // Post sends JSON to node n and decodes its answer into out, which may be nil.
 func (c *Cluster) Post(ctx context.Context, n *Node, path string, in, out any) error {
+	return sendJSON(ctx, http.MethodPost, n, path, in, out)
+}
+
+// Put is Post with that method.
+func (c *Cluster) Put(ctx context.Context, n *Node, path string, in, out any) error {
+	return sendJSON(ctx, http.MethodPut, n, path, in, out)
+}
+
+func sendJSON(ctx context.Context, method string, n *Node, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err == nil {
-		err = send(ctx, http.MethodPost, n.HTTP, path, bytes.NewReader(body), out)
+		err = send(ctx, method, n.HTTP, path, bytes.NewReader(body), out)
 	}
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.ID, err)
@@ -338,7 +347,7 @@ func (c *Cluster) Post(ctx context.Context, n *Node, path string, in, out any) e
 
 // operators makes a connection a request: nodes come and go, and a kept one may
 // lead to a process that is no more.
-var operators = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+var operators = &http.Client{Transport: Authorized(&http.Transport{DisableKeepAlives: true})}
 
 const (
 	maxAnswer   = 1 << 20 // bytes read of an answer

@@ -288,7 +288,7 @@ func add(ctx context.Context, n *localcluster.Node, job string) (string, error) 
 		return "", err
 	}
 	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := questions.Do(req)
 	if err != nil {
 		return "", err
 	}

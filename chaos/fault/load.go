@@ -144,7 +144,7 @@ func (f flood) run(ctx context.Context, e *Env, nodes []*localcluster.Node, o *o
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: f.open}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: floodAnswer}
+	client := &http.Client{Transport: localcluster.Authorized(transport), Timeout: floodAnswer}
 	open := make(chan struct{}, f.open)
 	tick := time.NewTicker(f.every)
 	defer tick.Stop()

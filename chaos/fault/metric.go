@@ -16,7 +16,7 @@ import (
 const askTimeout = 5 * time.Second
 
 // questions opens a connection for each request, because nodes stop and start.
-var questions = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: askTimeout}
+var questions = &http.Client{Transport: localcluster.Authorized(&http.Transport{DisableKeepAlives: true}), Timeout: askTimeout}
 
 // metric reads one number from a node's /metrics; name includes its labels.
 func (e *Env) metric(ctx context.Context, n *localcluster.Node, name string) (float64, error) {

@@ -158,6 +158,7 @@ func Check(ops []Op, o Options) *Report {
 	checkPauses(ops, jobs, r)
 	checkWriteGap(ops, o, r)
 	checkCounts(ops, r)
+	checkCredentials(ops, r)
 	checkLives(jobs, r)
 	return r
 }

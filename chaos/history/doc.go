@@ -12,7 +12,8 @@
 //     (limit.go); "expiry" and "spread" (expiry.go, spread.go); "late" and "token", who may
 //     finish a job (late.go, lease.go); "schedule", one job
 //     a run (schedule.go), alone where it is to be (alone.go); "push", what posts say
-//     and what becomes of them (post.go), which are deliveries like others, too;
+//     and what becomes of them (post.go), which are deliveries like others, too; "access", what
+//     is done with a token that was revoked (credential.go);
 //   - the counters of topics, I10 (counts.go);
 //   - an order of the calls on each job that explains every answer, searched for
 //     by Porcupine (job_model.go, job_model_change.go, sweep.go, kick.go). What it finds is called "life".

@@ -32,10 +32,12 @@ const (
 	Move       // of a job
 	MoveTopic  // of all jobs of a topic
 	Purge      // of all jobs of a topic in a State
+	Grant      // Credential is good from the end of the call on
+	Revoke     // Credential is good no more from the end of the call on
 	kinds
 )
 
-var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge"}
+var kindNames = [kinds]string{"add", "deliver", "finish", "delete", "release", "touch", "bury", "kick", "kick-topic", "get", "count", "update", "limit", "pause", "resume", "schedule", "unschedule", "move", "move-topic", "purge", "grant", "revoke"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -122,6 +124,10 @@ type Op struct {
 	// Group numbers the calls that do several things, all of them or none, each
 	// of which is an Op. A call that is repeated keeps its number.
 	Group uint64 `json:",omitempty"`
+
+	// Credential names the text of a token: what the call made or ended, or was made with.
+	// Empty: that of the run, or none.
+	Credential string `json:",omitempty"`
 
 	State  string  `json:",omitempty"` // Get: what the job was
 	Counts *Counts `json:",omitempty"` // Count: what came back

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tarry/bench/localcluster"
 	"tarry/chaos/history"
 )
 
@@ -29,6 +30,7 @@ type caller struct {
 	patience time.Duration // how long it waits for the reply to a call that is recorded
 	conns    atomic.Int64  // connections made
 	rec      *history.Recorder
+	token    string // of its own; empty: that of the run, if there is one
 
 	groups uint64 // atomic calls so far
 }
@@ -36,10 +38,10 @@ type caller struct {
 func newCaller(id int, c Config) *caller {
 	one := &caller{id: id, nodes: c.Nodes, at: id, patience: callTimeout, rec: c.Recorder}
 	dialer := &net.Dialer{Timeout: callTimeout}
-	one.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	one.http = &http.Client{Transport: localcluster.Authorized(&http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		one.conns.Add(1)
 		return dialer.DialContext(ctx, network, addr)
-	}}}
+	}})}
 	return one
 }
 
@@ -67,6 +69,7 @@ type answer struct {
 	Revision      uint64    `json:"revision"`
 	DueAt         time.Time `json:"due_at"`
 	ReservedUntil time.Time `json:"reserved_until"`
+	Token         string    `json:"token"` // of a client, when it is made or rotated
 
 	Results []answer    `json:"results"` // of a batch
 	Jobs    []delivered `json:"jobs"`    // of a reserve or a page
@@ -157,6 +160,9 @@ func (c *caller) exchange(ctx context.Context, method, path string, body any) (a
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.node()+path, content)
 	if err != nil {
 		return a, 0, fmt.Errorf("make request: %w", err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -50,6 +50,7 @@ type Config struct {
 	Limiteds      int // producers over HTTP, to topics with limits
 	Pausers       int // over HTTP
 	PushProducers int // over HTTP, to topics with a target
+	TokenHolders  int // over HTTP, of tokens that end
 	TubeProducers int // over beanstalkd, pipelined
 	TubeConsumers int // over beanstalkd
 
@@ -98,6 +99,7 @@ func Run(ctx context.Context, c Config) {
 	start(c.Limiteds, newLimitedProducer)
 	start(c.Pausers, newPauser)
 	start(c.PushProducers, newPushProducer)
+	start(c.TokenHolders, newTokenHolder)
 	start(c.TubeProducers, newTubeProducer)
 	start(c.TubeConsumers, newTubeConsumer)
 	clients.Wait()
@@ -105,7 +107,7 @@ func Run(ctx context.Context, c Config) {
 
 // clients returns the number of clients that Run starts. The next number is free.
 func (c Config) clients() int {
-	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TubeProducers + c.TubeConsumers
+	return c.Producers + c.BulkProducers + c.Consumers + c.Streamers + c.Readers + c.Pinned + c.Editors + c.Movers + c.Limiteds + c.Pausers + c.PushProducers + c.TokenHolders + c.TubeProducers + c.TubeConsumers
 }
 
 // topics returns all topics that may have jobs.

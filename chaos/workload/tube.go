@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"tarry/bench/localcluster"
 	"tarry/chaos/history"
 )
 
@@ -51,6 +52,9 @@ func (t *tube) connect(greeting ...string) bool {
 		return false
 	}
 	t.conn, t.in, t.lastReply = conn, bufio.NewReader(conn), t.rec.Now()
+	if token := localcluster.Token(); token != "" {
+		greeting = append([]string{"auth " + token}, greeting...)
+	}
 	for _, line := range greeting {
 		if _, err := t.ask(callTimeout, line); err != nil {
 			return false

@@ -139,6 +139,11 @@ func (m *mutant) forget(now int64, op *jobpb.Op) *jobpb.Result {
 			r.Id = "$0-" + strconv.FormatUint(r.Seq, 10)
 		}
 		return r
+	case *jobpb.Op_DeleteToken:
+		if m.name != hook.ForgetRevoke {
+			return nil
+		}
+		return &jobpb.Result{}
 	case *jobpb.Op_Delete:
 		ref = k.Delete.GetRef()
 	case *jobpb.Op_Finish:

@@ -161,6 +161,14 @@ func TestMutantForgetsHeaders(t *testing.T) {
 	require.NotEmpty(t, page.Jobs)
 }
 
+func TestMutantForgetsRevocations(t *testing.T) {
+	r := newMutantRig(t, hook.ForgetRevoke)
+	r.do(1000, &jobpb.Op{Kind: &jobpb.Op_PutToken{PutToken: &jobpb.PutToken{Token: &jobpb.Token{Id: "w", Hash: make([]byte, 32)}}}, Principal: job.SystemPrincipal})
+	res := r.do(1000, &jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "w"}}, Principal: job.SystemPrincipal})
+	require.Equal(t, jobpb.Code_OK, res[0].Code)
+	require.NotNil(t, r.a.machine.Auth().Token("w"))
+}
+
 func TestSoundProcessIsNoMutant(t *testing.T) {
 	require.Nil(t, newMutant())
 }

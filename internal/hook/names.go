@@ -39,12 +39,13 @@ const (
 	FinishUnposted  = "finish-unposted"  // some jobs of a topic with a target are finished and not posted
 	ForgetHeader    = "forget-header"    // some jobs are not found by their headers
 	StaleRead       = "stale-read"       // consistent reads return the local state of the node
+	ForgetRevoke    = "forget-revoke"    // tokens that were revoked go on being accepted
 )
 
 // Mutants returns all of them.
 func Mutants() []string {
 	return []string{
 		DropAdd, DeliverEarly, HandOutTwice, ForgetDelete, SkipFsync,
-		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, StaleRead,
+		HalfBatch, ForgetPostpone, IgnoreCondition, FinishUnposted, ForgetHeader, StaleRead, ForgetRevoke,
 	}
 }
