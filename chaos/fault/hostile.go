@@ -170,12 +170,16 @@ func put(ctx context.Context, addr string) error {
 	if err := c.SetDeadline(time.Now().Add(askTimeout)); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(c, "use honest\r\nput 0 86400 60 23\r\nthe body of a usual job\r\n"); err != nil {
+	text := "use honest\r\nput 0 86400 60 23\r\nthe body of a usual job\r\n"
+	if token := localcluster.Token(); token != "" {
+		text = "auth " + token + "\r\n" + text
+	}
+	if _, err := io.WriteString(c, text); err != nil {
 		return err
 	}
 	for answers := bufio.NewScanner(c); answers.Scan(); {
 		switch word, _, _ := strings.Cut(answers.Text(), " "); word {
-		case "USING":
+		case "AUTHORIZED", "USING":
 		case "INSERTED":
 			return nil
 		default:
