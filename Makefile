@@ -26,7 +26,7 @@ TestWindowIsTheHeadOfItsList|TestMemoryOfHostileLists|$\
 TestMembersThatExchangeAddressesKeepTheirVotes|TestThreeNodesMakeOneClusterInEveryStartOrder|$\
 TestMemberWithANewAddressKeepsItsVote|TestAMemberMayTakeTheAddressOfADeadOne)$$
 
-.PHONY: help build packages release release-check test-packages image test test-all clients fuzz hunt check vulncheck chaos chaos-short cluster cluster-down hello bench bench-peers pair proto screenshots clean
+.PHONY: help build packages release release-check test-packages image test test-all clients fuzz hunt check vulncheck chaos chaos-short cluster cluster-down cluster-secure cluster-secure-down hello bench bench-peers pair proto screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,12 @@ cluster: image ## start three nodes in containers, HTTP on ports 7300, 7310 and 
 
 cluster-down: ## stop the three nodes; their data stays in volumes
 	$(COMPOSE) down
+
+cluster-secure: build image ## start three nodes in containers with TLS, encrypted gossip, tokens and an audit log, and show how to use them
+	@COMPOSE='$(COMPOSE)' TARRY_IMAGE='$(IMAGE)' deploy/secure/cluster.sh up
+
+cluster-secure-down: ## stop these nodes; their keys, token and data stay in tarry-secure
+	@COMPOSE='$(COMPOSE)' deploy/secure/cluster.sh down
 
 hello: build ## run a single node for a moment and show one job's life
 	./examples/hello.sh

@@ -71,10 +71,8 @@ func startContainers(t *testing.T) *containers {
 	if exec.Command("docker", "compose", "version").Run() != nil {
 		c.command = []string{"docker-compose"}
 	}
-	image := exec.CommandContext(t.Context(), "make", "-C", "..", "image", "IMAGE=tarry:integration")
-	out, err := image.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	_, err = c.compose("down", "--volumes", "--timeout", "1") // what a killed run left
+	buildImage(t)
+	_, err := c.compose("down", "--volumes", "--timeout", "1") // what a killed run left
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -84,10 +82,15 @@ func startContainers(t *testing.T) *containers {
 		out, err := c.compose("down", "--volumes", "--timeout", "10")
 		require.NoError(t, err, "%s", out)
 	})
-	out2, err := c.compose("up", "-d")
-	require.NoError(t, err, "%s", out2)
+	out, err := c.compose("up", "-d")
+	require.NoError(t, err, "%s", out)
 	c.waitReady()
 	return c
+}
+
+func buildImage(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "image", "IMAGE=tarry:integration").CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
 
 // compose runs docker compose on the project's own file. It is not bound to the
