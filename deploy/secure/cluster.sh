@@ -45,7 +45,7 @@ make_keys() {
 # wait_ready waits until all nodes serve.
 wait_ready() {
 	for port in $ports; do
-		tries=60
+		tries=120
 		until "$tarry" ready --addr "https://127.0.0.1:$port" >/dev/null 2>&1; do
 			tries=$((tries - 1))
 			if [ $tries = 0 ]; then
