@@ -7,7 +7,10 @@ umask 077
 
 tarry=${TARRY:-./tarry}
 ports="${TARRY_PORT_1:-7500} ${TARRY_PORT_2:-7510} ${TARRY_PORT_3:-7520}"
-dir=${TARRY_SECURE_DIR:-$PWD/tarry-secure}
+dir=${TARRY_SECURE_DIR:-tarry-secure}
+case $dir in /*) ;; *) dir=$PWD/$dir ;; esac
+# The shell may have these from the file env of another such cluster.
+unset TARRY_ADDR TARRY_TOKEN_FILE TARRY_TLS_CERT TARRY_TLS_KEY
 
 # The containers run as whoever owns the keys, and not as root.
 TARRY_USER=$(id -u):$(id -g)
@@ -46,10 +49,10 @@ make_keys() {
 wait_ready() {
 	for port in $ports; do
 		tries=120
-		until "$tarry" ready --addr "https://127.0.0.1:$port" >/dev/null 2>&1; do
+		until why=$("$tarry" ready --addr "https://127.0.0.1:$port" 2>&1); do
 			tries=$((tries - 1))
 			if [ $tries = 0 ]; then
-				echo "the node on port $port is not ready; see: docker logs $COMPOSE_PROJECT_NAME-n1 (-n2, -n3)" >&2
+				echo "the node on port $port is not ready: $why; see: docker logs $COMPOSE_PROJECT_NAME-n1 (-n2, -n3)" >&2
 				exit 1
 			fi
 			sleep 1
