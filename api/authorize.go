@@ -49,6 +49,7 @@ var (
 	toObserve   = need{verbs: auth.Observe}
 	toOperate   = need{verbs: auth.Operate, fresh: true}
 	toDrain     = need{verbs: auth.Operate} // of this node alone
+	toSeeBackup = need{verbs: auth.Operate} // it needs no leader
 	toJoin      = need{verbs: auth.Operate, early: true}
 	toAdmin     = need{verbs: auth.Admin}
 	// toCommand is for POST /, whose body says what it does.

@@ -81,6 +81,9 @@ type Operator interface {
 	// Backup writes a backup of this node's state (docs/backup.md). It writes nothing before
 	// it can serve, and blocks until the backup is complete or ctx ends.
 	Backup(ctx context.Context, to io.Writer, o job.BackupOptions) error
+	// ScheduledBackups lists the backups that the cluster has made by itself. It asks all
+	// nodes, needs no leader, and blocks for some seconds at most.
+	ScheduledBackups(ctx context.Context) job.ScheduledBackups
 	// Readiness reports whether this node can serve. It asks no other node and does not
 	// block.
 	Readiness() job.Readiness

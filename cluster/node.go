@@ -180,7 +180,7 @@ func (n *Node) makeMembers() (err error) {
 		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
-		CertificateWarnings: n.mux.CertificateWarnings, Backups: n.backupState(),
+		CertificateWarnings: n.mux.CertificateWarnings, Backups: n.backupState(), ListBackups: n.listBackups(),
 		Timing: n.cfg.membership,
 	})
 	return err

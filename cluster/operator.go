@@ -32,6 +32,11 @@ func (n *Node) ChangeKeyring(ctx context.Context, change job.KeyringChange, key 
 	return n.members.ChangeKeyring(ctx, change, key)
 }
 
+// ScheduledBackups implements api.Operator.
+func (n *Node) ScheduledBackups(ctx context.Context) job.ScheduledBackups {
+	return n.members.ScheduledBackups(ctx)
+}
+
 // TransferLeadership implements api.Operator.
 func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	return n.members.Transfer(ctx, id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"tarry/cluster/backupschedule"
 	"tarry/cluster/membership"
@@ -39,6 +40,22 @@ func (n *Node) backupState() func() membership.Backups {
 	return func() membership.Backups {
 		instant, trouble := n.backups.State()
 		return membership.Backups{Instant: instant, Trouble: trouble}
+	}
+}
+
+// listBackups returns what lists this node's backups; nil without a schedule.
+func (n *Node) listBackups() func() (files []job.ScheduledBackup, more int, problem string) {
+	if n.backups == nil {
+		return nil
+	}
+	return func() (files []job.ScheduledBackup, more int, problem string) {
+		l := n.backups.Listing()
+		for _, f := range l.Files {
+			files = append(files, job.ScheduledBackup{
+				Name: f.Name, Index: f.Index, Instant: time.UnixMilli(f.Instant), Taken: f.Taken, Bytes: f.Bytes, Problem: f.Problem,
+			})
+		}
+		return files, l.More, l.Error
 	}
 }
 

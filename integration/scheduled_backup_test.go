@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -179,4 +180,63 @@ func TestAFullDiskOfBackupsIsReported(t *testing.T) {
 	disk.Free()
 	c.awaitBackup(dir, last)
 	c.awaitProblems(node)
+}
+
+// Any node lists the backups of all, also without a leader.
+func TestScheduledBackupsAreListed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "backups")
+	c := startCluster(t, 3, "--backup-schedule", "@every 1s", "--backup-dir", dir, "--backup-keep", "5")
+	c.awaitBackup(dir, "")
+	type listing struct {
+		Backups []struct {
+			Name     string   `json:"name"`
+			Index    uint64   `json:"index"`
+			Bytes    int64    `json:"bytes"`
+			Verified bool     `json:"verified"`
+			Nodes    []string `json:"nodes"`
+		} `json:"backups"`
+		Nodes []struct {
+			ID        string `json:"id"`
+			Scheduled bool   `json:"scheduled"`
+			Error     string `json:"error"`
+		} `json:"nodes"`
+	}
+	list := func(from *localcluster.Node) (l listing) {
+		resp, err := http.Get("http://" + from.HTTP + "/v1/cluster/backups") // it may take longer than Get allows
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.Equal(t, 200, resp.StatusCode)
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&l))
+		return l
+	}
+	for _, n := range c.Nodes() {
+		c.until(func() error {
+			l := list(n)
+			for _, other := range l.Nodes {
+				if other.Error != "" || !other.Scheduled {
+					return fmt.Errorf("%s replies %+v", n.ID, l.Nodes)
+				}
+			}
+			if len(l.Backups) == 0 {
+				return fmt.Errorf("%s lists none", n.ID)
+			}
+			newest := l.Backups[0]
+			require.Len(t, l.Nodes, 3)
+			require.True(t, newest.Verified)
+			require.NotZero(t, newest.Index)
+			require.Positive(t, newest.Bytes)
+			require.NotEmpty(t, newest.Nodes)
+			return nil
+		})
+	}
+	nodes := c.Nodes()
+	c.kill(nodes[1], nodes[2])
+	c.until(func() error {
+		l := list(nodes[0])
+		if l.Nodes[0].Error != "" || l.Nodes[1].Error != "it does not reply" || l.Nodes[2].Error != "it does not reply" {
+			return fmt.Errorf("the nodes reply %+v", l.Nodes)
+		}
+		return nil
+	})
 }

@@ -22,6 +22,8 @@ type Operator struct {
 	NotReady []string
 	// Change changes the members, if it is set.
 	Change func([]job.Member) []job.Member
+	// Backups, if set, are the scheduled backups.
+	Backups *job.ScheduledBackups
 	// HTTP has addresses of nodes by their ids, instead of those of hosts that do not exist.
 	HTTP map[string]string
 	// Leader is the leader's HTTP address that replies name; "": none.
@@ -167,6 +169,21 @@ func (o *Operator) Backup(_ context.Context, to io.Writer, b job.BackupOptions) 
 	}
 	_, err := fmt.Fprintf(to, "a backup at %d bytes a second, stale %t\n", b.Rate, b.Stale)
 	return err
+}
+
+// ScheduledBackups implements api.Operator.
+func (o *Operator) ScheduledBackups(context.Context) job.ScheduledBackups {
+	if o.Backups != nil {
+		return *o.Backups
+	}
+	at := time.UnixMilli(1_700_000_000_000)
+	return job.ScheduledBackups{
+		Backups: []job.ScheduledBackup{
+			{Name: "tarry-20231114T221300Z-000000000042.backup", Index: 42, Instant: at.Add(-20 * time.Second), Taken: at.Add(-19 * time.Second), Bytes: 48_213, Nodes: []string{"n1", "n2"}},
+			{Name: "tarry-20231113T221300Z-000000000017.backup", Index: 17, Instant: at.Add(-24*time.Hour - 20*time.Second), Bytes: 512, Problem: "the backup is damaged: it ends early, as after an interrupted copy", Nodes: []string{"n2"}},
+		},
+		Nodes: []job.NodeBackups{{ID: "n1", Scheduled: true}, {ID: "n2", Scheduled: true, More: 3}, {ID: "n3", Error: "it does not reply"}},
+	}
 }
 
 // LeaderAddress implements api.Operator.

@@ -84,6 +84,19 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
+func TestACutFileLacksItsEnd(t *testing.T) {
+	whole := file(t, state(5000))
+	h := header(5000)
+	require.NoError(t, CheckEnd(bytes.NewReader(whole), int64(len(whole)), &h))
+	for _, n := range []int{0, 10, len(whole) / 2, len(whole) - 1} {
+		require.ErrorIs(t, CheckEnd(bytes.NewReader(whole[:n]), int64(n), &h), ErrDamaged, "%d bytes", n)
+	}
+	longer := append(bytes.Clone(whole), 0)
+	require.ErrorIs(t, CheckEnd(bytes.NewReader(longer), int64(len(longer)), &h), ErrDamaged)
+	h.StateBytes++
+	require.ErrorIs(t, CheckEnd(bytes.NewReader(whole), int64(len(whole)), &h), ErrDamaged)
+}
+
 func TestMessagesSayWhatIsWrong(t *testing.T) {
 	whole := file(t, state(3000))
 	with := func(at int, b byte) []byte {

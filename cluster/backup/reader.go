@@ -173,3 +173,19 @@ func (r *Reader) end() error {
 	}
 	return io.EOF
 }
+
+// CheckEnd returns an error unless a file of size bytes with this header has the end of its
+// backup: it was not cut since it was written. It reads the end alone.
+func CheckEnd(file io.ReaderAt, size int64, h *Header) error {
+	var b [1 + endLen]byte
+	if size < int64(len(b)) {
+		return damaged("it ends early, as after an interrupted copy")
+	}
+	if _, err := file.ReadAt(b[:], size-int64(len(b))); err != nil {
+		return fmt.Errorf("read the end of the backup: %w", err)
+	}
+	if b[0] != kindEnd || binary.BigEndian.Uint64(b[9:]) != uint64(h.StateBytes) {
+		return damaged("it does not have the end of its %d bytes of state, as after an interrupted copy", h.StateBytes)
+	}
+	return nil
+}

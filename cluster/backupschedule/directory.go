@@ -39,14 +39,18 @@ var (
 	partialName  = regexp.MustCompile(`^tarry-\d{8}T\d{6}Z\.([0-9a-f]+)\.partial$`)
 )
 
-// File is a complete backup in the directory.
+// File is a backup in the directory. It has its name since all of it was read back.
 type File struct {
 	Name    string
 	Instant int64 // of the schedule, in Unix milliseconds
 	Index   uint64
-	Taken   time.Time
+	Taken   time.Time // zero: the header cannot be read
 	Bytes   int64
+	Problem string // why it cannot be restored; empty: its beginning and its end are as they were
 }
+
+// unreadable reports whether nothing is known of a file but its name.
+func (f *File) unreadable() bool { return f.Taken.IsZero() }
 
 func fileName(instantMS int64, index uint64) string {
 	return fmt.Sprintf("tarry-%s-%012d.backup", time.UnixMilli(instantMS).UTC().Format(stamp), index)
@@ -113,9 +117,17 @@ func (d *directory) createPartial(instantMS int64) (*os.File, error) {
 	return os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// list returns the scheduled backups of this cluster, the newest first. Their order is that of
-// the log, whatever the clocks of the nodes that made them were.
+// list returns the scheduled backups of this cluster, the newest first, without those whose
+// headers cannot be read.
 func (d *directory) list() ([]File, error) {
+	all, err := d.listAll()
+	return slices.DeleteFunc(all, func(f File) bool { return f.unreadable() }), err
+}
+
+// listAll returns the scheduled backups of this cluster, and the files named like one whose
+// headers cannot be read, the newest first. Their order is that of the log, whatever the clocks
+// of the nodes that made them were.
+func (d *directory) listAll() ([]File, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, err
@@ -132,8 +144,11 @@ func (d *directory) list() ([]File, error) {
 		}
 		k := d.known[e.Name()]
 		if k.size != info.Size() || !k.modified.Equal(info.ModTime()) {
-			if k, err = d.read(e.Name(), info); err != nil {
-				continue // of another origin, or damaged: it is left alone
+			if k, err = d.read(e.Name(), info); err != nil { // of another origin, or damaged: it is left alone
+				if f, ours := nameOnly(e.Name(), info, err); ours && !errors.Is(err, fs.ErrNotExist) {
+					list = append(list, f)
+				}
+				continue
 			}
 		}
 		known[e.Name()] = k
@@ -148,7 +163,24 @@ func (d *directory) list() ([]File, error) {
 	return list, nil
 }
 
-// read reads the header of a backup.
+// nameOnly is a backup of which only the name can be read.
+func nameOnly(name string, info fs.FileInfo, err error) (f File, ours bool) {
+	instant, index, bad := parseName(name)
+	return File{Name: name, Instant: instant, Index: index, Bytes: info.Size(), Problem: oneLine(err)}, bad == nil
+}
+
+// parseName reads the instant of the schedule and the index in a name.
+func parseName(name string) (instant int64, index uint64, err error) {
+	m := completeName.FindStringSubmatch(name)
+	at, err := time.Parse(stamp, m[1])
+	if err != nil {
+		return 0, 0, err
+	}
+	index, err = strconv.ParseUint(m[2], 10, 64)
+	return at.UnixMilli(), index, err
+}
+
+// read reads the header of a backup, and where it ends.
 func (d *directory) read(name string, info fs.FileInfo) (knownFile, error) {
 	f, err := os.Open(filepath.Join(d.path, name))
 	if err != nil {
@@ -160,15 +192,14 @@ func (d *directory) read(name string, info fs.FileInfo) (knownFile, error) {
 		return knownFile{}, err
 	}
 	defer r.Close()
-	m := completeName.FindStringSubmatch(name)
-	at, err := time.Parse(stamp, m[1])
-	if err != nil {
-		return knownFile{}, err
-	}
-	if index, err := strconv.ParseUint(m[2], 10, 64); err != nil || index != r.Header.Index {
+	instant, index, err := parseName(name)
+	if err != nil || index != r.Header.Index {
 		return knownFile{}, fmt.Errorf("%s has index %d", name, r.Header.Index)
 	}
-	file := File{Name: name, Instant: at.UnixMilli(), Index: r.Header.Index, Taken: r.Header.Taken(), Bytes: info.Size()}
+	file := File{Name: name, Instant: instant, Index: index, Taken: r.Header.Taken(), Bytes: info.Size()}
+	if err := backup.CheckEnd(f, info.Size(), &r.Header); err != nil {
+		file.Problem = oneLine(err)
+	}
 	return knownFile{size: info.Size(), modified: info.ModTime(), cluster: r.Header.ClusterID, file: file}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,18 @@ type status struct {
 	took      time.Duration
 	completed uint64
 	failed    uint64
+	listing   Listing
 }
+
+// Listing is what is in the directory.
+type Listing struct {
+	Files []File // the newest ones, the newest first
+	More  int    // how many older ones there are
+	Error string // why the directory cannot be read or written; empty: it can, as far as is known
+}
+
+// listed is how many files a Listing has at most.
+const listed = 1000
 
 // New returns a Scheduler.
 func New(cfg Config) *Scheduler {
@@ -86,6 +98,7 @@ func New(cfg Config) *Scheduler {
 // Run makes backups while this node leads, until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	s.checkDirectory()
+	s.look()
 	for ctx.Err() == nil {
 		leads, changed := s.cfg.Leads()
 		if leads {
@@ -98,6 +111,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 		if s.troubled() {
 			s.checkDirectory()
 		}
+		s.look()
 	}
 }
 
@@ -145,6 +159,7 @@ func (s *Scheduler) lead(ctx context.Context) {
 			case ctx.Err() != nil:
 				return
 			case err == nil:
+				s.look()
 				s.done, failed, retry = instant, 0, 0
 				continue // the next one may be due by now
 			}
@@ -152,10 +167,24 @@ func (s *Scheduler) lead(ctx context.Context) {
 			retry = min(max(2*retry, firstRetry), lastRetry)
 			failed, retryAt = instant, time.Now().Add(retry)
 		}
+		s.look()
 		if !sleep.For(ctx, wait) {
 			return
 		}
 	}
+}
+
+// look reads the directory for Listing.
+func (s *Scheduler) look() {
+	var now Listing
+	var err error
+	if now.Files, err = s.dir.listAll(); err != nil {
+		now.Error = fmt.Sprintf("%s cannot list its scheduled backups: %s", s.cfg.NodeID, oneLine(err))
+	}
+	if len(now.Files) > listed {
+		now.Files, now.More = slices.Clone(now.Files[:listed]), len(now.Files)-listed
+	}
+	s.change(func(st *status) { st.listing = now })
 }
 
 // hearOthers waits for what the other nodes have, but not for long.
@@ -277,6 +306,18 @@ func (s *Scheduler) State() (instant int64, trouble string) {
 		return 0, s.status.trouble // perhaps it cannot read them any more
 	}
 	return s.status.last.Instant, ""
+}
+
+// Listing returns what was in the directory when this node last looked: within a minute, unless
+// it makes a backup meanwhile. It does not block.
+func (s *Scheduler) Listing() Listing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.status.listing
+	if l.Error == "" {
+		l.Error = s.status.trouble
+	}
+	return l
 }
 
 // oneLine is an error's text without the line breaks of errors.Join.

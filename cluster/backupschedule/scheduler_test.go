@@ -453,3 +453,54 @@ func TestReadingBackKeepsTheRate(t *testing.T) {
 		require.Equal(t, 10*time.Second, time.Since(began))
 	})
 }
+
+// The listing shows each file of this cluster, also one that has been damaged since, which is
+// none for the schedule.
+func TestTheListingShowsWhatIsInTheDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(t, t.TempDir(), "@daily", 7)
+		put := func(name string, b []byte) {
+			require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), b, 0o600))
+		}
+		whole := backupOf(t, "c1", 40)
+		put(at("19991230T000000", 40), whole)
+		put(at("19991229T000000", 40), whole[:len(whole)-1])
+		put(at("19991228T000000", 30), []byte("TARRYBAK"))
+		put(at("19991227T000000", 20), backupOf(t, "c2", 20))
+		put("tarry-19991226T000000Z.00000000000000bb.partial", whole)
+		n.run()
+		pass(time.Second)
+		l := n.s.Listing()
+		require.Empty(t, l.Error)
+		require.Len(t, l.Files, 3)
+		require.Equal(t, File{Name: at("19991230T000000", 40), Instant: 946512000000, Index: 40, Taken: time.UnixMilli(946684800000), Bytes: int64(len(whole))}, l.Files[0])
+		require.Contains(t, l.Files[1].Problem, "does not have the end")
+		require.Contains(t, l.Files[2].Problem, "ends early")
+		require.EqualValues(t, 30, l.Files[2].Index)
+		require.True(t, l.Files[2].Taken.IsZero())
+
+		n.lead(true)
+		pass(time.Second)
+		require.Equal(t, at("20000101T000000", 101), n.s.Listing().Files[0].Name, "at once")
+		require.NoError(t, os.RemoveAll(n.dir))
+		pass(lookEvery)
+		l = n.s.Listing()
+		require.Empty(t, l.Files)
+		require.Contains(t, l.Error, "n1 cannot list its scheduled backups: ")
+	})
+}
+
+func TestTheListingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(t, t.TempDir(), "@daily", 7)
+		for i := range listed + 3 {
+			require.NoError(t, os.WriteFile(filepath.Join(n.dir, at("19991230T000000", i)), []byte("x"), 0o600))
+		}
+		n.run()
+		pass(time.Second)
+		l := n.s.Listing()
+		require.Len(t, l.Files, listed)
+		require.Equal(t, 3, l.More)
+		require.EqualValues(t, listed+2, l.Files[0].Index)
+	})
+}

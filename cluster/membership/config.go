@@ -77,7 +77,11 @@ type Config struct {
 	CertificateWarnings func(now time.Time) []string
 	// Backups returns what this node knows of its scheduled backups. It must not block. nil: it
 	// has no schedule.
-	Backups        func() Backups
+	Backups func() Backups
+	// ListBackups returns the scheduled backups in this node's directory, the newest first, how
+	// many more there are, and what is wrong with the directory. It must not block. nil: it has
+	// no schedule.
+	ListBackups    func() (files []job.ScheduledBackup, more int, problem string)
 	MaxClockOffset time.Duration
 	// Now is this node's clock, ClusterClock the queue's clock on the leader.
 	// ClockConfirmed receives, on a leader, the earliest time that the majority's clocks

@@ -50,7 +50,7 @@ func backupCommand() *cobra.Command {
 		defer stop()
 		return t.backup(ctx, o, out)
 	})
-	cmd.AddCommand(backupInspectCommand(), backupVerifyCommand())
+	cmd.AddCommand(backupListCommand(), backupInspectCommand(), backupVerifyCommand())
 	return cmd
 }
 

@@ -1905,6 +1905,194 @@ func (x *AdoptKeysResponse) GetError() string {
 	return ""
 }
 
+type BackupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupsRequest) Reset() {
+	*x = BackupsRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupsRequest) ProtoMessage() {}
+
+func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupsRequest.ProtoReflect.Descriptor instead.
+func (*BackupsRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
+}
+
+type BackupsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scheduled     bool                   `protobuf:"varint,1,opt,name=scheduled,proto3" json:"scheduled,omitempty"` // it has a schedule
+	Files         []*BackupFile          `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"`          // the newest ones, newest first
+	More          uint64                 `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`           // how many older ones there are
+	Error         string                 `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`          // why it cannot read its directory or write to it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupsResponse) Reset() {
+	*x = BackupsResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupsResponse) ProtoMessage() {}
+
+func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupsResponse.ProtoReflect.Descriptor instead.
+func (*BackupsResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *BackupsResponse) GetScheduled() bool {
+	if x != nil {
+		return x.Scheduled
+	}
+	return false
+}
+
+func (x *BackupsResponse) GetFiles() []*BackupFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *BackupsResponse) GetMore() uint64 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *BackupsResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type BackupFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	InstantMs     int64                  `protobuf:"varint,3,opt,name=instant_ms,json=instantMs,proto3" json:"instant_ms,omitempty"` // of the schedule
+	TakenMs       int64                  `protobuf:"varint,4,opt,name=taken_ms,json=takenMs,proto3" json:"taken_ms,omitempty"`       // by the clock of the node that made it; 0: its header cannot be read
+	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Problem       string                 `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why it cannot be restored; empty: none is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupFile) Reset() {
+	*x = BackupFile{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupFile) ProtoMessage() {}
+
+func (x *BackupFile) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupFile.ProtoReflect.Descriptor instead.
+func (*BackupFile) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *BackupFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BackupFile) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *BackupFile) GetInstantMs() int64 {
+	if x != nil {
+		return x.InstantMs
+	}
+	return 0
+}
+
+func (x *BackupFile) GetTakenMs() int64 {
+	if x != nil {
+		return x.TakenMs
+	}
+	return 0
+}
+
+func (x *BackupFile) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *BackupFile) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescriptor
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
@@ -2051,7 +2239,22 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x04term\x18\x03 \x01(\x04R\x04term\"Y\n" +
 	"\x11AdoptKeysResponse\x12.\n" +
 	"\x04ring\x18\x01 \x01(\v2\x1a.tarry.member.v1.RingStateR\x04ring\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error2\x8a\b\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\x10\n" +
+	"\x0eBackupsRequest\"\x8c\x01\n" +
+	"\x0fBackupsResponse\x12\x1c\n" +
+	"\tscheduled\x18\x01 \x01(\bR\tscheduled\x121\n" +
+	"\x05files\x18\x02 \x03(\v2\x1b.tarry.member.v1.BackupFileR\x05files\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x04R\x04more\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\xa0\x01\n" +
+	"\n" +
+	"BackupFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1d\n" +
+	"\n" +
+	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
+	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xd8\b\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -2067,7 +2270,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aKeyring\x12\x1f.tarry.member.v1.KeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12X\n" +
 	"\rChangeKeyring\x12%.tarry.member.v1.ChangeKeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12K\n" +
 	"\tFetchKeys\x12!.tarry.member.v1.FetchKeysRequest\x1a\x1b.tarry.member.v1.GossipKeys\x12L\n" +
-	"\tAdoptKeys\x12\x1b.tarry.member.v1.GossipKeys\x1a\".tarry.member.v1.AdoptKeysResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
+	"\tAdoptKeys\x12\x1b.tarry.member.v1.GossipKeys\x1a\".tarry.member.v1.AdoptKeysResponse\x12L\n" +
+	"\aBackups\x12\x1f.tarry.member.v1.BackupsRequest\x1a .tarry.member.v1.BackupsResponseB#Z!tarry/cluster/membership/memberpbb\x06proto3"
 
 var (
 	file_cluster_membership_memberpb_membership_proto_rawDescOnce sync.Once
@@ -2082,7 +2286,7 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
 	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
@@ -2115,6 +2319,9 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*FetchKeysRequest)(nil),         // 28: tarry.member.v1.FetchKeysRequest
 	(*GossipKeys)(nil),               // 29: tarry.member.v1.GossipKeys
 	(*AdoptKeysResponse)(nil),        // 30: tarry.member.v1.AdoptKeysResponse
+	(*BackupsRequest)(nil),           // 31: tarry.member.v1.BackupsRequest
+	(*BackupsResponse)(nil),          // 32: tarry.member.v1.BackupsResponse
+	(*BackupFile)(nil),               // 33: tarry.member.v1.BackupFile
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
@@ -2129,37 +2336,40 @@ var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	27, // 9: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
 	23, // 10: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
 	23, // 11: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
-	1,  // 12: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	5,  // 13: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	7,  // 14: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	9,  // 15: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	12, // 16: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	14, // 17: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	17, // 18: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	19, // 19: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	21, // 20: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	24, // 21: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
-	25, // 22: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
-	28, // 23: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
-	29, // 24: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
-	3,  // 25: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	6,  // 26: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	8,  // 27: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	10, // 28: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	13, // 29: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	15, // 30: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	18, // 31: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	20, // 32: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	22, // 33: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	26, // 34: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
-	26, // 35: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
-	29, // 36: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
-	30, // 37: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
-	25, // [25:38] is the sub-list for method output_type
-	12, // [12:25] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	33, // 12: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
+	1,  // 13: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	5,  // 14: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	7,  // 15: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	9,  // 16: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	12, // 17: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	14, // 18: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	17, // 19: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	19, // 20: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	21, // 21: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	24, // 22: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	25, // 23: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	28, // 24: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	29, // 25: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	31, // 26: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
+	3,  // 27: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	6,  // 28: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	8,  // 29: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	10, // 30: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	13, // 31: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	15, // 32: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	18, // 33: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	20, // 34: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	22, // 35: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	26, // 36: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
+	26, // 37: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
+	29, // 38: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	30, // 39: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	32, // 40: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
+	27, // [27:41] is the sub-list for method output_type
+	13, // [13:27] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -2173,7 +2383,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	Membership_ChangeKeyring_FullMethodName = "/tarry.member.v1.Membership/ChangeKeyring"
 	Membership_FetchKeys_FullMethodName     = "/tarry.member.v1.Membership/FetchKeys"
 	Membership_AdoptKeys_FullMethodName     = "/tarry.member.v1.Membership/AdoptKeys"
+	Membership_Backups_FullMethodName       = "/tarry.member.v1.Membership/Backups"
 )
 
 // MembershipClient is the client API for Membership service.
@@ -64,6 +65,9 @@ type MembershipClient interface {
 	// leader's newer ones. Never forwarded; for members, over TLS.
 	FetchKeys(ctx context.Context, in *FetchKeysRequest, opts ...grpc.CallOption) (*GossipKeys, error)
 	AdoptKeys(ctx context.Context, in *GossipKeys, opts ...grpc.CallOption) (*AdoptKeysResponse, error)
+	// Backups lists the scheduled backups in the directory of the answering node. Never
+	// forwarded.
+	Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*BackupsResponse, error)
 }
 
 type membershipClient struct {
@@ -204,6 +208,16 @@ func (c *membershipClient) AdoptKeys(ctx context.Context, in *GossipKeys, opts .
 	return out, nil
 }
 
+func (c *membershipClient) Backups(ctx context.Context, in *BackupsRequest, opts ...grpc.CallOption) (*BackupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BackupsResponse)
+	err := c.cc.Invoke(ctx, Membership_Backups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MembershipServer is the server API for Membership service.
 // All implementations must embed UnimplementedMembershipServer
 // for forward compatibility.
@@ -231,6 +245,9 @@ type MembershipServer interface {
 	// leader's newer ones. Never forwarded; for members, over TLS.
 	FetchKeys(context.Context, *FetchKeysRequest) (*GossipKeys, error)
 	AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error)
+	// Backups lists the scheduled backups in the directory of the answering node. Never
+	// forwarded.
+	Backups(context.Context, *BackupsRequest) (*BackupsResponse, error)
 	mustEmbedUnimplementedMembershipServer()
 }
 
@@ -279,6 +296,9 @@ func (UnimplementedMembershipServer) FetchKeys(context.Context, *FetchKeysReques
 }
 func (UnimplementedMembershipServer) AdoptKeys(context.Context, *GossipKeys) (*AdoptKeysResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptKeys not implemented")
+}
+func (UnimplementedMembershipServer) Backups(context.Context, *BackupsRequest) (*BackupsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Backups not implemented")
 }
 func (UnimplementedMembershipServer) mustEmbedUnimplementedMembershipServer() {}
 func (UnimplementedMembershipServer) testEmbeddedByValue()                    {}
@@ -535,6 +555,24 @@ func _Membership_AdoptKeys_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Membership_Backups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BackupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Backups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Backups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Backups(ctx, req.(*BackupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Membership_ServiceDesc is the grpc.ServiceDesc for Membership service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -593,6 +631,10 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AdoptKeys",
 			Handler:    _Membership_AdoptKeys_Handler,
+		},
+		{
+			MethodName: "Backups",
+			Handler:    _Membership_Backups_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

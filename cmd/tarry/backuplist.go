@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+)
+
+const backupListText = `Lists the backups that the cluster has made by itself (--backup-schedule), the newest first:
+with the last entry of the log that each has, its size, and the nodes in whose --backup-dir
+it is. VERIFIED is yes if the file was read back when it was made and still has its beginning
+and its end; tarry backup verify reads all of it. A node looks at its directory each minute.
+
+Exit code 1 if a node does not reply or cannot use its directory, or a file is not verified.`
+
+func backupListCommand() *cobra.Command {
+	c := newCommand("list", "list the scheduled backups of all nodes", "", backupListText, "tarry backup list", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		list, err := t.client.ScheduledBackups(ctx)
+		if err != nil {
+			return err
+		}
+		return t.printBackups(&list)
+	})
+}
+
+func (t *terminal) printBackups(list *client.ScheduledBackups) error {
+	if t.json {
+		return errors.Join(t.printJSON(list), backupProblems(list))
+	}
+	if !slices.ContainsFunc(list.Nodes, func(n client.NodeBackups) bool { return n.Scheduled }) && backupProblems(list) == nil {
+		return t.out.line("no node has a --backup-schedule")
+	}
+	var rows [][]string
+	for _, b := range list.Backups {
+		taken, verified := "-", "yes"
+		if !b.TakenAt.IsZero() {
+			taken = timestamp(b.TakenAt)
+		}
+		if !b.Verified {
+			verified = "no: " + b.Problem
+		}
+		rows = append(rows, []string{b.Name, taken, count(b.Index), byteSize(b.Bytes), strings.Join(b.Nodes, ","), verified})
+	}
+	err := t.table([]string{"NAME", "MADE AT", "INDEX", "SIZE", "NODES", "VERIFIED"}, rows)
+	for _, n := range list.Nodes {
+		if n.More > 0 {
+			t.notes.line("%s has %d older backups, which are not listed", n.ID, n.More)
+		}
+	}
+	return errors.Join(err, backupProblems(list))
+}
+
+// backupProblems returns an error if a node or a file has a problem.
+func backupProblems(list *client.ScheduledBackups) error {
+	var errs []error
+	for _, n := range list.Nodes {
+		if n.Error != "" {
+			errs = append(errs, fmt.Errorf("%s: %s", n.ID, n.Error))
+		}
+	}
+	bad := 0
+	for _, b := range list.Backups {
+		if !b.Verified {
+			bad++
+		}
+	}
+	if bad > 0 {
+		errs = append(errs, fmt.Errorf("%d of %d backups cannot be restored", bad, len(list.Backups)))
+	}
+	return errors.Join(errs...)
+}
