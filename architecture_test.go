@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 	"cluster/membership/gossipkeys": {},
 
 	// The stores of a node that is stopped.
-	"cluster/recovery": {"job", "fsm", "cluster/backup", "cluster/datadir", "cluster/diskspace", "cluster/logstore", "cluster/statemachine"},
+	"cluster/recovery": {"job", "fsm", "cluster/backup", "cluster/datadir", "cluster/diskspace", "cluster/logstore", "cluster/raftconfig", "cluster/statemachine"},
 }
 
 // fsmStandard is what the state machine may use of the standard library:

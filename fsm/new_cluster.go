@@ -22,6 +22,10 @@ type NewCluster struct {
 	// is applied. Configuration is its first Raft configuration.
 	Index, Term   uint64
 	Configuration []byte
+	// Behind is set for a state that gets the end of the old cluster's log from another node of
+	// the new one: Index and Term are the last entry that it has, and only the cluster and the
+	// configuration change.
+	Behind bool
 	// Restored is set for a state that comes from a backup: its reservations end, and its
 	// seqs skip those that the cluster it comes from may have given since.
 	Restored bool
@@ -51,7 +55,11 @@ func (m *Machine) EnterCluster(c NewCluster) error {
 	if m.broken != nil {
 		return m.broken
 	}
-	if applied := m.Applied(); c.Index <= applied.Index || c.Term < applied.Term {
+	applied := m.Applied()
+	if c.Behind && (c.Restored || c.Index != applied.Index || c.Term != applied.Term) {
+		return fmt.Errorf("a state that is behind stays at entry %d of term %d, and cannot be at entry %d of term %d", applied.Index, applied.Term, c.Index, c.Term)
+	}
+	if !c.Behind && (c.Index <= applied.Index || c.Term < applied.Term) {
 		return fmt.Errorf("a cluster cannot begin at entry %d of term %d: the state is at entry %d of term %d", c.Index, c.Term, applied.Index, applied.Term)
 	}
 	if c.ID == "" || c.ID == m.ClusterID() {

@@ -153,3 +153,29 @@ func TestAStateThatEntersANewClusterKeepsItsJobs(t *testing.T) {
 	require.Equal(t, c.Term, r.m.Applied().Term)
 	require.EqualValues(t, job.FirstVersion, r.m.Version())
 }
+
+// A state that is behind only changes its cluster: the log of the new cluster goes on where it is.
+func TestAStateThatIsBehindStaysWhereItIs(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(opSetCluster("old"))
+	before := r.m.Applied()
+	c := NewCluster{ID: "new", Index: before.Index, Term: before.Term, Configuration: []byte("the source votes"), Behind: true}
+	for _, bad := range []NewCluster{
+		{ID: "new", Index: before.Index + 1, Term: before.Term, Behind: true},
+		{ID: "new", Index: before.Index, Term: before.Term + 1, Behind: true},
+		{ID: "new", Index: before.Index, Term: before.Term, Behind: true, Restored: true},
+		{ID: "old", Index: before.Index, Term: before.Term, Behind: true},
+	} {
+		require.Error(t, r.m.EnterCluster(bad))
+	}
+	require.NoError(t, r.m.EnterCluster(c))
+	r.check()
+	r.reopen()
+	r.check()
+	after := r.m.Applied()
+	require.Equal(t, "new", r.m.ClusterID())
+	require.Equal(t, []byte("the source votes"), after.Configuration)
+	require.Equal(t, before.Index, after.Index)
+	require.Equal(t, before.Term, after.Term)
+	require.Equal(t, before.ClockMS, after.ClockMS)
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -169,4 +170,87 @@ func TestTheLastOfThreeNodesIsRecovered(t *testing.T) {
 	c.waitVoters(last, "n1", "n2")
 	c.requireJobs(nodes[1], want)
 	c.kill(old)
+}
+
+// Three of five disks are lost. The other two nodes go on as the voters of a new cluster, with
+// all that the one of them had that has most; a lost node that comes back with its old data is
+// not let in.
+func TestTwoOfFiveNodesAreRecovered(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 5)
+	nodes := c.Nodes()
+	behind, most, old := nodes[3], nodes[4], nodes[0]
+	load := c.addJobs(2)
+	enough := func(jobs int) func() error {
+		return func() error {
+			if n := len(load.acknowledged()); n < jobs {
+				return fmt.Errorf("%d jobs are added", n)
+			}
+			return nil
+		}
+	}
+	c.until(enough(100))
+	c.kill(behind) // and the others go on
+	c.until(enough(300))
+	load.end()
+	want := load.acknowledged()
+	for id := range want {
+		c.until(func() error { return c.Get(t.Context(), most, "/v1/jobs/"+id+"?consistency=stale", new(object)) })
+	}
+	c.kill(nodes[0], nodes[1], nodes[2], most)
+	c.wipe(nodes[1])
+	c.wipe(nodes[2])
+
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	peersOf := func(left ...*localcluster.Node) (text string, err error) {
+		args := []string{"recover", "peers"}
+		for _, n := range left {
+			args = append(args, write(n.ID+".json", c.tarry("recover", "--data-dir", n.DataDir(), "--json")))
+		}
+		out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+		return string(out), err
+	}
+	refused := func(n *localcluster.Node, file, says string) {
+		out, err := exec.CommandContext(t.Context(), binary, "recover", "--data-dir", n.DataDir(), "--peers", file, "--yes").CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), says)
+	}
+	text, err := peersOf(old, behind, most)
+	require.Error(t, err, "three of five")
+	require.Contains(t, text, "they are a majority")
+	text, err = peersOf(behind, most)
+	require.NoError(t, err, text)
+	peers := write("peers.json", text)
+	refused(old, peers, "does not have this node")
+	refused(most, write("other.json", strings.Replace(text, `"last_index": `, `"last_index": 1`, 2)), "has changed since the peers file was made")
+	shown := c.tarry("recover", "--data-dir", most.DataDir())
+	require.Contains(t, c.tarry("recover", "--data-dir", most.DataDir(), "--peers", peers, "--dry-run"), "nothing was done: n5 has most of the 2 nodes of the file")
+	require.Contains(t, c.tarry("recover", "--data-dir", behind.DataDir(), "--peers", peers, "--dry-run"), "nothing was done: n4 gets what it lacks from n5.")
+	require.Equal(t, shown, c.tarry("recover", "--data-dir", most.DataDir()), "nothing has changed")
+	for _, n := range []*localcluster.Node{behind, most} {
+		require.Contains(t, c.tarry("recover", "--data-dir", n.DataDir(), "--peers", peers, "--yes"), "is recovered")
+		refused(n, peers, "has been recovered with this peers file already")
+	}
+
+	require.NoError(t, behind.Start()) // alone it cannot lead, and waits
+	require.NoError(t, most.Start())
+	c.waitReady(most, behind)
+	c.waitVoters(most, behind.ID, most.ID)
+	c.requireJobs(most, want)
+	c.requireJobs(behind, want)
+	c.requireEqualDigests(behind, 2)
+	c.start(nodes[1])
+	c.waitVoters(most, nodes[1].ID, behind.ID, most.ID)
+	require.NoError(t, old.Start()) // it finds nobody of its cluster
+	c.requireJobs(nodes[1], want)
+	c.waitVoters(most, nodes[1].ID, behind.ID, most.ID)
+	c.requireEqualDigests(nodes[1], 3)
+	c.kill(old)
+	c.killLeader()
+	c.requireJobs(nodes[1], want)
 }

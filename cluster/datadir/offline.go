@@ -33,7 +33,7 @@ func (d *Dir) checkRestored() error {
 func (d *Dir) checkRecovered() error {
 	marked, err := d.marked(recoveringFile)
 	if err == nil && marked {
-		err = unusable{fmt.Errorf("a recovery of %s was interrupted, so its state may have writes that its old cluster never committed: run tarry recover --as-only-voter with this directory again, to its end", d.path)}
+		err = unusable{fmt.Errorf("a recovery of %s was interrupted, so its state may have writes that its old cluster never committed: run the same tarry recover, with --as-only-voter or --peers, with this directory again, to its end", d.path)}
 	}
 	return err
 }

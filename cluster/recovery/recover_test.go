@@ -61,11 +61,17 @@ func lostNode(t *testing.T, applied, last uint64) (path string) {
 		}
 		require.NoError(t, s.log.Log.StoreLogs(log))
 		require.NoError(t, setTerm(s.log.Stable, 1))
-		for _, e := range log[:applied] {
-			_, _, err := s.machine.Apply([]fsm.Entry{{Index: e.Index, Term: e.Term, Data: e.Data, Configuration: e.Type == raft.LogConfiguration}}, false)
-			require.NoError(t, err)
-		}
+		s.applyTo(t, log[:applied])
 	})
+}
+
+// applyTo applies entries.
+func (s *stores) applyTo(t *testing.T, log []*raft.Log) {
+	t.Helper()
+	for _, e := range log {
+		_, _, err := s.machine.Apply([]fsm.Entry{{Index: e.Index, Term: e.Term, Data: e.Data, Configuration: e.Type == raft.LogConfiguration}}, false)
+		require.NoError(t, err)
+	}
 }
 
 // endsAfter is a context that is cancelled when it was asked n times.
@@ -119,7 +125,7 @@ func TestNoNodeStartsAfterAnInterruptedRecovery(t *testing.T) {
 			require.NoError(t, startsIn(path))
 		} else {
 			require.True(t, now.Interrupted)
-			require.ErrorContains(t, startsIn(path), "run tarry recover --as-only-voter with this directory again, to its end")
+			require.ErrorContains(t, startsIn(path), "run the same tarry recover, with --as-only-voter or --peers, with this directory again, to its end")
 		}
 		again, err := Recover(t.Context(), path)
 		require.NoError(t, err)

@@ -15,6 +15,10 @@ const recoverText = `Shows what a stopped node has on its disk: the end of its l
 its jobs. With --as-only-voter it makes the node the only voter of a new cluster, with all
 that it has, for a cluster whose majority is lost for good (docs/operations.md). It asks first.
 
+If several nodes are left, all of them can be voters at once: collect what each prints with
+--json, make a peers file of that with tarry recover peers, and give it to each node with
+--peers. The node that has most is the one from which the others get what they lack.
+
 The new cluster has an id of its own, so the lost nodes cannot vote or join with their old
 data. Writes that were acknowledged by the lost nodes and never reached this one are lost;
 writes that were never acknowledged may appear. Compare all nodes that are left, and take the
@@ -27,14 +31,20 @@ func recoverCommand() *cobra.Command {
 	c := newLocal("recover", "show what a stopped node has; make it the first of a new cluster", "", recoverText, "tarry recover --data-dir /var/lib/tarry --as-only-voter")
 	dir := c.flags.String("data-dir", "", "data `directory` of a stopped node")
 	only := c.flags.Bool("as-only-voter", false, "make the node the only voter of a new cluster")
+	peersFile := c.flags.String("peers", "", "make the node a voter of a new cluster, with the other nodes of this `file` (tarry recover peers)")
 	yes := c.flags.BoolP("yes", "y", false, "do not ask; needed when standard input is not a terminal")
-	dry := c.flags.Bool("dry-run", false, "with --as-only-voter: say what would be done, and change nothing")
-	return c.does(func(ctx context.Context, _ []string) error {
+	dry := c.flags.Bool("dry-run", false, "with --as-only-voter or --peers: say what would be done, and change nothing")
+	cmd := c.does(func(ctx context.Context, _ []string) error {
 		switch {
 		case *dir == "":
 			return usagef("needs --data-dir, the directory of a stopped node")
-		case !*only && (*yes || *dry):
-			return usagef("--yes and --dry-run need --as-only-voter")
+		case *only && *peersFile != "":
+			return usagef("takes --as-only-voter or --peers, not both")
+		case !*only && *peersFile == "" && (*yes || *dry):
+			return usagef("--yes and --dry-run need --as-only-voter or --peers")
+		}
+		if *peersFile != "" {
+			return c.recoverPeers(ctx, *dir, *peersFile, *yes, *dry)
 		}
 		held, err := recovery.Inspect(*dir)
 		if err != nil {
@@ -52,11 +62,14 @@ func recoverCommand() *cobra.Command {
 		}
 		return c.printRecovered(*dir, &done)
 	})
+	cmd.AddCommand(recoverPeersCommand())
+	return cmd
 }
 
 // heldJSON is the output of recover --json.
 type heldJSON struct {
 	NodeID       string       `json:"node_id"`
+	ServerID     string       `json:"server_id"`
 	ClusterID    string       `json:"cluster_id"`
 	AppliedIndex uint64       `json:"applied_index"`
 	LastIndex    uint64       `json:"last_index"`
@@ -78,7 +91,7 @@ type memberJSON struct {
 
 func heldOf(h *recovery.Held) heldJSON {
 	out := heldJSON{
-		NodeID: h.NodeID, ClusterID: h.ClusterID, AppliedIndex: h.AppliedIndex, LastIndex: h.LastIndex, LastTerm: h.LastTerm, VoteTerm: h.VoteTerm,
+		NodeID: h.NodeID, ServerID: h.ServerID, ClusterID: h.ClusterID, AppliedIndex: h.AppliedIndex, LastIndex: h.LastIndex, LastTerm: h.LastTerm, VoteTerm: h.VoteTerm,
 		LastEntry: stampOf(h.LastEntry), QueueTime: stampOf(h.QueueTime), Members: []memberJSON{}, Jobs: h.Counts.Jobs(), Interrupted: h.Interrupted,
 	}
 	for _, m := range h.Members {
@@ -116,7 +129,7 @@ func (c *localCommand) printHeld(h *recovery.Held, would bool) error {
 		err = errors.Join(err, c.out.line("member:      %s at %s, %s", m.ServerID, m.Address, role))
 	}
 	if h.Interrupted {
-		err = errors.Join(err, c.out.line("interrupted: a recovery has begun here and not ended; no node starts here before tarry recover --as-only-voter has run to its end"))
+		err = errors.Join(err, c.out.line("interrupted: a recovery has begun here and not ended; no node starts here before the same tarry recover, with --as-only-voter or --peers, has run to its end"))
 	}
 	if would {
 		err = errors.Join(err, c.out.line("nothing was done: %s would be the only voter of a new cluster, with everything up to index %d. %s", h.NodeID, h.LastIndex, mayBeLost(h)))
