@@ -1,11 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-
-	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -94,53 +89,4 @@ func (s *server) putAuth(x *call) error {
 		x.json.text("mode", q.Mode.v)
 		x.json.number("revision", r.GetDetails().GetAuthRevision())
 	})
-}
-
-type bootstrapRequest struct {
-	Secret opt[string] `json:"secret"`
-	ID     opt[string] `json:"id"`
-}
-
-// defaultFirstToken is the id of the first token, unless another one is asked for.
-const defaultFirstToken = "root"
-
-// bootstrap handles POST /v1/auth/bootstrap: it makes the first token, which may do everything,
-// for who can read the data directory of this node.
-func (s *server) bootstrap(x *call) error {
-	var q bootstrapRequest
-	if err := x.decode(maxSmallRequest, &q); err != nil {
-		return err
-	}
-	if q.Secret.v == "" {
-		return job.Invalid("secret", "is missing; it is in the file %s in the data directory of this node", BootstrapFile)
-	}
-	if s.CheckBootstrap == nil || !s.CheckBootstrap(q.Secret.v) {
-		return job.Errorf(job.CodeForbidden, "secret is not that of the file %s in the data directory of this node", BootstrapFile).In("secret")
-	}
-	id := q.ID.or(defaultFirstToken)
-	if err := job.CheckTokenID("id", id); err != nil {
-		return err
-	}
-	// The text follows from the proof, so a request whose reply was lost can be repeated: the
-	// state machine takes an equal token again, and this one can be made only once.
-	text := hmac.New(sha256.New, []byte(q.Secret.v))
-	text.Write([]byte("tarry first token " + id))
-	secret, err := auth.Generate(bytes.NewReader(text.Sum(nil)), id)
-	if err != nil {
-		return err
-	}
-	t := &jobpb.Token{Id: id, Description: "the first token", Rules: everything(), Hash: secret.Hash()}
-	return s.applyToken(x, &jobpb.PutToken{Token: t, Bootstrap: true}, secret)
-}
-
-// BootstrapFile is the name of the file that proves that somebody can read a data directory.
-const BootstrapFile = "bootstrap-secret"
-
-// everything are the rules that allow all verbs.
-func everything() []*jobpb.Rule {
-	r, err := auth.ParseRule([]string{"*"}, auth.VerbNames())
-	if err != nil {
-		panic(err) // of names that the package gave
-	}
-	return []*jobpb.Rule{r}
 }

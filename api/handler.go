@@ -56,6 +56,8 @@ type Options struct {
 
 	// CheckBootstrap reports whether a secret is that of the file BootstrapFile. nil: none is.
 	CheckBootstrap func(secret string) bool
+	// AuthReset is the file with which a first token is made again. nil: there is none.
+	AuthReset AuthReset
 
 	// Metrics serves /metrics; nil: that path is not found.
 	Metrics http.Handler

@@ -324,7 +324,7 @@ var fieldDocs = map[string]fieldDoc{
 	"TokenDeleted.id":         says("The id of the token."),
 	"WhoAmI.id":               says("The id of the token; absent without one."),
 	"BootstrapRequest.id":     says("The id of the token that is made; root unless given.").upTo(job.MaxTokenIDBytes),
-	"BootstrapRequest.secret": says("What the file bootstrap-secret in the data directory of the node has."),
+	"BootstrapRequest.secret": says("What the file bootstrap-secret in the data directory of the node has, or the nonce of the file auth-reset there."),
 	"TokenPut.token":          says("The text of the token, which is shown this once and stored nowhere."),
 
 	"members":              says("The nodes of the cluster."),

@@ -162,11 +162,12 @@ const (
 	ExpiredToken        // the token has ended
 	NotGranted          // no rule of the token allows it
 	OtherID             // the token adds only jobs whose ids begin with its prefix
+	WrongProof          // the proof for a first token is not that of the node's disk
 )
 
 // String is the reason as metrics name it.
 func (d Denial) String() string {
-	return [...]string{"allowed", "no_token", "unknown_token", "expired_token", "not_granted", "other_id"}[d]
+	return [...]string{"allowed", "no_token", "unknown_token", "expired_token", "not_granted", "other_id", "wrong_proof"}[d]
 }
 
 // GrantsOf returns what a principal may do at an instant, and else why it may do nothing.
@@ -220,6 +221,7 @@ func Forbidden(d Denial, verbs Verbs, topic string) error {
 		ExpiredToken: "with this token, which has expired",
 		NotGranted:   "with this token",
 		OtherID:      "with an id that does not begin with the id_prefix of this token",
+		WrongProof:   "with this proof",
 	}[d]
 	if topic == "" || verbs&ofTopics == 0 {
 		return job.Errorf(job.CodeForbidden, "%s is not allowed %s", verbs, why)

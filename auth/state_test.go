@@ -101,7 +101,7 @@ func TestPrincipals(t *testing.T) {
 }
 
 func TestForbiddenNamesVerbAndTopic(t *testing.T) {
-	for d := NoToken; d <= OtherID; d++ {
+	for d := NoToken; d <= WrongProof; d++ {
 		err := Forbidden(d, Manage, "billing")
 		require.Equal(t, job.CodeForbidden, job.CodeOf(err))
 		require.Contains(t, err.Error(), `manage on topic "billing" is not allowed with`)

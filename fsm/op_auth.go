@@ -35,7 +35,7 @@ func (x *tx) putToken(op *jobpb.PutToken, r *jobpb.Result) error {
 		// Also of the first token: its reply may have been lost.
 		r.Existing = true
 		return x.authResult(old.Revision, r)
-	case op.Bootstrap && s.Bootstrapped:
+	case op.Bootstrap && s.Bootstrapped && op.IfRevision == nil:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there was a first token already; a token with the verb admin makes others")
 	case op.IfRevision != nil && *op.IfRevision != old.GetRevision():
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "token %q has revision %d, not %d; 0 stands for none", id, old.GetRevision(), *op.IfRevision)

@@ -75,6 +75,30 @@ func TestTheFirstTokenIsMadeOnce(t *testing.T) {
 	require.Equal(t, uint64(3), r.m.Auth().Revision)
 }
 
+// Who holds the disk of a node makes another first token, over the one that was lost. The
+// revision lets a repeated entry do nothing.
+func TestALaterFirstTokenNeedsARevision(t *testing.T) {
+	r := newRig(t, Options{})
+	require.Equal(t, jobpb.Code_OK, r.one(first(1)).Code)
+	require.Equal(t, jobpb.Code_OK, r.one(opSetAuth(authEnforce, "")).Code)
+	again := func(hash byte, revision uint64) *jobpb.Op {
+		op := first(hash)
+		op.GetPutToken().IfRevision = &revision
+		return op
+	}
+	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(again(2, 0)).Code)
+	require.Equal(t, jobpb.Code_OK, r.one(again(2, 1)).Code)
+	require.Equal(t, hashOf(2), r.m.Auth().Token("root").Hash)
+	require.Empty(t, r.m.Auth().Token("root").OldHash, "who has the lost text is out")
+	require.True(t, r.one(again(2, 1)).Existing)
+	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(again(3, 1)).Code)
+	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(first(3)).Code)
+	ends := again(4, 3)
+	ends.GetPutToken().Token.ExpiresMs = r.now + 5
+	require.Equal(t, jobpb.Code_CONDITION_FAILED, r.one(ends).Code)
+	require.Equal(t, authEnforce, r.m.Auth().Mode())
+}
+
 func TestTokensAreComparedAndSet(t *testing.T) {
 	r := newRig(t, Options{})
 	token := func(rules string) *jobpb.Token {

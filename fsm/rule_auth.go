@@ -140,8 +140,9 @@ func (x *tx) checked(op *jobpb.Op, r *jobpb.Result) error {
 	})
 }
 
-// asAdmin makes an operation need the verb admin, in every mode. The first token needs none:
-// the node that proposes it has seen a proof of who may make it.
+// asAdmin makes an operation need the verb admin, in every mode. The first token needs none,
+// nor does one after tarry auth reset: the node that proposes it has seen a proof of who may
+// make it.
 func asAdmin(do func(*tx, *jobpb.Op, *jobpb.Result) error) func(*tx, *jobpb.Op, *jobpb.Result) error {
 	return func(x *tx, op *jobpb.Op, r *jobpb.Result) error {
 		p := auth.DecodePrincipal(op.Principal)

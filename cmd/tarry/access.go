@@ -2,22 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/base64"
-	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
-	"tarry/api"
 	"tarry/api/access"
 	"tarry/api/audit"
 	"tarry/auth"
@@ -82,39 +73,4 @@ func reopenAtHangup(ctx context.Context, record *audit.Log) (stop func()) {
 		}
 	})
 	return func() { cancel(); done.Wait() }
-}
-
-// makeBootstrapSecret makes the file that proves that somebody can read the data directory,
-// unless it is there.
-func makeBootstrapSecret(dir string) error {
-	path := filepath.Join(dir, api.BootstrapFile)
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	var secret [32]byte
-	if _, err := rand.Read(secret[:]); err != nil {
-		return err
-	}
-	// Under its name it is whole, whenever the process ends.
-	next := path + ".new"
-	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the secret for the first token: %w", err)
-	}
-	err := os.WriteFile(next, []byte(base64.RawURLEncoding.EncodeToString(secret[:])+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return fmt.Errorf("the secret for the first token: %w", err)
-	}
-	return nil
-}
-
-// checksBootstrap returns what reports whether a secret is that of the file.
-func checksBootstrap(dir string) func(secret string) bool {
-	return func(secret string) bool {
-		text, err := os.ReadFile(filepath.Join(dir, api.BootstrapFile))
-		proof := strings.TrimSpace(string(text))
-		return err == nil && len(proof) >= 32 && subtle.ConstantTimeCompare([]byte(proof), []byte(secret)) == 1
-	}
 }

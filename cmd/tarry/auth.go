@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,12 +18,12 @@ import (
 )
 
 func authCommand() *cobra.Command {
-	return group("auth", "bootstrap, mode, anonymous, check: whether clients need a token", "Shows and sets whether clients need a token (docs/tokens.md).",
-		authBootstrapCommand(), authModeCommand(), authAnonymousCommand(), authCheckCommand())
+	return group("auth", "bootstrap, reset, mode, anonymous, check: whether clients need a token", "Shows and sets whether clients need a token (docs/tokens.md).",
+		authBootstrapCommand(), authResetCommand(), authModeCommand(), authAnonymousCommand(), authCheckCommand())
 }
 
 func authBootstrapCommand() *cobra.Command {
-	c := newCommand("bootstrap", "make the first token", "[ID]", "Makes the first token, which may do everything, and prints its text this once. It works once in\nthe life of a cluster, for who can read the data directory of the node at --addr. The id is\nroot unless it is given.",
+	c := newCommand("bootstrap", "make the first token", "[ID]", "Makes the first token, which may do everything, and prints its text this once. It works once in\nthe life of a cluster, for who can read the data directory of the node at --addr, and once more\nafter each tarry auth reset in that directory. The id is root unless it is given.",
 		"tarry auth bootstrap --data-dir /var/lib/tarry -o root.token", 0, 1)
 	var file secretFile
 	dir := c.flags.String("data-dir", "tarry-data", "`directory` with the data of the node at --addr")
@@ -30,13 +32,52 @@ func authBootstrapCommand() *cobra.Command {
 		if len(t.nodes) != 1 {
 			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
-		proof, err := os.ReadFile(filepath.Join(*dir, api.BootstrapFile))
+		proof, err := bootstrapProof(*dir)
 		if err != nil {
 			return usagef("--data-dir: %w", err)
 		}
 		return t.makeToken(&file, "the first token is made", func() (client.TokenPut, error) {
-			return t.client.Bootstrap(ctx, strings.TrimSpace(string(proof)), strings.Join(args, ""))
+			return t.client.Bootstrap(ctx, proof, strings.Join(args, ""))
 		})
+	})
+}
+
+// bootstrapProof returns what proves to a node that somebody has its data directory.
+func bootstrapProof(dir string) (string, error) {
+	reset, err := (&resetFile{dir: dir}).read()
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return reset.Nonce, err
+	}
+	proof, err := os.ReadFile(filepath.Join(dir, api.BootstrapFile))
+	return strings.TrimSpace(string(proof)), err
+}
+
+const authResetText = `The way back in when all tokens with the verb admin are lost. Writes a nonce of one use into the
+data directory of a node, which runs on. Within an hour after that, tarry auth bootstrap with the
+same --data-dir makes a first token once more; its id may be that of a lost token, which it
+replaces at once. The mode and all other tokens stay, and no job is touched. One node is enough,
+whichever it is. Run it as the user of the node, or as root.`
+
+func authResetCommand() *cobra.Command {
+	c := newLocal("reset", "let a first token be made once more, when all admin tokens are lost", "", authResetText, "tarry auth reset --data-dir /var/lib/tarry")
+	dir := c.flags.String("data-dir", "tarry-data", "`directory` with the data of a node")
+	return c.does(func(context.Context, []string) error {
+		if _, err := os.Stat(filepath.Join(*dir, api.BootstrapFile)); err != nil {
+			return usagef("--data-dir is not the data directory of a node that has started: %w", err)
+		}
+		until := time.Now().Add(api.ResetTime)
+		if err := (&resetFile{dir: *dir}).make(time.Now()); err != nil {
+			return fmt.Errorf("the nonce could not be written: %w", err)
+		}
+		if c.json {
+			return c.printJSON(struct {
+				DataDir string    `json:"data_dir"`
+				Until   time.Time `json:"until"`
+			}{*dir, until.UTC().Truncate(time.Second)})
+		}
+		return errors.Join(
+			c.out.line("a first token can be made once until %s, at the node with this directory:", until.UTC().Format(time.RFC3339)),
+			c.out.line("  tarry auth bootstrap --data-dir %s -o root.token", *dir))
 	})
 }
 

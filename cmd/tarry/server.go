@@ -151,7 +151,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 		Handler: api.New(api.Options{
 			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
-			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir),
+			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir},
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,

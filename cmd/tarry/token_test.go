@@ -23,7 +23,7 @@ func closedShell(t *testing.T) *shell {
 	require.NoError(t, makeBootstrapSecret("tarry-data"))
 	control := access.Open(access.Options{Source: s.queue})
 	t.Cleanup(control.Close)
-	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, Access: control, CheckBootstrap: checksBootstrap("tarry-data")}))
+	server := httptest.NewServer(api.New(api.Options{Queue: s.queue, Operator: s.operator, Access: control, CheckBootstrap: checksBootstrap("tarry-data"), AuthReset: &resetFile{dir: "tarry-data"}}))
 	t.Cleanup(server.Close)
 	t.Setenv(addrEnv, server.Listener.Addr().String())
 	t.Setenv(tokenFileEnv, "")

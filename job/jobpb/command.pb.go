@@ -3890,7 +3890,7 @@ type PutToken struct {
 	Token         *Token                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // of the token; 0: there is none
 	OverlapMs     int64                  `protobuf:"varint,3,opt,name=overlap_ms,json=overlapMs,proto3" json:"overlap_ms,omitempty"`
-	Bootstrap     bool                   `protobuf:"varint,4,opt,name=bootstrap,proto3" json:"bootstrap,omitempty"` // it is the first token there ever was, and needs no other
+	Bootstrap     bool                   `protobuf:"varint,4,opt,name=bootstrap,proto3" json:"bootstrap,omitempty"` // needs no other token: there never was one, or if_revision is given and the node's disk has a proof
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
