@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"fsm/store": {"internal/durable"},
 	"schedule":  {"job"},
 	"rates":     {"job"},
-	"api":       {"job", "auth", "api", "schedule", "rates", "internal/addrlimit", "internal/replay", "internal/sleep"},
+	"api":       {"job", "auth", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/sleep"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},

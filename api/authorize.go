@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"tarry/api/access"
+	"tarry/api/clienttls"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -89,7 +90,7 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 func (s *server) decide(rt route, e endpoint, x *call) error {
 	// While nothing is refused, a call does not wait for who it is from.
 	ask := s.Access.State().Mode() != off || e.need.verbs&auth.Admin != 0
-	by, denial, err := s.Access.Caller(x.r.Context(), x.r.Header, x.r.RemoteAddr, ask)
+	by, denial, err := s.Access.Caller(x.r.Context(), x.r.Header, certificateOf(x.r), x.r.RemoteAddr, ask)
 	x.identify(by, rt, e)
 	ctx := x.r.Context()
 	if err != nil && s.deniesUnknown(x, e.need, denial) {
@@ -115,7 +116,7 @@ func (s *server) shows(x *call, verbs auth.Verbs) bool {
 	if state.Mode() != enforce {
 		return true
 	}
-	by, _, err := s.Access.Caller(x.r.Context(), x.r.Header, x.r.RemoteAddr, false) // it must not wait
+	by, _, err := s.Access.Caller(x.r.Context(), x.r.Header, certificateOf(x.r), x.r.RemoteAddr, false) // it must not wait
 	return err == nil && state.Check(by.Principal, time.Now().UnixMilli(), verbs, "") == auth.Allowed
 }
 
@@ -131,7 +132,7 @@ func (s *server) deniesUnknown(x *call, n need, d auth.Denial) bool {
 
 // identify makes by the caller of the call.
 func (x *call) identify(by access.Caller, rt route, e endpoint) {
-	x.who = &access.Request{Principal: by.Principal, Secret: by.Secret, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
+	x.who = &access.Request{Principal: by.Principal, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}
@@ -140,6 +141,14 @@ func (x *call) identify(by access.Caller, rt route, e endpoint) {
 		return // most calls to an open cluster; without a request in the context they are nobody's
 	}
 	x.r = x.r.WithContext(access.NewContext(x.r.Context(), x.who))
+}
+
+// certificateOf returns the certificate of a request that names a token.
+func certificateOf(r *http.Request) access.Certificate {
+	if r.TLS == nil {
+		return access.Certificate{}
+	}
+	return access.CertificateOf(clienttls.TokenOf(r.TLS))
 }
 
 // resourceOf names what the path of a request is about.

@@ -61,6 +61,9 @@ type countedConn struct {
 	closed sync.Once
 }
 
+// NetConn returns the connection below, which may be one of TLS.
+func (c *countedConn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite lets net/http close a connection so that its client can read the response.
 func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 

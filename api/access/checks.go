@@ -50,6 +50,8 @@ type Request struct {
 	Call      string
 	Resource  string      // what it is about, such as a topic; may be empty
 	Secret    auth.Secret // the token's text with which the call was made; may be zero
+	// Certificate is that with which the call was made instead; may be zero.
+	Certificate Certificate
 
 	reportedRead atomic.Bool
 }

@@ -84,10 +84,8 @@ func (c *Control) WhileAllowed(ctx context.Context, verbs auth.Verbs, topics []s
 			timed.at(0)
 			return true
 		}
-		if r.Secret.ID() != "" {
-			if _, err := s.Authenticate(r.Secret, now()); err != nil {
-				return false
-			}
+		if !r.accepted(s) {
+			return false
 		}
 		timed.at(r.endOf(s))
 		return !slices.ContainsFunc(topics, func(topic string) bool {
@@ -97,13 +95,28 @@ func (c *Control) WhileAllowed(ctx context.Context, verbs auth.Verbs, topics []s
 	return until, func() { timed.at(0); forget(); end(nil) }
 }
 
-// endOf returns when the token of a caller ends, or its text; 0: never.
+// accepted reports whether a state accepts that by which the caller is known.
+func (r *Request) accepted(s *auth.State) bool {
+	var err error
+	switch {
+	case r.Secret.ID() != "":
+		_, err = s.Authenticate(r.Secret, now())
+	case r.Certificate.TokenID != "":
+		_, err = r.Certificate.authenticate(s, now())
+	}
+	return err == nil
+}
+
+// endOf returns when the token of a caller ends, or its text, or its certificate; 0: never.
 func (r *Request) endOf(s *auth.State) (ms int64) {
 	t := s.Token(r.Principal.TokenID())
 	if t == nil {
 		return 0
 	}
 	ms = t.ExpiresMs
+	if ends := r.Certificate.EndsMS; ends != 0 && (ms == 0 || ends < ms) {
+		return ends
+	}
 	if r.Secret.ID() == "" || bytes.Equal(t.Hash, r.Secret.Hash()) {
 		return ms
 	}

@@ -169,34 +169,48 @@ func (i *Identity) remember(key [sha256.Size]byte) {
 
 // Caller is who makes a request.
 type Caller struct {
-	Principal auth.Principal
-	Secret    auth.Secret // of its token; zero without one
+	Principal   auth.Principal
+	Secret      auth.Secret // of its token; zero without one
+	Certificate Certificate // by which it is known instead; zero without one
 }
 
-// Caller returns who makes a request by its header. An error is for the client only in
-// the mode that enforces, or where the verb admin is needed; denial is its reason for metrics.
-// ask allows to ask the leader for a token that is not known here, for which the call waits.
-func (i *Identity) Caller(ctx context.Context, h http.Header, remote string, ask bool) (by Caller, denial auth.Denial, err error) {
-	if i.source.Auth().Mode() == jobpb.AuthMode_AUTH_OFF && len(h.Values("Authorization")) == 0 {
+// Caller returns who makes a request by its header, or by the certificate of its connection. An
+// error is for the client only in the mode that enforces, or where the verb admin is needed;
+// denial is its reason for metrics. ask allows to ask the leader for a token that is not known
+// here, for which the call waits.
+func (i *Identity) Caller(ctx context.Context, h http.Header, cert Certificate, remote string, ask bool) (by Caller, denial auth.Denial, err error) {
+	if i.source.Auth().Mode() == jobpb.AuthMode_AUTH_OFF && cert.TokenID == "" && len(h.Values("Authorization")) == 0 {
 		return Caller{}, auth.Allowed, nil
 	}
-	secret, err := SecretOf(h)
-	if errors.Is(err, ErrNoToken) {
-		return Caller{}, auth.Allowed, nil
-	}
-	var p auth.Principal
-	if err == nil {
-		p, err = i.Of(ctx, secret, remote, ask)
-	}
+	by, err = i.find(ctx, h, cert, remote, ask)
 	switch {
 	case err == nil:
-		return Caller{Principal: p, Secret: secret}, auth.Allowed, nil
+		return by, auth.Allowed, nil
+	case errors.Is(err, ErrNoToken):
+		return Caller{}, auth.Allowed, nil
 	case errors.Is(err, auth.ErrExpired):
 		return Caller{}, auth.ExpiredToken, Unauthorized()
 	case job.CodeOf(err) == job.CodeInternal: // not one for the client
 		return Caller{}, auth.UnknownToken, Unauthorized()
 	}
 	return Caller{}, auth.UnknownToken, err
+}
+
+// find returns who makes a request; ErrNoToken if it names no token.
+func (i *Identity) find(ctx context.Context, h http.Header, cert Certificate, remote string, ask bool) (by Caller, err error) {
+	if cert.TokenID != "" {
+		if len(h.Values("Authorization")) > 0 {
+			return by, errTwoCredentials
+		}
+		by.Certificate = cert
+		by.Principal, err = i.OfCertificate(ctx, cert, remote, ask)
+		return by, err
+	}
+	if by.Secret, err = SecretOf(h); err != nil {
+		return by, err
+	}
+	by.Principal, err = i.Of(ctx, by.Secret, remote, ask)
+	return by, err
 }
 
 // CodeUnauthorized is the code of requests that need a token and have none that is valid.

@@ -76,12 +76,12 @@ func (c *conn) begin(cmd command) {
 	if s != c.who.state {
 		c.identify(s)
 	}
-	if s.Mode() == modeOff && c.who.secret.ID() == "" && !c.audited(cmd) {
+	if s.Mode() == modeOff && c.who.secret.ID() == "" && c.who.cert.TokenID == "" && !c.audited(cmd) {
 		c.request, c.ctx = nil, c.base // most commands to an open cluster
 		return
 	}
 	c.request = &access.Request{
-		Principal: c.who.principal, Secret: c.who.secret, Remote: c.remote,
+		Principal: c.who.principal, Secret: c.who.secret, Certificate: c.who.cert, Remote: c.remote,
 		Via: via, Call: names[cmd.verb], Resource: c.resource(cmd),
 	}
 	c.ctx = c.by(c.base)

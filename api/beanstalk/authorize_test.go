@@ -46,7 +46,8 @@ type guarded struct {
 	auditTo  string
 	log      *lockedText
 	options  beanstalk.Options
-	tls      *tls.Config // of its clients; nil: they speak plain text
+	tls      *tls.Config                 // of its clients; nil: they speak plain text
+	bound    func() (auth.Secret, error) // the token of the port that secure opens; nil: none
 }
 
 // lockedText is a log that is read while it is written.

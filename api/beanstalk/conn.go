@@ -151,6 +151,11 @@ func (c *conn) commands() error {
 }
 
 func (c *conn) execute(line []byte) error {
+	if !c.who.looked {
+		if err := c.takeCertificate(); err != nil {
+			return err
+		}
+	}
 	cmd, bad := parse(line)
 	if bad {
 		cmd.verb = unknown

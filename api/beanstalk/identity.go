@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tarry/api/access"
+	"tarry/api/clienttls"
 	"tarry/auth"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -35,7 +36,9 @@ const (
 // identity is who the client of a connection is. It keeps the text of the token, and not only
 // whose it is: tokens are made, rotated and revoked while a connection lasts.
 type identity struct {
-	secret    auth.Secret // zero: there is none
+	secret    auth.Secret        // zero: there is none
+	cert      access.Certificate // by which the client is known instead; zero: it is not
+	looked    bool               // for cert
 	principal auth.Principal
 	state     *auth.State // by which principal was found
 	stop      func()      // ends watching the token
@@ -52,7 +55,7 @@ func (c *conn) welcome() {
 	}
 	if c.who.secret.ID() == "" && nothingAllowed(c.server.Access.State()) {
 		c.who.stranger = time.AfterFunc(c.server.StrangerTime, func() {
-			if !c.known.Load() && nothingAllowed(c.server.Access.State()) {
+			if !c.known.Load() && nothingAllowed(c.server.Access.State()) && c.certificate().TokenID == "" {
 				c.cut()
 			}
 		})
@@ -79,6 +82,35 @@ func (c *conn) takeBound() {
 	}
 }
 
+// certificate returns what the client's certificate names. While the handshake is under way it
+// waits for that.
+func (c *conn) certificate() access.Certificate {
+	return access.CertificateOf(clienttls.TokenOf(clienttls.StateOf(c.net)))
+}
+
+// takeCertificate gives the connection, once it has sent its first line and so the handshake is
+// over, the token that its certificate names, instead of that of the listener. An error ends the
+// connection.
+func (c *conn) takeCertificate() error {
+	c.who.looked = true
+	cert := c.certificate()
+	if cert.TokenID == "" {
+		return nil
+	}
+	a := c.server.Access
+	_, err := a.OfCertificate(c.base, cert, c.remote, a.State().Mode() != modeOff)
+	switch {
+	case err == nil || !c.refusesToken(err, "connect"):
+		c.use(auth.Secret{}, cert)
+		return nil
+	case job.CodeOf(err) == job.CodeNotApplied: // nobody knows whether it is valid
+		c.say(internalError)
+		c.who.refused = true
+		return errClose
+	}
+	return c.refuseToken(cert.TokenID, err)
+}
+
 // authenticate executes auth. An error ends the connection.
 func (c *conn) authenticate(text string) error {
 	secret, err := auth.Parse(text)
@@ -95,7 +127,12 @@ func (c *conn) authenticate(text string) error {
 		c.say(internalError)
 		return c.flushFull()
 	}
-	c.server.complaints.Warn("a beanstalkd client has sent a token that is not accepted", "client", c.remote, "token", secret.ID(), "error", err)
+	return c.refuseToken(secret.ID(), err)
+}
+
+// refuseToken ends the connection of a client whose token is not accepted.
+func (c *conn) refuseToken(id string, err error) error {
+	c.server.complaints.Warn("a beanstalkd client has sent a token that is not accepted", "client", c.remote, "token", id, "error", err)
 	c.say(unauthorized)
 	c.who.refused = true
 	return errClose
@@ -127,14 +164,21 @@ func (c *conn) refusesToken(err error, call string) bool {
 	return mode == enforce
 }
 
-// useToken makes a token that of the connection, which ends when the token is not accepted any
-// more.
-func (c *conn) useToken(secret auth.Secret) {
+// useToken makes a token that of the connection.
+func (c *conn) useToken(secret auth.Secret) { c.use(secret, access.Certificate{}) }
+
+// use makes a token that of the connection, by its text or by a certificate. The connection ends
+// when that is not accepted any more.
+func (c *conn) use(secret auth.Secret, cert access.Certificate) {
 	c.who.stop()
 	c.known.Store(true)
-	c.who.secret, c.who.tries = secret, 0
+	c.who.secret, c.who.cert, c.who.tries = secret, cert, 0
 	c.identify(c.server.Access.State())
-	r := &access.Request{Principal: auth.SecretPrincipal(secret), Secret: secret}
+	by := auth.TokenPrincipal(cert.TokenID)
+	if secret.ID() != "" {
+		by = auth.SecretPrincipal(secret)
+	}
+	r := &access.Request{Principal: by, Secret: secret, Certificate: cert}
 	ctx, forget := c.server.Access.WhileAllowed(access.NewContext(c.base, r), 0, nil)
 	stop := context.AfterFunc(ctx, func() {
 		if access.Revoked(ctx) {
@@ -147,6 +191,10 @@ func (c *conn) useToken(secret auth.Secret) {
 // identify looks up whose the token of the connection is by a state.
 func (c *conn) identify(s *auth.State) {
 	c.who.state, c.who.principal = s, auth.Principal{}
+	if c.who.cert.TokenID != "" {
+		c.who.principal = c.who.cert.Principal(s)
+		return
+	}
 	if c.who.secret.ID() == "" {
 		return
 	}

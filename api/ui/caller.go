@@ -97,6 +97,8 @@ func (c caller) as(r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	} else if given := c.of.Header["Authorization"]; given != nil {
 		r.Header["Authorization"] = given
+	} else {
+		r.TLS = c.of.TLS // its certificate may name a token
 	}
 }
 

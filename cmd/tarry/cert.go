@@ -11,20 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/internal/certs"
+	"tarry/job"
 )
 
 const (
 	certText = `Makes the certificates with which nodes prove to each other who they are, and with
 which clients and nodes find out that they talk to each other (docs/tls.md). It calls no
 node: everything is in files. Keep the authority's key off the nodes: whoever has it can be
-any node.`
+any node, and any token where certificates may name one.`
 
 	caTime   = 10 * 365 * 24 * time.Hour
 	leafTime = 365 * 24 * time.Hour
 )
 
 func certCommand() *cobra.Command {
-	return group("cert", "certificates: ca, node, server, client, show, renew", certText,
+	return group("cert", "certificates: ca, node, server, client, token, show, renew", certText,
 		certCACommand(),
 		certIssueCommand(certs.RoleNode, "make a node's certificate", "ID", "Makes the key and the certificate of the node with this --node-id. Other nodes check the id\nand need no host; give hosts if the node shows the same certificate to its clients.",
 			"tarry cert node n1"),
@@ -32,6 +33,8 @@ func certCommand() *cobra.Command {
 			"tarry cert server queue --host queue.example --host 10.0.0.5"),
 		certIssueCommand(certs.RoleClient, "make a client's certificate", "NAME", "Makes a key and a certificate for a producer, a consumer or an operator, for ports with\n--http-client-ca or --beanstalk-client-ca.",
 			"tarry cert client billing"),
+		certIssueCommand(certs.RoleToken, "make a certificate of a client with a token", "ID", "Makes a key and a certificate for a client that may do what the token with this id allows, and\nsends no text of it (docs/tokens.md). The token is looked up with every call: it need not be\nthere yet, and a certificate of one that is revoked or has ended is good for nothing.",
+			"tarry cert token billing"),
 		certShowCommand(), certRenewCommand())
 }
 
@@ -97,6 +100,11 @@ func certIssueCommand(role certs.Role, short, arg, text, example string) *cobra.
 		name := string(role) + "-" + args[0]
 		if filepath.Base(name) != name || strings.Contains(name, `\`) {
 			return usagef("%s %q cannot be part of a file's name", arg, args[0])
+		}
+		if role == certs.RoleToken {
+			if err := job.CheckTokenID("ID", args[0]); err != nil {
+				return usagef("%w", err)
+			}
 		}
 		if role == certs.RoleServer && len(f.hosts) == 0 {
 			return usagef("a server's certificate needs the hosts by which clients call it: give --host")

@@ -18,6 +18,8 @@ func TestCertMakesShowsAndRenews(t *testing.T) {
 	require.Contains(t, s.ok(append([]string{"cert", "node", "n1", "--dir", dir}, sign...)...), at("node-n1.key"))
 	s.ok(append([]string{"cert", "server", "q", "--host", "q.example", "--host", "::1", "--dir", dir}, sign...)...)
 	s.ok(append([]string{"cert", "client", "billing", "--dir", dir}, sign...)...)
+	s.ok(append([]string{"cert", "token", "shop", "--dir", dir}, sign...)...)
+	require.Contains(t, s.ok("cert", "show", at("token-shop.crt")), "tarry://orders/token/shop")
 	require.Contains(t, s.ok("cert", "show", at("node-n1.crt"), at("ca.crt")), "tarry://orders/node/n1")
 	require.Contains(t, s.ok("cert", "show", at("server-q.crt")), "q.example, ::1")
 
@@ -39,6 +41,7 @@ func TestCertMakesShowsAndRenews(t *testing.T) {
 		{[]string{"cert", "ca", "--dir", dir}, exitFailed, "nothing is overwritten"},
 		{[]string{"cert", "ca", "--dir", dir, "--cluster", "A/b"}, exitUsage, "a-z"},
 		{append([]string{"cert", "node", "a/b"}, sign...), exitUsage, "file's name"},
+		{append([]string{"cert", "token", "Shop"}, sign...), exitUsage, "a-z"},
 		{append([]string{"cert", "server", "q2"}, sign...), exitUsage, "--host"},
 		{append([]string{"cert", "node"}, sign...), exitUsage, "ID"},
 		{[]string{"cert", "node", "n2", "--ca", at("none")}, exitFailed, "tarry cert ca"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +26,9 @@ func TestClientsSpeakTLSWithANode(t *testing.T) {
 	defer stop()
 	a := certstest.New(t, "orders")
 	server, client := a.Issue(certs.RoleServer, "q", time.Hour, "127.0.0.1"), a.Issue(certs.RoleClient, "billing", time.Hour)
-	addr, tubes := freeAddr(t), freeAddr(t)
+	addr, tubes, data := freeAddr(t), freeAddr(t), t.TempDir()
 	args := []string{
-		"--data-dir", t.TempDir(), "--http-addr", addr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t), "--beanstalk-addr", tubes, "--disk-low-water", "0",
+		"--data-dir", data, "--http-addr", addr, "--cluster-addr", freeAddr(t), "--gossip-addr", freeAddr(t), "--beanstalk-addr", tubes, "--disk-low-water", "0",
 		"--http-tls-mode", "require", "--http-tls-cert", server.Cert, "--http-tls-key", server.Key, "--http-client-ca", a.CA,
 		"--beanstalk-tls-mode", "require", "--beanstalk-tls-cert", server.Cert, "--beanstalk-tls-key", server.Key, "--beanstalk-client-ca", a.CA,
 	}
@@ -85,6 +86,30 @@ func TestClientsSpeakTLSWithANode(t *testing.T) {
 	// The reserve waits, is watched, and ends with its time; the connection goes on.
 	secured, err := tls.Dial("tcp", tubes, config)
 	require.Equal(t, "TIMED_OUT\r\nINSERTED 1\r\nRESERVED 1 1\r\nx\r\n", ask(secured, err, "reserve-with-timeout 1\r\nput 0 0 60 1\r\nx\r\nreserve\r\nquit\r\n"))
+
+	// A certificate that names a token acts with it, on both ports.
+	admin := a.Issue(certs.RoleToken, "root", time.Hour)
+	s := newShell(t)
+	t.Setenv(tokenFileEnv, "")
+	secure := func(f certs.Files, args ...string) []string {
+		return append(args, "--addr", "https://"+addr, "--tls-ca", a.CA, "--tls-cert", f.Cert, "--tls-key", f.Key)
+	}
+	s.ok(secure(client, "auth", "bootstrap", "--data-dir", data, "-o", filepath.Join(data, "root.token"))...)
+	require.Contains(t, s.ok(secure(admin, "auth", "check")...), "token root")
+	s.ok(secure(admin, "auth", "mode", "enforce")...)
+	code, _, errs := s.run(secure(client, "list", "default")...)
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "token")
+	s.ok(secure(admin, "list", "default")...)
+	code, _, errs = s.run(secure(admin, "list", "default", "--token-file", filepath.Join(data, "root.token"))...)
+	require.NotEqual(t, exitOK, code)
+	require.Contains(t, errs, "send one of them")
+	named, err := tls.LoadX509KeyPair(admin.Cert, admin.Key)
+	require.NoError(t, err)
+	secured, err = tls.Dial("tcp", tubes, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{named}})
+	require.Equal(t, "USING x\r\nINSERTED 2\r\n", ask(secured, err, "use x\r\nput 0 0 60 1\r\nx\r\nquit\r\n"))
+	secured, err = tls.Dial("tcp", tubes, config)
+	require.Equal(t, "INTERNAL_ERROR\r\n", ask(secured, err, "put 0 0 60 1\r\nx\r\nquit\r\n"))
 
 	stop()
 	require.Equal(t, exitOK, <-ended, log.String())

@@ -17,6 +17,7 @@ const (
 	RoleNode   Role = "node"   // a node of the cluster; its name is the node id
 	RoleServer Role = "server" // the end of HTTP or beanstalkd that clients call
 	RoleClient Role = "client" // a producer, a consumer or an operator
+	RoleToken  Role = "token"  // a client that acts with a token; its name is the token's id
 )
 
 // Identity is what the URI of a certificate names.
@@ -60,7 +61,7 @@ func (id Identity) check() error {
 			return fmt.Errorf("an authority has no name of its own, got %.80q", id.Name)
 		}
 		return nil
-	case RoleNode, RoleServer, RoleClient:
+	case RoleNode, RoleServer, RoleClient, RoleToken:
 		if n := len(id.Name); n < 1 || n > MaxName || !utf8.ValidString(id.Name) {
 			return fmt.Errorf("the name of a %s must have 1 to %d bytes of UTF-8, got %.80q", id.Role, MaxName, id.Name)
 		}

@@ -122,7 +122,7 @@ func (a *Authority) issue(id Identity, hosts []string, key crypto.PublicKey, now
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	case RoleServer:
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	case RoleClient:
+	case RoleClient, RoleToken:
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	}
 	return sign(t, a.Cert, key, a.key)
