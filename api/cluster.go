@@ -114,6 +114,30 @@ func (s *server) removeMember(x *call) error {
 	return s.operate(x, func(ctx context.Context) error { return s.Operator.RemoveMember(ctx, id) })
 }
 
+func (s *server) removedNodes(x *call) error {
+	ctx, cancel := x.timeout(s.Timeout)
+	defer cancel()
+	list, err := s.Operator.RemovedNodes(ctx)
+	if err != nil {
+		return err
+	}
+	x.json.success()
+	objects(&x.json, "removed", list, func(n job.RemovedNode) {
+		x.json.text("id", n.ID)
+		x.json.timestamp("removed_at", n.At.UnixMilli())
+	})
+	x.json.endObject()
+	return nil
+}
+
+func (s *server) admitNode(x *call) error {
+	id, err := x.pathID()
+	if err != nil {
+		return err
+	}
+	return s.operate(x, func(ctx context.Context) error { return s.Operator.AdmitNode(ctx, id) })
+}
+
 type joinRequest struct {
 	Addresses list[string, addressLimit] `json:"addresses"`
 }

@@ -68,6 +68,10 @@ type Operator interface {
 	TransferLeadership(ctx context.Context, id string) error
 	// RemoveMember removes a node for good. It fails if the quorum would be lost.
 	RemoveMember(ctx context.Context, id string) error
+	// RemovedNodes lists the nodes that were removed and must not join again. AdmitNode lets
+	// one of them join again.
+	RemovedNodes(ctx context.Context) ([]job.RemovedNode, error)
+	AdmitNode(ctx context.Context, id string) error
 	// Join makes this node join the cluster whose nodes have the gossip addresses addrs.
 	Join(ctx context.Context, addrs []string) error
 	// Leave removes this node from its cluster and stops it.

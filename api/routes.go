@@ -192,6 +192,8 @@ func (s *server) nodeRoutes() []route {
 	return []route{
 		{path: "/v1/cluster/members", methods: get(forCallers, s.members)},
 		{path: "/v1/cluster/members/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.removeMember)})},
+		{path: "/v1/cluster/removed", methods: get(toObserve, s.removedNodes)},
+		{path: "/v1/cluster/removed/{id}", methods: managing(methods{http.MethodDelete: on(toOperate, s.admitNode)})},
 		{path: "/v1/cluster/health", methods: get(toObserve, s.health)},
 		{path: "/v1/cluster/clock", methods: get(toObserve, s.clock)},
 		{path: "/v1/cluster/clock/reset", methods: managing(do(toOperate, s.resetClock))},
@@ -299,6 +301,8 @@ var calls = map[string]callDoc{
 	"POST /v1/schedules/{name}/resume":     {name: "resumeSchedule", summary: "Resumes a schedule.", reply: "SchedulePause"},
 	"GET /v1/cluster/members":              {name: "listMembers", summary: "Lists the nodes of the cluster.", reply: "Members"},
 	"DELETE /v1/cluster/members/{id}":      {name: "removeMember", summary: "Removes a node for good.", reply: "Done"},
+	"GET /v1/cluster/removed":              {name: "listRemoved", summary: "Lists the nodes that were removed and must not join again.", reply: "RemovedNodes"},
+	"DELETE /v1/cluster/removed/{id}":      {name: "admitNode", summary: "Lets a node that was removed join again.", reply: "Done"},
 	"GET /v1/cluster/health":               {name: "getHealth", summary: "Reports whether the cluster is healthy.", reply: "Health"},
 	"GET /v1/cluster/clock":                {name: "getClocks", summary: "Compares the clocks of the nodes.", reply: "Clocks"},
 	"POST /v1/cluster/clock/reset":         {name: "resetClock", summary: "Sets the queue's clock back to the majority's.", reply: "Done"},

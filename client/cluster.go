@@ -9,6 +9,8 @@ import (
 // OperatorTime bounds an operator's call that changes the cluster or compares its nodes.
 const OperatorTime = 2 * time.Minute
 
+const removedPath = "/v1/cluster/removed"
+
 // Members lists the nodes of the cluster.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	var out memberList
@@ -42,9 +44,20 @@ func (c *Client) TransferLeadership(ctx context.Context, id string) (moved bool,
 }
 
 // RemoveMember removes a node from the cluster for good. It fails if the quorum would be
-// lost.
+// lost. The node cannot join again before AdmitNode.
 func (c *Client) RemoveMember(ctx context.Context, id string) error {
 	return c.operate(ctx, request{method: http.MethodDelete, path: membersPath + "/" + segment(id)})
+}
+
+// RemovedNodes lists the nodes that were removed and must not join again.
+func (c *Client) RemovedNodes(ctx context.Context) ([]RemovedNode, error) {
+	list, err := read[removedList](ctx, c, removedPath)
+	return list.Removed, err
+}
+
+// AdmitNode lets a node that was removed join again, with an empty data directory.
+func (c *Client) AdmitNode(ctx context.Context, id string) error {
+	return c.operate(ctx, request{method: http.MethodDelete, path: removedPath + "/" + segment(id)})
 }
 
 // Join makes a node join the cluster whose nodes have the gossip addresses addrs

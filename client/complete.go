@@ -72,6 +72,12 @@ type memberList struct {
 
 func (l *memberList) complete() bool { return l.Members != nil }
 
+type removedList struct {
+	Removed []RemovedNode `json:"removed"`
+}
+
+func (l *removedList) complete() bool { return l.Removed != nil }
+
 type jobPage struct {
 	Jobs       items[Job] `json:"jobs"`
 	Next       string     `json:"next"`

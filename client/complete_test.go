@@ -66,6 +66,7 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{nothing, func(ctx context.Context) error { return c.PauseSchedule(ctx, "s") }},
 		{nothing, func(ctx context.Context) error { return second(c.TransferLeadership(ctx, "")) }},
 		{`{}`, func(ctx context.Context) error { return c.RemoveMember(ctx, "n1") }},
+		{`{}`, func(ctx context.Context) error { return c.AdmitNode(ctx, "n1") }},
 	} {
 		reply = one.reply
 		err := one.call(t.Context())
@@ -90,6 +91,7 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{nothing, func(ctx context.Context) error { return third(c.Schedules(ctx, "", 0)) }},
 		{nothing, func(ctx context.Context) error { return second(c.ScheduleRuns(ctx, "s")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Members(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.RemovedNodes(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Health(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Clocks(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Verify(ctx)) }},

@@ -273,6 +273,13 @@ type Stats struct {
 	Retained uint64 `json:"retained"` // finished and deleted, and kept by their topics' retention
 }
 
+// RemovedNode is a node that was removed from the cluster, and must not join again before it
+// is admitted.
+type RemovedNode struct {
+	ID        string    `json:"id"`
+	RemovedAt time.Time `json:"removed_at"`
+}
+
 // Member is a node of the cluster.
 type Member struct {
 	ID           string `json:"id"`

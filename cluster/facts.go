@@ -8,7 +8,7 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The cluster's id, version and forgotten members are in the state machine of the first
+// The cluster's id, version, forgotten members and removed nodes are in the state machine of the first
 // shard.
 
 func (n *Node) clusterID() string { return n.shard.machine.ClusterID() }
@@ -17,8 +17,12 @@ func (n *Node) proposeClusterID(ctx context.Context, id string) error {
 	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_SetCluster{SetCluster: &jobpb.SetCluster{ClusterId: id}}})
 }
 
-func (n *Node) proposeForget(ctx context.Context, serverID string) error {
-	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: serverID}}})
+func (n *Node) proposeForget(ctx context.Context, serverID, nodeID string) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: serverID, NodeId: nodeID}}})
+}
+
+func (n *Node) proposeAdmit(ctx context.Context, nodeID string) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: nodeID}}})
 }
 
 func (n *Node) proposeVersion(ctx context.Context, to uint32) error {

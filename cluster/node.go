@@ -175,6 +175,7 @@ func (n *Node) makeMembers() (err error) {
 		Join: n.cfg.Join, Expect: n.cfg.BootstrapExpect, Version: n.cfg.Version,
 		HasState: n.hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
+		RemovedNodes: n.shard.machine.RemovedNodes, ProposeAdmit: n.proposeAdmit,
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
 		Runs: job.ReleaseVersions(), HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,
 		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,

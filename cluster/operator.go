@@ -48,6 +48,14 @@ func (n *Node) Verify(ctx context.Context) (job.Verification, error) { return n.
 // RemoveMember implements api.Operator.
 func (n *Node) RemoveMember(ctx context.Context, id string) error { return n.members.Remove(ctx, id) }
 
+// RemovedNodes implements api.Operator.
+func (n *Node) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
+	return n.members.RemovedNodes(ctx)
+}
+
+// AdmitNode implements api.Operator.
+func (n *Node) AdmitNode(ctx context.Context, id string) error { return n.members.Admit(ctx, id) }
+
 // Join implements api.Operator.
 func (n *Node) Join(ctx context.Context, addrs []string) error { return n.members.Join(ctx, addrs) }
 
@@ -78,7 +86,9 @@ func (n *Node) Readiness() job.Readiness {
 	case n.draining.On():
 		r.Reasons = append(r.Reasons, "an operator has drained the node; \"tarry cluster drain --undo\" ends that")
 	case n.members.Removed():
-		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to join again as a new member, stop it and move its data directory away")
+		r.Reasons = append(r.Reasons, "the node has been removed from its cluster; to let it join again as a new member, stop it, run \"tarry cluster admit "+n.cfg.NodeID+"\" and move its data directory away")
+	case n.members.Refusal() != "":
+		r.Reasons = append(r.Reasons, n.members.Refusal())
 	case l.ID == "":
 		r.Reasons = append(r.Reasons, fmt.Sprintf("no leader has been known for %s: the cluster is forming or electing, or a majority cannot be reached", r.Waited.Round(time.Millisecond)))
 	}

@@ -41,7 +41,7 @@ func TestReadersBesideApply(t *testing.T) {
 	const entries = 300
 	for i := range uint64(entries) {
 		e := Entry{Index: i + 1, Term: 1, Data: encodeEntry(t, rigStart+20*int64(i), opRetain("t", 1),
-			opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i % 5)}), opForget("n"), opAdvance(3), opReserve(1, "t"), opFinish(bySeq(i/2+1)))}
+			opAdd(&jobpb.Add{Topic: "t", DelayMs: int64(i % 5)}), opForget("n"), opRemove("n", "n"), opAdmit("n"), opAdvance(3), opReserve(1, "t"), opFinish(bySeq(i/2+1)))}
 		_, _, err := m.Apply([]Entry{e}, i%2 == 0)
 		require.NoError(t, err)
 		reached.Store(i + 1)
@@ -90,6 +90,7 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 		},
 		func() error {
 			_, _, _, _ = m.NextDue(), m.ClusterID(), m.Forgotten("n"), m.TopicChanges()
+			_ = m.RemovedNodes()["n"]
 			_, _ = m.Applied(), m.Metrics()
 			return nil
 		},

@@ -53,7 +53,7 @@
 //	op_advance_at.go       the same at an instant for which it was committed ahead
 //	op_reset_clock.go      set the clock back
 //	op_migrate.go          rewrite records in the format of the cluster version
-//	op_cluster.go          name the cluster; forget a member
+//	op_cluster.go          name the cluster; forget a member; remove and admit a node
 //	op_auth.go             put and delete a token of a client; set the mode
 //
 // Rules that several operations follow:
@@ -97,6 +97,7 @@
 //	record_history.go      the history of a job
 //	record_settings.go     settings of topics
 //	record_token.go        tokens of clients and their settings
+//	record_removed.go      nodes that were removed
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //

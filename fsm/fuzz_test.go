@@ -105,7 +105,7 @@ func FuzzApply(f *testing.F) {
 	seed(opAdd(&jobpb.Add{Topic: "t", DelayMs: 5}), opKick(bySeq(1)), opAdvance(3), opKickTopic("t", 1), opMark("m"))
 	seed(opReserveJob(bySeq(2), 5), opRelease(&jobpb.Release{Ref: bySeq(2), Returned: true}), opPause("t", 5, false), opPause("u", 0, true), &jobpb.Op{Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "t", Endless: true}}}, opDeleteSparing(bySeq(1)), opKickTopicOrDelayed("t", 2))
 	seed(opRetain("t", 5), opFinish(bySeq(1)), opAdd(&jobpb.Add{Id: "x", Topic: "t", IfExists: jobpb.IfExists_IF_EXISTS_POSTPONE}), opDelete(byID("x")), opAdvance(2))
-	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opForget("n"))
+	seed(opRelease(&jobpb.Release{Ref: bySeq(1), Undelivered: true}), opBury(&jobpb.Bury{Ref: fenced(1, 1)}), opSetCluster("c"), opRemove("n.a", "n"), opAdmit("n"))
 	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{ExpireMs: 1, SpreadMs: 5}}), opAdd(&jobpb.Add{Topic: "t"}), opAdd(&jobpb.Add{Topic: "t", DelayMs: 3}), opAdvance(9))
 	seed(opSettings(&jobpb.SetTopic{Topic: "t", Settings: &jobpb.TopicSettings{MaxPending: new(uint64(2))}}), opAdd(&jobpb.Add{Topic: "t"}), opSettings(&jobpb.SetTopic{Topic: "u", IfRevision: new(uint64(0))}))
 	seed(opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, NextMs: rigStart}), opFire(&jobpb.FireSchedule{Name: "s", Revision: 3, ExpectNextMs: rigStart, Runs: []*jobpb.ScheduledRun{{PlannedMs: rigStart}}}), opFire(&jobpb.FireSchedule{Name: "s", Now: true, Runs: []*jobpb.ScheduledRun{{PlannedMs: 1}}}))

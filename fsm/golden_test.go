@@ -77,7 +77,7 @@ func tellGoldenStory(r *rig) {
 	ok(opPause("paused", 1_000, true), opSettings(&jobpb.SetTopic{Topic: "limited", Settings: limited}),
 		add("limited"), add("limited"), opReserve(1, "limited"), add("gone"), opDelete(bySeq(19)))
 	ok(opPut("s", everySchedule("{{run}}")), opFire(&jobpb.FireSchedule{Name: "s", Revision: 20, NextMs: r.now + 60_000}))
-	ok(opSetCluster("cluster"), opForget("server-1"))
+	ok(opSetCluster("cluster"), opForget("server-1"), opRemove("server-2", "node-2"))
 
 	// 22 has a short value of a header that is indexed and a long one, 23 came before the
 	// setting and is still to be indexed.

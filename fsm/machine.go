@@ -60,6 +60,7 @@ type public struct {
 	durable   durableMark
 	clusterID string
 	forgotten map[string]struct{}
+	removed   map[string]int64 // as memory.removed
 	topics    map[string]TopicChange
 	schedules scheduleTimes
 }
@@ -194,6 +195,14 @@ func (m *Machine) Forgotten(serverID string) bool {
 	defer m.mu.RUnlock()
 	_, ok := m.public.forgotten[serverID]
 	return ok
+}
+
+// RemovedNodes returns when each node was removed that must not join again, in Unix
+// milliseconds by node id. The caller must not change it.
+func (m *Machine) RemovedNodes() map[string]int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.removed
 }
 
 // TopicChanges returns the states of all topics, by name.

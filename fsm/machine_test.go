@@ -215,6 +215,7 @@ func TestDigestNoticesEveryDifference(t *testing.T) {
 		"a body":           {opDelete(byID("x")), opAdd(&jobpb.Add{Topic: "t", Id: "x", Body: []byte("z")})},
 		"totals":           {opAdd(&jobpb.Add{Topic: "t"}), opDelete(bySeq(2))},
 		"a forgotten node": {opForget("n")},
+		"a removed node":   {opRemove("n", "n")},
 		"the cluster":      {opSetCluster("c")},
 	}
 	seen := map[string]string{}

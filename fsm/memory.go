@@ -31,6 +31,8 @@ type memory struct {
 
 	scheduleCount int
 	auth          *auth.State // not nil
+	// removed is when each removed node was removed, never 0. It is replaced, never changed.
+	removed map[string]int64
 }
 
 // load reads everything that is kept in memory.
@@ -53,6 +55,10 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if err != nil {
 		return mem, pub, err
 	}
+	if mem.removed, err = readRemoved(db); err != nil {
+		return mem, pub, err
+	}
+	pub.removed = mem.removed
 	gathered, err := readDueCounts(db, keyDueChanges)
 	if err != nil {
 		return mem, pub, err

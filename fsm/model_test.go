@@ -29,6 +29,7 @@ type model struct {
 	forgotten   map[string]bool
 	settings    map[string]*jobpb.TopicSettings
 	schedules   map[string]*jobpb.ScheduleInfo
+	removed     map[string]bool // nodes
 	reset       modelReset
 	walk        modelWalk
 	planned     bool // the add under way is a scheduled run's
@@ -58,7 +59,7 @@ type modelTopic struct {
 func newModel(maxTopics int) *model {
 	return &model{
 		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
-		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
+		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, removed: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
 		schedules:    map[string]*jobpb.ScheduleInfo{},
 		modelEffects: modelEffects{effects: map[uint64][]*jobpb.Result{}},
 	}
@@ -116,7 +117,7 @@ func (m *model) apply(op *jobpb.Op) *jobpb.Result {
 	case *jobpb.Op_ResetClock:
 		m.resetClock(k.ResetClock, r)
 	case *jobpb.Op_ForgetMember:
-		m.forgotten[k.ForgetMember.ServerId] = true
+		m.forgetMember(k.ForgetMember, r)
 	case *jobpb.Op_RaiseVersion:
 	case *jobpb.Op_Migrate:
 		if k.Migrate.Max == 0 {

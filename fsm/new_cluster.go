@@ -18,6 +18,9 @@ import (
 // NewCluster is the cluster that a state enters.
 type NewCluster struct {
 	ID string // other than that of any cluster before
+	// NodeID is the node that the cluster begins with. It is a member, even if it was removed
+	// from the cluster before.
+	NodeID string
 	// Index and Term are the point at which its log begins; Index is behind everything that
 	// is applied. Configuration is its first Raft configuration.
 	Index, Term   uint64
@@ -79,6 +82,9 @@ func (m *Machine) enterCluster(c NewCluster) error {
 		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.restore(c.ShiftMS)); err != nil {
 			return err
 		}
+	}
+	if m.removed[c.NodeID] != 0 {
+		x.unrecordRemoval(c.NodeID)
 	}
 	meta := &m.meta
 	meta.state.index, meta.state.term = c.Index, c.Term

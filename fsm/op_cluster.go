@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"maps"
 	"strings"
 
 	"tarry/job/jobpb"
@@ -22,11 +23,52 @@ func (x *tx) setCluster(op *jobpb.SetCluster, r *jobpb.Result) error {
 	}
 }
 
-// forgetMember records that a Raft server was removed for good.
+func init() {
+	otherOps["admit_node"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.admitNode(op.GetAdmitNode(), r) }
+}
+
+// forgetMember records that a Raft server was removed for good, and its node with it if the
+// operation names one.
 func (x *tx) forgetMember(op *jobpb.ForgetMember, r *jobpb.Result) error {
+	if op.NodeId != "" {
+		if removed := x.m.removed; removed[op.NodeId] == 0 && len(removed) >= x.limits().MaxRemovedNodes {
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "%d nodes were removed and not admitted again, which is the limit; admit those that cannot come back, such as those whose certificates have ended", len(removed))
+		}
+		x.removeNode(op.NodeId)
+	}
 	id := strings.Clone(op.ServerId)
 	must(x.batch.Set(x.nameKey(spaceForgotten, id), nil, nil))
 	x.forgot = append(x.forgot, id)
 	x.cluster = true
 	return nil
+}
+
+// removeNode records that a node was removed, once.
+func (x *tx) removeNode(id string) {
+	if x.m.removed[id] != 0 {
+		return
+	}
+	at := max(x.clock(), 1)
+	x.value = appendRemoved(x.value[:0], at)
+	must(x.batch.Set(x.nameKey(spaceRemoved, id), x.value, nil))
+	// Other goroutines read the map that was published.
+	removed := maps.Clone(x.m.removed)
+	removed[strings.Clone(id)] = at
+	x.m.removed, x.cluster = removed, true
+}
+
+// admitNode lets a node that was removed join again.
+func (x *tx) admitNode(op *jobpb.AdmitNode, r *jobpb.Result) error {
+	if x.m.removed[op.NodeId] == 0 {
+		return x.refuse(r, jobpb.Code_NOT_FOUND, "node %.64q is not among the nodes that were removed", op.NodeId)
+	}
+	x.unrecordRemoval(op.NodeId)
+	return nil
+}
+
+func (x *tx) unrecordRemoval(nodeID string) {
+	must(x.batch.Delete(x.nameKey(spaceRemoved, nodeID), nil))
+	removed := maps.Clone(x.m.removed)
+	delete(removed, nodeID)
+	x.m.removed, x.cluster = removed, true
 }

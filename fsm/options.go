@@ -33,6 +33,7 @@ type Options struct {
 	maxTopics    int    // 0: job.MaxTopics; tests lower it
 	maxTargets   int    // 0: job.MaxPushTargets; tests lower it
 	maxRetained  uint64 // 0: job.MaxRetained; tests lower it
+	maxRemoved   int    // 0: job.MaxRemovedNodes; tests lower it
 	maxTokens    int    // 0: job.MaxTokens; tests lower it
 	dueRecent    int    // 0: dueRecent; tests lower it
 	dueGathered  uint32 // 0: dueGathered; tests lower it
@@ -89,6 +90,7 @@ func (o Options) limits(version uint32) *job.Limits {
 	l.MaxTopics = cmp.Or(o.maxTopics, l.MaxTopics)
 	l.MaxPushTargets = cmp.Or(o.maxTargets, l.MaxPushTargets)
 	l.MaxRetained = cmp.Or(o.maxRetained, l.MaxRetained)
+	l.MaxRemovedNodes = cmp.Or(o.maxRemoved, l.MaxRemovedNodes)
 	l.MaxTokens = cmp.Or(o.maxTokens, l.MaxTokens)
 	return &l
 }

@@ -473,6 +473,7 @@ func (s *simulation) compare(r *rig) {
 		id := fmt.Sprintf("server-%d", i)
 		require.Equal(s.t, s.model.forgotten[id], r.m.Forgotten(id))
 	}
+	require.ElementsMatch(s.t, slices.Collect(maps.Keys(s.model.removed)), slices.Collect(maps.Keys(r.m.RemovedNodes())))
 	v := r.m.View()
 	defer v.Close()
 	s.compareSchedules(r, v)

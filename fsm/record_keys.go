@@ -26,6 +26,7 @@ const (
 	spaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
 	spaceStatus    = 's' // s seq -> status
 	spaceTopic     = 't' // t name -> topic record
+	spaceRemoved   = 'v' // v node-id -> when the node was removed: see record_removed.go
 	spaceIndex     = 'x' // x topic-number state place -> priority of a delayed job, else nothing
 )
 

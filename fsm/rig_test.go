@@ -175,6 +175,9 @@ func checkMemory(m *Machine) error {
 	if err := checkSettings(m); err != nil {
 		return err
 	}
+	if err := checkRemoved(m); err != nil {
+		return err
+	}
 	if err := checkAuth(m); err != nil {
 		return err
 	}
@@ -312,6 +315,15 @@ func opSetCluster(id string) *jobpb.Op {
 
 func opForget(id string) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: id}}}
+}
+
+// opRemove removes a server and its node.
+func opRemove(server, node string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: server, NodeId: node}}}
+}
+
+func opAdmit(node string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: node}}}
 }
 
 func bySeq(seq uint64) *jobpb.Ref { return &jobpb.Ref{Seq: seq} }

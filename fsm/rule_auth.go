@@ -74,6 +74,7 @@ var rights = map[string]right{
 	"mark":          {node: true},
 	"set_cluster":   {node: true},
 	"forget_member": {node: true},
+	"admit_node":    {node: true},
 	"raise_version": {node: true},
 	"reset_clock":   {node: true},
 }

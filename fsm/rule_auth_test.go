@@ -85,6 +85,7 @@ func rightCases() []rightCase {
 		{opMark("m"), nil},
 		{opSetCluster("c"), nil},
 		{opForget("n"), nil},
+		{opAdmit("n"), nil},
 		{opRaise(1), nil},
 		{opReset(1, 5), nil},
 	}
@@ -177,7 +178,7 @@ func TestEveryOperationHasRights(t *testing.T) {
 // What the table does not have is not done, whoever wants it.
 func TestWhatHasNoRightsIsNotDone(t *testing.T) {
 	r := newAuthRig(t, authOff)
-	for _, number := range []uint64{0, 32, 33, 1 << 20} {
+	for _, number := range []uint64{0, 32, 34, 1 << 20} {
 		for _, c := range rightCases() {
 			require.False(t, rightOfOp(c.op, number).decides(), "%d as %s", number, job.KindOf(c.op))
 		}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -304,6 +305,8 @@ func (s *script) print(c command) string {
 		return instantText(s.m.Applied().ClockMS)
 	case "cluster":
 		return s.m.ClusterID()
+	case "removed_nodes":
+		return fmt.Sprint(slices.Sorted(maps.Keys(s.m.RemovedNodes())))
 	case "removed":
 		return fmt.Sprint(s.m.Forgotten(of))
 	}

@@ -56,7 +56,7 @@ func CheckOp(op *jobpb.Op, l *Limits) error {
 	case *jobpb.Op_SetCluster:
 		return l.CheckRefID("cluster_id", k.SetCluster.ClusterId)
 	case *jobpb.Op_ForgetMember:
-		return l.CheckRefID("server_id", k.ForgetMember.ServerId)
+		return l.checkForgetMember(k.ForgetMember)
 	}
 	if check := operations[KindOf(op)].check; check != nil {
 		return check(l, op)
@@ -304,4 +304,11 @@ func (l *Limits) checkAdvanceAt(a *jobpb.AdvanceAt) error {
 		err = l.CheckReserve(a.Reserves[i])
 	}
 	return err
+}
+
+func (l *Limits) checkForgetMember(op *jobpb.ForgetMember) error {
+	if err := l.CheckRefID("server_id", op.ServerId); err != nil || op.NodeId == "" {
+		return err
+	}
+	return l.CheckRefID("node_id", op.NodeId)
 }

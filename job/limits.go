@@ -133,6 +133,10 @@ const (
 	MaxMissedAfter     = 24 * time.Hour
 	DefaultMissedAfter = 30 * time.Second
 
+	// MaxRemovedNodes bounds the nodes that were removed and must not join again: every node
+	// holds all of them in memory.
+	MaxRemovedNodes = 10_000
+
 	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
 	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and
 	// MaxTokenPrefixLengths how often a decision looks for a prefix: each length is one.

@@ -30,6 +30,7 @@ type Limits struct {
 	MaxTokenPatterns, MaxTokenPrefixLengths             int
 	MaxTokenIDBytes, MaxDescriptionBytes                int
 	MaxTokenOverlap                                     time.Duration
+	MaxRemovedNodes                                     int
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -51,6 +52,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokens:       MaxTokens, MaxTokenRules: MaxTokenRules, MaxTokenRuleBytes: MaxTokenRuleBytes,
 	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
+	MaxRemovedNodes: MaxRemovedNodes,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

@@ -56,6 +56,7 @@ var operations = map[protoreflect.Name]operation{
 	"fire_schedule": {adds: true, leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetFireSchedule().GetNow() }},
 	"set_cluster":   {leaderOnly: true},
 	"forget_member": {leaderOnly: true},
+	"admit_node":    {leaderOnly: true, check: func(l *Limits, op *jobpb.Op) error { return l.CheckRefID("node_id", op.GetAdmitNode().GetNodeId()) }},
 	"raise_version": {leaderOnly: true},
 	"reset_clock":   {leaderOnly: true},
 	"put_token":     {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},

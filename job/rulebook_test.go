@@ -283,6 +283,10 @@ func leaderRules() []checked {
 		}},
 		{&jobpb.Op{Kind: &jobpb.Op_ForgetMember{ForgetMember: &jobpb.ForgetMember{ServerId: "n"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetForgetMember().ServerId = "" }, "server_id", "missing or empty"},
+			{func(op *jobpb.Op) { op.GetForgetMember().NodeId = long(201) }, "node_id", "has 201 bytes"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: "n"}}}, []rule{
+			{func(op *jobpb.Op) { op.GetAdmitNode().NodeId = "" }, "node_id", "missing or empty"},
 		}},
 		// Whether these are valid depends on the state.
 		{&jobpb.Op{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{}}}, nil},

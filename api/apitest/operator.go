@@ -147,6 +147,14 @@ func (o *Operator) TransferLeadership(_ context.Context, id string) error {
 // RemoveMember implements api.Operator.
 func (o *Operator) RemoveMember(_ context.Context, id string) error { return o.call("remove", id) }
 
+// RemovedNodes implements api.Operator.
+func (o *Operator) RemovedNodes(context.Context) ([]job.RemovedNode, error) {
+	return []job.RemovedNode{{ID: "n4", At: time.UnixMilli(1_700_000_000_000)}}, o.Err
+}
+
+// AdmitNode implements api.Operator.
+func (o *Operator) AdmitNode(_ context.Context, id string) error { return o.call("admit", id) }
+
 // Join implements api.Operator.
 func (o *Operator) Join(_ context.Context, addrs []string) error {
 	return o.call("join", strings.Join(addrs, ","))

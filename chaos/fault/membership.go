@@ -58,6 +58,7 @@ func (e *Env) joinExtra(ctx context.Context) (*localcluster.Node, error) {
 	if err := extra.Wipe(); err != nil {
 		return nil, err
 	}
+	e.admit(ctx, extra)
 	e.Log.Info("a node joins", "node", extra.ID)
 	if err := extra.Start(); err != nil {
 		return nil, err
@@ -129,6 +130,38 @@ func (e *Env) remove(ctx context.Context, n *localcluster.Node) {
 	}
 }
 
+// admit lets a node join again if it was removed before.
+func (e *Env) admit(ctx context.Context, n *localcluster.Node) {
+	ctx, cancel := Healing(ctx)
+	defer cancel()
+	err := localcluster.Until(ctx, func() error {
+		leader, err := e.Cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		var list struct {
+			Removed []struct {
+				ID string `json:"id"`
+			} `json:"removed"`
+		}
+		if err := e.Cluster.Call(ctx, http.MethodGet, leader, removedPath, &list); err != nil {
+			return err
+		}
+		for _, removed := range list.Removed {
+			if removed.ID == n.ID {
+				call := e.Cluster.Call(ctx, http.MethodDelete, leader, removedPath+"/"+n.ID, nil)
+				return errors.Join(call, fmt.Errorf("%s was still a removed node", n.ID)) // look again
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		e.Violate("I6", "a node that was removed could not be admitted: %v", err)
+	}
+}
+
+const removedPath = "/v1/cluster/removed"
+
 // dismiss removes the extra node.
 func (e *Env) dismiss(ctx context.Context, extra *localcluster.Node) error {
 	e.remove(ctx, extra)
@@ -161,7 +194,11 @@ func replace(ctx context.Context, e *Env, victim *localcluster.Node) error {
 	}
 	e.Log.Info("it takes the place of a member", "member", victim.ID)
 	e.remove(ctx, victim)
-	if err := errors.Join(victim.Kill(), victim.Wipe(), victim.Start()); err != nil {
+	if err := errors.Join(victim.Kill(), victim.Wipe()); err != nil {
+		return err
+	}
+	e.admit(ctx, victim)
+	if err := victim.Start(); err != nil {
 		return err
 	}
 	e.awaitVoter(ctx, victim)

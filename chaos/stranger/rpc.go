@@ -130,6 +130,7 @@ func onlyTheLeaders() map[string][]byte {
 		"mark":          operation(11, text("stranger")),
 		"set-cluster":   operation(12, text(foreign)),
 		"forget-member": operation(13, text("stranger.0000000000000000")),
+		"admit-node":    operation(33, text("stranger")),
 	}
 }
 

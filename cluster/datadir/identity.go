@@ -82,7 +82,7 @@ func (d *Dir) foreign(nodeID, logStore string) error {
 	case logStore != "" && logStore != d.LogStore():
 		return fmt.Errorf("data directory %s was made with --log-store %s, but --log-store is %s: a directory keeps its log store: leave the flag out. To change the log store while the other nodes are a majority and run, move the directory away and start the node with --join: it rejoins as a new member", d.path, d.LogStore(), logStore)
 	case d.id.Left:
-		return fmt.Errorf("the node of data directory %s has left its cluster; to join again as a new member, move the directory away and start the node with --join", d.path)
+		return fmt.Errorf("the node of data directory %s has left its cluster; to let the node join again as a new member, run \"tarry cluster admit\" on another node, move the directory away and start the node with --join", d.path)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"tarry/cluster/raftconfig"
 	"tarry/cluster/transport"
 )
 
@@ -50,6 +51,8 @@ func (m *Membership) mayTalkRaft(caller *transport.CallerAddr) error {
 		return errors.New("no cluster has asked for this server yet")
 	case m.cfg.Forgotten(caller.ServerID):
 		return fmt.Errorf("server %.64q was removed from the cluster", caller.ServerID)
+	case m.removedAt(raftconfig.NodeID(caller.ServerID)) != 0 && !m.vouchedFor(caller.ServerID):
+		return fmt.Errorf("the node of server %.64q was removed from the cluster", caller.ServerID)
 	case caller.ClusterID == "" && m.cfg.ClusterID() != "":
 		return fmt.Errorf("server %.64q is no member and names no cluster", caller.ServerID)
 	case len(m.configuration().Servers) == 0:

@@ -12,6 +12,7 @@ import (
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/cluster/raftconfig"
 )
 
 // askTimeout bounds one question to one node.
@@ -39,7 +40,7 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	if err != nil {
 		return nil, err
 	}
-	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor(""), Keyring: m.ringState()}
+	req := &memberpb.StatusRequest{ServerId: m.cfg.ServerID, Acks: m.acksFor(""), Keyring: m.ringState(), About: m.vouching.wanted()}
 	m.addClockWarning(raft.ServerID(serverID), req)
 	asked := time.Now()
 	resp, err := c.Status(ctx, req)
@@ -53,6 +54,9 @@ func (m *Membership) ask(ctx context.Context, serverID, clusterAddr string) (*me
 	m.clocks.Record(raft.ServerID(serverID), time.UnixMicro(resp.NowUs), asked, time.Now())
 	if m.Configured(serverID) { // as in Status: a stranger's could end this process
 		m.mergeAcks(resp.Acks)
+		if resp.AboutConfigured {
+			m.vouching.confirm(req.About)
+		}
 	}
 	return resp, nil
 }
@@ -86,7 +90,7 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	disk := m.cfg.DiskHealth()
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()
 	if asker != "" {
-		resp.AskerForgotten = m.cfg.Forgotten(asker)
+		resp.AskerForgotten, resp.AskerRemovedMs = m.cfg.Forgotten(asker), m.removedAt(raftconfig.NodeID(asker))
 	}
 	resp.Acks, resp.Keyring = m.acksFor(asker), m.ringState()
 	r := m.raft.Load()

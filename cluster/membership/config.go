@@ -58,12 +58,17 @@ type Config struct {
 	ClusterID func() string
 	// Forgotten reports whether a server id was removed for good.
 	Forgotten func(serverID string) bool
+	// RemovedNodes is when each node was removed that must not join again, in Unix
+	// milliseconds by node id. It does not block, and the result is not changed. nil: none.
+	RemovedNodes func() map[string]int64
 	// ClusterVersion is the one of the state machine.
 	ClusterVersion func() uint32
-	// ProposeClusterID, ProposeForget and ProposeVersion propose to the log. They
-	// block until the entry is applied on this node, or ctx ends.
+	// ProposeClusterID, ProposeForget, ProposeAdmit and ProposeVersion propose to the log.
+	// They block until the entry is applied on this node, or ctx ends. ProposeForget also
+	// records that a node was removed, unless nodeID is empty.
 	ProposeClusterID func(ctx context.Context, id string) error
-	ProposeForget    func(ctx context.Context, serverID string) error
+	ProposeForget    func(ctx context.Context, serverID, nodeID string) error
+	ProposeAdmit     func(ctx context.Context, nodeID string) error
 	ProposeVersion   func(ctx context.Context, to uint32) error
 	// ProposeClockReset sets the queue's clock back through the log; on the leader.
 	ProposeClockReset func(ctx context.Context, to time.Time) error
@@ -161,7 +166,7 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
+	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ProposeAdmit == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
 		return errors.New("membership lacks a logger or a callback of the node")
 	}
 	return c.meta().Check()

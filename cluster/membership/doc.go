@@ -26,7 +26,9 @@
 //     (operate.go) or because its node id returned as another incarnation, and
 //     only if the remaining live voters are a quorum (quorum.go).
 //   - A removed server is first forgotten through the log, then removed. So no
-//     leader adds it again, and any leader can complete the removal.
+//     leader adds it again, and any leader can complete the removal. If an operator
+//     removed it, the log has its node id, too, and no server of that node joins
+//     before an operator admits it (removed.go).
 //   - Two clusters never merge (binding.go). Gossip refuses members of another
 //     cluster, and a node in no cluster binds itself to the first one it discovers.
 package membership

@@ -40,9 +40,11 @@ type Membership struct {
 	// How a node without state comes into a cluster.
 	binding  clusterBinding
 	promise  promise
-	joining  atomic.Bool // set once: a cluster exists, so never bootstrap
-	admitted atomic.Bool // set once: a cluster asked for this server id
-	removed  atomic.Bool // set once: this server id was removed for good
+	joining  atomic.Bool            // set once: a cluster exists, so never bootstrap
+	admitted atomic.Bool            // set once: a cluster asked for this server id
+	removed  atomic.Bool            // set once: this server id was removed for good
+	refusal  atomic.Pointer[string] // why no cluster takes this node in before an operator acts; nil: none refuses it
+	vouching vouching
 
 	// The leader's part.
 	leadership       atomic.Pointer[leadership] // nil: this node does not lead
@@ -82,6 +84,9 @@ func New(cfg Config) (*Membership, error) {
 	}
 	if cfg.DiskHealth == nil {
 		cfg.DiskHealth = func() diskpolicy.Health { return diskpolicy.Health{} }
+	}
+	if cfg.RemovedNodes == nil {
+		cfg.RemovedNodes = func() map[string]int64 { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

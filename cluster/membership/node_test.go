@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -83,7 +84,8 @@ type node struct {
 	incarnation             int
 	disk                    *raft.InmemStore
 	seenState               bool
-	runs                    job.Versions // of its release
+	knows                   map[string]int64 // the removed nodes of its state at a start
+	runs                    job.Versions     // of its release
 	holds                   bool
 	keysFile                string // of gossip keys; empty: none
 	verify                  gossip.Verify
@@ -133,9 +135,13 @@ func (n *node) config() Config {
 		HasState: n.seenState, Logger: slog.New(slog.NewMultiHandler(testLogger().Handler(), n.log.handler())).With("on", n.serverID()),
 		ClusterID: n.fsm.clusterID, Forgotten: n.fsm.forgotten,
 		ProposeClusterID: func(ctx context.Context, id string) error { return n.propose("cluster " + id) },
-		ProposeForget:    func(ctx context.Context, id string) error { return n.propose("forget " + id) },
-		ProposeVersion:   func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
-		Runs:             n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
+		RemovedNodes:     n.fsm.removedNodes,
+		ProposeForget: func(ctx context.Context, id, node string) error {
+			return errors.Join(n.propose("forget "+id), n.propose("remove "+node))
+		},
+		ProposeAdmit:   func(ctx context.Context, node string) error { return n.propose("admit " + node) },
+		ProposeVersion: func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
+		Runs:           n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
 		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
 		Dial: n.cluster.conns.Get, Acks: n.acks,
 		DiskHealth: func() diskpolicy.Health {
@@ -158,12 +164,19 @@ func (n *node) config() Config {
 	}
 }
 
-func (n *node) propose(cmd string) error { return n.raft.Apply([]byte(cmd), time.Second).Error() }
+func (n *node) propose(cmd string) error {
+	f := n.raft.Apply([]byte(cmd), time.Second)
+	if err := f.Error(); err != nil {
+		return err
+	}
+	err, _ := f.Response().(error)
+	return err
+}
 
 func (n *node) start() {
 	t := n.cluster.t
 	t.Helper()
-	n.fsm = &fsm{gone: make(map[string]bool), version: 1}
+	n.fsm = &fsm{gone: make(map[string]bool), removed: maps.Clone(n.knows), version: 1}
 	var err error
 	n.acks = ackguard.New(ackguard.Config{ServerID: n.serverID(), Logger: testLogger(), OnRollback: func(err error) { t.Error(err) }})
 	n.Membership, err = New(n.config())
@@ -308,6 +321,7 @@ type fsm struct {
 	cluster string
 	version uint32
 	gone    map[string]bool
+	removed map[string]int64 // replaced, never changed
 }
 
 func (f *fsm) clusterID() string {
@@ -328,6 +342,19 @@ func (f *fsm) forgotten(id string) bool {
 	return f.gone[id]
 }
 
+// forget makes this node alone believe that a server was removed.
+func (f *fsm) forget(serverID string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone[serverID] = true
+}
+
+func (f *fsm) removedNodes() map[string]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.removed
+}
+
 func (f *fsm) Apply(l *raft.Log) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -342,6 +369,17 @@ func (f *fsm) Apply(l *raft.Log) any {
 		f.version = max(f.version, uint32(to))
 	case verb == "forget":
 		f.gone[id] = true
+	case verb == "remove" && id != "":
+		f.removed = maps.Clone(f.removed)
+		if f.removed == nil {
+			f.removed = make(map[string]int64)
+		}
+		f.removed[id] = 1
+	case verb == "admit" && f.removed[id] == 0:
+		return job.Errorf(job.CodeNotFound, "node %s is not among the nodes that were removed", id)
+	case verb == "admit":
+		f.removed = maps.Clone(f.removed)
+		delete(f.removed, id)
 	}
 	return nil
 }

@@ -172,7 +172,8 @@ func unknownMember(id string, c raft.Configuration) error {
 // Remove removes a node from the cluster for good. It is refused with
 // CodeQuorumWouldFail when the voters left alive would be no quorum, and with
 // CodeNotFound when there is no such member. A leader that is to be removed transfers
-// leadership first. It blocks for a few seconds at most.
+// leadership first. No server of the node joins again before Admit. It blocks for a few
+// seconds at most.
 func (m *Membership) Remove(ctx context.Context, nodeID string) error {
 	_, err := viaLeader(ctx, m, writeCall, &memberpb.RemoveRequest{Id: nodeID}, (*server).Remove, memberpb.MembershipClient.Remove)
 	return err
@@ -209,7 +210,7 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 			}
 			return errNotLeader // the caller goes on with the next leader
 		}
-		if err := m.forget(ctx, string(target.ID)); err != nil {
+		if err := m.forget(ctx, string(target.ID), nodeOf(c, target)); err != nil {
 			return removalError(nodeID, err)
 		}
 		if err := m.removeServer(target.ID); err != nil {
@@ -222,10 +223,22 @@ func (m *Membership) removeHere(ctx context.Context, nodeID string) error {
 // proposed, any leader may complete the rest.
 func removalError(nodeID string, err error) error {
 	var typed *job.Error
-	if errors.As(err, &typed) && typed.Code == job.CodeNotApplied {
+	if errors.As(err, &typed) && (typed.Code == job.CodeNotApplied || typed.Code == job.CodeConditionFailed) {
 		return err
 	}
 	return job.Unknown("the removal of %s may be completed by the next leader: %w", nodeID, err)
+}
+
+// nodeOf returns the node that is removed with a server: its own, unless another server of
+// that node stays.
+func nodeOf(c raft.Configuration, leaving raft.Server) string {
+	node := raftconfig.NodeID(leaving.ID)
+	for _, s := range c.Servers {
+		if s.ID != leaving.ID && raftconfig.NodeID(s.ID) == node {
+			return ""
+		}
+	}
+	return node
 }
 
 // findServer finds a member by node id, or by its exact server id.

@@ -2,8 +2,12 @@ package membership
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/stretchr/testify/require"
 
 	"tarry/job"
@@ -21,7 +25,7 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 	require.NoError(t, leader.reconcile(ctx))
 	require.False(t, leader.Configured(gone.serverID()), "a live but forgotten server was added again")
 
-	// With its data it stays out; without data it is a new member.
+	// It stays out with its data, and without it until it is admitted.
 	gone.stop()
 	gone.start()
 	eventually(t, "the removed node knows after a restart", gone.Removed)
@@ -29,8 +33,92 @@ func TestRemovedNodeStaysOut(t *testing.T) {
 	gone.stop()
 	gone.wipe()
 	gone.start()
+	eventually(t, "the node knows what is in its way", func() bool { return strings.Contains(gone.Refusal(), `run "tarry cluster admit `+gone.id) })
+	eventually(t, "so does the health", func() bool {
+		return w.leader().reports(gone.id + " is alive but cannot be taken in: node " + gone.id + " was removed from the cluster at ")
+	})
+	require.False(t, w.leader().Configured(gone.serverID()))
+	eventually(t, "any node lists it", func() bool {
+		list, err := asker.RemovedNodes(ctx)
+		return err == nil && slices.Equal(list, []job.RemovedNode{{ID: gone.id, At: time.UnixMilli(1)}})
+	})
+
+	w.admit(gone.id)
 	w.voters("n1", "n2", "n3")
 	require.False(t, gone.Removed())
+	require.Empty(t, gone.Refusal())
+	eventually(t, "it is no removed node any more", func() bool { return code(asker.Admit(ctx, gone.id)) == job.CodeNotFound })
+	eventually(t, "no node is listed", func() bool {
+		list, err := asker.RemovedNodes(ctx)
+		return err == nil && len(list) == 0
+	})
+}
+
+// admit admits a removed node. An attempt may fail, for example while leadership changes.
+func (w *testCluster) admit(id string) {
+	eventually(w.t, id+" is admitted", func() bool {
+		l := w.leader()
+		return l.Admit(context.Background(), id) == nil || l.removedAt(id) == 0
+	})
+}
+
+// The node comes back without its data before its removal is complete.
+func TestANodeThatIsBeingRemovedDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	w, nodes := startTrio(t)
+	ctx := context.Background()
+	leader := w.leader()
+	gone := other(nodes, leader)
+	old := gone.serverID()
+	end, err := leader.beginChange(ctx)
+	require.NoError(t, err)
+	require.NoError(t, leader.forget(ctx, old, gone.id)) // and then the leader failed
+	gone.stop()
+	gone.wipe()
+	gone.start()
+	eventually(t, "the leader hears of the new server", func() bool {
+		_, ok := leader.PeerByServerID(gone.serverID())
+		return ok
+	})
+	end()
+	eventually(t, "the node knows what is in its way", func() bool { return gone.Refusal() != "" })
+	eventually(t, "the removal is completed", func() bool { return !w.leader().Configured(old) })
+	require.False(t, w.leader().Configured(gone.serverID()))
+}
+
+// An operator may have removed one of the two servers that a node has for a moment.
+func TestANodeThatStaysInTheClusterIsNotRemovedWithItsEarlierServer(t *testing.T) {
+	c := raft.Configuration{Servers: []raft.Server{{ID: "n1.a"}, {ID: "n1.b"}, {ID: "n2.a"}}}
+	require.Empty(t, nodeOf(c, c.Servers[0]))
+	require.Equal(t, "n2", nodeOf(c, c.Servers[2]))
+}
+
+// A node that was away knows that another was removed, and not that it has joined again and
+// leads now. Only that one can send it what it lacks.
+func TestANodeThatWasAwayFollowsALeaderThatWasRemovedBefore(t *testing.T) {
+	t.Parallel()
+	w, nodes := startTrio(t)
+	ctx := context.Background()
+	back := w.node("n4", 0, nodes[0].gossipAddr(), nodes[1].gossipAddr())
+	back.start()
+	w.voters("n1", "n2", "n3", "n4")
+	eventually(t, "it is removed", func() bool { return nodes[0].Remove(ctx, "n4") == nil || !w.leader().Configured(back.serverID()) })
+	away := other(nodes, w.leader())
+	eventually(t, "the node that will be away knows it", func() bool { return away.removedAt("n4") != 0 && !away.Configured(back.serverID()) })
+	away.stop()
+	back.stop()
+	back.wipe()
+	w.admit("n4")
+	back.start()
+	eventually(t, "it votes again", func() bool {
+		members, err := w.leader().Members(ctx)
+		return err == nil && slices.ContainsFunc(members, func(m job.Member) bool { return m.ID == "n4" && m.Voter && m.Alive })
+	})
+	eventually(t, "it leads", func() bool { return w.leader().Transfer(ctx, "n4") == nil && back.leads() })
+	away.knows = map[string]int64{"n4": 1}
+	away.start()
+	eventually(t, "the node that was away has caught up", func() bool { return away.Configured(back.serverID()) && away.removedAt("n4") == 0 })
+	w.voters("n1", "n2", "n3", "n4")
 }
 
 func TestRemoveTheLeader(t *testing.T) {

@@ -88,6 +88,9 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if n.ServerID == m.cfg.ServerID {
 		return nil // this node was removed, and is about to stop leading
 	}
+	if err := m.checkAdmission(n.NodeID); err != nil {
+		return err
+	}
 	if n.Protocol != protocol {
 		return fmt.Errorf("it speaks membership protocol %d, this node %d", n.Protocol, protocol)
 	}
@@ -138,7 +141,7 @@ func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft
 		return err
 	}
 	m.cfg.Logger.Info("node came back without its data; its earlier server is removed", "node", n.NodeID, "old", old.ID, "new", n.ServerID)
-	if err := m.forget(ctx, string(old.ID)); err != nil {
+	if err := m.forget(ctx, string(old.ID), ""); err != nil {
 		return err
 	}
 	if err := m.removeServer(old.ID); err != nil {
@@ -228,13 +231,15 @@ func (m *Membership) removeServer(id raft.ServerID) error {
 	return nil
 }
 
-func (m *Membership) forget(ctx context.Context, serverID string) error {
-	if m.cfg.Forgotten(serverID) {
+// forget records that a server was removed for good, and with it a node unless nodeID is
+// empty.
+func (m *Membership) forget(ctx context.Context, serverID, nodeID string) error {
+	if m.cfg.Forgotten(serverID) && (nodeID == "" || m.removedAt(nodeID) != 0) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	if err := m.cfg.ProposeForget(ctx, serverID); err != nil {
+	if err := m.cfg.ProposeForget(ctx, serverID, nodeID); err != nil {
 		return fmt.Errorf("forget %s: %w", serverID, err)
 	}
 	return nil

@@ -45,7 +45,9 @@ func (s *server) Status(ctx context.Context, req *memberpb.StatusRequest) (*memb
 		s.m.recordClockWarning(req)
 		s.m.recordRing(req.GetServerId(), req.GetKeyring())
 	}
-	return s.m.status(req.GetServerId()), nil
+	resp := s.m.status(req.GetServerId())
+	resp.AboutConfigured = req.GetAbout() != "" && s.m.Configured(req.GetAbout())
+	return resp, nil
 }
 
 func (s *server) Promise(ctx context.Context, req *memberpb.PromiseRequest) (*memberpb.PromiseResponse, error) {
@@ -126,4 +128,15 @@ func (s *server) Remove(ctx context.Context, req *memberpb.RemoveRequest) (*memb
 
 func (s *server) Transfer(ctx context.Context, req *memberpb.TransferRequest) (*memberpb.TransferResponse, error) {
 	return &memberpb.TransferResponse{}, s.m.transferHere(ctx, req.Id)
+}
+
+func (s *server) Removed(context.Context, *memberpb.RemovedRequest) (*memberpb.RemovedResponse, error) {
+	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
+		return nil, errNotLeader
+	}
+	return &memberpb.RemovedResponse{Nodes: removedToPB(s.m.removedHere())}, nil
+}
+
+func (s *server) Admit(ctx context.Context, req *memberpb.AdmitRequest) (*memberpb.AdmitResponse, error) {
+	return &memberpb.AdmitResponse{}, s.m.admitHere(ctx, req.Id)
 }

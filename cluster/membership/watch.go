@@ -23,6 +23,7 @@ func (m *Membership) watch(ctx context.Context) {
 		m.fetchKeys(ctx)
 		m.logAlive(logged)
 		m.warnOfDuplicates(ctx, duplicates)
+		m.seekVouchers(ctx)
 		if s := m.recordState(); s != spread {
 			if m.updateRecord() {
 				spread = s
@@ -130,7 +131,7 @@ func (m *Membership) checkRemoved(ctx context.Context) {
 	for _, a := range m.askAll(ctx, m.others()) {
 		if a != nil && a.AskerForgotten {
 			m.removed.Store(true)
-			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, move its data directory away and restart it")
+			m.cfg.Logger.Error("this node was removed from the cluster; to bring it back, stop it, run tarry cluster admit on another node, move its data directory away and restart it")
 			return
 		}
 	}

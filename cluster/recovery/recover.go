@@ -10,6 +10,7 @@ import (
 
 	"tarry/cluster/backup"
 	"tarry/cluster/datadir"
+	"tarry/cluster/raftconfig"
 	"tarry/cluster/statemachine"
 	"tarry/fsm"
 )
@@ -195,7 +196,7 @@ func (s *stores) recover(ctx context.Context, dir *datadir.Dir) (done Recovered,
 		}
 	}
 	done.ClusterID, done.Index = newClusterID(), h.LastIndex+1
-	err = s.machine.EnterCluster(fsm.NewCluster{ID: done.ClusterID, Index: done.Index, Term: term, Configuration: onlyVoter(h.ServerID, address)})
+	err = s.machine.EnterCluster(fsm.NewCluster{ID: done.ClusterID, NodeID: raftconfig.NodeID(h.ServerID), Index: done.Index, Term: term, Configuration: onlyVoter(h.ServerID, address)})
 	if err != nil {
 		return done, err
 	}

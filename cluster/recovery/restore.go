@@ -10,6 +10,7 @@ import (
 	"tarry/cluster/backup"
 	"tarry/cluster/datadir"
 	"tarry/cluster/diskspace"
+	"tarry/cluster/raftconfig"
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -82,7 +83,7 @@ func (s *stores) restore(ctx context.Context, r *backup.Reader, t Target, server
 		done.Shift = max(0, t.Now.Sub(h.QueueTime()))
 	}
 	err := s.machine.EnterCluster(fsm.NewCluster{
-		ID: done.ClusterID, Index: done.Index, Term: h.Term, Configuration: onlyVoter(serverID, t.Address),
+		ID: done.ClusterID, NodeID: raftconfig.NodeID(serverID), Index: done.Index, Term: h.Term, Configuration: onlyVoter(serverID, t.Address),
 		Restored: true, ShiftMS: done.Shift.Milliseconds(), ResetAuth: t.ResetAuth,
 	})
 	if err != nil {

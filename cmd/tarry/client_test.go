@@ -146,10 +146,12 @@ func TestOperatorsCommands(t *testing.T) {
 	require.Equal(t, "n1 leads already\n", s.ok("cluster", "transfer-leadership", "n1"))
 	require.JSONEq(t, `{"success":true,"moved":false}`, s.ok("cluster", "transfer-leadership", "n1", "--json"))
 	s.ok("cluster", "remove", "n3", "--yes")
+	require.Equal(t, "admitted\n", s.ok("cluster", "admit", "n4"))
+	require.Contains(t, s.ok("cluster", "removed"), "n4  2023-11-14T22:13:20Z\n")
 	s.ok("cluster", "join", "a:1", "b:2")
 	require.Equal(t, "left\n", s.ok("cluster", "leave", "-y"))
 	require.Equal(t, "the queue's clock is right again\n", s.ok("cluster", "clock", "reset"))
-	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "join a:1,b:2", "leave", "reset clock"}, s.operator.Calls())
+	require.Equal(t, []string{"transfer", "transfer n2", "remove n3", "admit n4", "join a:1,b:2", "leave", "reset clock"}, s.operator.Calls())
 
 	for command, says := range map[string]string{
 		"health": "tarry cluster health: the cluster is not healthy: n3 is not alive: gossip has no sign of it\n",
@@ -334,7 +336,7 @@ func TestCompletion(t *testing.T) {
 	for line, names := range map[string]string{
 		"get a order-": "order-5", "delete o": "order-5", "finish x": "", "get ": "",
 		"schedule pause ": "nightly", "schedule put ": "", "topic unset mail retain-": "retain-max",
-		"cluster remove ": "n1 n2 n3", "cluster replace n1 n3": "n3", "auth mode ": "off report enforce",
+		"cluster remove ": "n1 n2 n3", "cluster replace n1 n3": "n3", "cluster admit ": "n4", "auth mode ": "off report enforce",
 		"topic set mail --late-finish ": "accept refuse", "move x --to p": "post",
 	} {
 		_, found, _ := strings.Cut("\n"+s.ok(append([]string{"__complete"}, strings.Split(line, " ")...)...), "\n")

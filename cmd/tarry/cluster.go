@@ -16,7 +16,7 @@ import (
 func clusterCommand() *cobra.Command {
 	return group("cluster", "members, health, events, version, drain, remove and others", "Shows and changes the nodes of a cluster.",
 		membersCommand(), healthCommand(), eventsCommand(), clusterVersionCommand(), upgradeCommand(), clockCommand(), verifyCommand(), drainCommand(),
-		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), transferCommand())
+		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), removedCommand(), admitCommand(), transferCommand())
 }
 
 func membersCommand() *cobra.Command {
@@ -171,7 +171,7 @@ func joinCommand() *cobra.Command {
 }
 
 func leaveCommand() *cobra.Command {
-	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop. It asks before.", "tarry cluster leave --addr n4:7300", 0, 0)
+	c := newCommand("leave", "make a node leave its cluster and stop", "", "Makes the node at --addr leave its cluster for good and stop. It asks before. The node cannot\njoin again before \"tarry cluster admit\".", "tarry cluster leave --addr n4:7300", 0, 0)
 	c.asks(func(ctx context.Context, t *terminal, _ []string) (string, error) {
 		members, err := t.client.Members(ctx)
 		warning := ""
@@ -185,8 +185,12 @@ func leaveCommand() *cobra.Command {
 	})
 }
 
+const removeText = `Removes a node from the cluster for good. It is refused when the quorum would
+not hold. It asks before. The node cannot join again, not even with an empty data
+directory and a valid certificate, before "tarry cluster admit".`
+
 func removeCommand() *cobra.Command {
-	c := newCommand("remove", "remove a node from the cluster for good", "ID", "Removes a node from the cluster for good. It is refused when the quorum would\nnot hold. It asks before.",
+	c := newCommand("remove", "remove a node from the cluster for good", "ID", removeText,
 		"tarry cluster remove n3", 1, 1)
 	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
 		members, err := t.client.Members(ctx)
@@ -197,6 +201,29 @@ func removeCommand() *cobra.Command {
 	})
 	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
 		return cl.RemoveMember(ctx, args[0])
+	})
+}
+
+func removedCommand() *cobra.Command {
+	c := newCommand("removed", "list the nodes that were removed and must not join again", "", "Lists the nodes that were removed from the cluster, or have left it, and cannot join again\nbefore \"tarry cluster admit\".", "tarry cluster removed", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		removed, err := t.client.RemovedNodes(ctx)
+		if err != nil {
+			return err
+		}
+		return printAll(t, removed, []string{"ID", "REMOVED"}, func(n client.RemovedNode) []string {
+			return []string{n.ID, n.RemovedAt.Format(time.RFC3339)}
+		})
+	})
+}
+
+const admitText = `Lets a node that was removed from the cluster, or has left it, join again. Then move its
+data directory away and start it with --join: it becomes a new member.`
+
+func admitCommand() *cobra.Command {
+	c := newCommand("admit", "let a node that was removed join again", "ID", admitText, "tarry cluster admit n3", 1, 1)
+	return operate(c, false, "admitted", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.AdmitNode(ctx, args[0])
 	})
 }
 

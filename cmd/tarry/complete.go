@@ -111,6 +111,8 @@ func names(cmd *cobra.Command, argument string) lookup {
 		return schedulesThere
 	case argument == "ID" && group == "token":
 		return tokensThere
+	case cmd.Name() == "admit":
+		return removedThere
 	case argument == "NODE" || argument == "OLD" || argument == "NEW" || argument == "ID" && group == "cluster":
 		return membersThere
 	case argument == "ID" && group == "tarry":
@@ -167,6 +169,14 @@ func membersThere(ctx context.Context, c *client.Client, _ string) (names []stri
 	members, _ := c.Members(ctx)
 	for _, m := range members {
 		names = append(names, m.ID)
+	}
+	return names
+}
+
+func removedThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	removed, _ := c.RemovedNodes(ctx)
+	for _, n := range removed {
+		names = append(names, n.ID)
 	}
 	return names
 }

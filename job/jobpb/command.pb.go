@@ -602,7 +602,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -704,6 +704,7 @@ type Op struct {
 	//	*Op_PutToken
 	//	*Op_DeleteToken
 	//	*Op_SetAuth
+	//	*Op_AdmitNode
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1028,6 +1029,15 @@ func (x *Op) GetSetAuth() *SetAuth {
 	return nil
 }
 
+func (x *Op) GetAdmitNode() *AdmitNode {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_AdmitNode); ok {
+			return x.AdmitNode
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1163,6 +1173,10 @@ type Op_SetAuth struct {
 	SetAuth *SetAuth `protobuf:"bytes,31,opt,name=set_auth,json=setAuth,proto3,oneof"`
 }
 
+type Op_AdmitNode struct {
+	AdmitNode *AdmitNode `protobuf:"bytes,33,opt,name=admit_node,json=admitNode,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1224,6 +1238,8 @@ func (*Op_PutToken) isOp_Kind() {}
 func (*Op_DeleteToken) isOp_Kind() {}
 
 func (*Op_SetAuth) isOp_Kind() {}
+
+func (*Op_AdmitNode) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -4296,8 +4312,11 @@ func (x *Migrate) GetMax() uint32 {
 
 // ForgetMember records that a Raft server id was removed and may never return.
 type ForgetMember struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	ServerId string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	// The node that was removed with it. No server of this node joins before an AdmitNode.
+	// Empty: the node may return, as one that has lost its data.
+	NodeId        string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4339,6 +4358,58 @@ func (x *ForgetMember) GetServerId() string {
 	return ""
 }
 
+func (x *ForgetMember) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+// AdmitNode lets a node that was removed join again, as another server.
+type AdmitNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NodeId        string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitNode) Reset() {
+	*x = AdmitNode{}
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitNode) ProtoMessage() {}
+
+func (x *AdmitNode) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
+func (*AdmitNode) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *AdmitNode) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
 // Result is the result of one Op. Small fields are together, and rare ones in Details, to
 // keep it small.
 type Result struct {
@@ -4364,7 +4435,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4447,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4460,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Result) GetCode() Code {
@@ -4513,7 +4584,7 @@ type Details struct {
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4596,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4609,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4602,7 +4673,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4614,7 +4685,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4627,7 +4698,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Denied) GetVerbs() uint32 {
@@ -4661,7 +4732,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4744,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4757,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4716,7 +4787,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +4799,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +4812,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Reserved) GetId() string {
@@ -4868,7 +4939,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4880,7 +4951,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4893,7 +4964,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Job) GetId() string {
@@ -5129,7 +5200,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5141,7 +5212,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5154,7 +5225,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -5234,7 +5305,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5246,7 +5317,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5259,7 +5330,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Topic) GetName() string {
@@ -5410,7 +5481,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5422,7 +5493,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5435,7 +5506,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -5500,7 +5571,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5512,7 +5583,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5525,7 +5596,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5612,7 +5683,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +5695,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +5708,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5679,7 +5750,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5691,7 +5762,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5704,7 +5775,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -5743,7 +5814,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5755,7 +5826,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5768,7 +5839,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5859,7 +5930,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5871,7 +5942,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5884,7 +5955,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -5924,7 +5995,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5936,7 +6007,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5949,7 +6020,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -6066,7 +6137,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +6149,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,7 +6162,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -6162,7 +6233,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6174,7 +6245,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6187,7 +6258,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -6220,7 +6291,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xd9\f\n" +
+	"clockEpoch\"\x8f\r\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6260,7 +6331,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"advance_at\x18\x1c \x01(\v2\x13.tarry.v1.AdvanceAtH\x00R\tadvanceAt\x121\n" +
 	"\tput_token\x18\x1d \x01(\v2\x12.tarry.v1.PutTokenH\x00R\bputToken\x12:\n" +
 	"\fdelete_token\x18\x1e \x01(\v2\x15.tarry.v1.DeleteTokenH\x00R\vdeleteToken\x12.\n" +
-	"\bset_auth\x18\x1f \x01(\v2\x11.tarry.v1.SetAuthH\x00R\asetAuth\x12\x1c\n" +
+	"\bset_auth\x18\x1f \x01(\v2\x11.tarry.v1.SetAuthH\x00R\asetAuth\x124\n" +
+	"\n" +
+	"admit_node\x18! \x01(\v2\x13.tarry.v1.AdmitNodeH\x00R\tadmitNode\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -6537,9 +6610,12 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\"\x1b\n" +
 	"\aMigrate\x12\x10\n" +
-	"\x03max\x18\x01 \x01(\rR\x03max\"+\n" +
+	"\x03max\x18\x01 \x01(\rR\x03max\"D\n" +
 	"\fForgetMember\x12\x1b\n" +
-	"\tserver_id\x18\x01 \x01(\tR\bserverId\"\xc3\x03\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\"$\n" +
+	"\tAdmitNode\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"\xc3\x03\n" +
 	"\x06Result\x12\"\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x0e.tarry.v1.CodeR\x04code\x12%\n" +
 	"\x05state\x18\x05 \x01(\x0e2\x0f.tarry.v1.StateR\x05state\x12\x1a\n" +
@@ -6828,7 +6904,7 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_job_jobpb_command_proto_goTypes = []any{
 	(BodyKind)(0),          // 0: tarry.v1.BodyKind
 	(State)(0),             // 1: tarry.v1.State
@@ -6885,25 +6961,26 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*ResetClock)(nil),     // 52: tarry.v1.ResetClock
 	(*Migrate)(nil),        // 53: tarry.v1.Migrate
 	(*ForgetMember)(nil),   // 54: tarry.v1.ForgetMember
-	(*Result)(nil),         // 55: tarry.v1.Result
-	(*Details)(nil),        // 56: tarry.v1.Details
-	(*Denied)(nil),         // 57: tarry.v1.Denied
-	(*Results)(nil),        // 58: tarry.v1.Results
-	(*Reserved)(nil),       // 59: tarry.v1.Reserved
-	(*Job)(nil),            // 60: tarry.v1.Job
-	(*Event)(nil),          // 61: tarry.v1.Event
-	(*Topic)(nil),          // 62: tarry.v1.Topic
-	(*Totals)(nil),         // 63: tarry.v1.Totals
-	(*Schedule)(nil),       // 64: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 65: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 66: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 67: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 68: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 69: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 70: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 71: tarry.v1.ScheduleInfo
-	(*Token)(nil),          // 72: tarry.v1.Token
-	(*AuthSettings)(nil),   // 73: tarry.v1.AuthSettings
+	(*AdmitNode)(nil),      // 55: tarry.v1.AdmitNode
+	(*Result)(nil),         // 56: tarry.v1.Result
+	(*Details)(nil),        // 57: tarry.v1.Details
+	(*Denied)(nil),         // 58: tarry.v1.Denied
+	(*Results)(nil),        // 59: tarry.v1.Results
+	(*Reserved)(nil),       // 60: tarry.v1.Reserved
+	(*Job)(nil),            // 61: tarry.v1.Job
+	(*Event)(nil),          // 62: tarry.v1.Event
+	(*Topic)(nil),          // 63: tarry.v1.Topic
+	(*Totals)(nil),         // 64: tarry.v1.Totals
+	(*Schedule)(nil),       // 65: tarry.v1.Schedule
+	(*PutSchedule)(nil),    // 66: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil), // 67: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),   // 68: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),   // 69: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),  // 70: tarry.v1.ScheduleState
+	(*PastRun)(nil),        // 71: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),   // 72: tarry.v1.ScheduleInfo
+	(*Token)(nil),          // 73: tarry.v1.Token
+	(*AuthSettings)(nil),   // 74: tarry.v1.AuthSettings
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -6925,9 +7002,9 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	65,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	66,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	67,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	66,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	67,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	68,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
 	51,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
@@ -6938,90 +7015,91 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	46,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
 	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
 	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
-	1,   // 32: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 33: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 34: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 35: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 36: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 37: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 38: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 39: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 40: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 41: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 42: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 43: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 44: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 45: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 46: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 47: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 48: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 49: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 50: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 51: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 52: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 53: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 54: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 55: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	60,  // 56: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 57: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 58: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 59: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 60: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 61: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 62: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 63: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 64: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 65: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 66: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 67: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 68: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 69: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 70: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 71: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 72: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 73: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 74: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 75: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 76: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 77: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 78: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	44,  // 79: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	26,  // 80: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	72,  // 81: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	73,  // 82: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	5,   // 83: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 84: tarry.v1.Result.state:type_name -> tarry.v1.State
-	59,  // 85: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	56,  // 86: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	55,  // 87: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 88: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 89: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	57,  // 90: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	55,  // 91: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 92: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 93: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 94: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 95: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 96: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	61,  // 97: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 98: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 99: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 100: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 101: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 102: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 103: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	64,  // 104: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	68,  // 105: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	70,  // 106: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 107: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 108: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	64,  // 109: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	69,  // 110: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	111, // [111:111] is the sub-list for method output_type
-	111, // [111:111] is the sub-list for method input_type
-	111, // [111:111] is the sub-list for extension type_name
-	111, // [111:111] is the sub-list for extension extendee
-	0,   // [0:111] is the sub-list for field type_name
+	55,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
+	1,   // 33: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 34: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 35: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 36: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 37: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 38: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 39: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 40: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 41: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 42: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 43: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 44: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 45: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 46: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 47: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 48: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 49: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 50: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 51: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 52: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 53: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 54: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 55: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 56: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	61,  // 57: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 58: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 59: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 60: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 61: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 62: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 63: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 64: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 65: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 66: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 67: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 68: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 69: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 70: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 71: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 72: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 73: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 74: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 75: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 76: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	36,  // 77: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 78: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 79: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	44,  // 80: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	26,  // 81: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	73,  // 82: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	74,  // 83: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	5,   // 84: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 85: tarry.v1.Result.state:type_name -> tarry.v1.State
+	60,  // 86: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	57,  // 87: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	56,  // 88: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 89: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 90: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	58,  // 91: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	56,  // 92: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 93: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 94: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 95: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 96: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 97: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	62,  // 98: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 99: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 100: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 101: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 102: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 103: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 104: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	65,  // 105: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	69,  // 106: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	71,  // 107: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 108: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 109: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	65,  // 110: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	70,  // 111: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	112, // [112:112] is the sub-list for method output_type
+	112, // [112:112] is the sub-list for method input_type
+	112, // [112:112] is the sub-list for extension type_name
+	112, // [112:112] is the sub-list for extension extendee
+	0,   // [0:112] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7062,6 +7140,7 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PutToken)(nil),
 		(*Op_DeleteToken)(nil),
 		(*Op_SetAuth)(nil),
+		(*Op_AdmitNode)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
@@ -7070,14 +7149,14 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_command_proto_msgTypes[36].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[37].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[38].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[55].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[56].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   62,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -73,7 +73,7 @@ func (x ChangeKeyringRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeKeyringRequest_Change.Descriptor instead.
 func (ChangeKeyringRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24, 0}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29, 0}
 }
 
 type StatusRequest struct {
@@ -85,6 +85,7 @@ type StatusRequest struct {
 	ClockOff      bool       `protobuf:"varint,3,opt,name=clock_off,json=clockOff,proto3" json:"clock_off,omitempty"`
 	ClockOffsetUs int64      `protobuf:"varint,4,opt,name=clock_offset_us,json=clockOffsetUs,proto3" json:"clock_offset_us,omitempty"`
 	Keyring       *RingState `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"` // of the node that asks; missing: it has no gossip keys
+	About         string     `protobuf:"bytes,50,opt,name=about,proto3" json:"about,omitempty"`     // a server id: about_configured of the response is about it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -152,6 +153,13 @@ func (x *StatusRequest) GetKeyring() *RingState {
 		return x.Keyring
 	}
 	return nil
+}
+
+func (x *StatusRequest) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
 }
 
 // Ack is what a server has told others that it has on disk.
@@ -240,6 +248,10 @@ type StatusResponse struct {
 	Keyring         *RingState             `protobuf:"bytes,40,opt,name=keyring,proto3" json:"keyring,omitempty"`                                      // missing: it has no gossip keys
 	Drained         bool                   `protobuf:"varint,50,opt,name=drained,proto3" json:"drained,omitempty"`                                     // it should not lead: an operator has drained it, or it stops
 	Backups         *BackupState           `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                                      // missing: it has no schedule of backups
+	// When the node that asks was removed from the cluster, by the replicated state, since the
+	// Unix epoch; 0: it was not, or was admitted again.
+	AskerRemovedMs  int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
+	AboutConfigured bool  `protobuf:"varint,71,opt,name=about_configured,json=aboutConfigured,proto3" json:"about_configured,omitempty"` // the server id asked about is in this node's Raft configuration
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -433,6 +445,20 @@ func (x *StatusResponse) GetBackups() *BackupState {
 		return x.Backups
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetAskerRemovedMs() int64 {
+	if x != nil {
+		return x.AskerRemovedMs
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetAboutConfigured() bool {
+	if x != nil {
+		return x.AboutConfigured
+	}
+	return false
 }
 
 // BackupState is what a node knows of its scheduled backups.
@@ -1408,6 +1434,219 @@ func (*RemoveResponse) Descriptor() ([]byte, []int) {
 	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
+type RemovedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedRequest) Reset() {
+	*x = RemovedRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedRequest) ProtoMessage() {}
+
+func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedRequest.ProtoReflect.Descriptor instead.
+func (*RemovedRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+}
+
+type RemovedResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*RemovedNode         `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedResponse) Reset() {
+	*x = RemovedResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedResponse) ProtoMessage() {}
+
+func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedResponse.ProtoReflect.Descriptor instead.
+func (*RemovedResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RemovedResponse) GetNodes() []*RemovedNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// RemovedNode is a node that must not join again before it is admitted.
+type RemovedNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // when it was removed, since the Unix epoch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedNode) Reset() {
+	*x = RemovedNode{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedNode) ProtoMessage() {}
+
+func (x *RemovedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedNode.ProtoReflect.Descriptor instead.
+func (*RemovedNode) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RemovedNode) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RemovedNode) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+type AdmitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitRequest) Reset() {
+	*x = AdmitRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitRequest) ProtoMessage() {}
+
+func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
+func (*AdmitRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *AdmitRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type AdmitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitResponse) Reset() {
+	*x = AdmitResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitResponse) ProtoMessage() {}
+
+func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitResponse.ProtoReflect.Descriptor instead.
+func (*AdmitResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+}
+
 type TransferRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1417,7 +1656,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1668,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1681,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1460,7 +1699,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1711,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1724,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
 }
 
 // RingState names the gossip keys of a node without revealing them.
@@ -1500,7 +1739,7 @@ type RingState struct {
 
 func (x *RingState) Reset() {
 	*x = RingState{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1751,7 @@ func (x *RingState) String() string {
 func (*RingState) ProtoMessage() {}
 
 func (x *RingState) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1764,7 @@ func (x *RingState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingState.ProtoReflect.Descriptor instead.
 func (*RingState) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RingState) GetRevision() uint64 {
@@ -1557,7 +1796,7 @@ type KeyringRequest struct {
 
 func (x *KeyringRequest) Reset() {
 	*x = KeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1808,7 @@ func (x *KeyringRequest) String() string {
 func (*KeyringRequest) ProtoMessage() {}
 
 func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1821,7 @@ func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
 func (*KeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
 }
 
 type ChangeKeyringRequest struct {
@@ -1595,7 +1834,7 @@ type ChangeKeyringRequest struct {
 
 func (x *ChangeKeyringRequest) Reset() {
 	*x = ChangeKeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1846,7 @@ func (x *ChangeKeyringRequest) String() string {
 func (*ChangeKeyringRequest) ProtoMessage() {}
 
 func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1859,7 @@ func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeKeyringRequest.ProtoReflect.Descriptor instead.
 func (*ChangeKeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChangeKeyringRequest) GetChange() ChangeKeyringRequest_Change {
@@ -1648,7 +1887,7 @@ type KeyringResponse struct {
 
 func (x *KeyringResponse) Reset() {
 	*x = KeyringResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1899,7 @@ func (x *KeyringResponse) String() string {
 func (*KeyringResponse) ProtoMessage() {}
 
 func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1912,7 @@ func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringResponse.ProtoReflect.Descriptor instead.
 func (*KeyringResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *KeyringResponse) GetRing() *RingState {
@@ -1708,7 +1947,7 @@ type NodeRing struct {
 
 func (x *NodeRing) Reset() {
 	*x = NodeRing{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1959,7 @@ func (x *NodeRing) String() string {
 func (*NodeRing) ProtoMessage() {}
 
 func (x *NodeRing) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1972,7 @@ func (x *NodeRing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
 func (*NodeRing) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *NodeRing) GetId() string {
@@ -1765,7 +2004,7 @@ type FetchKeysRequest struct {
 
 func (x *FetchKeysRequest) Reset() {
 	*x = FetchKeysRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +2016,7 @@ func (x *FetchKeysRequest) String() string {
 func (*FetchKeysRequest) ProtoMessage() {}
 
 func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +2029,7 @@ func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchKeysRequest.ProtoReflect.Descriptor instead.
 func (*FetchKeysRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
 }
 
 type GossipKeys struct {
@@ -1804,7 +2043,7 @@ type GossipKeys struct {
 
 func (x *GossipKeys) Reset() {
 	*x = GossipKeys{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2055,7 @@ func (x *GossipKeys) String() string {
 func (*GossipKeys) ProtoMessage() {}
 
 func (x *GossipKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2068,7 @@ func (x *GossipKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipKeys.ProtoReflect.Descriptor instead.
 func (*GossipKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GossipKeys) GetRevision() uint64 {
@@ -1863,7 +2102,7 @@ type AdoptKeysResponse struct {
 
 func (x *AdoptKeysResponse) Reset() {
 	*x = AdoptKeysResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +2114,7 @@ func (x *AdoptKeysResponse) String() string {
 func (*AdoptKeysResponse) ProtoMessage() {}
 
 func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +2127,7 @@ func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptKeysResponse.ProtoReflect.Descriptor instead.
 func (*AdoptKeysResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdoptKeysResponse) GetRing() *RingState {
@@ -1913,7 +2152,7 @@ type BackupsRequest struct {
 
 func (x *BackupsRequest) Reset() {
 	*x = BackupsRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2164,7 @@ func (x *BackupsRequest) String() string {
 func (*BackupsRequest) ProtoMessage() {}
 
 func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2177,7 @@ func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsRequest.ProtoReflect.Descriptor instead.
 func (*BackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
 }
 
 type BackupsResponse struct {
@@ -1953,7 +2192,7 @@ type BackupsResponse struct {
 
 func (x *BackupsResponse) Reset() {
 	*x = BackupsResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2204,7 @@ func (x *BackupsResponse) String() string {
 func (*BackupsResponse) ProtoMessage() {}
 
 func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2217,7 @@ func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsResponse.ProtoReflect.Descriptor instead.
 func (*BackupsResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BackupsResponse) GetScheduled() bool {
@@ -2023,7 +2262,7 @@ type BackupFile struct {
 
 func (x *BackupFile) Reset() {
 	*x = BackupFile{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2274,7 @@ func (x *BackupFile) String() string {
 func (*BackupFile) ProtoMessage() {}
 
 func (x *BackupFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2287,7 @@ func (x *BackupFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupFile.ProtoReflect.Descriptor instead.
 func (*BackupFile) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BackupFile) GetName() string {
@@ -2097,17 +2336,18 @@ var File_cluster_membership_memberpb_membership_proto protoreflect.FileDescripto
 
 const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\n" +
-	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xd1\x01\n" +
+	",cluster/membership/memberpb/membership.proto\x12\x0ftarry.member.v1\"\xe7\x01\n" +
 	"\rStatusRequest\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12(\n" +
 	"\x04acks\x18\x02 \x03(\v2\x14.tarry.member.v1.AckR\x04acks\x12\x1b\n" +
 	"\tclock_off\x18\x03 \x01(\bR\bclockOff\x12&\n" +
 	"\x0fclock_offset_us\x18\x04 \x01(\x03R\rclockOffsetUs\x124\n" +
-	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\"L\n" +
+	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x14\n" +
+	"\x05about\x182 \x01(\tR\x05about\"L\n" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\xbe\x06\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x93\a\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -2137,7 +2377,9 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\fcluster_addr\x18\x1e \x01(\tR\vclusterAddr\x124\n" +
 	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x18\n" +
 	"\adrained\x182 \x01(\bR\adrained\x126\n" +
-	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\"F\n" +
+	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\x12(\n" +
+	"\x10asker_removed_ms\x18F \x01(\x03R\x0easkerRemovedMs\x12)\n" +
+	"\x10about_configured\x18G \x01(\bR\x0faboutConfigured\"F\n" +
 	"\vBackupState\x12\x1d\n" +
 	"\n" +
 	"instant_ms\x18\x01 \x01(\x03R\tinstantMs\x12\x18\n" +
@@ -2205,7 +2447,16 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x12ResetClockResponse\"\x1f\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x10\n" +
-	"\x0eRemoveResponse\"!\n" +
+	"\x0eRemoveResponse\"\x10\n" +
+	"\x0eRemovedRequest\"E\n" +
+	"\x0fRemovedResponse\x122\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x1c.tarry.member.v1.RemovedNodeR\x05nodes\"2\n" +
+	"\vRemovedNode\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"\x1e\n" +
+	"\fAdmitRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x0f\n" +
+	"\rAdmitResponse\"!\n" +
 	"\x0fTransferRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
 	"\x10TransferResponse\"_\n" +
@@ -2254,7 +2505,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
 	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem2\xd8\b\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xee\t\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
@@ -2265,7 +2516,9 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12U\n" +
 	"\n" +
 	"ResetClock\x12\".tarry.member.v1.ResetClockRequest\x1a#.tarry.member.v1.ResetClockResponse\x12I\n" +
-	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12O\n" +
+	"\x06Remove\x12\x1e.tarry.member.v1.RemoveRequest\x1a\x1f.tarry.member.v1.RemoveResponse\x12L\n" +
+	"\aRemoved\x12\x1f.tarry.member.v1.RemovedRequest\x1a .tarry.member.v1.RemovedResponse\x12F\n" +
+	"\x05Admit\x12\x1d.tarry.member.v1.AdmitRequest\x1a\x1e.tarry.member.v1.AdmitResponse\x12O\n" +
 	"\bTransfer\x12 .tarry.member.v1.TransferRequest\x1a!.tarry.member.v1.TransferResponse\x12L\n" +
 	"\aKeyring\x12\x1f.tarry.member.v1.KeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12X\n" +
 	"\rChangeKeyring\x12%.tarry.member.v1.ChangeKeyringRequest\x1a .tarry.member.v1.KeyringResponse\x12K\n" +
@@ -2286,7 +2539,7 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
 	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
@@ -2309,67 +2562,77 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*ResetClockResponse)(nil),       // 18: tarry.member.v1.ResetClockResponse
 	(*RemoveRequest)(nil),            // 19: tarry.member.v1.RemoveRequest
 	(*RemoveResponse)(nil),           // 20: tarry.member.v1.RemoveResponse
-	(*TransferRequest)(nil),          // 21: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil),         // 22: tarry.member.v1.TransferResponse
-	(*RingState)(nil),                // 23: tarry.member.v1.RingState
-	(*KeyringRequest)(nil),           // 24: tarry.member.v1.KeyringRequest
-	(*ChangeKeyringRequest)(nil),     // 25: tarry.member.v1.ChangeKeyringRequest
-	(*KeyringResponse)(nil),          // 26: tarry.member.v1.KeyringResponse
-	(*NodeRing)(nil),                 // 27: tarry.member.v1.NodeRing
-	(*FetchKeysRequest)(nil),         // 28: tarry.member.v1.FetchKeysRequest
-	(*GossipKeys)(nil),               // 29: tarry.member.v1.GossipKeys
-	(*AdoptKeysResponse)(nil),        // 30: tarry.member.v1.AdoptKeysResponse
-	(*BackupsRequest)(nil),           // 31: tarry.member.v1.BackupsRequest
-	(*BackupsResponse)(nil),          // 32: tarry.member.v1.BackupsResponse
-	(*BackupFile)(nil),               // 33: tarry.member.v1.BackupFile
+	(*RemovedRequest)(nil),           // 21: tarry.member.v1.RemovedRequest
+	(*RemovedResponse)(nil),          // 22: tarry.member.v1.RemovedResponse
+	(*RemovedNode)(nil),              // 23: tarry.member.v1.RemovedNode
+	(*AdmitRequest)(nil),             // 24: tarry.member.v1.AdmitRequest
+	(*AdmitResponse)(nil),            // 25: tarry.member.v1.AdmitResponse
+	(*TransferRequest)(nil),          // 26: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),         // 27: tarry.member.v1.TransferResponse
+	(*RingState)(nil),                // 28: tarry.member.v1.RingState
+	(*KeyringRequest)(nil),           // 29: tarry.member.v1.KeyringRequest
+	(*ChangeKeyringRequest)(nil),     // 30: tarry.member.v1.ChangeKeyringRequest
+	(*KeyringResponse)(nil),          // 31: tarry.member.v1.KeyringResponse
+	(*NodeRing)(nil),                 // 32: tarry.member.v1.NodeRing
+	(*FetchKeysRequest)(nil),         // 33: tarry.member.v1.FetchKeysRequest
+	(*GossipKeys)(nil),               // 34: tarry.member.v1.GossipKeys
+	(*AdoptKeysResponse)(nil),        // 35: tarry.member.v1.AdoptKeysResponse
+	(*BackupsRequest)(nil),           // 36: tarry.member.v1.BackupsRequest
+	(*BackupsResponse)(nil),          // 37: tarry.member.v1.BackupsResponse
+	(*BackupFile)(nil),               // 38: tarry.member.v1.BackupFile
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
-	23, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
+	28, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
 	2,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
-	23, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
+	28, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
 	4,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
 	11, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
 	16, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
-	0,  // 7: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
-	23, // 8: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
-	27, // 9: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
-	23, // 10: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
-	23, // 11: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
-	33, // 12: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
-	1,  // 13: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
-	5,  // 14: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
-	7,  // 15: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	9,  // 16: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	12, // 17: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	14, // 18: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	17, // 19: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	19, // 20: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	21, // 21: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	24, // 22: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
-	25, // 23: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
-	28, // 24: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
-	29, // 25: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
-	31, // 26: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
-	3,  // 27: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	6,  // 28: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	8,  // 29: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	10, // 30: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	13, // 31: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	15, // 32: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	18, // 33: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	20, // 34: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	22, // 35: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	26, // 36: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
-	26, // 37: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
-	29, // 38: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
-	30, // 39: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
-	32, // 40: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
-	27, // [27:41] is the sub-list for method output_type
-	13, // [13:27] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	23, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
+	0,  // 8: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
+	28, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
+	32, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
+	28, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
+	28, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
+	38, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
+	1,  // 14: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
+	5,  // 15: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
+	7,  // 16: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
+	9,  // 17: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	12, // 18: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	14, // 19: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	17, // 20: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	19, // 21: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	21, // 22: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
+	24, // 23: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
+	26, // 24: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	29, // 25: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	30, // 26: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	33, // 27: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	34, // 28: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	36, // 29: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
+	3,  // 30: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	6,  // 31: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	8,  // 32: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	10, // 33: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	13, // 34: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	15, // 35: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	18, // 36: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	20, // 37: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	22, // 38: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
+	25, // 39: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
+	27, // 40: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	31, // 41: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
+	31, // 42: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
+	34, // 43: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	35, // 44: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	37, // 45: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
+	30, // [30:46] is the sub-list for method output_type
+	14, // [14:30] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_cluster_membership_memberpb_membership_proto_init() }
@@ -2383,7 +2646,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,8 @@ const (
 	Membership_Clocks_FullMethodName        = "/tarry.member.v1.Membership/Clocks"
 	Membership_ResetClock_FullMethodName    = "/tarry.member.v1.Membership/ResetClock"
 	Membership_Remove_FullMethodName        = "/tarry.member.v1.Membership/Remove"
+	Membership_Removed_FullMethodName       = "/tarry.member.v1.Membership/Removed"
+	Membership_Admit_FullMethodName         = "/tarry.member.v1.Membership/Admit"
 	Membership_Transfer_FullMethodName      = "/tarry.member.v1.Membership/Transfer"
 	Membership_Keyring_FullMethodName       = "/tarry.member.v1.Membership/Keyring"
 	Membership_ChangeKeyring_FullMethodName = "/tarry.member.v1.Membership/ChangeKeyring"
@@ -57,6 +59,9 @@ type MembershipClient interface {
 	// ResetClock sets a clock of the queue back that has run away.
 	ResetClock(ctx context.Context, in *ResetClockRequest, opts ...grpc.CallOption) (*ResetClockResponse, error)
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*RemoveResponse, error)
+	// Removed lists the nodes that were removed, and Admit lets one of them join again.
+	Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*RemovedResponse, error)
+	Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*AdmitResponse, error)
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
 	Keyring(ctx context.Context, in *KeyringRequest, opts ...grpc.CallOption) (*KeyringResponse, error)
@@ -158,6 +163,26 @@ func (c *membershipClient) Remove(ctx context.Context, in *RemoveRequest, opts .
 	return out, nil
 }
 
+func (c *membershipClient) Removed(ctx context.Context, in *RemovedRequest, opts ...grpc.CallOption) (*RemovedResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemovedResponse)
+	err := c.cc.Invoke(ctx, Membership_Removed_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membershipClient) Admit(ctx context.Context, in *AdmitRequest, opts ...grpc.CallOption) (*AdmitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdmitResponse)
+	err := c.cc.Invoke(ctx, Membership_Admit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *membershipClient) Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TransferResponse)
@@ -237,6 +262,9 @@ type MembershipServer interface {
 	// ResetClock sets a clock of the queue back that has run away.
 	ResetClock(context.Context, *ResetClockRequest) (*ResetClockResponse, error)
 	Remove(context.Context, *RemoveRequest) (*RemoveResponse, error)
+	// Removed lists the nodes that were removed, and Admit lets one of them join again.
+	Removed(context.Context, *RemovedRequest) (*RemovedResponse, error)
+	Admit(context.Context, *AdmitRequest) (*AdmitResponse, error)
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	// Keyring lists the gossip keys of all members, and ChangeKeyring changes them.
 	Keyring(context.Context, *KeyringRequest) (*KeyringResponse, error)
@@ -281,6 +309,12 @@ func (UnimplementedMembershipServer) ResetClock(context.Context, *ResetClockRequ
 }
 func (UnimplementedMembershipServer) Remove(context.Context, *RemoveRequest) (*RemoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedMembershipServer) Removed(context.Context, *RemovedRequest) (*RemovedResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Removed not implemented")
+}
+func (UnimplementedMembershipServer) Admit(context.Context, *AdmitRequest) (*AdmitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Admit not implemented")
 }
 func (UnimplementedMembershipServer) Transfer(context.Context, *TransferRequest) (*TransferResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Transfer not implemented")
@@ -465,6 +499,42 @@ func _Membership_Remove_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Membership_Removed_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemovedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Removed(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Removed_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Removed(ctx, req.(*RemovedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Membership_Admit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdmitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Admit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Admit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Admit(ctx, req.(*AdmitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Membership_Transfer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TransferRequest)
 	if err := dec(in); err != nil {
@@ -611,6 +681,14 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Remove",
 			Handler:    _Membership_Remove_Handler,
+		},
+		{
+			MethodName: "Removed",
+			Handler:    _Membership_Removed_Handler,
+		},
+		{
+			MethodName: "Admit",
+			Handler:    _Membership_Admit_Handler,
 		},
 		{
 			MethodName: "Transfer",
