@@ -30,7 +30,7 @@ type autopilotDelegate struct{ m *Membership }
 func (m *Membership) newAutopilot(r *raft.Raft) *autopilot.Autopilot {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Error})
 	log.RegisterSink(autopilotLog{m.cfg.Logger.With("part", "autopilot")})
-	return autopilot.New(r, autopilotDelegate{m},
+	return autopilot.New(promoter{r, m}, autopilotDelegate{m},
 		autopilot.WithLogger(log),
 		autopilot.WithUpdateInterval(m.cfg.Timing.Health),
 		autopilot.WithReconcileInterval(m.cfg.Timing.Health),
