@@ -31,7 +31,7 @@ func (a *admission) Accept() (net.Conn, error) {
 		}
 		caller, _ := c.RemoteAddr().(*transport.CallerAddr)
 		if err = a.m.mayTalkRaft(caller); err == nil {
-			return c, nil
+			return a.m.raftConns.add(c, caller), nil
 		}
 		a.m.cfg.Logger.Debug("raft connection refused", "from", c.RemoteAddr(), "error", err)
 		c.Close()

@@ -38,13 +38,14 @@ type Membership struct {
 	foreignLogged foreignError
 
 	// How a node without state comes into a cluster.
-	binding  clusterBinding
-	promise  promise
-	joining  atomic.Bool            // set once: a cluster exists, so never bootstrap
-	admitted atomic.Bool            // set once: a cluster asked for this server id
-	removed  atomic.Bool            // set once: this server id was removed for good
-	refusal  atomic.Pointer[string] // why no cluster takes this node in before an operator acts; nil: none refuses it
-	vouching vouching
+	binding   clusterBinding
+	promise   promise
+	joining   atomic.Bool            // set once: a cluster exists, so never bootstrap
+	admitted  atomic.Bool            // set once: a cluster asked for this server id
+	removed   atomic.Bool            // set once: this server id was removed for good
+	refusal   atomic.Pointer[string] // why no cluster takes this node in before an operator acts; nil: none refuses it
+	vouching  vouching
+	raftConns raftConns
 
 	// The leader's part.
 	leadership       atomic.Pointer[leadership] // nil: this node does not lead

@@ -27,6 +27,12 @@ func (v *vouching) wanted() string {
 	return ""
 }
 
+// has reports whether a member has vouched for a server.
+func (v *vouching) has(serverID string) bool {
+	id := v.confirmed.Load()
+	return id != nil && *id == serverID
+}
+
 // confirm records that a member has a server in its configuration.
 func (v *vouching) confirm(serverID string) {
 	v.confirmed.Store(&serverID)
@@ -34,7 +40,7 @@ func (v *vouching) confirm(serverID string) {
 
 // vouchedFor reports whether a member has vouched for a server. If not, members are asked.
 func (m *Membership) vouchedFor(serverID string) bool {
-	if id := m.vouching.confirmed.Load(); id != nil && *id == serverID {
+	if m.vouching.has(serverID) {
 		return true
 	}
 	m.vouching.asked.Store(&serverID) // watch asks soon, not at once: this is a stranger until then
@@ -56,7 +62,7 @@ func (m *Membership) seekVouchers(ctx context.Context) {
 	}
 	m.askAll(ctx, members)
 	m.vouching.asked.Store(nil) // until it connects again
-	if confirmed := m.vouching.confirmed.Load(); confirmed != nil && *confirmed == id {
+	if m.vouching.has(id) {
 		m.cfg.Logger.Info("a node that was removed has joined again, as other members say", "member", raftconfig.NodeID(id), "server", id)
 	}
 }

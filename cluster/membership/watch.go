@@ -24,6 +24,7 @@ func (m *Membership) watch(ctx context.Context) {
 		m.logAlive(logged)
 		m.warnOfDuplicates(ctx, duplicates)
 		m.seekVouchers(ctx)
+		m.closeRemoved()
 		if s := m.recordState(); s != spread {
 			if m.updateRecord() {
 				spread = s
