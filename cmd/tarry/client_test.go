@@ -397,12 +397,31 @@ func TestWithoutALeaderTheReasonIsSaidAtOnce(t *testing.T) {
 	s := newShell(t)
 	t.Setenv(addrEnv, "127.0.0.1:1,"+node.Listener.Addr().String())
 	for _, line := range []string{"cluster remove n2 --yes", "reserve --topic t --wait 100ms", "add --topic t x", "get x"} {
-		code, _, errs := s.run(append(strings.Fields(line), "--patience", "100ms")...)
+		code, _, errs := s.run(append(strings.Fields(line), "--patience", "1s")...)
 		require.Equal(t, exitUnreachable, code)
 		require.Contains(t, errs, "there is no leader; trying again for up to ", line)
 		require.NotContains(t, errs, "is the server running", line)
 		require.Equal(t, strings.HasPrefix(line, "reserve"), strings.Contains(errs, "no node can serve now: there is no leader; waiting"), errs)
 	}
+}
+
+func TestReadyWaitsOnlyIfItIsAskedTo(t *testing.T) {
+	looks := 0
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if looks++; looks < 3 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		io.WriteString(w, `{"reasons":["there is no leader"]}`)
+	}))
+	defer node.Close()
+	s := newShell(t)
+	t.Setenv(addrEnv, node.Listener.Addr().String())
+	code, _, errs := s.run("ready")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "there is no leader")
+	require.Equal(t, 1, looks)
+	s.ok("ready", "--patience", "1m")
+	require.Equal(t, 3, looks)
 }
 
 func TestAnEmptyValueIsNoWiderCall(t *testing.T) {

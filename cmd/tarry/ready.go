@@ -12,21 +12,39 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"tarry/internal/sleep"
 )
 
 // readyPatience bounds one look; a node that takes longer is not ready.
 const readyPatience = 3 * time.Second
 
-// runReady asks one node whether it can serve; container health checks call it.
+// readyPause is the pause between two looks of a command that waits.
+const readyPause = 200 * time.Millisecond
+
+// readyCommand asks one node whether it can serve; container health checks call it.
 func readyCommand() *cobra.Command {
-	c := newCommand("ready", "say whether a node can serve now", "", "Exits with 0 when the node can serve clients now, else prints why not and exits with 1.",
+	c := newCommand("ready", "report whether a node can serve", "", "Exits with 0 when the node can serve clients now, else prints why not and exits with 1. With --patience it waits until the node can.",
 		"tarry ready --addr 127.0.0.1:7300", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		if len(t.nodes) != 1 {
 			return usagef("asks one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
+		if c.flags.Changed("patience") {
+			return t.awaitReady(ctx, t.nodes[0], c.patience.d)
+		}
 		return t.askReady(ctx, t.nodes[0])
 	})
+}
+
+// awaitReady asks a node until it can serve, for the time of patience.
+func (t *terminal) awaitReady(ctx context.Context, node string, patience time.Duration) error {
+	for end := time.Now().Add(patience); ; {
+		err := t.askReady(ctx, node)
+		if err == nil || time.Now().After(end) || !sleep.For(ctx, readyPause) {
+			return err
+		}
+	}
 }
 
 // noteUnready asks the nodes, beside a wait that begins, whether one can serve, and
