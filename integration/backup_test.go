@@ -165,10 +165,11 @@ func TestTheLastOfThreeNodesIsRecovered(t *testing.T) {
 
 	c.start(last)
 	c.requireJobs(last, want)
-	require.NoError(t, old.Start())
-	c.start(nodes[1])
+	c.start(nodes[1]) // before the old one, which an empty node could take for its cluster
 	c.waitVoters(last, "n1", "n2")
+	require.NoError(t, old.Start()) // it finds nobody of its cluster
 	c.requireJobs(nodes[1], want)
+	c.waitVoters(last, "n1", "n2")
 	c.kill(old)
 }
 
