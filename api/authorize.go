@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -90,7 +91,7 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 func (s *server) decide(rt route, e endpoint, x *call) error {
 	// While nothing is refused, a call does not wait for who it is from.
 	ask := s.Access.State().Mode() != off || e.need.verbs&auth.Admin != 0
-	by, denial, err := s.Access.Caller(x.r.Context(), x.r.Header, certificateOf(x.r), x.r.RemoteAddr, ask)
+	by, denial, err := s.callerOf(x.r, ask)
 	x.identify(by, rt, e)
 	ctx := x.r.Context()
 	if err != nil && s.deniesUnknown(x, e.need, denial) {
@@ -116,7 +117,7 @@ func (s *server) shows(x *call, verbs auth.Verbs) bool {
 	if state.Mode() != enforce {
 		return true
 	}
-	by, _, err := s.Access.Caller(x.r.Context(), x.r.Header, certificateOf(x.r), x.r.RemoteAddr, false) // it must not wait
+	by, _, err := s.callerOf(x.r, false) // it must not wait
 	return err == nil && state.Check(by.Principal, time.Now().UnixMilli(), verbs, "") == auth.Allowed
 }
 
@@ -141,6 +142,23 @@ func (x *call) identify(by access.Caller, rt route, e endpoint) {
 		return // most calls to an open cluster; without a request in the context they are nobody's
 	}
 	x.r = x.r.WithContext(access.NewContext(x.r.Context(), x.who))
+}
+
+// callerOf returns who makes a request, as access.Identity does. What a browser adds by itself
+// to the requests of any page, a certificate or a password that it keeps, counts for nothing in
+// those of a page of another origin.
+func (s *server) callerOf(r *http.Request, ask bool) (access.Caller, auth.Denial, error) {
+	h, cert := r.Header, certificateOf(r)
+	scheme, _, _ := strings.Cut(h.Get("Authorization"), " ")
+	kept := strings.EqualFold(scheme, "Basic")
+	if (kept || cert.TokenID != "") && ofOtherPage(r) {
+		cert = access.Certificate{}
+		if kept {
+			h = h.Clone()
+			h.Del("Authorization")
+		}
+	}
+	return s.Access.Caller(r.Context(), h, cert, r.RemoteAddr, ask)
 }
 
 // certificateOf returns the certificate of a request that names a token.

@@ -137,6 +137,14 @@ func (x *call) foreignGet() bool {
 	return silent && !x.s.Origins.any || x.s.foreign(asWrite)
 }
 
+// ofOtherPage reports whether a browser sent a request for a page of another origin, which may
+// be an allowed one.
+func ofOtherPage(r *http.Request) bool {
+	asWrite := r.WithContext(r.Context())
+	asWrite.Method = http.MethodPost
+	return sameOrigin.Check(asWrite) != nil
+}
+
 // sameOrigin allows no other origins.
 var sameOrigin = http.NewCrossOriginProtection()
 
