@@ -1,6 +1,7 @@
 package beanstalk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -151,7 +152,7 @@ func (c *conn) commands() error {
 }
 
 func (c *conn) execute(line []byte) error {
-	if !c.who.looked {
+	if !c.who.looked && !bytes.HasPrefix(line, []byte(authWord+" ")) {
 		if err := c.takeCertificate(); err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ func (c *conn) welcome() {
 	}
 	if c.who.secret.ID() == "" && nothingAllowed(c.server.Access.State()) {
 		c.who.stranger = time.AfterFunc(c.server.StrangerTime, func() {
-			if !c.known.Load() && nothingAllowed(c.server.Access.State()) && c.certificate().TokenID == "" {
+			if !c.known.Load() && nothingAllowed(c.server.Access.State()) && c.certificate().Principal(c.server.Access.State()).IsAnonymous() {
 				c.cut()
 			}
 		})
@@ -121,7 +121,8 @@ func (c *conn) authenticate(text string) error {
 	}
 	switch {
 	case err == nil:
-		c.say(authorized) // after OK clients expect a body
+		c.who.looked = true // this token replaces that of the certificate
+		c.say(authorized)   // after OK clients expect a body
 		return c.flushFull()
 	case job.CodeOf(err) == job.CodeNotApplied: // nobody knows whether it is valid
 		c.say(internalError)

@@ -98,6 +98,20 @@ func TestAClientCertificateActsWithItsToken(t *testing.T) {
 	bad := g.dial()
 	require.Equal(t, "UNAUTHORIZED", bad.say("list-tubes"))
 	bad.ends()
+	saved := g.dial()
+	require.Equal(t, "AUTHORIZED", saved.say("auth "+secretOf(t, "other").Text()), "what its certificate names counts no more")
+	require.Equal(t, "USING sms", saved.say("use sms"))
+	require.Contains(t, saved.say("put 0 0 60 1\r\nx"), "INSERTED")
+}
+
+// A certificate that names no token of the cluster makes nobody less of a stranger.
+func TestAStrangerWithACertificateIsCutOff(t *testing.T) {
+	g, a := guard(t, func(o *beanstalk.Options) { o.StrangerTime = 50 * time.Millisecond }), certstest.New(t, "orders")
+	g.secure(a)
+	g.put("worker", 0, "mail", "add")
+	g.mode(enforce)
+	g.show(a, "nobody")
+	g.dial().ends()
 }
 
 // A client that is slow to send its first command is no stranger if its certificate names a token.
