@@ -91,7 +91,13 @@ func checkToken(text string) error {
 
 // mayHaveToken reports whether the token may be sent to a base URL.
 func (c *Client) mayHaveToken(node string) bool {
-	return c.token == nil || c.tokenOverHTTP || strings.HasPrefix(node, "https://") || isLoopback(node)
+	return c.token == nil || c.mayHaveSecrets(node)
+}
+
+// mayHaveSecrets reports whether nobody between can read what is sent to a base URL, or need
+// be feared.
+func (c *Client) mayHaveSecrets(node string) bool {
+	return c.tokenOverHTTP || strings.HasPrefix(node, "https://") || isLoopback(node)
 }
 
 // isLoopback reports whether a base URL is of this machine.
@@ -109,12 +115,17 @@ func isLoopback(node string) bool {
 func (c *Client) checkAddresses() error {
 	for _, node := range c.nodes.given {
 		if !c.mayHaveToken(node) {
-			_, host, _ := strings.Cut(node, "://")
-			name, _, _ := net.SplitHostPort(host)
-			return fmt.Errorf("address %q: a token is not sent to another machine (%s) without TLS; use https:// (docs/tls.md), or WithTokenOverHTTP if the network can be trusted", host, name)
+			return inPlainText("a token", node)
 		}
 	}
 	return nil
+}
+
+// inPlainText is the refusal to send a secret to a base URL.
+func inPlainText(secret, node string) error {
+	_, host, _ := strings.Cut(node, "://")
+	name, _, _ := net.SplitHostPort(host)
+	return fmt.Errorf("address %q: %s is not sent to another machine (%s) without TLS; use https:// (docs/tls.md), or WithTokenOverHTTP if the network can be trusted", host, secret, name)
 }
 
 // newRequest makes a request with the token. body is nil for none.

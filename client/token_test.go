@@ -98,3 +98,12 @@ func TestATokenIsNotSentInPlainTextToAnotherMachine(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+func TestTheProofForAFirstTokenIsNotSentInPlainTextToAnotherMachine(t *testing.T) {
+	c, err := client.New([]string{"192.0.2.1:7300"})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Bootstrap(t.Context(), "secret", "root")
+	require.ErrorContains(t, err, "without TLS")
+	require.NotContains(t, err.Error(), "secret")
+}

@@ -132,8 +132,13 @@ func (c *Client) SetAuth(ctx context.Context, mode string, anonymous []Rule, rev
 
 // Bootstrap makes the first token, which may do everything. secret is what the file
 // bootstrap-secret in the data directory of the node has; the client must have the address of
-// only that node.
+// only that node. Without TLS it goes to no other machine, unless WithTokenOverHTTP allows that.
 func (c *Client) Bootstrap(ctx context.Context, secret, id string) (TokenPut, error) {
+	for _, node := range c.nodes.given {
+		if !c.mayHaveSecrets(node) {
+			return TokenPut{}, errorf("invalid_argument", "%w", inPlainText("the proof for a first token", node))
+		}
+	}
 	in := struct {
 		Secret string `json:"secret"`
 		ID     string `json:"id,omitzero"`

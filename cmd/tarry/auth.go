@@ -32,7 +32,7 @@ func authBootstrapCommand() *cobra.Command {
 		if len(t.nodes) != 1 {
 			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))
 		}
-		proof, err := bootstrapProof(*dir)
+		proof, err := t.bootstrapProof(*dir)
 		if err != nil {
 			return usagef("--data-dir: %w", err)
 		}
@@ -43,12 +43,17 @@ func authBootstrapCommand() *cobra.Command {
 }
 
 // bootstrapProof returns what proves to a node that somebody has its data directory.
-func bootstrapProof(dir string) (string, error) {
+func (t *terminal) bootstrapProof(dir string) (string, error) {
 	reset, err := (&resetFile{dir: dir}).read()
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return reset.Nonce, err
+	switch {
+	case err == nil && reset.fresh(time.Now()):
+		return reset.Nonce, nil
+	case err == nil:
+		t.notes.line("the nonce of tarry auth reset is not used: it was made at %s, and is good for %s", reset.Made.Format(time.RFC3339), api.ResetTime)
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
 	}
-	proof, err := os.ReadFile(filepath.Join(dir, api.BootstrapFile))
+	proof, err := readProof(filepath.Join(dir, api.BootstrapFile))
 	return strings.TrimSpace(string(proof)), err
 }
 

@@ -30,10 +30,10 @@ func (t *clientToken) addTo(flags *pflag.FlagSet) {
 
 // options returns the client's options.
 func (t *clientToken) options() []client.Option {
-	if t.file == "" {
-		return nil
+	var options []client.Option
+	if t.file != "" {
+		options = append(options, client.WithTokenFile(t.file))
 	}
-	options := []client.Option{client.WithTokenFile(t.file)}
 	if t.overHTTP {
 		options = append(options, client.WithTokenOverHTTP())
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,6 +81,27 @@ func writeProof(path string, content []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
+// maxProofBytes bounds a file with a proof.
+const maxProofBytes = 4096
+
+// readProof reads a file that the node has written. It follows no link: root may be the one who
+// reads, and the node's user the one who owns the directory.
+func readProof(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxProofBytes {
+		return nil, fmt.Errorf("%s is not a file that a node has written", path)
+	}
+	return io.ReadAll(io.LimitReader(f, maxProofBytes))
+}
+
 // giveToOwner gives a file of root to the owner of its directory: the user of the node.
 func giveToOwner(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
@@ -126,7 +148,7 @@ func (f *resetFile) write(p resetProof) error {
 }
 
 func (f *resetFile) read() (p resetProof, err error) {
-	text, err := os.ReadFile(f.path())
+	text, err := readProof(f.path())
 	if err != nil {
 		return p, err
 	}
@@ -139,7 +161,14 @@ func (f *resetFile) read() (p resetProof, err error) {
 // Holds implements api.AuthReset.
 func (f *resetFile) Holds(nonce string) bool {
 	p, err := f.read()
-	return err == nil && equalProofs(p.Nonce, nonce) && time.Since(p.Made) < api.ResetTime
+	return err == nil && equalProofs(p.Nonce, nonce) && p.fresh(time.Now())
+}
+
+// fresh reports whether the nonce may be used at an instant. One of the future was made while
+// the clock was wrong.
+func (p resetProof) fresh(now time.Time) bool {
+	age := now.Sub(p.Made)
+	return age >= -time.Minute && age < api.ResetTime
 }
 
 // Use implements api.AuthReset.

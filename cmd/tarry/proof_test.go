@@ -113,3 +113,33 @@ func TestTheWayBackIn(t *testing.T) {
 }
 
 func first(code int, _, _ string) int { return code }
+
+func TestANonceIsGoodForAnHourByTheClock(t *testing.T) {
+	f := &resetFile{dir: t.TempDir()}
+	for age, holds := range map[time.Duration]bool{0: true, api.ResetTime - time.Minute: true, api.ResetTime: false, -time.Hour: false} {
+		require.NoError(t, f.make(time.Now().Add(-age)))
+		p, err := f.read()
+		require.NoError(t, err)
+		require.Equal(t, holds, f.Holds(p.Nonce), "%v", age)
+	}
+}
+
+func TestAnOldNonceDoesNotHideTheProofOfANewCluster(t *testing.T) {
+	s := closedShell(t)
+	s.ok("auth", "reset")
+	require.NoError(t, (&resetFile{dir: "tarry-data"}).make(time.Now().Add(-2*api.ResetTime)))
+	code, _, errs := s.run("auth", "bootstrap", "-o", "root.token")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, errs, "the nonce of tarry auth reset is not used")
+}
+
+// Root may read the directory, which another user owns.
+func TestAProofIsNoLink(t *testing.T) {
+	s := closedShell(t)
+	path := filepath.Join("tarry-data", api.BootstrapFile)
+	require.NoError(t, os.Rename(path, "elsewhere"))
+	require.NoError(t, os.Symlink(filepath.Join("..", "elsewhere"), path))
+	code, _, errs := s.run("auth", "bootstrap")
+	require.Equal(t, exitUsage, code)
+	require.NotContains(t, errs, "token")
+}
