@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -37,6 +38,11 @@ type Member struct {
 	ServerID string
 	Address  string
 	Voter    bool
+}
+
+// Voter reports whether the node itself is a voter of the last configuration that it has.
+func (h *Held) Voter() bool {
+	return slices.ContainsFunc(h.Members, func(m Member) bool { return m.Voter && m.ServerID == h.ServerID })
 }
 
 // Voters counts the voters.

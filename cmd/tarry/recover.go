@@ -140,7 +140,12 @@ func (c *localCommand) printHeld(h *recovery.Held, would bool) error {
 // mayBeLost says what a recovery may lose.
 func mayBeLost(h *recovery.Held) string {
 	voters := h.Voters()
-	if voters <= 1 {
+	switch {
+	case voters == 0:
+		return "It knows of no voter, so nobody can say what is lost"
+	case !h.Voter():
+		return fmt.Sprintf("It was no voter: writes were acknowledged without it, and those after index %d are lost", h.LastIndex)
+	case voters == 1:
 		return "Nothing is lost: it was the only voter"
 	}
 	return fmt.Sprintf("A write was acknowledged by %d of %d voters: those that this node was not among, after index %d, are lost", voters/2+1, voters, h.LastIndex)
@@ -149,8 +154,12 @@ func mayBeLost(h *recovery.Held) string {
 func (c *localCommand) confirmRecovery(ctx context.Context, h *recovery.Held, yes bool) error {
 	t := &terminal{in: c.in, out: c.out, notes: c.notes}
 	return t.confirm(ctx, yes, func(context.Context, *terminal, []string) (string, error) {
-		return fmt.Sprintf("Node %s has everything up to index %d of term %d. %s.\nThe other %d members can never come back with their data: they must be stopped, for good. Make %s the only voter of a new cluster?",
-			h.NodeID, h.LastIndex, h.LastTerm, mayBeLost(h), max(0, len(h.Members)-1), h.NodeID), nil
+		others := ""
+		if n := len(h.Members) - 1; n > 0 {
+			others = fmt.Sprintf(" The other %d members can never come back with their data: they must be stopped, for good.", n)
+		}
+		return fmt.Sprintf("Node %s has everything up to index %d of term %d. %s.%s Make %s the only voter of a new cluster?",
+			h.NodeID, h.LastIndex, h.LastTerm, mayBeLost(h), others, h.NodeID), nil
 	}, nil)
 }
 
