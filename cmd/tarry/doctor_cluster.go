@@ -46,11 +46,7 @@ func (c *checkup) cluster(ctx context.Context, t *terminal) {
 			releases[m.Version] = append(releases[m.Version], m.ID)
 		}
 	}
-	if len(leaders) > 1 {
-		c.fail("members", "", "wait a second and run it again; if they still disagree, the network between them is broken", "the nodes disagree about the leader: %s", groupsOf(leaders))
-	} else if len(leaders) == 1 {
-		c.ok("members", "", "all that reply know the same leader")
-	}
+	c.agreement(leaders)
 	if len(releases) > 1 {
 		c.warn("versions", "", "finish the upgrade (docs/operations.md, Upgrade)", "the nodes run different releases: %s", groupsOf(releases))
 	} else if len(releases) == 1 {
@@ -156,6 +152,18 @@ func (c *checkup) node(ctx context.Context, t *terminal, m client.Member) (leade
 	}
 	c.gauges(m.ID, values)
 	return ready.Leader, true
+}
+
+// agreement checks whom the nodes that reply take for the leader; "" is nobody.
+func (c *checkup) agreement(leaders map[string][]string) {
+	switch {
+	case len(leaders) > 1:
+		c.fail("members", "", "wait a second and run it again; if they still disagree, the network between them is broken", "the nodes disagree about the leader: %s", groupsOf(leaders))
+	case leaders[""] != nil:
+		c.fail("members", "", "start the voters that are down; if the disks of a majority are lost for good, see docs/operations.md, A lost majority", "no node that replies knows a leader, so nothing can be added or handed out")
+	case len(leaders) == 1:
+		c.ok("members", "", "all that reply know the same leader")
+	}
 }
 
 // gauges checks what a node's metrics say.

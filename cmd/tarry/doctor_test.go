@@ -81,6 +81,20 @@ func TestTheDoctorExaminesACluster(t *testing.T) {
 	require.Contains(t, out, "fail  cluster: broken")
 }
 
+func TestTheDoctorSaysThatThereIsNoLeader(t *testing.T) {
+	for found, leaders := range map[string]map[string][]string{
+		"all that reply know the same leader": {"n1": {"n1", "n2"}},
+		"the nodes disagree":                  {"n1": {"n1"}, "": {"n2"}},
+		"knows a leader, so nothing":          {"": {"n1", "n2"}},
+	} {
+		var c checkup
+		c.agreement(leaders)
+		require.Len(t, c.list, 1)
+		require.Contains(t, c.list[0].Found, found)
+		require.Equal(t, len(leaders["n1"]) == 2, c.list[0].Status == checkOK)
+	}
+}
+
 // json runs a command that may fail.
 func (s *shell) json(args ...string) string {
 	_, out, _ := s.run(append(args, "--json")...)

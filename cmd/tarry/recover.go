@@ -121,6 +121,9 @@ func (c *localCommand) printHeld(h *recovery.Held, would bool) error {
 		c.out.line("queue time:  %s", dash(stampOf(h.QueueTime))),
 		c.printCounts(&h.Counts),
 	)
+	if behind := h.LastIndex - min(h.AppliedIndex, h.LastIndex); behind > 0 {
+		err = errors.Join(err, c.out.line("not counted: what the last %d entries of the log change, which a recovery, or the node when it starts, brings into the state", behind))
+	}
 	for _, m := range h.Members {
 		role := "non-voter"
 		if m.Voter {
