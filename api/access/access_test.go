@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -111,8 +112,13 @@ func TestAskingIsLimitedByAddress(t *testing.T) {
 	i := NewIdentity(newChanging(enforced()), func(context.Context) (uint64, error) { asked++; return 0, nil })
 	guess := func(n int, from string) {
 		_, err := i.Of(t.Context(), secretFor(t, "g"+strings.Repeat("x", n%20)+string(rune('a'+n/20))), from, true)
-		require.ErrorIs(t, err, auth.ErrUnknown)
+		if !errors.Is(err, auth.ErrUnknown) {
+			require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "nobody knows whether the token is valid")
+		}
 	}
+	guess(0, "10.0.0.1:1")
+	_, err := i.Of(t.Context(), secretFor(t, "ga"), "10.0.0.1:1", true)
+	require.ErrorIs(t, err, auth.ErrUnknown)
 	for n := range 400 {
 		guess(n, "10.0.0.1:"+string(rune('1'+n%9)))
 	}

@@ -55,13 +55,11 @@ var errTwoCredentials = job.Errorf(job.CodeInvalid, "the client certificate name
 // OfCertificate is Of for a certificate that names a token.
 func (i *Identity) OfCertificate(ctx context.Context, c Certificate, remote string, ask bool) (auth.Principal, error) {
 	t, err := c.authenticate(i.source.Auth(), now())
-	if key := sha256.Sum256([]byte("certificate " + c.TokenID)); ask && errors.Is(err, auth.ErrUnknown) && i.mayAskFor(key, remote) {
-		if err := i.leader.reached(ctx); err != nil {
-			return auth.Principal{}, job.NotApplied("the token is not known here: %w", err)
-		}
-		if t, err = c.authenticate(i.source.Auth(), now()); errors.Is(err, auth.ErrUnknown) {
-			i.remember(key)
-		}
+	if ask && errors.Is(err, auth.ErrUnknown) {
+		err = i.askFor(ctx, sha256.Sum256([]byte("certificate "+c.TokenID)), remote, func() (err error) {
+			t, err = c.authenticate(i.source.Auth(), now())
+			return err
+		})
 	}
 	if err != nil {
 		return auth.Principal{}, err

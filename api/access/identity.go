@@ -98,8 +98,11 @@ const (
 func (i *Identity) Of(ctx context.Context, secret auth.Secret, remote string, ask bool) (auth.Principal, error) {
 	s := i.source.Auth()
 	_, err := s.Authenticate(secret, now())
-	if ask && errors.Is(err, auth.ErrUnknown) && i.mayAsk(secret, remote) {
-		err = i.askLeader(ctx, secret)
+	if ask && errors.Is(err, auth.ErrUnknown) {
+		err = i.askFor(ctx, [sha256.Size]byte(secret.Hash()), remote, func() error {
+			_, err := i.source.Auth().Authenticate(secret, now())
+			return err
+		})
 	}
 	if err != nil {
 		return auth.Principal{}, err
@@ -107,19 +110,40 @@ func (i *Identity) Of(ctx context.Context, secret auth.Secret, remote string, as
 	return auth.SecretPrincipal(secret), nil
 }
 
-// mayAsk reports whether the leader is to be asked for a token, and counts it.
-func (i *Identity) mayAsk(secret auth.Secret, remote string) bool {
-	return i.mayAskFor([sha256.Size]byte(secret.Hash()), remote)
+// errAskedTooOften is returned for a token of which nobody knows whether it is valid.
+var errAskedTooOften = job.NotApplied("the token is not known here, and this node has asked the leader for too many unknown ones to ask again now")
+
+// askFor waits until this node has the tokens that the leader has now, and looks again. key is a
+// digest of what is looked for. What the leader did not know a moment ago is not asked for.
+func (i *Identity) askFor(ctx context.Context, key [sha256.Size]byte, remote string, look func() error) error {
+	if i.isUnknown(key) {
+		return auth.ErrUnknown
+	}
+	if !i.mayAsk(remote) {
+		return errAskedTooOften
+	}
+	if err := i.leader.reached(ctx); err != nil {
+		return job.NotApplied("the token is not known here: %w", err)
+	}
+	err := look()
+	if errors.Is(err, auth.ErrUnknown) {
+		i.remember(key)
+	}
+	return err
 }
 
-// mayAskFor is mayAsk for what has a digest.
-func (i *Identity) mayAskFor(key [sha256.Size]byte, remote string) bool {
+func (i *Identity) isUnknown(key [sha256.Size]byte) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	since, found := i.unknown[key]
+	return found && time.Since(since) < unknownTime
+}
+
+// mayAsk reports whether the leader may be asked for an address, and counts it.
+func (i *Identity) mayAsk(remote string) bool {
 	at, host := time.Now(), network(remote)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if since, found := i.unknown[key]; found && at.Sub(since) < unknownTime {
-		return false
-	}
 	b := i.asked[host]
 	if b == nil {
 		if len(i.asked) >= maxAsked {
@@ -144,18 +168,6 @@ func network(remote string) string {
 		}
 	}
 	return host
-}
-
-// askLeader waits until this node has the tokens that the leader has now, and looks again.
-func (i *Identity) askLeader(ctx context.Context, secret auth.Secret) error {
-	if err := i.leader.reached(ctx); err != nil {
-		return job.NotApplied("the token is not known here: %w", err)
-	}
-	_, err := i.source.Auth().Authenticate(secret, now())
-	if errors.Is(err, auth.ErrUnknown) {
-		i.remember([sha256.Size]byte(secret.Hash()))
-	}
-	return err
 }
 
 func (i *Identity) remember(key [sha256.Size]byte) {

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -54,11 +55,14 @@ func TestAskingIsLimitedForAllTogether(t *testing.T) {
 	i := NewIdentity(newChanging(enforced()), func(context.Context) (uint64, error) { return 0, nil })
 	for n := range allBurst + 100 {
 		_, err := i.Of(t.Context(), secretFor(t, fmt.Sprint("g", n)), fmt.Sprintf("10.0.%d.%d:1", n/250, n%250), true)
-		require.ErrorIs(t, err, auth.ErrUnknown)
+		if !errors.Is(err, auth.ErrUnknown) {
+			require.ErrorIs(t, err, errAskedTooOften)
+		}
 	}
 	require.Less(t, i.all.left, float64(allBurst))
 	i.all.left, i.all.last = 0, time.Now().Add(time.Hour) // none is given back meanwhile
-	require.False(t, i.mayAsk(secretFor(t, "last"), "10.1.0.1:1"))
+	_, err := i.Of(t.Context(), secretFor(t, "last"), "10.1.0.1:1", true)
+	require.ErrorIs(t, err, errAskedTooOften)
 
 	for remote, want := range map[string]string{
 		"10.0.0.1:5": "10.0.0.1", "[2001:db8::1]:5": "2001:db8::/64", "[2001:db8::ffff:1]:6": "2001:db8::/64",

@@ -184,14 +184,13 @@ func (c *Control) Session(ctx context.Context, session, remote string) (token st
 		if err := c.AwaitReady(ctx); err != nil {
 			return "", err
 		}
-		if key := sha256.Sum256([]byte(session)); c.mayAskFor(key, remote) {
-			if err := c.Identity.leader.reached(ctx); err != nil {
-				return "", job.NotApplied("it is not known here who you are: %w", err)
-			}
-			if secret, err = openSession(c.State(), session, now()); errors.Is(err, auth.ErrUnknown) {
-				c.remember(key)
-			}
-		}
+		err = c.askFor(ctx, sha256.Sum256([]byte(session)), remote, func() (err error) {
+			secret, err = openSession(c.State(), session, now())
+			return err
+		})
+	}
+	if job.CodeOf(err) == job.CodeNotApplied && !errors.Is(err, errAskedTooOften) { // else people sign in again
+		return "", err
 	}
 	if err != nil {
 		return "", job.Errorf(CodeUnauthorized, "the session has ended, or its token is not accepted any more")
