@@ -41,8 +41,10 @@ func (c *checkup) cluster(ctx context.Context, t *terminal) {
 		}
 		c.name(ctx, m.ID, "its address for clients", m.HTTPAddress)
 		c.name(ctx, m.ID, "its address for nodes", m.Address)
-		if leader, ok := c.node(ctx, t, m); ok {
-			leaders[leader] = append(leaders[leader], m.ID)
+		if ready, ok := c.node(ctx, t, m); ok {
+			if ready.namesLeader() {
+				leaders[ready.Leader] = append(leaders[ready.Leader], m.ID)
+			}
 			releases[m.Version] = append(releases[m.Version], m.ID)
 		}
 	}
@@ -130,13 +132,13 @@ func (c *checkup) name(ctx context.Context, node, what, address string) {
 }
 
 // node checks one member. It returns which leader that knows.
-func (c *checkup) node(ctx context.Context, t *terminal, m client.Member) (leader string, ok bool) {
+func (c *checkup) node(ctx context.Context, t *terminal, m client.Member) (ready readyReply, ok bool) {
 	address := t.addressOf(m)
 	ready, err := t.readiness(ctx, address)
 	switch {
 	case err != nil:
 		c.fail("reply", m.ID, "start it, or let this machine reach its port", "%v", err)
-		return "", false
+		return ready, false
 	case !ready.Ready:
 		c.fail("ready", m.ID, "docs/troubleshooting.md, Reasons", "%s", dash(strings.Join(ready.Reasons, "; ")))
 	default:
@@ -148,10 +150,10 @@ func (c *checkup) node(ctx context.Context, t *terminal, m client.Member) (leade
 	values, err := t.metrics(ctx, address)
 	if err != nil {
 		c.warn("metrics", m.ID, "let this machine read /metrics", "disk, files and certificates were not checked: %v", err)
-		return ready.Leader, true
+		return ready, true
 	}
 	c.gauges(m.ID, values)
-	return ready.Leader, true
+	return ready, true
 }
 
 // agreement checks whom the nodes that reply take for the leader; "" is nobody.

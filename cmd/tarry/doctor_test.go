@@ -95,6 +95,14 @@ func TestTheDoctorSaysThatThereIsNoLeader(t *testing.T) {
 	}
 }
 
+// Where tokens are enforced a node does not show everybody who leads.
+func TestALeaderThatIsNotShownIsNotMissing(t *testing.T) {
+	require.True(t, readyReply{Ready: true, Leader: "n1"}.namesLeader())
+	require.True(t, readyReply{Reasons: []string{"no leader is known to n1"}}.namesLeader())
+	require.False(t, readyReply{Ready: true}.namesLeader())
+	require.False(t, readyReply{}.namesLeader())
+}
+
 // json runs a command that may fail.
 func (s *shell) json(args ...string) string {
 	_, out, _ := s.run(append(args, "--json")...)

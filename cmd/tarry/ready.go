@@ -115,6 +115,10 @@ type readyReply struct {
 	Leader   string   `json:"leader"`
 }
 
+// namesLeader reports whether Leader is what the node knows: empty, there is none. To who may
+// not observe a node names neither its leader nor reasons, and one that serves has a leader.
+func (r readyReply) namesLeader() bool { return r.Leader != "" || !r.Ready && len(r.Reasons) > 0 }
+
 // readiness asks one node.
 func (t *terminal) readiness(ctx context.Context, node string) (r readyReply, err error) {
 	body, err := t.fetch(ctx, node, "/readyz", readyPatience)
