@@ -1,0 +1,69 @@
+package logstore
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	"github.com/stretchr/testify/require"
+
+	"tarry/internal/golden"
+)
+
+func contentOf(t *testing.T, files vfs.FS, name string) []byte {
+	f, err := files.Open(name)
+	require.NoError(t, err)
+	stat, err := f.Stat()
+	require.NoError(t, err)
+	b := make([]byte, stat.Size())
+	_, err = f.ReadAt(b, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return b
+}
+
+func put(t *testing.T, files vfs.FS, name string, b []byte) {
+	f, err := files.Create(name, vfs.WriteCategoryUnspecified)
+	require.NoError(t, err)
+	_, err = f.Write(append([]byte(nil), b...))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestTheFileOfAVoteKeepsItsBytes(t *testing.T) {
+	written, read := vfs.NewMem(), vfs.NewMem()
+	v, err := openVotes(record{written, "", "votes"})
+	require.NoError(t, err)
+	require.NoError(t, v.SetUint64([]byte(keyTerm), 6))
+	require.NoError(t, v.SetUint64([]byte(keyVoteTerm), 6))
+	require.NoError(t, v.Set([]byte(keyVoteCandidate), []byte("n1.0123456789abcdef")))
+
+	put(t, read, "votes", golden.Frozen(t, "votes-1", contentOf(t, written, "votes")))
+	got, err := openVotes(record{read, "", "votes"})
+	require.NoError(t, err)
+	require.Equal(t, v.held, got.held)
+}
+
+func TestTheWatermarkKeepsItsBytes(t *testing.T) {
+	written, read := vfs.NewMem(), vfs.NewMem()
+	w, err := openWatermark(written, "", "watermark", false)
+	require.NoError(t, err)
+	for txid := range uint64(2) {
+		require.NoError(t, w.store(commitMark{txid: 8 + txid, last: 1000 + txid}))
+	}
+	require.NoError(t, w.close())
+
+	put(t, read, "watermark", golden.Frozen(t, "watermark-1", contentOf(t, written, "watermark")))
+	got, err := openWatermark(read, "", "watermark", true)
+	require.NoError(t, err)
+	require.Equal(t, commitMark{txid: 9, last: 1001}, got.held)
+	require.NoError(t, got.close())
+}
+
+func TestTheChecksumOfAnEntryKeepsItsBytes(t *testing.T) {
+	entry := raft.Log{Index: 5, Term: 6, Type: raft.LogCommand, Data: []byte("data")}
+	read := entry
+	read.Extensions = golden.Frozen(t, "checksum-1", withChecksums([]*raft.Log{&entry})[0].Extensions)
+	require.NoError(t, verifyChecksum(&read))
+	require.Equal(t, entry, read)
+}
