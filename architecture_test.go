@@ -43,10 +43,10 @@ var mayImport = map[string][]string{
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
 	"deploy/release": {},
-	"cluster":        {"job", "auth", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/sleep"},
+	"cluster":        {"job", "auth", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
 	"bench":          {"bench", "internal/freeport", "internal/sleep"},
 	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
-	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/sleep"},
+	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/s3", "internal/sleep"},
 	// It wraps the queue that api and push use.
 	"tracing": {"job", "api", "push"},
 
@@ -59,6 +59,8 @@ var mayImport = map[string][]string{
 	"internal/addrlimit": {},
 	"internal/alarm":     {},
 	"internal/certs":     {},
+	"internal/golden":    {},
+	"internal/s3":        {},
 	"internal/durable":   {},
 	"internal/freeport":  {},
 	"internal/smalldisk": {}, // of tests only: it mounts
@@ -92,7 +94,7 @@ var mayImport = map[string][]string{
 	"cluster/statemachine": {"job", "auth", "fsm", "internal/hook"},
 	"cluster/backup":       {}, // a format of files, whatever is in them
 	// Files and a schedule; the node writes what is in them.
-	"cluster/backupschedule": {"schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
+	"cluster/backupschedule": {"internal/s3", "schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
 	// Files and keys, no nodes.
 	"cluster/membership/gossipkeys": {},
 

@@ -399,7 +399,7 @@ var fieldDocs = map[string]fieldDoc{
 	"NodeKeys.keys":        says("The fingerprints of its keys, the first one encrypts; empty: it has none, or did not reply."),
 
 	"backups":                    says("The backups, the newest first."),
-	"ScheduledBackup.name":       says("The name of the file in --backup-dir."),
+	"ScheduledBackup.name":       says("The name of the file or object in --backup-dir."),
 	"ScheduledBackup.index":      says("The entry of the log up to which it has everything."),
 	"ScheduledBackup.planned_at": says("The instant of the schedule."),
 	"taken_at":                   says("When it was made, by the clock of the node that made it; absent if its header cannot be read."),

@@ -18,6 +18,7 @@ import (
 	"tarry/cluster/topicmetrics"
 	"tarry/cluster/transport"
 	"tarry/fsm"
+	"tarry/internal/s3"
 	"tarry/schedule"
 )
 
@@ -109,9 +110,10 @@ type Config struct {
 // Backups is where and when the leader makes backups.
 type Backups struct {
 	Timetable *schedule.Timetable // of whole seconds
-	Dir       string
-	Keep      int   // how many backups; at least 1
-	Rate      int64 // bytes a second; 0: without limit
+	Dir       string              // where, unless there is a Bucket
+	Bucket    *s3.Bucket          // the same; nil: in Dir. The node closes it
+	Keep      int                 // how many backups; at least 1
+	Rate      int64               // bytes a second; 0: without limit
 }
 
 // OpenFiles bounds the file descriptors that parts of a node use. Zero values are the

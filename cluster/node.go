@@ -291,6 +291,9 @@ func (n *Node) release() error {
 	var errs []error
 	n.cancel()
 	n.scheduled.Wait() // before the stores close
+	if b := n.cfg.Backups; b != nil && b.Bucket != nil {
+		b.Bucket.Close()
+	}
 	if n.started {
 		errs = append(errs, n.members.Stop())
 	}

@@ -18,7 +18,7 @@ func (n *Node) newBackups() *backupschedule.Scheduler {
 		return nil
 	}
 	return backupschedule.New(backupschedule.Config{
-		Timetable: b.Timetable, Dir: b.Dir, Keep: b.Keep, Rate: b.Rate,
+		Timetable: b.Timetable, Dir: b.Dir, Bucket: b.Bucket, Keep: b.Keep, Rate: b.Rate,
 		NodeID: n.cfg.NodeID, Incarnation: strings.TrimPrefix(n.data.ServerID(), n.cfg.NodeID+"."), ClusterID: n.clusterID,
 		Leads: n.leads, Others: func() ([]int64, bool) { return n.members.OtherBackups() }, Now: n.shard.Now, Write: n.writeScheduledBackup,
 		DataDir: n.cfg.DataDir, LowWater: func() uint64 { return n.disk.State().Mark }, Logger: n.log,

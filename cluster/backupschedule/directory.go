@@ -1,7 +1,6 @@
 package backupschedule
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,7 +16,6 @@ import (
 	"tarry/cluster/backup"
 	"tarry/cluster/diskspace"
 	"tarry/internal/durable"
-	"tarry/internal/sleep"
 )
 
 const (
@@ -30,53 +26,23 @@ const (
 	// abandoned is the age of an incomplete file of another node at which nobody can be
 	// writing it any more: a backup ends within job.MaxBackupTime.
 	abandoned = 24 * time.Hour
-
-	stamp = "20060102T150405Z"
 )
 
-var (
-	completeName = regexp.MustCompile(`^tarry-(\d{8}T\d{6}Z)-(\d{12,20})\.backup$`)
-	partialName  = regexp.MustCompile(`^tarry-\d{8}T\d{6}Z\.([0-9a-f]+)\.partial$`)
-)
+var partialName = regexp.MustCompile(`^tarry-\d{8}T\d{6}Z\.([0-9a-f]+)\.partial$`)
 
-// File is a backup in the directory. It has its name since all of it was read back.
-type File struct {
-	Name    string
-	Instant int64 // of the schedule, in Unix milliseconds
-	Index   uint64
-	Taken   time.Time // zero: the header cannot be read
-	Bytes   int64
-	Problem string // why it cannot be restored; empty: its beginning and its end are as they were
-}
-
-// unreadable reports whether nothing is known of a file but its name.
-func (f *File) unreadable() bool { return f.Taken.IsZero() }
-
-func fileName(instantMS int64, index uint64) string {
-	return fmt.Sprintf("tarry-%s-%012d.backup", time.UnixMilli(instantMS).UTC().Format(stamp), index)
-}
-
-// directory is where the backups are. It is for one goroutine.
+// directory is a place on a file system. It is for one goroutine.
 type directory struct {
+	reading
 	path        string
-	incarnation string // of this node; hexadecimal
-	clusterID   func() string
-	rate        int64        // bytes a second at which files are read back; 0: without limit
+	incarnation string       // of this node; hexadecimal
 	room        func() error // returns why there is too little room to go on
-	known       map[string]knownFile
 }
 
-// knownFile is a file whose header was read, so that it is not read again each time.
-type knownFile struct {
-	size     int64
-	modified time.Time
-	cluster  string
-	file     File
-}
+func (d *directory) String() string { return d.path }
 
 // prepare makes the directory if it is missing, but not its parents: where a mount is missing,
 // nothing must be written. It removes the incomplete files that nobody is writing.
-func (d *directory) prepare() error {
+func (d *directory) prepare(context.Context) error {
 	if err := os.Mkdir(d.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -101,8 +67,8 @@ func (d *directory) prepare() error {
 }
 
 // check returns an error unless a file can be written.
-func (d *directory) check() error {
-	if err := d.prepare(); err != nil {
+func (d *directory) check(ctx context.Context) error {
+	if err := d.prepare(ctx); err != nil {
 		return err
 	}
 	f, err := d.createPartial(0)
@@ -117,90 +83,25 @@ func (d *directory) createPartial(instantMS int64) (*os.File, error) {
 	return os.OpenFile(filepath.Join(d.path, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// list returns the scheduled backups of this cluster, the newest first, without those whose
-// headers cannot be read.
-func (d *directory) list() ([]File, error) {
-	all, err := d.listAll()
-	return slices.DeleteFunc(all, func(f File) bool { return f.unreadable() }), err
-}
-
-// listAll returns the scheduled backups of this cluster, and the files named like one whose
-// headers cannot be read, the newest first. Their order is that of the log, whatever the clocks
-// of the nodes that made them were.
-func (d *directory) listAll() ([]File, error) {
+// list implements place.
+func (d *directory) list(context.Context) ([]File, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, err
 	}
-	var list []File
-	known := map[string]knownFile{}
+	var found []stored
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !completeName.MatchString(e.Name()) {
-			continue
+		if info, err := e.Info(); err == nil && e.Type().IsRegular() {
+			found = append(found, stored{e.Name(), info.Size(), info.ModTime().String()})
 		}
-		info, err := e.Info()
+	}
+	return d.files(found, func(s stored, read func(io.ReaderAt) error) error {
+		f, err := os.Open(filepath.Join(d.path, s.name))
 		if err != nil {
-			continue
+			return err
 		}
-		k := d.known[e.Name()]
-		if k.size != info.Size() || !k.modified.Equal(info.ModTime()) {
-			if k, err = d.read(e.Name(), info); err != nil { // of another origin, or damaged: it is left alone
-				if f, ours := nameOnly(e.Name(), info, err); ours && !errors.Is(err, fs.ErrNotExist) {
-					list = append(list, f)
-				}
-				continue
-			}
-		}
-		known[e.Name()] = k
-		if k.cluster == d.clusterID() {
-			list = append(list, k.file)
-		}
-	}
-	d.known = known
-	slices.SortFunc(list, func(a, b File) int {
-		return cmp.Or(cmp.Compare(b.Index, a.Index), cmp.Compare(b.Instant, a.Instant))
-	})
-	return list, nil
-}
-
-// nameOnly is a backup of which only the name can be read.
-func nameOnly(name string, info fs.FileInfo, err error) (f File, ours bool) {
-	instant, index, bad := parseName(name)
-	return File{Name: name, Instant: instant, Index: index, Bytes: info.Size(), Problem: oneLine(err)}, bad == nil
-}
-
-// parseName reads the instant of the schedule and the index in a name.
-func parseName(name string) (instant int64, index uint64, err error) {
-	m := completeName.FindStringSubmatch(name)
-	at, err := time.Parse(stamp, m[1])
-	if err != nil {
-		return 0, 0, err
-	}
-	index, err = strconv.ParseUint(m[2], 10, 64)
-	return at.UnixMilli(), index, err
-}
-
-// read reads the header of a backup, and where it ends.
-func (d *directory) read(name string, info fs.FileInfo) (knownFile, error) {
-	f, err := os.Open(filepath.Join(d.path, name))
-	if err != nil {
-		return knownFile{}, err
-	}
-	defer f.Close()
-	r, err := backup.NewReader(f)
-	if err != nil {
-		return knownFile{}, err
-	}
-	defer r.Close()
-	instant, index, err := parseName(name)
-	if err != nil || index != r.Header.Index {
-		return knownFile{}, fmt.Errorf("%s has index %d", name, r.Header.Index)
-	}
-	file := File{Name: name, Instant: instant, Index: index, Taken: r.Header.Taken(), Bytes: info.Size()}
-	if err := backup.CheckEnd(f, info.Size(), &r.Header); err != nil {
-		file.Problem = oneLine(err)
-	}
-	return knownFile{size: info.Size(), modified: info.ModTime(), cluster: r.Header.ClusterID, file: file}, nil
+		return errors.Join(read(f), f.Close())
+	}), nil
 }
 
 // create makes a backup that write writes. It has its name when it is complete, synced and was
@@ -241,7 +142,6 @@ func (d *directory) create(ctx context.Context, instantMS int64, write func(cont
 	return made, nil
 }
 
-// readBack checks all checksums of a backup.
 func (d *directory) readBack(ctx context.Context, path string) (h backup.Header, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -249,33 +149,12 @@ func (d *directory) readBack(ctx context.Context, path string) (h backup.Header,
 	}
 	defer f.Close()
 	defer dropCache(f)
-	from := &pacedReader{ctx: ctx, from: f, rate: d.rate, began: time.Now()}
-	r, err := backup.NewReader(from)
-	if err != nil {
-		return h, 0, err
-	}
-	defer r.Close()
-	if r.Header.ClusterID != d.clusterID() {
-		return h, 0, errors.New("the cluster has another id now")
-	}
-	_, err = io.Copy(io.Discard, r)
-	return r.Header, from.read, err
+	return d.all(ctx, f)
 }
 
-// prune removes what is too much of a list, but never the file that must stay.
-func (d *directory) prune(list []File, keep int, stays string) (removed []File, err error) {
-	var errs []error
-	for _, f := range list[min(keep, len(list)):] {
-		if f.Name == stays {
-			continue
-		}
-		if err := remove(filepath.Join(d.path, f.Name)); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		removed = append(removed, f)
-	}
-	return removed, errors.Join(errs...)
+// remove implements place.
+func (d *directory) remove(_ context.Context, name string) error {
+	return remove(filepath.Join(d.path, name))
 }
 
 func remove(path string) error {
@@ -299,28 +178,6 @@ func (w *syncedWriter) Write(p []byte) (int, error) {
 	}
 	w.unsynced = 0
 	return n, errors.Join(w.f.Sync(), w.room())
-}
-
-// pacedReader reads at a rate until its context ends.
-type pacedReader struct {
-	ctx   context.Context
-	from  io.Reader
-	rate  int64 // bytes a second; 0: without limit
-	began time.Time
-	read  int64
-}
-
-func (r *pacedReader) Read(p []byte) (int, error) {
-	if r.rate > 0 {
-		due := r.began.Add(time.Duration(float64(r.read) / float64(r.rate) * float64(time.Second)))
-		sleep.For(r.ctx, time.Until(due))
-	}
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := r.from.Read(p)
-	r.read += int64(n)
-	return n, err
 }
 
 // room returns an error if a backup takes the space that the data directory needs: where both

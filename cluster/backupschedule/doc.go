@@ -1,11 +1,13 @@
 // Package backupschedule makes the backups of a schedule on the leader, as files of one
-// directory.
+// directory, or objects in one bucket.
 //
 //	scheduler.go  when a backup is made, and what is known about it
-//	directory.go  the files: written, read back, listed and removed
+//	place.go      where backups are: what is known of them, and what is too many
+//	directory.go  as files of a directory
+//	bucket.go     as objects of a store
 //	collector.go  metrics
 //
-// An instant of the schedule is done when the directory has a complete backup of it or of a later
+// An instant of the schedule is done when the place has a complete backup of it or of a later
 // one, or another node that is alive has one in its own. If the node that made it is down, the next
 // leader makes it again, because nobody knows whether that node comes back. Of several instants
 // that were missed only the last one is made up.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"tarry/internal/s3"
 	"tarry/internal/sleep"
 	"tarry/schedule"
 )
@@ -30,9 +31,10 @@ const (
 // Config says what a Scheduler does, and with what.
 type Config struct {
 	Timetable *schedule.Timetable // of whole seconds
-	Dir       string
-	Keep      int   // backups; at least 1
-	Rate      int64 // bytes a second; 0: without limit
+	Dir       string              // where backups are, unless there is a Bucket
+	Bucket    *s3.Bucket          // the same; nil: in Dir
+	Keep      int                 // backups; at least 1
+	Rate      int64               // bytes a second; 0: without limit
 
 	NodeID      string
 	Incarnation string // of the node; hexadecimal
@@ -55,7 +57,7 @@ type Config struct {
 // from many goroutines.
 type Scheduler struct {
 	cfg Config
-	dir directory
+	at  place
 
 	done int64 // the last instant that needs no backup any more; of the goroutine of Run
 
@@ -75,11 +77,11 @@ type status struct {
 	listing   Listing
 }
 
-// Listing is what is in the directory.
+// Listing is what is in the place.
 type Listing struct {
 	Files []File // the newest ones, the newest first
 	More  int    // how many older ones there are
-	Error string // why the directory cannot be read or written; empty: it can, as far as is known
+	Error string // why the place cannot be read or written; empty: it can, as far as is known
 }
 
 // listed is how many files a Listing has at most.
@@ -88,8 +90,13 @@ const listed = 1000
 // New returns a Scheduler.
 func New(cfg Config) *Scheduler {
 	s := &Scheduler{cfg: cfg}
-	s.dir = directory{
-		path: cfg.Dir, incarnation: cfg.Incarnation, clusterID: cfg.ClusterID, rate: cfg.Rate,
+	how := reading{clusterID: cfg.ClusterID, rate: cfg.Rate}
+	if cfg.Bucket != nil {
+		s.at = &bucket{reading: how, Bucket: cfg.Bucket}
+		return s
+	}
+	s.at = &directory{
+		reading: how, path: cfg.Dir, incarnation: cfg.Incarnation,
 		room: func() error { return room(cfg.Dir, cfg.DataDir, cfg.LowWater()) },
 	}
 	return s
@@ -97,8 +104,8 @@ func New(cfg Config) *Scheduler {
 
 // Run makes backups while this node leads, until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) {
-	s.checkDirectory()
-	s.look()
+	s.checkPlace(ctx)
+	s.look(ctx)
 	for ctx.Err() == nil {
 		leads, changed := s.cfg.Leads()
 		if leads {
@@ -109,9 +116,9 @@ func (s *Scheduler) Run(ctx context.Context) {
 			return
 		}
 		if s.troubled() {
-			s.checkDirectory()
+			s.checkPlace(ctx)
 		}
-		s.look()
+		s.look(ctx)
 	}
 }
 
@@ -159,7 +166,7 @@ func (s *Scheduler) lead(ctx context.Context) {
 			case ctx.Err() != nil:
 				return
 			case err == nil:
-				s.look()
+				s.look(ctx)
 				s.done, failed, retry = instant, 0, 0
 				continue // the next one may be due by now
 			}
@@ -167,18 +174,18 @@ func (s *Scheduler) lead(ctx context.Context) {
 			retry = min(max(2*retry, firstRetry), lastRetry)
 			failed, retryAt = instant, time.Now().Add(retry)
 		}
-		s.look()
+		s.look(ctx)
 		if !sleep.For(ctx, wait) {
 			return
 		}
 	}
 }
 
-// look reads the directory for Listing.
-func (s *Scheduler) look() {
+// look lists the backups for Listing.
+func (s *Scheduler) look(ctx context.Context) {
 	var now Listing
 	var err error
-	if now.Files, err = s.dir.listAll(); err != nil {
+	if now.Files, err = s.at.list(ctx); err != nil {
 		now.Error = fmt.Sprintf("%s cannot list its scheduled backups: %s", s.cfg.NodeID, oneLine(err))
 	}
 	if len(now.Files) > listed {
@@ -196,13 +203,13 @@ func (s *Scheduler) hearOthers(ctx context.Context) {
 	}
 }
 
-// makeOnce makes the backup of an instant unless the directory or another node has it.
+// makeOnce makes the backup of an instant unless the place or another node has it.
 func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
 	began := time.Now()
-	if err := s.dir.prepare(); err != nil {
+	if err := s.at.prepare(ctx); err != nil {
 		return err
 	}
-	list, err := s.dir.list()
+	list, err := readable(s.at.list(ctx))
 	if err != nil {
 		return err
 	}
@@ -219,8 +226,8 @@ func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
 			return nil
 		}
 	}
-	s.prune(list, "") // first, for the room; it matters if fewer are to be kept than before
-	made, err := s.dir.create(ctx, instant, s.cfg.Write)
+	s.prune(ctx, list, "") // first, for the room; it matters if fewer are to be kept than before
+	made, err := s.at.create(ctx, instant, s.cfg.Write)
 	if err != nil {
 		return err
 	}
@@ -230,14 +237,14 @@ func (s *Scheduler) makeOnce(ctx context.Context, instant, now int64) error {
 		st.trouble, st.dueSince, st.last, st.took = "", time.Time{}, made, took
 		st.completed++
 	})
-	if list, err = s.dir.list(); err == nil {
-		s.prune(list, made.Name)
+	if list, err = readable(s.at.list(ctx)); err == nil {
+		s.prune(ctx, list, made.Name)
 	}
 	return nil
 }
 
-func (s *Scheduler) prune(list []File, stays string) {
-	removed, err := s.dir.prune(list, s.cfg.Keep, stays)
+func (s *Scheduler) prune(ctx context.Context, list []File, stays string) {
+	removed, err := prune(ctx, s.at, list, s.cfg.Keep, stays)
 	for _, f := range removed {
 		s.cfg.Logger.Info("removed an old scheduled backup", "file", f.Name)
 	}
@@ -246,15 +253,15 @@ func (s *Scheduler) prune(list []File, stays string) {
 	}
 }
 
-// checkDirectory finds out before the first backup whether the directory can be used.
-func (s *Scheduler) checkDirectory() {
-	err := s.dir.check()
+// checkPlace finds out before the first backup whether one can be made.
+func (s *Scheduler) checkPlace(ctx context.Context) {
+	err := s.at.check(ctx)
 	var list []File
 	if err == nil {
-		list, err = s.dir.list()
+		list, err = readable(s.at.list(ctx))
 	}
 	if err != nil {
-		s.cfg.Logger.Warn("cannot use the directory for scheduled backups", "dir", s.cfg.Dir, "error", err)
+		s.cfg.Logger.Warn("cannot use the place for scheduled backups", "place", s.at.String(), "error", err)
 	}
 	s.change(func(st *status) {
 		st.trouble = ""
@@ -285,7 +292,7 @@ func (s *Scheduler) becameDue(now int64) {
 
 func (s *Scheduler) fail(instant int64, err error) {
 	at := time.UnixMilli(instant).UTC().Format(time.RFC3339)
-	s.cfg.Logger.Warn("a scheduled backup failed; trying again", "instant", at, "dir", s.cfg.Dir, "error", err)
+	s.cfg.Logger.Warn("a scheduled backup failed; trying again", "instant", at, "place", s.at.String(), "error", err)
 	s.change(func(st *status) {
 		st.failed++
 		st.trouble = fmt.Sprintf("%s cannot make the scheduled backup of %s: %s", s.cfg.NodeID, at, oneLine(err))
@@ -308,7 +315,7 @@ func (s *Scheduler) State() (instant int64, trouble string) {
 	return s.status.last.Instant, ""
 }
 
-// Listing returns what was in the directory when this node last looked: within a minute, unless
+// Listing returns what was in the place when this node last looked: within a minute, unless
 // it makes a backup meanwhile. It does not block.
 func (s *Scheduler) Listing() Listing {
 	s.mu.Lock()

@@ -221,7 +221,7 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 				if c.shared {
 					b = newFakeNode(t, a.dir, "@every 1h", 100)
 				}
-				b.s.dir.incarnation = "00000000000000bb" // or they remove each other's files
+				b.s.at.(*directory).incarnation = "00000000000000bb" // or they remove each other's files
 				heard := time.Now().Add(90*time.Minute + hearFor/2)
 				b.others = func() ([]int64, bool) {
 					if !c.alive || time.Now().Before(heard) {

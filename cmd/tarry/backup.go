@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -18,6 +19,7 @@ import (
 	"tarry/cluster/backup"
 	"tarry/cluster/recovery"
 	"tarry/internal/durable"
+	"tarry/internal/s3"
 )
 
 const backupText = `Writes a backup of the whole queue to a file: all jobs with their states and due times,
@@ -175,10 +177,19 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// openBackup opens a backup and reads its header; - is standard input.
-func (c *localCommand) openBackup(path string) (r *backup.Reader, close func(), err error) {
+// fromBackup lets the command take the flags for backups in object stores.
+func (c *localCommand) fromBackup() { s3Flags(c.flags, &c.store) }
+
+// openBackup opens a backup and reads its header; - is standard input, and s3://BUCKET/NAME an
+// object. It may be read until ctx ends.
+func (c *localCommand) openBackup(ctx context.Context, path string) (r *backup.Reader, close func(), err error) {
 	from, end := c.in, func() error { return nil }
-	if path != "-" {
+	switch {
+	case s3.Is(path):
+		if from, end, err = openObject(ctx, &c.store, path); err != nil {
+			return nil, nil, err
+		}
+	case path != "-":
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, nil, err
@@ -191,10 +202,34 @@ func (c *localCommand) openBackup(path string) (r *backup.Reader, close func(), 
 	return r, func() { r.Close(); _ = end() }, nil
 }
 
+// openObject opens s3://BUCKET/NAME.
+func openObject(ctx context.Context, store *s3.Access, place string) (from io.Reader, end func() error, err error) {
+	if _, rest, err := s3.Split(place); err != nil {
+		return nil, nil, usagef("%w", err)
+	} else if rest == "" {
+		return nil, nil, usagef("%s names a bucket, and no backup in it", place)
+	}
+	at := strings.LastIndexByte(place, '/')
+	bucket, err := store.Open(place[:at])
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := bucket.Get(ctx, place[at+1:])
+	if err != nil {
+		return nil, nil, err
+	}
+	return body, func() error {
+		err := body.Close()
+		bucket.Close()
+		return err
+	}, nil
+}
+
 func backupInspectCommand() *cobra.Command {
-	c := newLocal("inspect", "print what a backup holds", "FILE", "Prints the header of a backup: of which cluster, entry and time it is, and how many jobs it\nholds. It reads only the beginning; tarry backup verify reads all of it.", "tarry backup inspect tarry-monday.backup")
-	return c.does(func(_ context.Context, args []string) error {
-		r, end, err := c.openBackup(args[0])
+	c := newLocal("inspect", "print what a backup holds", "FILE", "Prints the header of a backup: of which cluster, entry and time it is, and how many jobs it\nholds. It reads only the beginning; tarry backup verify reads all of it. FILE may also be -,\nstandard input, or s3://BUCKET/NAME, an object in a store.", "tarry backup inspect tarry-monday.backup")
+	c.fromBackup()
+	return c.does(func(ctx context.Context, args []string) error {
+		r, end, err := c.openBackup(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -224,10 +259,11 @@ func (c *localCommand) printCounts(n *backup.Counts) error {
 }
 
 func backupVerifyCommand() *cobra.Command {
-	c := newLocal("verify", "check that a backup can be restored", "FILE", "Reads a whole backup: every checksum, then every record, and checks that the records agree.\nExit code 1 if not. It unpacks the backup into a temporary directory, which needs the space\nof the state, and removes it.", "tarry backup verify tarry-monday.backup")
+	c := newLocal("verify", "check that a backup can be restored", "FILE", "Reads a whole backup: every checksum, then every record, and checks that the records agree.\nExit code 1 if not. It unpacks the backup into a temporary directory, which needs the space\nof the state, and removes it. FILE may also be -, standard input, or s3://BUCKET/NAME, an\nobject in a store.", "tarry backup verify tarry-monday.backup")
 	temp := c.flags.String("temp-dir", "", "`directory` to unpack below; default: the system's for temporary files")
+	c.fromBackup()
 	return c.does(func(ctx context.Context, args []string) error {
-		r, end, err := c.openBackup(args[0])
+		r, end, err := c.openBackup(ctx, args[0])
 		if err != nil {
 			return err
 		}

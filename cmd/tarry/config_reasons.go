@@ -70,9 +70,13 @@ var flagGroups = []flagGroup{
 	{"Scheduled backups", []flagReason{
 		{"backup-schedule", "a cron expression of 5 or 6 fields, a name such as `@daily`, or `@every` with a duration in whole seconds", "A directory for backups must be chosen first."},
 		{"backup-zone", "the name of an IANA time zone, such as `Europe/Berlin`", "All nodes have UTC, and no hour of it occurs twice."},
-		{"backup-dir", "a path outside of the data directory", "Only the operator knows a disk that does not fail together with the node's."},
+		{"backup-dir", "a path outside of the data directory, or `s3://BUCKET/PREFIX`", "Only the operator knows a disk that does not fail together with the node's."},
 		{"backup-keep", "1 to 10,000", "A week of daily backups."},
 		{"backup-rate", "65,536 to 1,099,511,627,776, or 0 for no limit", "The leader serves clients meanwhile: a tenth of what a usual SSD writes, and 100 GB within the hour."},
+		{"s3-endpoint", "`https://HOST` or `http://HOST`, with a port if needed", "The store that the names of this protocol are from; every other one has its own address."},
+		{"s3-region", "the name of a region of the store", "Most stores say it."},
+		{"s3-credentials-file", "a file with mode 0600", "The variables and files that other programs for such stores use, too."},
+		{"s3-ca", "a PEM file", "Stores outside of one's own network have certificates that the system trusts."},
 	}},
 	{"Push and dashboard", []flagReason{
 		{"push-allow", "a list of names, `*.names`, addresses, blocks of addresses, each with or without `:port`", "A push target makes a node call an address that a client chose. With none allowed nobody can use a node to reach services behind your firewall."},

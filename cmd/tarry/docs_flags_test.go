@@ -59,7 +59,7 @@ func TestFlagsInTheDocsExist(t *testing.T) {
 		require.NoError(t, err)
 		pages = append(pages, found...)
 	}
-	alone := regexp.MustCompile("`--([a-z-]+)[^`]*`")
+	alone := regexp.MustCompile("`--([a-z][a-z0-9-]*)[^`]*`")
 	inCommand := regexp.MustCompile(`(?m)(?:^|[ (/">` + "`" + `])tarry ([^|)#<\n` + "`" + `]*)`)
 	atBegin := regexp.MustCompile("(?m)(?:^|`)(?:\\./)?tarry ([a-z][a-z-]*)")
 	named := 0
@@ -83,7 +83,7 @@ func TestFlagsInTheDocsExist(t *testing.T) {
 		for _, m := range inCommand.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", " "), -1) {
 			for part := range strings.SplitSeq(strings.NewReplacer(" && tarry ", "\n", "; tarry ", "\n").Replace(m[1]), "\n") {
 				c := commandOf(root, strings.Fields(part))
-				for _, f := range regexp.MustCompile(`(?:^| )--([a-z-]+)`).FindAllStringSubmatch(part, -1) {
+				for _, f := range regexp.MustCompile(`(?:^| )--([a-z][a-z0-9-]*)`).FindAllStringSubmatch(part, -1) {
 					check(f[1], m[0])
 					if c != nil && c.Flag(f[1]) == nil && commonFlags().Lookup(f[1]) == nil && f[1] != "help" {
 						t.Errorf("%s: %s: %s has no flag --%s", page, strings.TrimSpace(m[0]), c.CommandPath(), f[1])

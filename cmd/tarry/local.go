@@ -12,6 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"tarry/internal/s3"
 )
 
 // localCommand is a command that works on files of this machine and calls no node.
@@ -19,6 +21,7 @@ type localCommand struct {
 	cmd   *cobra.Command
 	flags *pflag.FlagSet
 	json  bool
+	store s3.Access // of backups
 
 	in         io.Reader
 	out, notes printer

@@ -24,7 +24,8 @@ since then; jobs that were added with a due time of their own keep it.
 
 The new cluster has an id of its own: nodes of the old one cannot join it. Stop the old one
 and its consumers first, or jobs run twice. If the command is interrupted, run it again. Run it
-as the user of the node, which must be able to read the files.`
+as the user of the node, which must be able to read the files. FILE may also be -, standard
+input, or s3://BUCKET/NAME, an object in a store.`
 
 // restoreFlags is the command line of tarry restore.
 type restoreFlags struct {
@@ -46,6 +47,7 @@ func restoreCommand() *cobra.Command {
 	c.flags.StringVar(&f.auth, "auth", "keep", "what becomes of the tokens of clients and their settings: `keep`, as in the backup, or reset, which removes them")
 	c.flags.BoolVar(&f.dry, "dry-run", false, "only check the backup, as tarry backup verify does, and print what would be restored")
 	c.flags.StringVar(&f.temp, "temp-dir", "", "`directory` for --dry-run to unpack below")
+	c.fromBackup()
 	return c.does(func(ctx context.Context, args []string) error {
 		switch {
 		case t.DataDir == "":
@@ -60,7 +62,7 @@ func restoreCommand() *cobra.Command {
 			return usagef("--auth is %q; it takes keep or reset", f.auth)
 		}
 		t.ResetAuth = f.auth == "reset"
-		r, end, err := c.openBackup(args[0])
+		r, end, err := c.openBackup(ctx, args[0])
 		if err != nil {
 			return err
 		}
