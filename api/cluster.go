@@ -31,6 +31,7 @@ func (s *server) members(x *call) error {
 		x.json.text("http_address", m.HTTPAddress)
 		x.json.text("role", m.Role)
 		x.json.boolean("voter", m.Voter)
+		x.json.booleanIfTrue("non_voter", m.NonVoter)
 		x.json.boolean("alive", m.Alive)
 		x.json.number("applied_index", m.AppliedIndex)
 		x.json.number("lag", m.Lag)

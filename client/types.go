@@ -287,6 +287,7 @@ type Member struct {
 	HTTPAddress  string `json:"http_address"`
 	Role         string `json:"role"` // "leader" or "follower"
 	Voter        bool   `json:"voter"`
+	NonVoter     bool   `json:"non_voter"` // it was started with --non-voter
 	Alive        bool   `json:"alive"`
 	AppliedIndex uint64 `json:"applied_index"`
 	Lag          uint64 `json:"lag"`       // log entries behind the leader

@@ -66,6 +66,8 @@ type Config struct {
 	// MaxClockOffset is how far the clock of a leader may be off the majority's; 0:
 	// clockguard.DefaultMaxOffset. All nodes should use the same.
 	MaxClockOffset time.Duration
+	NonVoter       bool // only with Join: follow, and never vote
+
 	// HoldVersion keeps the cluster version from being raised while this node is a
 	// member, so that all nodes can go back to the release before.
 	HoldVersion bool

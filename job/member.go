@@ -12,6 +12,7 @@ type Member struct {
 	HTTPAddress  string // host:port for clients; empty while unknown
 	Role         string // "leader" or "follower"
 	Voter        bool
+	NonVoter     bool // it was started not to vote; false while it is not alive
 	Alive        bool
 	AppliedIndex uint64
 	Lag          uint64 // entries behind the leader's last index

@@ -31,7 +31,7 @@ func (m *Membership) newAutopilot(r *raft.Raft) *autopilot.Autopilot {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Error})
 	log.RegisterSink(autopilotLog{m.cfg.Logger.With("part", "autopilot")})
 	return autopilot.New(promoter{r, m}, autopilotDelegate{m},
-		autopilot.WithLogger(log),
+		autopilot.WithLogger(log), autopilot.WithPromoter(onlyVoters{new(autopilot.StablePromoter)}),
 		autopilot.WithUpdateInterval(m.cfg.Timing.Health),
 		autopilot.WithReconcileInterval(m.cfg.Timing.Health),
 	)
@@ -63,6 +63,9 @@ func (d autopilotDelegate) KnownServers() map[raft.ServerID]*autopilot.Server {
 	for _, n := range d.m.members() {
 		if s := out[raft.ServerID(n.ServerID)]; s != nil {
 			s.NodeStatus, s.Version = autopilot.NodeAlive, n.Version
+			if n.NonVoter {
+				s.NodeType = nonVoter
+			}
 		}
 	}
 	return out

@@ -43,6 +43,7 @@ type Config struct {
 	Expect      int      // --bootstrap-expect; 0: this node only ever joins
 	Version     string   // release of the binary
 	Runs        job.Versions
+	NonVoter    bool // this node is not to be made a voter
 	HoldVersion bool // the cluster version is not to be raised while this node is a member
 
 	// AdvertiseHost is the name by which others reach this node. It is resolved
@@ -176,7 +177,7 @@ func (c *Config) check() error {
 func (c *Config) meta() gossip.Meta {
 	return gossip.Meta{
 		NodeID: c.NodeID, ServerID: c.ServerID, ClusterAddr: c.ClusterAddr, HTTPAddr: c.HTTPAddr,
-		Version: c.Version, Expect: uint32(c.Expect), Protocol: protocol,
+		Version: c.Version, Expect: uint32(c.Expect), Protocol: protocol, NonVoter: c.NonVoter,
 	}
 }
 

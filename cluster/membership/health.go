@@ -52,6 +52,9 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 		if why := ailment(raftconfig.NodeID(id), s, leader); why != "" {
 			h.Reasons = append(h.Reasons, why)
 		}
+		if s.Server.NodeType == nonVoter && s.State != autopilot.RaftNonVoter {
+			h.Reasons = append(h.Reasons, raftconfig.NodeID(id)+" votes, though it was started with --non-voter: remove it, and let it join again with an empty data directory")
+		}
 	}
 	if problems := l.problems.Load(); problems != nil {
 		for _, why := range *problems {
@@ -85,6 +88,8 @@ func ailment(node string, s, leader *autopilot.ServerState) string {
 		return fmt.Sprintf("%s has no entry of the current term %d yet", node, leader.Stats.LastTerm)
 	case !s.Health.Healthy:
 		return node + " is not healthy"
+	case s.State == autopilot.RaftNonVoter && s.Server.NodeType == nonVoter:
+		return ""
 	case s.State == autopilot.RaftNonVoter:
 		return node + " does not vote yet: it must stay caught up for a while first"
 	}

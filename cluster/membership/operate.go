@@ -70,7 +70,7 @@ func (m *Membership) membersHere(ctx context.Context) ([]job.Member, error) {
 		nodes = append(nodes, n)
 		out = append(out, job.Member{
 			ID: n.NodeID, Address: n.ClusterAddr, HTTPAddress: n.HTTPAddr, Role: role,
-			Voter: s.Suffrage == raft.Voter, Alive: alive, Version: n.Version,
+			Voter: s.Suffrage == raft.Voter, NonVoter: n.NonVoter, Alive: alive, Version: n.Version,
 		})
 	}
 	for i, a := range m.askAll(ctx, nodes) {

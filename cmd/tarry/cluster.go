@@ -20,7 +20,7 @@ func clusterCommand() *cobra.Command {
 }
 
 func membersCommand() *cobra.Command {
-	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade).", "tarry cluster members", 0, 0)
+	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). VOTER is never for a\nnode that was started with --non-voter.", "tarry cluster members", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		members, err := t.client.Members(ctx)
 		if err != nil {
@@ -30,7 +30,7 @@ func membersCommand() *cobra.Command {
 			t.notes.line("%s: the node is in no cluster yet; its log says what it waits for", c.path())
 		}
 		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
-			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
+			return []string{m.ID, m.Role, vote(m), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
 	})
 }
@@ -44,6 +44,14 @@ func versions(low, high uint32) string {
 		return strconv.FormatUint(uint64(high), 10)
 	}
 	return fmt.Sprintf("%d-%d", low, high)
+}
+
+// vote says whether a member votes.
+func vote(m client.Member) string {
+	if m.NonVoter && !m.Voter {
+		return "never"
+	}
+	return yes(m.Voter)
 }
 
 func yes(b bool) string {

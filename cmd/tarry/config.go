@@ -61,6 +61,7 @@ type serverConfig struct {
 	DiskLowWater    diskspace.Mark
 	Backups         backupFlags
 	MaxClockOffset  time.Duration
+	NonVoter        bool
 	HoldVersion     bool
 	MaxConnections  int
 	LogLevel        slog.Level
@@ -135,6 +136,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.TextVar(&c.DiskLowWater, "disk-low-water", diskspace.Mark{}, "free `space` of the data directory's disk under which adds are refused: bytes, a share of the disk such as 5%, 0 for never, or auto: 5% but 512 MiB to 2 GiB")
 	c.Backups.flags(fs)
 	fs.DurationVar(&c.MaxClockOffset, "max-clock-offset", clockguard.DefaultMaxOffset, fmt.Sprintf("a node whose clock is further off the majority's than this `duration` does not lead; %v to %v, the same on all nodes (docs/operations.md)", minClockOffset, maxClockOffset))
+	fs.BoolVar(&c.NonVoter, "non-voter", false, "with --join: get everything and serve clients, but never vote, and so never lead (docs/operations.md)")
 	fs.BoolVar(&c.HoldVersion, "hold-version", false, "keep the cluster version from being raised while this node is a member, so that all nodes can go back to the release before (docs/operations.md)")
 	fs.TextVar((*logLevel)(&c.LogLevel), "log-level", logLevel(slog.LevelInfo), "lowest `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", "text", "`format` of the log: text or json")
@@ -297,6 +299,9 @@ func (c *serverConfig) check() error {
 	}
 	if err := checkNodeID(c.NodeID); err != nil {
 		return err
+	}
+	if c.NonVoter && c.expect() > 0 {
+		return errors.New("--non-voter needs --join, without --bootstrap-expect: a new cluster begins with voters")
 	}
 	for _, name := range listOf(c.HTTPHosts) {
 		if strings.ContainsAny(name, ":/ []") || strings.Contains(name[1:], "*") {

@@ -10,7 +10,7 @@ import (
 
 func TestANodesRecordKeepsItsBytes(t *testing.T) {
 	m := Meta{NodeID: "n1", ServerID: "n1.0123456789abcdef", ClusterAddr: "10.0.0.1:7301", HTTPAddr: "10.0.0.1:7300",
-		ClusterID: "c1", Version: "1.2.3", Expect: 3, Protocol: 1, Epoch: 1_700_000_000_000, Fresh: true}
+		ClusterID: "c1", Version: "1.2.3", Expect: 3, Protocol: 1, Epoch: 1_700_000_000_000, Fresh: true, NonVoter: true}
 	b, err := m.Encode()
 	require.NoError(t, err)
 	got, err := DecodeMeta(golden.Frozen(t, "meta-1", b))

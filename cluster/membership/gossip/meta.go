@@ -29,9 +29,14 @@ type Meta struct {
 	// Fresh says that the node has no Raft state: its ClusterID, if any, is
 	// only the cluster that it waits to be taken into.
 	Fresh bool
+	// NonVoter says that the node was started not to vote.
+	NonVoter bool
 }
 
-const flagFresh = 1
+const (
+	flagFresh    = 1
+	flagNonVoter = 2
+)
 
 // Encode returns the record's bytes, or an error if they exceed MaxMeta.
 func (m Meta) Encode() ([]byte, error) {
@@ -45,6 +50,9 @@ func (m Meta) Encode() ([]byte, error) {
 	var flags uint64
 	if m.Fresh {
 		flags |= flagFresh
+	}
+	if m.NonVoter {
+		flags |= flagNonVoter
 	}
 	b := []byte{metaVersion}
 	for _, n := range []uint64{uint64(m.Protocol), uint64(m.Expect), m.Epoch, flags} {
@@ -110,7 +118,7 @@ func DecodeMeta(b []byte) (Meta, error) {
 		strs[i], b = string(b[n:n+int(l)]), b[n+int(l):]
 	}
 	m := Meta{
-		Protocol: uint32(nums[0]), Expect: uint32(nums[1]), Epoch: nums[2], Fresh: nums[3]&flagFresh != 0,
+		Protocol: uint32(nums[0]), Expect: uint32(nums[1]), Epoch: nums[2], Fresh: nums[3]&flagFresh != 0, NonVoter: nums[3]&flagNonVoter != 0,
 		NodeID: strs[0], ServerID: strs[0] + strs[1], ClusterAddr: strs[2],
 		HTTPAddr: strs[3], ClusterID: strs[4], Version: strs[5],
 	}

@@ -839,6 +839,7 @@ type Member struct {
 	Version        string                 `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"`
 	DiskFreeBytes  uint64                 `protobuf:"varint,10,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"` // see StatusResponse
 	DiskLow        bool                   `protobuf:"varint,11,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
+	NonVoter       bool                   `protobuf:"varint,13,opt,name=non_voter,json=nonVoter,proto3" json:"non_voter,omitempty"`       // it was started not to vote, and is alive
 	MinVersion     uint32                 `protobuf:"varint,20,opt,name=min_version,json=minVersion,proto3" json:"min_version,omitempty"` // see StatusResponse
 	MaxVersion     uint32                 `protobuf:"varint,21,opt,name=max_version,json=maxVersion,proto3" json:"max_version,omitempty"`
 	ClusterVersion uint32                 `protobuf:"varint,22,opt,name=cluster_version,json=clusterVersion,proto3" json:"cluster_version,omitempty"`
@@ -949,6 +950,13 @@ func (x *Member) GetDiskFreeBytes() uint64 {
 func (x *Member) GetDiskLow() bool {
 	if x != nil {
 		return x.DiskLow
+	}
+	return false
+}
+
+func (x *Member) GetNonVoter() bool {
+	if x != nil {
+		return x.NonVoter
 	}
 	return false
 }
@@ -2402,7 +2410,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x10\n" +
 	"\x0eMembersRequest\"D\n" +
 	"\x0fMembersResponse\x121\n" +
-	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\x94\x03\n" +
+	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xb1\x03\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12!\n" +
@@ -2415,7 +2423,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\aversion\x18\t \x01(\tR\aversion\x12&\n" +
 	"\x0fdisk_free_bytes\x18\n" +
 	" \x01(\x04R\rdiskFreeBytes\x12\x19\n" +
-	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1f\n" +
+	"\bdisk_low\x18\v \x01(\bR\adiskLow\x12\x1b\n" +
+	"\tnon_voter\x18\r \x01(\bR\bnonVoter\x12\x1f\n" +
 	"\vmin_version\x18\x14 \x01(\rR\n" +
 	"minVersion\x12\x1f\n" +
 	"\vmax_version\x18\x15 \x01(\rR\n" +
