@@ -61,7 +61,7 @@ func newModel(maxTopics int) *model {
 	return &model{
 		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
 		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, removed: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
-		schedules:    map[string]*jobpb.ScheduleInfo{}, admission: &jobpb.Admission{},
+		schedules: map[string]*jobpb.ScheduleInfo{}, admission: &jobpb.Admission{},
 		modelEffects: modelEffects{effects: map[uint64][]*jobpb.Result{}},
 	}
 }
