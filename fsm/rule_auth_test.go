@@ -79,9 +79,9 @@ func rightCases() []rightCase {
 		{&jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "nothing"}}}, needs{"": auth.Admin}},
 		{opSetAuth(authEnforce, "new.*=add"), needs{"": auth.Admin}},
 
-		{opInvite("i", "", 1000), needs{"": auth.Admin}},
-		{opEndInvitation("nothing", ""), needs{"": auth.Admin}},
-		{opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), needs{"": auth.Admin}},
+		{opInvite("i", "", 1000), needs{"": auth.Operate}},
+		{opEndInvitation("nothing", ""), needs{"": auth.Operate}},
+		{opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), needs{"": auth.Operate}},
 
 		{opAdvance(1), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}}}}, nil},

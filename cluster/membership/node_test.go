@@ -143,9 +143,9 @@ func (n *node) config() Config {
 		ProposeForget: func(ctx context.Context, id, node string) error {
 			return errors.Join(n.propose("forget "+id), n.propose("remove "+node))
 		},
-		ProposeAdmit:   func(ctx context.Context, node string) error { return n.propose("admit " + node) },
-		ProposeUse:     func(ctx context.Context, id, server string) error { return n.propose("use " + id + " " + server) },
-		Admission:      n.fsm.admission, Invitation: n.ownInvitation(),
+		ProposeAdmit: func(ctx context.Context, node string) error { return n.propose("admit " + node) },
+		ProposeUse:   func(ctx context.Context, id, server string) error { return n.propose("use " + id + " " + server) },
+		Admission:    n.fsm.admission, Invitation: n.ownInvitation(),
 		InvitationUsed: func(id, node string) { n.used.Store(new(id + " " + node)) },
 		ProposeVersion: func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:           n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
