@@ -13,19 +13,15 @@ const removedPath = "/v1/cluster/removed"
 
 // Members lists the nodes of the cluster.
 func (c *Client) Members(ctx context.Context) ([]Member, error) {
-	members, _, err := c.MembersAndAdmission(ctx)
-	return members, err
-}
-
-// MembersAndAdmission is Members together with Admission as the node knows it; empty: the caller
-// may not know it, or the node is of an older release.
-func (c *Client) MembersAndAdmission(ctx context.Context) (members []Member, admission string, err error) {
 	var out memberList
-	_, err = c.call(ctx, request{method: http.MethodGet, path: membersPath, repeat: true}, &out)
+	_, err := c.call(ctx, request{method: http.MethodGet, path: membersPath, repeat: true}, &out)
 	if err == nil {
 		c.nodes.meet(out.Members)
 	}
-	return out.Members, out.Admission, err
+	for i := range out.Members {
+		out.Members[i].Admission = out.Admission
+	}
+	return out.Members, err
 }
 
 // Health returns the health of the cluster.

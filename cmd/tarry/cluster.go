@@ -23,31 +23,21 @@ func clusterCommand() *cobra.Command {
 func membersCommand() *cobra.Command {
 	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). The line below\nthem says what a node needs to become a member.", "tarry cluster members", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
-		members, admission, err := t.client.MembersAndAdmission(ctx)
+		members, err := t.client.Members(ctx)
 		if err != nil {
 			return err
 		}
 		if len(members) == 0 {
 			t.notes.line("%s: the node is in no cluster yet; its log says what it waits for", c.path())
 		}
-		all := make([]memberLine, len(members))
-		for i, m := range members {
-			all[i] = memberLine{m, admission}
-		}
-		err = printAll(t, all, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m memberLine) []string {
+		err = printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
 			return []string{m.ID, m.Role, yes(m.Voter), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
-		if err != nil || t.json || admission == "" {
+		if err != nil || t.json || len(members) == 0 || members[0].Admission == "" {
 			return err
 		}
-		return t.out.line("admission: %s", admission)
+		return t.out.line("admission: %s", members[0].Admission)
 	})
-}
-
-// memberLine is a member as a line of JSON, which also has what a node needs to become one.
-type memberLine struct {
-	client.Member
-	Admission string `json:"admission,omitzero"`
 }
 
 // versions writes a range of cluster versions.
