@@ -24,15 +24,16 @@ import (
 // import. A directory that is not listed belongs to the nearest listed one above it.
 // Everything else is forbidden, so a new package starts with its row here.
 var mayImport = map[string][]string{
-	"job":       {"job"},
-	"timer":     {"job"},
-	"dispatch":  {"job", "auth"},
-	"auth":      {"job"},
-	"fsm":       {"job", "auth"}, // and fsm/store, which is below it
-	"fsm/store": {"internal/durable"},
-	"schedule":  {"job"},
-	"rates":     {"job"},
-	"api":       {"job", "auth", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/sleep"},
+	"job":        {"job"},
+	"timer":      {"job"},
+	"dispatch":   {"job", "auth"},
+	"auth":       {"job"},
+	"invitation": {"job"},
+	"fsm":        {"job", "auth"}, // and fsm/store, which is below it
+	"fsm/store":  {"internal/durable"},
+	"schedule":   {"job"},
+	"rates":      {"job"},
+	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/sleep"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
 	"deploy/release": {},
-	"cluster":        {"job", "auth", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
+	"cluster":        {"job", "auth", "invitation", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
 	"bench":          {"bench", "internal/freeport", "internal/sleep"},
 	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
 	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/s3", "internal/sleep"},
@@ -75,7 +76,7 @@ var mayImport = map[string][]string{
 	"cluster/logstore":     {"internal/durable", "internal/hook"},
 	"cluster/transport":    {"internal/addrlimit", "cluster/nodetls", "cluster/raftconfig"},
 	"cluster/nodetls":      {"internal/certs", "internal/replay"},
-	"cluster/membership":   {"job", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/sleep"},
+	"cluster/membership":   {"job", "invitation", "cluster/leaderrpc", "cluster/membership", "cluster/ackguard", "cluster/clockguard", "cluster/diskpolicy", "cluster/transport", "cluster/raftconfig", "internal/addrlimit", "internal/sleep"},
 	"cluster/clockguard":   {"job", "cluster/raftconfig", "internal/sleep"},
 	"cluster/diskpolicy":   {"job", "cluster/raftconfig"},
 	"cluster/ackguard":     {"cluster/transport", "cluster/raftconfig", "cluster/raftwire"},

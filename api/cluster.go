@@ -42,6 +42,9 @@ func (s *server) members(x *call) error {
 		x.json.number("min_cluster_version", uint64(m.Runs.Min))
 		x.json.number("max_cluster_version", uint64(m.Runs.Max))
 	})
+	if !stranger {
+		x.json.text("admission", admissionNames[s.Operator.AdmissionMode()])
+	}
 	x.json.endObject()
 	return nil
 }

@@ -72,6 +72,9 @@ type Operator interface {
 	// one of them join again.
 	RemovedNodes(ctx context.Context) ([]job.RemovedNode, error)
 	AdmitNode(ctx context.Context, id string) error
+	// AdmissionMode is what a node needs to become a member, as this node knows it. It does not
+	// block.
+	AdmissionMode() jobpb.AdmissionMode
 	// Join makes this node join the cluster whose nodes have the gossip addresses addrs.
 	Join(ctx context.Context, addrs []string) error
 	// Leave removes this node from its cluster and stops it.

@@ -18,6 +18,9 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	if err == nil {
 		c.nodes.meet(out.Members)
 	}
+	for i := range out.Members {
+		out.Members[i].Admission = out.Admission
+	}
 	return out.Members, err
 }
 

@@ -67,10 +67,25 @@ type transfer struct {
 func (t *transfer) complete() bool { return t.Moved != nil }
 
 type memberList struct {
-	Members []Member `json:"members"`
+	Members   []Member `json:"members"`
+	Admission string   `json:"admission"`
 }
 
 func (l *memberList) complete() bool { return l.Members != nil }
+
+type admission struct {
+	Mode string `json:"mode"`
+}
+
+func (a *admission) complete() bool { return a.Mode != "" }
+
+type invitationList struct {
+	Invitations []Invitation `json:"invitations"`
+}
+
+func (l *invitationList) complete() bool { return l.Invitations != nil }
+
+func (i *Invited) complete() bool { return i.ID != "" && i.Invitation != "" }
 
 type removedList struct {
 	Removed []RemovedNode `json:"removed"`

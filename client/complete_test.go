@@ -92,6 +92,8 @@ func TestAReplyThatIsNotWhatTheCallGivesIsNoSuccess(t *testing.T) {
 		{nothing, func(ctx context.Context) error { return second(c.ScheduleRuns(ctx, "s")) }},
 		{nothing, func(ctx context.Context) error { return second(c.Members(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.RemovedNodes(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Admission(ctx)) }},
+		{nothing, func(ctx context.Context) error { return second(c.Invitations(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Health(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Clocks(ctx)) }},
 		{nothing, func(ctx context.Context) error { return second(c.Verify(ctx)) }},

@@ -298,6 +298,10 @@ type Member struct {
 	ClusterVersion    uint32 `json:"cluster_version"`     // in the node's state
 	MinClusterVersion uint32 `json:"min_cluster_version"` // that the node's release runs; 0 while it does not reply
 	MaxClusterVersion uint32 `json:"max_cluster_version"`
+
+	// Admission is what a node needs to become a member, as the node that replied knows it: the
+	// same for all members. Empty: the caller may not know it, or that node is of an older release.
+	Admission string `json:"admission,omitzero"`
 }
 
 // Health is the cluster's state for an operator.

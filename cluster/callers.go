@@ -17,6 +17,7 @@ var openToAll = map[string]bool{
 	memberpb.Membership_Status_FullMethodName:  true,
 	memberpb.Membership_Promise_FullMethodName: true,
 	memberpb.Membership_Invite_FullMethodName:  true,
+	memberpb.Membership_Prove_FullMethodName:   true,
 }
 
 // admission rejects calls of nodes that are not members. It identifies a caller by the

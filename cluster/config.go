@@ -58,6 +58,8 @@ type Config struct {
 
 	Join            []string // gossip addresses of nodes to find the cluster by
 	BootstrapExpect int      // voters of a new cluster; 0: only ever join
+	// JoinInvitationFile has the invitation of a node that is in no cluster; empty: it has none.
+	JoinInvitationFile string
 
 	// DiskLowWater is the free space of the disk below DataDir under which this
 	// node counts as low.
@@ -96,6 +98,10 @@ type Config struct {
 	// Left is called once, when this node has left its cluster on request. The process
 	// should end then.
 	Left func()
+
+	// InvitationUsed is called on the leader when a node uses an invitation to join. It must not
+	// block. nil: not called.
+	InvitationUsed func(id, nodeID string)
 
 	// For tests: the clock, the free and total bytes of the disk, wrappers of the log and
 	// of the transport, times other than the defaults, how often members are checked, and

@@ -37,6 +37,9 @@ func (n *Node) warnings() (list []string) {
 	if why := n.members.ClockGuard().Warning(); why != "" {
 		list = append(list, why)
 	}
+	if n.opensToAnyNode() {
+		list = append(list, "tokens are enforced, but any node that finds the cluster becomes a member, which may do everything: run \"tarry cluster admission invited\", or set --cluster-tls-mode=require on all nodes")
+	}
 	if n.backups != nil {
 		if _, why := n.backups.State(); why != "" {
 			list = append(list, why)

@@ -8,8 +8,8 @@ import (
 	"tarry/job/jobpb"
 )
 
-// The cluster's id, version, forgotten members and removed nodes are in the state machine of the first
-// shard.
+// The cluster's id, version, forgotten members, removed nodes and admission are in the state machine
+// of the first shard.
 
 func (n *Node) clusterID() string { return n.shard.machine.ClusterID() }
 
@@ -23,6 +23,10 @@ func (n *Node) proposeForget(ctx context.Context, serverID, nodeID string) error
 
 func (n *Node) proposeAdmit(ctx context.Context, nodeID string) error {
 	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: nodeID}}})
+}
+
+func (n *Node) proposeUse(ctx context.Context, invitation, serverID string) error {
+	return n.doOne(ctx, &jobpb.Op{Kind: &jobpb.Op_EndInvitation{EndInvitation: &jobpb.EndInvitation{Id: invitation, ServerId: serverID}}})
 }
 
 func (n *Node) proposeVersion(ctx context.Context, to uint32) error {

@@ -168,6 +168,9 @@ func (n *Node) makeMembers() (err error) {
 	if n.hasState, err = n.shard.hasState(); err != nil {
 		return fmt.Errorf("look for Raft's state: %w", err)
 	}
+	if err = n.checkInvitation(); err != nil {
+		return err
+	}
 	n.members, err = membership.New(membership.Config{
 		NodeID: n.cfg.NodeID, ServerID: n.data.ServerID(),
 		ClusterAddr: n.mux.Addr().String(), HTTPAddr: n.cfg.HTTPAdvertise,
@@ -176,6 +179,7 @@ func (n *Node) makeMembers() (err error) {
 		HasState: n.hasState, Logger: n.log,
 		ClusterID: n.clusterID, Forgotten: n.shard.machine.Forgotten,
 		RemovedNodes: n.shard.machine.RemovedNodes, ProposeAdmit: n.proposeAdmit,
+		Admission: n.shard.machine.Admission, ProposeUse: n.proposeUse, InvitationUsed: n.cfg.InvitationUsed, Invitation: n.invitation(),
 		ProposeClusterID: n.proposeClusterID, ProposeForget: n.proposeForget, ProposeClockReset: n.proposeClockReset,
 		Runs: job.ReleaseVersions(), NonVoter: n.cfg.NonVoter, HoldVersion: n.cfg.HoldVersion, ClusterVersion: n.shard.machine.Version, ProposeVersion: n.proposeVersion,
 		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,

@@ -7,6 +7,7 @@ import (
 
 	"tarry/cluster/raftconfig"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // Members implements api.Operator.
@@ -55,6 +56,9 @@ func (n *Node) RemovedNodes(ctx context.Context) ([]job.RemovedNode, error) {
 
 // AdmitNode implements api.Operator.
 func (n *Node) AdmitNode(ctx context.Context, id string) error { return n.members.Admit(ctx, id) }
+
+// AdmissionMode implements api.Operator.
+func (n *Node) AdmissionMode() jobpb.AdmissionMode { return n.shard.machine.Admission().GetMode() }
 
 // Join implements api.Operator.
 func (n *Node) Join(ctx context.Context, addrs []string) error { return n.members.Join(ctx, addrs) }

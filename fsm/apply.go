@@ -28,7 +28,7 @@ type Changes struct {
 	Events    []job.TopicEvents
 	NextDue   int64 // as Machine.NextDue
 	Marks     []MarkPoint
-	Cluster   bool // the cluster's id or version, the forgotten members or the removed nodes changed
+	Cluster   bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
 	Schedules bool // NextSchedule may have changed
 	Effects   []Effect
 	// Timeouts are the reservations that expired, in order.
@@ -376,7 +376,7 @@ func (m *Machine) publish(news []TopicChange) {
 	if x.authChanged {
 		m.publishAuth()
 	}
-	m.public.removed = m.memory.removed
+	m.public.removed, m.public.admission = m.memory.removed, m.memory.admission
 	for _, id := range x.forgot {
 		m.public.forgotten[id] = struct{}{}
 	}

@@ -90,7 +90,7 @@ func questions(m *Machine, reached *atomic.Uint64) []func() error {
 		},
 		func() error {
 			_, _, _, _ = m.NextDue(), m.ClusterID(), m.Forgotten("n"), m.TopicChanges()
-			_ = m.RemovedNodes()["n"]
+			_, _ = m.RemovedNodes()["n"], m.Admission().GetMode()
 			_, _ = m.Applied(), m.Metrics()
 			return nil
 		},

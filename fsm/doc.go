@@ -54,6 +54,7 @@
 //	op_reset_clock.go      set the clock back
 //	op_migrate.go          rewrite records in the format of the cluster version
 //	op_cluster.go          name the cluster; forget a member; remove and admit a node
+//	op_admission.go        make, use and revoke invitations; set who may become a member
 //	op_auth.go             put and delete a token of a client; set the mode
 //
 // Rules that several operations follow:
@@ -98,6 +99,7 @@
 //	record_settings.go     settings of topics
 //	record_token.go        tokens of clients and their settings
 //	record_removed.go      nodes that were removed
+//	record_admission.go    who may become a member
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //

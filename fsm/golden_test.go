@@ -102,6 +102,8 @@ func tellGoldenStory(r *rig) {
 		Limits: &jobpb.TokenLimits{RateMilli: 1500, Connections: 2, Waiters: 3, Bytes: 4},
 	}, func(p *jobpb.PutToken) { p.OverlapMs = 1000 })
 	ok(opPutToken("w", "a=add"), rotated, opSetAuth(authReport, "pub.*=add"))
+	// Who may become a member, with an invitation that was used and one that was not.
+	ok(opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), opInvite("b", "node-4", 5000), opInvite("a", "", 6000), opEndInvitation("b", "node-4.x"))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)

@@ -12,6 +12,7 @@ import (
 
 	"tarry/auth"
 	"tarry/fsm/store"
+	"tarry/job/jobpb"
 )
 
 // Machine is the state of one shard. Apply, and the methods that replace the state, are
@@ -61,6 +62,7 @@ type public struct {
 	clusterID string
 	forgotten map[string]struct{}
 	removed   map[string]int64 // as memory.removed
+	admission *jobpb.Admission // as memory.admission
 	topics    map[string]TopicChange
 	schedules scheduleTimes
 }

@@ -216,6 +216,8 @@ func TestDigestNoticesEveryDifference(t *testing.T) {
 		"totals":           {opAdd(&jobpb.Add{Topic: "t"}), opDelete(bySeq(2))},
 		"a forgotten node": {opForget("n")},
 		"a removed node":   {opRemove("n", "n")},
+		"an invitation":    {opInvite("i", "", 1000)},
+		"the admission":    {opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED)},
 		"the cluster":      {opSetCluster("c")},
 	}
 	seen := map[string]string{}

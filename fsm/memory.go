@@ -33,6 +33,8 @@ type memory struct {
 	auth          *auth.State // not nil
 	// removed is when each removed node was removed, never 0. It is replaced, never changed.
 	removed map[string]int64
+	// admission is who may become a member. It is replaced, never changed, and not nil.
+	admission *jobpb.Admission
 }
 
 // load reads everything that is kept in memory.
@@ -58,7 +60,10 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if mem.removed, err = readRemoved(db); err != nil {
 		return mem, pub, err
 	}
-	pub.removed = mem.removed
+	if mem.admission, err = readAdmission(db); err != nil {
+		return mem, pub, err
+	}
+	pub.removed, pub.admission = mem.removed, mem.admission
 	gathered, err := readDueCounts(db, keyDueChanges)
 	if err != nil {
 		return mem, pub, err

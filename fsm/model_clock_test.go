@@ -42,6 +42,7 @@ func (m *model) resetClock(op *jobpb.ResetClock, r *jobpb.Result) {
 			*l = modelLimit{rate: l.rate, burst: l.burst, since: m.clock, first: l.tokens(was), changed: m.clock}
 		}
 	}
+	m.setInvitationsBack(m.reset.back)
 	for _, s := range m.schedules {
 		st := s.State
 		st.AnchorMs = min(st.AnchorMs, m.clock)

@@ -30,6 +30,7 @@ type model struct {
 	settings    map[string]*jobpb.TopicSettings
 	schedules   map[string]*jobpb.ScheduleInfo
 	removed     map[string]bool // nodes
+	admission   *jobpb.Admission
 	reset       modelReset
 	walk        modelWalk
 	planned     bool // the add under way is a scheduled run's
@@ -60,7 +61,7 @@ func newModel(maxTopics int) *model {
 	return &model{
 		jobs: map[uint64]*modelJob{}, topics: map[string]*modelTopic{},
 		maxTopics: maxTopics, maxTargets: 2, maxRetained: 2, forgotten: map[string]bool{}, removed: map[string]bool{}, settings: map[string]*jobpb.TopicSettings{},
-		schedules:    map[string]*jobpb.ScheduleInfo{},
+		schedules: map[string]*jobpb.ScheduleInfo{}, admission: &jobpb.Admission{},
 		modelEffects: modelEffects{effects: map[uint64][]*jobpb.Result{}},
 	}
 }

@@ -79,7 +79,7 @@ func (m *Machine) enterCluster(c NewCluster) error {
 	x := m.tx
 	x.replies = false
 	if c.Restored {
-		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.restore(c.ShiftMS)); err != nil {
+		if err := errors.Join(x.restoreAuth(c.ResetAuth), x.dropInvitations(), x.restore(c.ShiftMS)); err != nil {
 			return err
 		}
 	}

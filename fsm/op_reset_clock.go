@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,7 +97,7 @@ func (x *tx) resetClock(op *jobpb.ResetClock, r *jobpb.Result) error {
 	for _, t := range topics {
 		x.setTopicBack(t)
 	}
-	if err := x.setTokensBack(); err != nil {
+	if err := errors.Join(x.setTokensBack(), x.setInvitationsBack()); err != nil {
 		return err
 	}
 	return x.setSchedulesBack()

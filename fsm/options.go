@@ -35,6 +35,7 @@ type Options struct {
 	maxRetained  uint64 // 0: job.MaxRetained; tests lower it
 	maxRemoved   int    // 0: job.MaxRemovedNodes; tests lower it
 	maxTokens    int    // 0: job.MaxTokens; tests lower it
+	maxInvited   int    // 0: job.MaxInvitations; tests lower it
 	dueRecent    int    // 0: dueRecent; tests lower it
 	dueGathered  uint32 // 0: dueGathered; tests lower it
 	windowCap    int    // 0: defaultWindowCap; tests lower it
@@ -92,5 +93,6 @@ func (o Options) limits(version uint32) *job.Limits {
 	l.MaxRetained = cmp.Or(o.maxRetained, l.MaxRetained)
 	l.MaxRemovedNodes = cmp.Or(o.maxRemoved, l.MaxRemovedNodes)
 	l.MaxTokens = cmp.Or(o.maxTokens, l.MaxTokens)
+	l.MaxInvitations = cmp.Or(o.maxInvited, l.MaxInvitations)
 	return &l
 }

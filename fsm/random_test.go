@@ -474,6 +474,7 @@ func (s *simulation) compare(r *rig) {
 		require.Equal(s.t, s.model.forgotten[id], r.m.Forgotten(id))
 	}
 	require.ElementsMatch(s.t, slices.Collect(maps.Keys(s.model.removed)), slices.Collect(maps.Keys(r.m.RemovedNodes())))
+	require.True(s.t, proto.Equal(s.model.admission, r.m.Admission()), "want %v\ngot  %v", s.model.admission, r.m.Admission())
 	v := r.m.View()
 	defer v.Close()
 	s.compareSchedules(r, v)

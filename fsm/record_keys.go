@@ -13,6 +13,7 @@ import (
 // The keyspaces. Their bytes are on disk: changing one breaks every data
 // directory. Integers in keys are big-endian, so that byte order is their order.
 const (
+	spaceAdmission = 'a' // a -> who may become a member: see record_admission.go
 	spaceSettings  = 'c' // c topic name -> its settings
 	spaceDue       = 'd' // d, d period topic-number -> due counts: see record_due_counts.go
 	spaceForgotten = 'f' // f server-id -> nothing

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -178,6 +179,9 @@ func checkMemory(m *Machine) error {
 	if err := checkRemoved(m); err != nil {
 		return err
 	}
+	if err := checkAdmission(m); err != nil {
+		return err
+	}
 	if err := checkAuth(m); err != nil {
 		return err
 	}
@@ -324,6 +328,21 @@ func opRemove(server, node string) *jobpb.Op {
 
 func opAdmit(node string) *jobpb.Op {
 	return &jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: node}}}
+}
+
+// opInvite makes an invitation with a key of its id's letters; node "": for any.
+func opInvite(id, node string, expiresInMS int64) *jobpb.Op {
+	v := &jobpb.Invitation{Id: id, NodeId: node, PublicKey: bytes.Repeat([]byte(id), 32)[:32]}
+	return &jobpb.Op{Kind: &jobpb.Op_PutInvitation{PutInvitation: &jobpb.PutInvitation{Invitation: v, ExpiresInMs: expiresInMS}}}
+}
+
+// opEndInvitation records the use of an invitation by a server; "": it is revoked.
+func opEndInvitation(id, server string) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_EndInvitation{EndInvitation: &jobpb.EndInvitation{Id: id, ServerId: server}}}
+}
+
+func opAdmission(mode jobpb.AdmissionMode) *jobpb.Op {
+	return &jobpb.Op{Kind: &jobpb.Op_SetAdmission{SetAdmission: &jobpb.SetAdmission{Mode: mode}}}
 }
 
 func bySeq(seq uint64) *jobpb.Ref { return &jobpb.Ref{Seq: seq} }

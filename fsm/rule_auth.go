@@ -67,6 +67,9 @@ var rights = map[string]right{
 	"put_token":    {admin: true},
 	"delete_token": {admin: true},
 	"set_auth":     {admin: true},
+	"put_invitation": {onTopics: mayOperate},
+	"end_invitation": {onTopics: mayOperate, ofNode: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() != "" }},
+	"set_admission":  {onTopics: mayOperate},
 
 	"advance":       {node: true},
 	"advance_at":    {node: true}, // its Reserves have principals
@@ -160,6 +163,11 @@ func asAdmin(do func(*tx, *jobpb.Op, *jobpb.Result) error) func(*tx, *jobpb.Op, 
 			return nil
 		})
 	}
+}
+
+// mayOperate needs the verb operate, as the other calls that change the members do.
+func mayOperate(x *tx, _ *jobpb.Op, r *jobpb.Result) (bool, error) {
+	return x.may(auth.Operate, "", r), nil
 }
 
 // as calls do with a principal as the caller.

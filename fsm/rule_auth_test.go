@@ -79,6 +79,10 @@ func rightCases() []rightCase {
 		{&jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "nothing"}}}, needs{"": auth.Admin}},
 		{opSetAuth(authEnforce, "new.*=add"), needs{"": auth.Admin}},
 
+		{opInvite("i", "", 1000), needs{"": auth.Operate}},
+		{opEndInvitation("nothing", ""), needs{"": auth.Operate}},
+		{opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), needs{"": auth.Operate}},
+
 		{opAdvance(1), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}}}}, nil},
 		{opMigrate(1), nil},
@@ -178,7 +182,7 @@ func TestEveryOperationHasRights(t *testing.T) {
 // What the table does not have is not done, whoever wants it.
 func TestWhatHasNoRightsIsNotDone(t *testing.T) {
 	r := newAuthRig(t, authOff)
-	for _, number := range []uint64{0, 32, 34, 1 << 20} {
+	for _, number := range []uint64{0, 32, 99, 1 << 20} {
 		for _, c := range rightCases() {
 			require.False(t, rightOfOp(c.op, number).decides(), "%d as %s", number, job.KindOf(c.op))
 		}

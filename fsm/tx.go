@@ -34,7 +34,7 @@ type tx struct {
 
 	replies         bool
 	authChanged     bool // tokens of clients or their settings changed
-	cluster         bool // the cluster's id or version, the forgotten members or the removed nodes changed
+	cluster         bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
 	settingsChanged bool // settings of topics changed
 	clockSet        bool // the clock was set back
 	walkBegan       bool // the walk over headers began

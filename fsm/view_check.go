@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -19,7 +20,7 @@ func (v *View) Check() error {
 			return err
 		}
 		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkSpaces} {
+		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err
@@ -326,6 +327,17 @@ func (c *checker) checkSpaces() error {
 func (c *checker) checkTokens() error {
 	_, err := readAuth(c.r)
 	return err
+}
+
+// checkAdmission reads the record of who may become a member: it must decode, and be the only one
+// of its keyspace.
+func (c *checker) checkAdmission() error {
+	if _, err := readAdmission(c.r); err != nil {
+		return err
+	}
+	return c.view.scan(c.r, append(bytes.Clone(keyAdmission), 0), []byte{spaceAdmission + 1}, func(key, _ []byte) error {
+		return fmt.Errorf("key %x is not that of the record of admission", key)
+	})
 }
 
 // checkSchedules checks that each schedule has both its records, an instant only while it

@@ -50,6 +50,8 @@ func (v *View) Read(r *jobpb.Read) (*jobpb.ReadResult, error) {
 		a.Tokens, a.Auth, err = v.Tokens(what.Tokens.GetAfter(), int(what.Tokens.GetMax()))
 	case *jobpb.Read_Auth:
 		a.Auth, err = v.Auth()
+	case *jobpb.Read_Admission:
+		a.Admission, err = v.Admission()
 	default:
 		err = job.Errorf(job.CodeInvalid, "this release does not know the read %T", r.What)
 	}

@@ -137,6 +137,13 @@ const (
 	// holds all of them in memory.
 	MaxRemovedNodes = 10_000
 
+	// MaxInvitations bounds the invitations of a cluster, those that were used and have not
+	// expired among them, and MaxInvitationTime how long one is valid. By default that is
+	// DefaultInvitationTime.
+	MaxInvitations        = 100
+	MaxInvitationTime     = 30 * 24 * time.Hour
+	DefaultInvitationTime = time.Hour
+
 	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
 	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and
 	// MaxTokenPrefixLengths how often a decision looks for a prefix: each length is one.

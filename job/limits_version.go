@@ -30,7 +30,8 @@ type Limits struct {
 	MaxTokenPatterns, MaxTokenPrefixLengths             int
 	MaxTokenIDBytes, MaxDescriptionBytes                int
 	MaxTokenOverlap                                     time.Duration
-	MaxRemovedNodes                                     int
+	MaxRemovedNodes, MaxInvitations                     int
+	MaxInvitationTime                                   time.Duration
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -52,7 +53,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokens:       MaxTokens, MaxTokenRules: MaxTokenRules, MaxTokenRuleBytes: MaxTokenRuleBytes,
 	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
-	MaxRemovedNodes: MaxRemovedNodes,
+	MaxRemovedNodes: MaxRemovedNodes, MaxInvitations: MaxInvitations, MaxInvitationTime: MaxInvitationTime,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

@@ -57,11 +57,18 @@ var operations = map[protoreflect.Name]operation{
 	"set_cluster":   {leaderOnly: true},
 	"forget_member": {leaderOnly: true},
 	"admit_node":    {leaderOnly: true, check: func(l *Limits, op *jobpb.Op) error { return l.CheckRefID("node_id", op.GetAdmitNode().GetNodeId()) }},
-	"raise_version": {leaderOnly: true},
-	"reset_clock":   {leaderOnly: true},
-	"put_token":     {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},
-	"delete_token":  {check: func(l *Limits, op *jobpb.Op) error { return l.CheckTokenID("id", op.GetDeleteToken().GetId()) }},
-	"set_auth":      {check: func(l *Limits, op *jobpb.Op) error { return l.CheckAuthSettings(op.GetSetAuth().GetSettings()) }},
+	// A client revokes an invitation; the leader records that one was used.
+	"end_invitation": {
+		leaderOnly: true, byClient: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() == "" },
+		check: func(l *Limits, op *jobpb.Op) error { return l.checkEndInvitation(op.GetEndInvitation()) },
+	},
+	"put_invitation": {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutInvitation(op.GetPutInvitation()) }},
+	"set_admission":  {check: func(l *Limits, op *jobpb.Op) error { return l.checkSetAdmission(op.GetSetAdmission()) }},
+	"raise_version":  {leaderOnly: true},
+	"reset_clock":    {leaderOnly: true},
+	"put_token":      {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},
+	"delete_token":   {check: func(l *Limits, op *jobpb.Op) error { return l.CheckTokenID("id", op.GetDeleteToken().GetId()) }},
+	"set_auth":       {check: func(l *Limits, op *jobpb.Op) error { return l.CheckAuthSettings(op.GetSetAuth().GetSettings()) }},
 }
 
 var (

@@ -288,6 +288,28 @@ func leaderRules() []checked {
 		{&jobpb.Op{Kind: &jobpb.Op_AdmitNode{AdmitNode: &jobpb.AdmitNode{NodeId: "n"}}}, []rule{
 			{func(op *jobpb.Op) { op.GetAdmitNode().NodeId = "" }, "node_id", "missing or empty"},
 		}},
+		{&jobpb.Op{Kind: &jobpb.Op_PutInvitation{PutInvitation: &jobpb.PutInvitation{
+			Invitation: &jobpb.Invitation{Id: "i", PublicKey: make([]byte, 32), NodeId: "n"}, ExpiresInMs: 1000,
+		}}}, []rule{
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation = nil }, "id", "is missing"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.Id = "I" }, "id", "takes only the characters"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.PublicKey = make([]byte, 31) }, "public_key", "has 31 bytes; it takes 32"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.NodeId = long(201) }, "node", "has 201 bytes"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.ServerId = "n.1" }, "id", "has fields that only the state machine sets"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.UsedMs = 1 }, "id", "has fields that only the state machine sets"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.CreatedMs = 1 }, "id", "has fields that only the state machine sets"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().Invitation.ExpiresMs = 1 }, "id", "has fields that only the state machine sets"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().ExpiresInMs = 999 }, "expires_in", "is 0.999"},
+			{func(op *jobpb.Op) { op.GetPutInvitation().ExpiresInMs = MaxInvitationTime.Milliseconds() + 1 }, "expires_in", "2592000"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_EndInvitation{EndInvitation: &jobpb.EndInvitation{Id: "i", ServerId: "n.1"}}}, []rule{
+			{func(op *jobpb.Op) { op.GetEndInvitation().Id = "" }, "id", "has 0 bytes"},
+			{func(op *jobpb.Op) { op.GetEndInvitation().ServerId = long(201) }, "server_id", "has 201 bytes"},
+		}},
+		{&jobpb.Op{Kind: &jobpb.Op_SetAdmission{SetAdmission: &jobpb.SetAdmission{}}}, []rule{
+			{func(op *jobpb.Op) { op.GetSetAdmission().Mode = 2 }, "mode", "is not known"},
+			{func(op *jobpb.Op) { op.GetSetAdmission().Mode = -1 }, "mode", "is not known"},
+		}},
 		// Whether these are valid depends on the state.
 		{&jobpb.Op{Kind: &jobpb.Op_Mark{Mark: &jobpb.Mark{}}}, nil},
 		{&jobpb.Op{Kind: &jobpb.Op_RaiseVersion{RaiseVersion: &jobpb.RaiseVersion{}}}, nil},

@@ -51,6 +51,8 @@ func (q *Queue) checkOp(ctx context.Context, op *jobpb.Op) error {
 	case *jobpb.Op_SetTopic:
 		// Whether the push target changes, which needs another verb, depends on the present one.
 		allow(auth.Manage, k.SetTopic.GetTopic())
+	case *jobpb.Op_PutInvitation, *jobpb.Op_EndInvitation, *jobpb.Op_SetAdmission:
+		allow(auth.Operate, "")
 	case *jobpb.Op_PutSchedule:
 		if a := k.PutSchedule.GetSchedule().GetJob(); a != nil {
 			allow(auth.Manage|auth.Add|pushing(a.GetOptions().GetPushUrl() != ""), a.GetTopic())

@@ -18,7 +18,7 @@ func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 			return nil, err
 		}
 		return q.queue.Read(ctx, r, stale)
-	case *jobpb.Read_Auth:
+	case *jobpb.Read_Auth, *jobpb.Read_Admission:
 		if err := q.checks.Allow(ctx, auth.Observe, ""); err != nil {
 			return nil, err
 		}

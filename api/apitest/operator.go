@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // Operator is a fake cluster of three nodes.
@@ -154,6 +155,9 @@ func (o *Operator) RemovedNodes(context.Context) ([]job.RemovedNode, error) {
 
 // AdmitNode implements api.Operator.
 func (o *Operator) AdmitNode(_ context.Context, id string) error { return o.call("admit", id) }
+
+// AdmissionMode implements api.Operator.
+func (o *Operator) AdmissionMode() jobpb.AdmissionMode { return jobpb.AdmissionMode_ADMISSION_OPEN }
 
 // Join implements api.Operator.
 func (o *Operator) Join(_ context.Context, addrs []string) error {

@@ -131,6 +131,8 @@ func onlyTheLeaders() map[string][]byte {
 		"set-cluster":   operation(12, text(foreign)),
 		"forget-member": operation(13, text("stranger.0000000000000000")),
 		"admit-node":    operation(33, text("stranger")),
+		// The use of an invitation by a server.
+		"end-invitation": operation(35, protowire.AppendString(protowire.AppendTag(text("stranger"), 2, protowire.BytesType), "stranger.0000000000000000")),
 	}
 }
 

@@ -91,6 +91,7 @@ func (m *Membership) status(asker string) *memberpb.StatusResponse {
 	resp.DiskLow, resp.DiskFreeBytes, resp.LogWriteUs = disk.Low, disk.Free, disk.LogWrite.Microseconds()
 	if asker != "" {
 		resp.AskerForgotten, resp.AskerRemovedMs = m.cfg.Forgotten(asker), m.removedAt(raftconfig.NodeID(asker))
+		resp.AskerUninvited = m.uninvited(asker)
 	}
 	resp.Acks, resp.Keyring = m.acksFor(asker), m.ringState()
 	r := m.raft.Load()

@@ -105,7 +105,7 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 	others := m.others()
 	answers := m.askAll(ctx, others)
 	var silent []string
-	var unfit, removed error
+	var unfit, refused error
 	for i, a := range answers {
 		switch {
 		case a == nil:
@@ -117,17 +117,20 @@ func (m *Membership) lookAround(ctx context.Context) (why string) {
 		if a.ClusterId != "" || a.HasState {
 			m.joining.Store(true)
 		}
-		if a.AskerRemovedMs != 0 {
-			removed = wasRemoved(m.cfg.NodeID, a.AskerRemovedMs)
+		switch {
+		case a.AskerRemovedMs != 0:
+			refused = wasRemoved(m.cfg.NodeID, a.AskerRemovedMs)
+		case a.AskerUninvited && refused == nil:
+			refused = errUninvited
 		}
 		if err := m.cfg.Runs.Check(a.ClusterVersion); err != nil {
 			unfit = fmt.Errorf("the cluster of %s does not take this node in: %w", others[i].NodeID, err)
 		}
 	}
-	m.recordRefusal(removed)
+	m.recordRefusal(refused)
 	switch {
-	case removed != nil:
-		return "an operator: " + removed.Error()
+	case refused != nil:
+		return "an operator: " + refused.Error()
 	case unfit != nil:
 		return unfit.Error()
 	case m.ClusterID() != "":

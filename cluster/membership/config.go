@@ -15,7 +15,9 @@ import (
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/gossipkeys"
+	"tarry/invitation"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 // protocol is the version of the messages between nodes that this release
@@ -62,15 +64,27 @@ type Config struct {
 	// RemovedNodes is when each node was removed that must not join again, in Unix
 	// milliseconds by node id. It does not block, and the result is not changed. nil: none.
 	RemovedNodes func() map[string]int64
+	// Admission is who may become a member, as the state machine has it. It does not block, and
+	// the result is not changed. nil: anybody.
+	Admission func() *jobpb.Admission
+	// Invitation returns the invitation of this node, which is in no cluster; it may be another
+	// one each time. nil: it has none.
+	Invitation func() (invitation.Secret, error)
+	// InvitationUsed is called on the leader when a node uses an invitation, before that joins.
+	// It must not block. nil: not called.
+	InvitationUsed func(id, nodeID string)
 	// ClusterVersion is the one of the state machine.
 	ClusterVersion func() uint32
-	// ProposeClusterID, ProposeForget, ProposeAdmit and ProposeVersion propose to the log.
+	// ProposeClusterID, ProposeForget, ProposeAdmit, ProposeUse and ProposeVersion propose to the log.
 	// They block until the entry is applied on this node, or ctx ends. ProposeForget also
 	// records that a node was removed, unless nodeID is empty.
 	ProposeClusterID func(ctx context.Context, id string) error
 	ProposeForget    func(ctx context.Context, serverID, nodeID string) error
 	ProposeAdmit     func(ctx context.Context, nodeID string) error
 	ProposeVersion   func(ctx context.Context, to uint32) error
+	// ProposeUse records that a server uses an invitation. The error has CodeNotFound or
+	// CodeConditionFailed if it must not.
+	ProposeUse func(ctx context.Context, invitation, serverID string) error
 	// ProposeClockReset sets the queue's clock back through the log; on the leader.
 	ProposeClockReset func(ctx context.Context, to time.Time) error
 	// DiskHealth is how this node's disk is doing. It must not block. nil: always well.
@@ -167,7 +181,7 @@ func (c *Config) check() error {
 		return errors.New("bootstrap-expect 1 would start a cluster of one beside the one to join: " +
 			"leave out bootstrap-expect to join, or join to start a new cluster")
 	}
-	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ProposeAdmit == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
+	if c.Logger == nil || c.ClusterID == nil || c.Forgotten == nil || c.ProposeClusterID == nil || c.ProposeForget == nil || c.ProposeAdmit == nil || c.ProposeUse == nil || c.ClusterVersion == nil || c.ProposeVersion == nil || c.Acks == nil || c.Dial == nil {
 		return errors.New("membership lacks a logger or a callback of the node")
 	}
 	return c.meta().Check()

@@ -29,6 +29,8 @@
 //     leader adds it again, and any leader can complete the removal. If an operator
 //     removed it, the log has its node id, too, and no server of that node joins
 //     before an operator admits it (removed.go).
+//   - An operator can make the leader take in only servers that show a certificate or an
+//     invitation (invited.go). Invite is what the leader says to a server that may join.
 //   - Two clusters never merge (binding.go). Gossip refuses members of another
 //     cluster, and a node in no cluster binds itself to the first one it discovers.
 package membership

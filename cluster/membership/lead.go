@@ -25,6 +25,7 @@ const changeTimeout = 10 * time.Second
 type leadership struct {
 	autopilot *autopilot.Autopilot
 	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
+	uninvited atomic.Pointer[map[string]bool]   // server ids that need an invitation to join; from the last pass
 	disks     *diskpolicy.Policy
 	offers    offers
 	rings     memberRings

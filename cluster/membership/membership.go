@@ -15,6 +15,7 @@ import (
 	"tarry/cluster/diskpolicy"
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
+	"tarry/job/jobpb"
 )
 
 // Membership is one node's part in its cluster. The order of calls: New; Register on the gRPC
@@ -88,6 +89,9 @@ func New(cfg Config) (*Membership, error) {
 	}
 	if cfg.RemovedNodes == nil {
 		cfg.RemovedNodes = func() map[string]int64 { return nil }
+	}
+	if cfg.Admission == nil {
+		cfg.Admission = func() *jobpb.Admission { return nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

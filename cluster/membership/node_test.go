@@ -31,7 +31,9 @@ import (
 	"tarry/cluster/raftwire"
 	"tarry/cluster/transport"
 	"tarry/internal/freeport"
+	"tarry/invitation"
 	"tarry/job"
+	"tarry/job/jobpb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,6 +92,8 @@ type node struct {
 	keysFile                string // of gossip keys; empty: none
 	verify                  gossip.Verify
 	plainCalls              bool // calls between nodes are not secure
+	invitation              *invitation.Secret
+	used                    atomic.Pointer[string] // the last invitation and its node, as this leader has reported
 
 	diskHealth atomic.Pointer[diskpolicy.Health] // nil: a healthy disk
 	log        logLines
@@ -139,7 +143,10 @@ func (n *node) config() Config {
 		ProposeForget: func(ctx context.Context, id, node string) error {
 			return errors.Join(n.propose("forget "+id), n.propose("remove "+node))
 		},
-		ProposeAdmit:   func(ctx context.Context, node string) error { return n.propose("admit " + node) },
+		ProposeAdmit: func(ctx context.Context, node string) error { return n.propose("admit " + node) },
+		ProposeUse:   func(ctx context.Context, id, server string) error { return n.propose("use " + id + " " + server) },
+		Admission:    n.fsm.admission, Invitation: n.ownInvitation(),
+		InvitationUsed: func(id, node string) { n.used.Store(new(id + " " + node)) },
 		ProposeVersion: func(ctx context.Context, to uint32) error { return n.propose(fmt.Sprint("version ", to)) },
 		Runs:           n.runs, HoldVersion: n.holds, ClusterVersion: n.fsm.clusterVersion,
 		GossipKeys: n.gossipKeys(), GossipVerify: n.verify, SecureCalls: !n.plainCalls,
@@ -322,6 +329,7 @@ type fsm struct {
 	version uint32
 	gone    map[string]bool
 	removed map[string]int64 // replaced, never changed
+	admits  *jobpb.Admission // replaced, never changed
 }
 
 func (f *fsm) clusterID() string {
@@ -359,6 +367,8 @@ func (f *fsm) Apply(l *raft.Log) any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch verb, id, _ := strings.Cut(string(l.Data), " "); {
+	case verb == "invited" || verb == "invitation" || verb == "use":
+		return f.changeAdmission(verb, id)
 	case verb == "cluster" && f.cluster == "":
 		f.cluster = id
 	case verb == "version":

@@ -22,7 +22,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	}
 	defer end()
 	var errs []error
-	problems := make(map[string]string)
+	problems, uninvited := make(map[string]string), make(map[string]bool)
 	if id, err := m.finishRemoval(ctx); err != nil {
 		// The others go on: the removal may wait for a joiner.
 		node := raftconfig.NodeID(id)
@@ -36,10 +36,14 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		if err := m.syncMember(ctx, n); err != nil {
 			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
+			if errors.As(err, new(notInvited)) {
+				uninvited[n.ServerID] = true
+			}
 		}
 	}
 	if l := m.leadership.Load(); l != nil {
 		l.problems.Store(&problems)
+		l.uninvited.Store(&uninvited)
 	}
 	return errors.Join(errs...)
 }
@@ -97,11 +101,18 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	if err := m.checkVersion(ctx, n); err != nil {
 		return err
 	}
+	invitation, err := m.checkInvitation(ctx, n)
+	if err != nil {
+		return err
+	}
 	if len(older) > 0 {
 		// One at a time; the next pass goes on.
 		return m.replace(ctx, c, older[0], n)
 	}
 	if err := m.invite(ctx, n); err != nil {
+		return err
+	}
+	if err := m.useInvitation(ctx, invitation, n); err != nil {
 		return err
 	}
 	if err := m.addServer(n); err != nil {

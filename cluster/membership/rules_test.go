@@ -112,6 +112,7 @@ func bare(t testing.TB, change ...func(*Config)) *Membership {
 		ProposeClusterID: func(context.Context, string) error { return nil },
 		ProposeForget:    func(context.Context, string, string) error { return nil },
 		ProposeAdmit:     func(context.Context, string) error { return nil },
+		ProposeUse:       func(context.Context, string, string) error { return nil },
 		ProposeVersion:   func(context.Context, uint32) error { return nil },
 		ClusterVersion:   func() uint32 { return 1 },
 		Acks:             ackguard.New(ackguard.Config{ServerID: "n1.x", Logger: slog.New(slog.DiscardHandler), OnRollback: func(error) {}}),

@@ -66,6 +66,13 @@ func (s *server) Invite(ctx context.Context, req *memberpb.InviteRequest) (*memb
 	return &memberpb.InviteResponse{Accepted: reason == "", Reason: reason}, nil
 }
 
+func (s *server) Prove(ctx context.Context, req *memberpb.ProveRequest) (*memberpb.ProveResponse, error) {
+	if err := fromSelf(ctx, req.GetServerId()); err != nil {
+		return nil, err
+	}
+	return s.m.prove(req), nil
+}
+
 func (s *server) Members(ctx context.Context, _ *memberpb.MembersRequest) (*memberpb.MembersResponse, error) {
 	if r := s.m.raft.Load(); r == nil || r.State() != raft.Leader {
 		return nil, errNotLeader

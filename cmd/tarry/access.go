@@ -18,8 +18,8 @@ import (
 )
 
 // serveChecked serves the clients of a node, and checks what they may do.
-func serveChecked(ctx context.Context, cfg *serverConfig, node *cluster.Node, queue tracing.Queue, listener net.Listener, tubes *beanstalkPort, tell *supervisor, log *slog.Logger) error {
-	control, closeAccess, err := openAccess(ctx, cfg, node, log)
+func serveChecked(ctx context.Context, cfg *serverConfig, node *cluster.Node, record auditLog, queue tracing.Queue, listener net.Listener, tubes *beanstalkPort, tell *supervisor, log *slog.Logger) error {
+	control, closeAccess, err := openAccess(cfg, node, record)
 	if err != nil {
 		return err
 	}
@@ -28,22 +28,15 @@ func serveChecked(ctx context.Context, cfg *serverConfig, node *cluster.Node, qu
 }
 
 // openAccess returns what checks the clients of a node, and what closes it.
-func openAccess(ctx context.Context, cfg *serverConfig, node *cluster.Node, log *slog.Logger) (*access.Control, func(), error) {
+func openAccess(cfg *serverConfig, node *cluster.Node, record auditLog) (*access.Control, func(), error) {
 	if err := makeBootstrapSecret(cfg.DataDir); err != nil {
 		return nil, nil, err
 	}
-	var record *audit.Log
-	stop := func() {}
-	if cfg.AuditLog != "" {
-		var err error
-		if record, err = audit.Open(cfg.AuditLog, log); err != nil {
-			return nil, nil, err
-		}
-		node.Metrics().MustRegister(record)
-		stop = reopenAtHangup(ctx, record)
+	if record.Log != nil {
+		node.Metrics().MustRegister(record.Log)
 	}
 	control := access.Open(access.Options{
-		Source: node.Shard(), Audit: record, Registry: node.Metrics(),
+		Source: node.Shard(), Audit: record.Log, Registry: node.Metrics(),
 		Leader: func(ctx context.Context) (uint64, error) {
 			ctx = auth.NewContext(ctx, auth.System())
 			// This has the revision, too, and does not count the tokens.
@@ -51,7 +44,35 @@ func openAccess(ctx context.Context, cfg *serverConfig, node *cluster.Node, log 
 			return a.GetAuth().GetRevision(), err
 		},
 	})
-	return control, func() { control.Close(); stop(); record.Close() }, nil
+	return control, control.Close, nil
+}
+
+// auditLog is the audit log of a node, without a file if there is none.
+type auditLog struct {
+	*audit.Log
+	stop func() // to reopen it
+}
+
+// openAuditLog opens the audit log at a path; empty: there is none.
+func openAuditLog(ctx context.Context, path string, log *slog.Logger) (auditLog, error) {
+	if path == "" {
+		return auditLog{stop: func() {}}, nil
+	}
+	l, err := audit.Open(path, log)
+	if err != nil {
+		return auditLog{}, err
+	}
+	return auditLog{l, reopenAtHangup(ctx, l)}, nil
+}
+
+func (l auditLog) close() {
+	l.stop()
+	l.Close()
+}
+
+// invitationUsed records that the leader, this node, lets a node join by an invitation.
+func (l auditLog) invitationUsed(id, nodeID string) {
+	l.Add(audit.Record{Via: "cluster", Call: "join", Resource: "node " + nodeID + " by invitation " + id, Outcome: audit.Done})
 }
 
 // reopenAtHangup opens the audit log again at each SIGHUP, until the returned function is

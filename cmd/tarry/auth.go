@@ -27,7 +27,7 @@ func authBootstrapCommand() *cobra.Command {
 		"tarry auth bootstrap --data-dir /var/lib/tarry -o root.token", 0, 1)
 	var file secretFile
 	dir := c.flags.String("data-dir", "tarry-data", "`directory` with the data of the node at --addr")
-	file.register(c)
+	file.register(c, "token")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(t.nodes) != 1 {
 			return usagef("acts on one node, and --addr (or %s) names %d; name one with --addr", addrEnv, len(t.nodes))

@@ -140,7 +140,10 @@ func TestReserveFindsNothing(t *testing.T) {
 func TestOperatorsCommands(t *testing.T) {
 	s := newShell(t)
 	require.Regexp(t, `(?m)^n2 +follower +yes +yes +1 +host2:7300 +host2:7301 +v0.1.0 +1 +1-2$`, s.ok("cluster", "members"))
-	require.Len(t, strings.Split(strings.TrimSpace(s.ok("cluster", "members", "--json")), "\n"), 3)
+	require.Contains(t, s.ok("cluster", "members"), "\nadmission: open\n")
+	lines := strings.Split(strings.TrimSpace(s.ok("cluster", "members", "--json")), "\n")
+	require.Len(t, lines, 3)
+	require.Contains(t, lines[2], `"admission":"open"`)
 	s.ok("cluster", "transfer-leadership")
 	require.Equal(t, "leadership has moved to n2\n", s.ok("cluster", "transfer-leadership", "n2"))
 	require.Equal(t, "n1 leads already\n", s.ok("cluster", "transfer-leadership", "n1"))

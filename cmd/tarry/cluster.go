@@ -16,11 +16,12 @@ import (
 func clusterCommand() *cobra.Command {
 	return group("cluster", "members, health, events, version, drain, remove and others", "Shows and changes the nodes of a cluster.",
 		membersCommand(), healthCommand(), eventsCommand(), clusterVersionCommand(), upgradeCommand(), clockCommand(), verifyCommand(), drainCommand(),
-		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), removedCommand(), admitCommand(), transferCommand())
+		joinCommand(), leaveCommand(), replaceCommand(), removeCommand(), removedCommand(), admitCommand(), transferCommand(),
+		admissionCommand(), inviteCommand(), invitationsCommand(), uninviteCommand())
 }
 
 func membersCommand() *cobra.Command {
-	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). VOTER is never for a\nnode that was started with --non-voter.", "tarry cluster members", 0, 0)
+	c := newCommand("members", "list the nodes and how they keep up", "", "Lists the nodes of the cluster and how they keep up with the leader: BEHIND counts the log\nentries that a node has yet to apply. CLUSTER VERSION is that of the node's state, CAN RUN\nthe cluster versions that its release runs (docs/operations.md, Upgrade). VOTER is never for a\nnode that was started with --non-voter. The line below\nthem says what a node needs to become a member.", "tarry cluster members", 0, 0)
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
 		members, err := t.client.Members(ctx)
 		if err != nil {
@@ -29,9 +30,13 @@ func membersCommand() *cobra.Command {
 		if len(members) == 0 {
 			t.notes.line("%s: the node is in no cluster yet; its log says what it waits for", c.path())
 		}
-		return printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
+		err = printAll(t, members, []string{"ID", "ROLE", "VOTER", "ALIVE", "BEHIND", "HTTP ADDRESS", "CLUSTER ADDRESS", "RELEASE", "CLUSTER VERSION", "CAN RUN"}, func(m client.Member) []string {
 			return []string{m.ID, m.Role, vote(m), yes(m.Alive), count(m.Lag), dash(m.HTTPAddress), m.Address, dash(m.Version), versions(m.ClusterVersion, m.ClusterVersion), versions(m.MinClusterVersion, m.MaxClusterVersion)}
 		})
+		if err != nil || t.json || len(members) == 0 || members[0].Admission == "" {
+			return err
+		}
+		return t.out.line("admission: %s", members[0].Admission)
 	})
 }
 

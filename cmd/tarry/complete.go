@@ -113,6 +113,8 @@ func names(cmd *cobra.Command, argument string) lookup {
 		return tokensThere
 	case cmd.Name() == "admit":
 		return removedThere
+	case cmd.Name() == "uninvite":
+		return invitationsThere
 	case argument == "NODE" || argument == "OLD" || argument == "NEW" || argument == "ID" && group == "cluster":
 		return membersThere
 	case argument == "ID" && group == "tarry":
@@ -177,6 +179,14 @@ func removedThere(ctx context.Context, c *client.Client, _ string) (names []stri
 	removed, _ := c.RemovedNodes(ctx)
 	for _, n := range removed {
 		names = append(names, n.ID)
+	}
+	return names
+}
+
+func invitationsThere(ctx context.Context, c *client.Client, _ string) (names []string) {
+	list, _ := c.Invitations(ctx)
+	for _, v := range list {
+		names = append(names, v.ID)
 	}
 	return names
 }

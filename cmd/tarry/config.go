@@ -34,45 +34,46 @@ import (
 // serverConfig has the settings of `tarry server`, by flag, environment variable or
 // configuration file, in that order of precedence.
 type serverConfig struct {
-	NodeID          string
-	DataDir         string
-	HTTPAddr        string
-	BeanstalkAddr   string
-	BeanstalkMaxJob int
-	BeanstalkListen boundListeners
-	ClusterAddr     string
-	GossipAddr      string
-	HTTPTLS         portTLS
-	BeanstalkTLS    portTLS
-	ClusterTLS      certs.Files
-	ClusterTLSMode  nodetls.Mode
-	GossipKeysFile  string
-	GossipVerify    gossip.Verify
-	AdvertiseHost   string
-	HTTPHosts       string
-	CORSOrigins     api.Origins
-	Insecure        bool
-	Join            string
-	BootstrapExpect int
-	MaxBodyBytes    int
-	CacheBytes      int64
-	MetricsTopics   int
-	LogStore        logstore.Kind
-	DiskLowWater    diskspace.Mark
-	Backups         backupFlags
-	MaxClockOffset  time.Duration
-	NonVoter        bool
-	HoldVersion     bool
-	MaxConnections  int
-	LogLevel        slog.Level
-	LogFormat       string
-	PprofAddr       string
-	PushAllow       push.Allow
-	UI              string
-	OTLPEndpoint    string
-	AuditLog        string
-	TraceSample     *float64 // nil: as the environment says
-	ConfigFile      string
+	NodeID             string
+	DataDir            string
+	HTTPAddr           string
+	BeanstalkAddr      string
+	BeanstalkMaxJob    int
+	BeanstalkListen    boundListeners
+	ClusterAddr        string
+	GossipAddr         string
+	HTTPTLS            portTLS
+	BeanstalkTLS       portTLS
+	ClusterTLS         certs.Files
+	ClusterTLSMode     nodetls.Mode
+	GossipKeysFile     string
+	GossipVerify       gossip.Verify
+	AdvertiseHost      string
+	HTTPHosts          string
+	CORSOrigins        api.Origins
+	Insecure           bool
+	Join               string
+	JoinInvitationFile string
+	BootstrapExpect    int
+	MaxBodyBytes       int
+	CacheBytes         int64
+	MetricsTopics      int
+	LogStore           logstore.Kind
+	DiskLowWater       diskspace.Mark
+	Backups            backupFlags
+	MaxClockOffset     time.Duration
+	NonVoter           bool
+	HoldVersion        bool
+	MaxConnections     int
+	LogLevel           slog.Level
+	LogFormat          string
+	PprofAddr          string
+	PushAllow          push.Allow
+	UI                 string
+	OTLPEndpoint       string
+	AuditLog           string
+	TraceSample        *float64 // nil: as the environment says
+	ConfigFile         string
 
 	settings []job.NodeSetting // what the node shows of them
 }
@@ -113,6 +114,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	})
 	fs.BoolVar(&c.Insecure, "insecure", false, "listen on other addresses than loopback: whoever can reach them can do everything, unless tokens are enforced (docs/tokens.md)")
 	fs.StringVar(&c.Join, "join", "", "gossip addresses of the cluster's nodes, `host:port,...`; this node's own may be among them")
+	fs.StringVar(&c.JoinInvitationFile, "join-invitation-file", "", "`file` with the invitation of this node to the cluster, made by tarry cluster invite; only a node that is in no cluster yet reads it (docs/security.md)")
 	c.BootstrapExpect = -1 // it depends
 	fs.Func("bootstrap-expect", "`number` of nodes that start a new cluster together; default: 1 without --join; 0 with --join, which means that the node only joins one", func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 16)

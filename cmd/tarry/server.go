@@ -89,16 +89,16 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	}
 	defer secure.watch(ctx)()
 	tubes.secure = secure.beanstalk
+	record, err := openAuditLog(ctx, cfg.AuditLog, log)
+	if err != nil {
+		return err
+	}
+	defer record.close()
 	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post()})
-	node, err := cluster.Start(cluster.Config{
-		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
-		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
-		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
-		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
-		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
-		Lead:  func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) },
-		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
-	})
+	settings := cfg.nodeConfig(secure, files, log)
+	settings.Left, settings.InvitationUsed = left, record.invitationUsed
+	settings.Lead = func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) }
+	node, err := cluster.Start(settings)
 	if err != nil {
 		return startError(err)
 	}
@@ -108,7 +108,19 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	node.Metrics().MustRegister(secure)
 	spans.publish(node)
 	listener = secure.http(api.LimitConnections(listener, cfg.MaxConnections, connections, api.RefusedConnection))
-	return serveChecked(ctx, cfg, node, spans.queue(node), listener, tubes, tell, log)
+	return serveChecked(ctx, cfg, node, record, spans.queue(node), listener, tubes, tell, log)
+}
+
+// nodeConfig is the configuration of a node as far as the command line determines it.
+func (cfg *serverConfig) nodeConfig(secure secured, files openFiles, log *slog.Logger) cluster.Config {
+	return cluster.Config{
+		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
+		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
+		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), JoinInvitationFile: cfg.JoinInvitationFile, BootstrapExpect: cfg.expect(),
+		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, NonVoter: cfg.NonVoter, HoldVersion: cfg.HoldVersion, Logger: log,
+		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
+		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
+	}
 }
 
 // stopCode logs why a running node must end at once and returns the exit code: 3 unless a restart

@@ -39,11 +39,11 @@ func splitList(text string) (items []string) {
 	return items
 }
 
-// secretFile is where a command writes the text of a token.
+// secretFile is where a command writes the text of a token or an invitation.
 type secretFile struct{ path string }
 
-func (f *secretFile) register(c *clientCommand) {
-	c.flags.StringVarP(&f.path, "out", "o", "", "new `file` for the text of the token, which only its owner can read; by default it is printed")
+func (f *secretFile) register(c *clientCommand, of string) {
+	c.flags.StringVarP(&f.path, "out", "o", "", "new `file` for the text of the "+of+", which only its owner can read; by default it is printed")
 }
 
 // create makes the file before the token is made: if that fails no token is lost.
@@ -58,13 +58,23 @@ func (f *secretFile) create() (*os.File, error) {
 	return out, nil
 }
 
-// makeToken calls f, which makes a text, and writes that where the command line says.
-func (t *terminal) makeToken(file *secretFile, done string, f func() (client.TokenPut, error)) (err error) {
+// makeToken calls f, which makes a token, and writes its text where the command line says.
+func (t *terminal) makeToken(file *secretFile, done string, f func() (client.TokenPut, error)) error {
+	var made client.TokenPut
+	return t.makeSecret(file, done, &made, func() (text *string, err error) {
+		made, err = f()
+		return &made.Token, err
+	})
+}
+
+// makeSecret calls f, which makes what has a text, and writes that where the command line says.
+// As JSON it prints made, in which the text is, unless that is in a file.
+func (t *terminal) makeSecret(file *secretFile, done string, made any, f func() (text *string, err error)) (err error) {
 	out, err := file.create()
 	if err != nil {
 		return err
 	}
-	made, err := f()
+	text, err := f()
 	if out == nil {
 		switch {
 		case err != nil:
@@ -73,16 +83,16 @@ func (t *terminal) makeToken(file *secretFile, done string, f func() (client.Tok
 			return t.printJSON(made)
 		}
 		t.notes.line("%s; its text is shown this once:", done)
-		return t.out.line("%s", made.Token)
+		return t.out.line("%s", *text)
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(out, made.Token)
+		_, err = fmt.Fprintln(out, *text)
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(err, os.Remove(file.path))
 	}
 	if t.json {
-		made.Token = ""
+		*text = ""
 		return t.printJSON(made)
 	}
 	return t.out.line("%s; its text is in %s", done, file.path)
@@ -102,7 +112,7 @@ func tokenCreateCommand() *cobra.Command {
 	c.flags.StringVar(&in.Description, "description", "", "a `text` for people")
 	c.flags.StringVar(&in.IDPrefix, "id-prefix", "", "`prefix` with which the ids of the jobs that it adds must begin")
 	c.flags.Var(&end, "expires-in", "`time` after which the token ends, such as 30d; by default it does not")
-	file.register(c)
+	file.register(c, "token")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		if len(in.Rules) == 0 {
 			return usagef("--allow is missing: a token without a rule allows nothing")
@@ -135,7 +145,7 @@ func tokenRotateCommand() *cobra.Command {
 	overlap := duration{d: time.Hour}
 	var file secretFile
 	c.flags.Var(&overlap, "overlap", "`time` for which the text before is accepted, too")
-	file.register(c)
+	file.register(c, "token")
 	return c.does(func(ctx context.Context, t *terminal, args []string) error {
 		return t.makeToken(&file, "token "+args[0]+" has a new text", func() (client.TokenPut, error) {
 			return t.client.RotateToken(ctx, args[0], overlap.d)

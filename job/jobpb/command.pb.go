@@ -705,6 +705,9 @@ type Op struct {
 	//	*Op_DeleteToken
 	//	*Op_SetAuth
 	//	*Op_AdmitNode
+	//	*Op_PutInvitation
+	//	*Op_EndInvitation
+	//	*Op_SetAdmission
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1038,6 +1041,33 @@ func (x *Op) GetAdmitNode() *AdmitNode {
 	return nil
 }
 
+func (x *Op) GetPutInvitation() *PutInvitation {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PutInvitation); ok {
+			return x.PutInvitation
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetEndInvitation() *EndInvitation {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_EndInvitation); ok {
+			return x.EndInvitation
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetSetAdmission() *SetAdmission {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_SetAdmission); ok {
+			return x.SetAdmission
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1177,6 +1207,18 @@ type Op_AdmitNode struct {
 	AdmitNode *AdmitNode `protobuf:"bytes,33,opt,name=admit_node,json=admitNode,proto3,oneof"`
 }
 
+type Op_PutInvitation struct {
+	PutInvitation *PutInvitation `protobuf:"bytes,34,opt,name=put_invitation,json=putInvitation,proto3,oneof"`
+}
+
+type Op_EndInvitation struct {
+	EndInvitation *EndInvitation `protobuf:"bytes,35,opt,name=end_invitation,json=endInvitation,proto3,oneof"`
+}
+
+type Op_SetAdmission struct {
+	SetAdmission *SetAdmission `protobuf:"bytes,36,opt,name=set_admission,json=setAdmission,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1240,6 +1282,12 @@ func (*Op_DeleteToken) isOp_Kind() {}
 func (*Op_SetAuth) isOp_Kind() {}
 
 func (*Op_AdmitNode) isOp_Kind() {}
+
+func (*Op_PutInvitation) isOp_Kind() {}
+
+func (*Op_EndInvitation) isOp_Kind() {}
+
+func (*Op_SetAdmission) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -6286,12 +6334,12 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x14job/jobpb/auth.proto\"_\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\"_\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\x8f\r\n" +
+	"clockEpoch\"\xd2\x0e\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6333,7 +6381,10 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\fdelete_token\x18\x1e \x01(\v2\x15.tarry.v1.DeleteTokenH\x00R\vdeleteToken\x12.\n" +
 	"\bset_auth\x18\x1f \x01(\v2\x11.tarry.v1.SetAuthH\x00R\asetAuth\x124\n" +
 	"\n" +
-	"admit_node\x18! \x01(\v2\x13.tarry.v1.AdmitNodeH\x00R\tadmitNode\x12\x1c\n" +
+	"admit_node\x18! \x01(\v2\x13.tarry.v1.AdmitNodeH\x00R\tadmitNode\x12@\n" +
+	"\x0eput_invitation\x18\" \x01(\v2\x17.tarry.v1.PutInvitationH\x00R\rputInvitation\x12@\n" +
+	"\x0eend_invitation\x18# \x01(\v2\x17.tarry.v1.EndInvitationH\x00R\rendInvitation\x12=\n" +
+	"\rset_admission\x18$ \x01(\v2\x16.tarry.v1.SetAdmissionH\x00R\fsetAdmission\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -6979,8 +7030,11 @@ var file_job_jobpb_command_proto_goTypes = []any{
 	(*ScheduleState)(nil),  // 70: tarry.v1.ScheduleState
 	(*PastRun)(nil),        // 71: tarry.v1.PastRun
 	(*ScheduleInfo)(nil),   // 72: tarry.v1.ScheduleInfo
-	(*Token)(nil),          // 73: tarry.v1.Token
-	(*AuthSettings)(nil),   // 74: tarry.v1.AuthSettings
+	(*PutInvitation)(nil),  // 73: tarry.v1.PutInvitation
+	(*EndInvitation)(nil),  // 74: tarry.v1.EndInvitation
+	(*SetAdmission)(nil),   // 75: tarry.v1.SetAdmission
+	(*Token)(nil),          // 76: tarry.v1.Token
+	(*AuthSettings)(nil),   // 77: tarry.v1.AuthSettings
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7016,90 +7070,93 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
 	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
 	55,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
-	1,   // 33: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 34: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 35: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 36: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 37: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 38: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 39: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 40: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 41: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 42: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 43: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 44: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 45: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 46: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 47: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 48: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 49: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 50: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 51: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 52: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 53: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 54: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 55: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 56: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	61,  // 57: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 58: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 59: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 60: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 61: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 62: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 63: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 64: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 65: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 66: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 67: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 68: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 69: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 70: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 71: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 72: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 73: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 74: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 75: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 76: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 77: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 78: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 79: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	44,  // 80: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	26,  // 81: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	73,  // 82: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	74,  // 83: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	5,   // 84: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 85: tarry.v1.Result.state:type_name -> tarry.v1.State
-	60,  // 86: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	57,  // 87: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	56,  // 88: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 89: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 90: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	58,  // 91: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	56,  // 92: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 93: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 94: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 95: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 96: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 97: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	62,  // 98: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 99: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 100: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 101: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 102: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 103: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 104: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	65,  // 105: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	69,  // 106: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	71,  // 107: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 108: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 109: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	65,  // 110: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	70,  // 111: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	112, // [112:112] is the sub-list for method output_type
-	112, // [112:112] is the sub-list for method input_type
-	112, // [112:112] is the sub-list for extension type_name
-	112, // [112:112] is the sub-list for extension extendee
-	0,   // [0:112] is the sub-list for field type_name
+	73,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
+	74,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
+	75,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
+	1,   // 36: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 37: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 38: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 39: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 40: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 41: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 42: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 43: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 44: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 45: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 46: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 47: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 48: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 49: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 50: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 51: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 52: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 53: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 54: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 55: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 56: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 57: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 58: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 59: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	61,  // 60: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 61: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 62: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 63: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 64: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 65: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 66: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 67: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 68: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 69: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 70: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 71: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 72: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 73: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 74: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 75: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 76: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 77: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 78: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 79: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	36,  // 80: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 81: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 82: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	44,  // 83: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	26,  // 84: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	76,  // 85: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	77,  // 86: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	5,   // 87: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 88: tarry.v1.Result.state:type_name -> tarry.v1.State
+	60,  // 89: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	57,  // 90: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	56,  // 91: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 92: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 93: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	58,  // 94: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	56,  // 95: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 96: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 97: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 98: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 99: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 100: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	62,  // 101: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 102: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 103: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 104: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 105: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 106: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 107: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	65,  // 108: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	69,  // 109: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	71,  // 110: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 111: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 112: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	65,  // 113: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	70,  // 114: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	115, // [115:115] is the sub-list for method output_type
+	115, // [115:115] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7107,6 +7164,7 @@ func file_job_jobpb_command_proto_init() {
 	if File_job_jobpb_command_proto != nil {
 		return
 	}
+	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_command_proto_msgTypes[1].OneofWrappers = []any{
 		(*Op_Add)(nil),
@@ -7141,6 +7199,9 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_DeleteToken)(nil),
 		(*Op_SetAuth)(nil),
 		(*Op_AdmitNode)(nil),
+		(*Op_PutInvitation)(nil),
+		(*Op_EndInvitation)(nil),
+		(*Op_SetAdmission)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}

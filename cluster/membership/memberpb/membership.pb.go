@@ -73,7 +73,7 @@ func (x ChangeKeyringRequest_Change) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeKeyringRequest_Change.Descriptor instead.
 func (ChangeKeyringRequest_Change) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29, 0}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31, 0}
 }
 
 type StatusRequest struct {
@@ -250,8 +250,11 @@ type StatusResponse struct {
 	Backups         *BackupState           `protobuf:"bytes,60,opt,name=backups,proto3" json:"backups,omitempty"`                                      // missing: it has no schedule of backups
 	// When the node that asks was removed from the cluster, by the replicated state, since the
 	// Unix epoch; 0: it was not, or was admitted again.
-	AskerRemovedMs  int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
-	AboutConfigured bool  `protobuf:"varint,71,opt,name=about_configured,json=aboutConfigured,proto3" json:"about_configured,omitempty"` // the server id asked about is in this node's Raft configuration
+	AskerRemovedMs int64 `protobuf:"varint,70,opt,name=asker_removed_ms,json=askerRemovedMs,proto3" json:"asker_removed_ms,omitempty"`
+	// The node that asks has shown the leader, which answers, neither a certificate nor a valid
+	// invitation, and the cluster wants one.
+	AskerUninvited  bool `protobuf:"varint,80,opt,name=asker_uninvited,json=askerUninvited,proto3" json:"asker_uninvited,omitempty"`
+	AboutConfigured bool `protobuf:"varint,71,opt,name=about_configured,json=aboutConfigured,proto3" json:"about_configured,omitempty"` // the server id asked about is in this node's Raft configuration
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -452,6 +455,13 @@ func (x *StatusResponse) GetAskerRemovedMs() int64 {
 		return x.AskerRemovedMs
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetAskerUninvited() bool {
+	if x != nil {
+		return x.AskerUninvited
+	}
+	return false
 }
 
 func (x *StatusResponse) GetAboutConfigured() bool {
@@ -746,6 +756,127 @@ func (x *InviteResponse) GetReason() string {
 	return ""
 }
 
+type ProveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ServerId      string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"` // of the leader
+	ClusterId     string                 `protobuf:"bytes,2,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
+	Invited       string                 `protobuf:"bytes,3,opt,name=invited,proto3" json:"invited,omitempty"` // server id of the node that is meant
+	Nonce         []byte                 `protobuf:"bytes,4,opt,name=nonce,proto3" json:"nonce,omitempty"`     // random, and of this request alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveRequest) Reset() {
+	*x = ProveRequest{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveRequest) ProtoMessage() {}
+
+func (x *ProveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveRequest.ProtoReflect.Descriptor instead.
+func (*ProveRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ProveRequest) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetClusterId() string {
+	if x != nil {
+		return x.ClusterId
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetInvited() string {
+	if x != nil {
+		return x.Invited
+	}
+	return ""
+}
+
+func (x *ProveRequest) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
+// ProveResponse is empty if the node has no invitation.
+type ProveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Invitation    string                 `protobuf:"bytes,1,opt,name=invitation,proto3" json:"invitation,omitempty"` // its id
+	Signature     []byte                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`   // see package invitation
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveResponse) Reset() {
+	*x = ProveResponse{}
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveResponse) ProtoMessage() {}
+
+func (x *ProveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveResponse.ProtoReflect.Descriptor instead.
+func (*ProveResponse) Descriptor() ([]byte, []int) {
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ProveResponse) GetInvitation() string {
+	if x != nil {
+		return x.Invitation
+	}
+	return ""
+}
+
+func (x *ProveResponse) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 type MembersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -754,7 +885,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +897,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[8]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +910,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{8}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
 }
 
 type MembersResponse struct {
@@ -791,7 +922,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +934,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[9]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +947,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{9}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MembersResponse) GetMembers() []*Member {
@@ -849,7 +980,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +992,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[10]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +1005,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{10}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Member) GetId() string {
@@ -990,7 +1121,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1133,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[11]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1146,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{11}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
 }
 
 type HealthResponse struct {
@@ -1031,7 +1162,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1174,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[12]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1187,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{12}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HealthResponse) GetHealthy() bool {
@@ -1102,7 +1233,7 @@ type ClocksRequest struct {
 
 func (x *ClocksRequest) Reset() {
 	*x = ClocksRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1245,7 @@ func (x *ClocksRequest) String() string {
 func (*ClocksRequest) ProtoMessage() {}
 
 func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[13]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1258,7 @@ func (x *ClocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksRequest.ProtoReflect.Descriptor instead.
 func (*ClocksRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{13}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
 }
 
 type ClocksResponse struct {
@@ -1143,7 +1274,7 @@ type ClocksResponse struct {
 
 func (x *ClocksResponse) Reset() {
 	*x = ClocksResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1286,7 @@ func (x *ClocksResponse) String() string {
 func (*ClocksResponse) ProtoMessage() {}
 
 func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[14]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1299,7 @@ func (x *ClocksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClocksResponse.ProtoReflect.Descriptor instead.
 func (*ClocksResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{14}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClocksResponse) GetMaxOffsetUs() int64 {
@@ -1220,7 +1351,7 @@ type NodeClock struct {
 
 func (x *NodeClock) Reset() {
 	*x = NodeClock{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1363,7 @@ func (x *NodeClock) String() string {
 func (*NodeClock) ProtoMessage() {}
 
 func (x *NodeClock) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[15]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1376,7 @@ func (x *NodeClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeClock.ProtoReflect.Descriptor instead.
 func (*NodeClock) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{15}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *NodeClock) GetId() string {
@@ -1298,7 +1429,7 @@ type ResetClockRequest struct {
 
 func (x *ResetClockRequest) Reset() {
 	*x = ResetClockRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1441,7 @@ func (x *ResetClockRequest) String() string {
 func (*ResetClockRequest) ProtoMessage() {}
 
 func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[16]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1454,7 @@ func (x *ResetClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockRequest.ProtoReflect.Descriptor instead.
 func (*ResetClockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{16}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
 }
 
 type ResetClockResponse struct {
@@ -1334,7 +1465,7 @@ type ResetClockResponse struct {
 
 func (x *ResetClockResponse) Reset() {
 	*x = ResetClockResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1477,7 @@ func (x *ResetClockResponse) String() string {
 func (*ResetClockResponse) ProtoMessage() {}
 
 func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[17]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1490,7 @@ func (x *ResetClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClockResponse.ProtoReflect.Descriptor instead.
 func (*ResetClockResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{17}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
 }
 
 type RemoveRequest struct {
@@ -1371,7 +1502,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1383,7 +1514,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[18]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1396,7 +1527,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{18}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -1414,7 +1545,7 @@ type RemoveResponse struct {
 
 func (x *RemoveResponse) Reset() {
 	*x = RemoveResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1557,7 @@ func (x *RemoveResponse) String() string {
 func (*RemoveResponse) ProtoMessage() {}
 
 func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[19]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1570,7 @@ func (x *RemoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveResponse.ProtoReflect.Descriptor instead.
 func (*RemoveResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{19}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
 }
 
 type RemovedRequest struct {
@@ -1450,7 +1581,7 @@ type RemovedRequest struct {
 
 func (x *RemovedRequest) Reset() {
 	*x = RemovedRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1593,7 @@ func (x *RemovedRequest) String() string {
 func (*RemovedRequest) ProtoMessage() {}
 
 func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[20]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1606,7 @@ func (x *RemovedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRequest.ProtoReflect.Descriptor instead.
 func (*RemovedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{20}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
 }
 
 type RemovedResponse struct {
@@ -1487,7 +1618,7 @@ type RemovedResponse struct {
 
 func (x *RemovedResponse) Reset() {
 	*x = RemovedResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1630,7 @@ func (x *RemovedResponse) String() string {
 func (*RemovedResponse) ProtoMessage() {}
 
 func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[21]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1643,7 @@ func (x *RemovedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedResponse.ProtoReflect.Descriptor instead.
 func (*RemovedResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{21}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemovedResponse) GetNodes() []*RemovedNode {
@@ -1533,7 +1664,7 @@ type RemovedNode struct {
 
 func (x *RemovedNode) Reset() {
 	*x = RemovedNode{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1676,7 @@ func (x *RemovedNode) String() string {
 func (*RemovedNode) ProtoMessage() {}
 
 func (x *RemovedNode) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[22]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1689,7 @@ func (x *RemovedNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedNode.ProtoReflect.Descriptor instead.
 func (*RemovedNode) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{22}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemovedNode) GetId() string {
@@ -1584,7 +1715,7 @@ type AdmitRequest struct {
 
 func (x *AdmitRequest) Reset() {
 	*x = AdmitRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1727,7 @@ func (x *AdmitRequest) String() string {
 func (*AdmitRequest) ProtoMessage() {}
 
 func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[23]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1740,7 @@ func (x *AdmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitRequest.ProtoReflect.Descriptor instead.
 func (*AdmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{23}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AdmitRequest) GetId() string {
@@ -1627,7 +1758,7 @@ type AdmitResponse struct {
 
 func (x *AdmitResponse) Reset() {
 	*x = AdmitResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1770,7 @@ func (x *AdmitResponse) String() string {
 func (*AdmitResponse) ProtoMessage() {}
 
 func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[24]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1783,7 @@ func (x *AdmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitResponse.ProtoReflect.Descriptor instead.
 func (*AdmitResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{24}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
 }
 
 type TransferRequest struct {
@@ -1664,7 +1795,7 @@ type TransferRequest struct {
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1807,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[25]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1820,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{25}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TransferRequest) GetId() string {
@@ -1707,7 +1838,7 @@ type TransferResponse struct {
 
 func (x *TransferResponse) Reset() {
 	*x = TransferResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1850,7 @@ func (x *TransferResponse) String() string {
 func (*TransferResponse) ProtoMessage() {}
 
 func (x *TransferResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[26]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1863,7 @@ func (x *TransferResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
 func (*TransferResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{26}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
 }
 
 // RingState names the gossip keys of a node without revealing them.
@@ -1747,7 +1878,7 @@ type RingState struct {
 
 func (x *RingState) Reset() {
 	*x = RingState{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1890,7 @@ func (x *RingState) String() string {
 func (*RingState) ProtoMessage() {}
 
 func (x *RingState) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[27]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1903,7 @@ func (x *RingState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RingState.ProtoReflect.Descriptor instead.
 func (*RingState) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{27}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RingState) GetRevision() uint64 {
@@ -1804,7 +1935,7 @@ type KeyringRequest struct {
 
 func (x *KeyringRequest) Reset() {
 	*x = KeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +1947,7 @@ func (x *KeyringRequest) String() string {
 func (*KeyringRequest) ProtoMessage() {}
 
 func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[28]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +1960,7 @@ func (x *KeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringRequest.ProtoReflect.Descriptor instead.
 func (*KeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{28}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
 }
 
 type ChangeKeyringRequest struct {
@@ -1842,7 +1973,7 @@ type ChangeKeyringRequest struct {
 
 func (x *ChangeKeyringRequest) Reset() {
 	*x = ChangeKeyringRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +1985,7 @@ func (x *ChangeKeyringRequest) String() string {
 func (*ChangeKeyringRequest) ProtoMessage() {}
 
 func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[29]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +1998,7 @@ func (x *ChangeKeyringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeKeyringRequest.ProtoReflect.Descriptor instead.
 func (*ChangeKeyringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{29}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ChangeKeyringRequest) GetChange() ChangeKeyringRequest_Change {
@@ -1895,7 +2026,7 @@ type KeyringResponse struct {
 
 func (x *KeyringResponse) Reset() {
 	*x = KeyringResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2038,7 @@ func (x *KeyringResponse) String() string {
 func (*KeyringResponse) ProtoMessage() {}
 
 func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[30]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2051,7 @@ func (x *KeyringResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyringResponse.ProtoReflect.Descriptor instead.
 func (*KeyringResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{30}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *KeyringResponse) GetRing() *RingState {
@@ -1955,7 +2086,7 @@ type NodeRing struct {
 
 func (x *NodeRing) Reset() {
 	*x = NodeRing{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2098,7 @@ func (x *NodeRing) String() string {
 func (*NodeRing) ProtoMessage() {}
 
 func (x *NodeRing) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[31]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2111,7 @@ func (x *NodeRing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRing.ProtoReflect.Descriptor instead.
 func (*NodeRing) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{31}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NodeRing) GetId() string {
@@ -2012,7 +2143,7 @@ type FetchKeysRequest struct {
 
 func (x *FetchKeysRequest) Reset() {
 	*x = FetchKeysRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2155,7 @@ func (x *FetchKeysRequest) String() string {
 func (*FetchKeysRequest) ProtoMessage() {}
 
 func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[32]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2168,7 @@ func (x *FetchKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchKeysRequest.ProtoReflect.Descriptor instead.
 func (*FetchKeysRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{32}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
 }
 
 type GossipKeys struct {
@@ -2051,7 +2182,7 @@ type GossipKeys struct {
 
 func (x *GossipKeys) Reset() {
 	*x = GossipKeys{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2194,7 @@ func (x *GossipKeys) String() string {
 func (*GossipKeys) ProtoMessage() {}
 
 func (x *GossipKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[33]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2207,7 @@ func (x *GossipKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipKeys.ProtoReflect.Descriptor instead.
 func (*GossipKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{33}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GossipKeys) GetRevision() uint64 {
@@ -2110,7 +2241,7 @@ type AdoptKeysResponse struct {
 
 func (x *AdoptKeysResponse) Reset() {
 	*x = AdoptKeysResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2253,7 @@ func (x *AdoptKeysResponse) String() string {
 func (*AdoptKeysResponse) ProtoMessage() {}
 
 func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[34]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2266,7 @@ func (x *AdoptKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptKeysResponse.ProtoReflect.Descriptor instead.
 func (*AdoptKeysResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{34}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdoptKeysResponse) GetRing() *RingState {
@@ -2160,7 +2291,7 @@ type BackupsRequest struct {
 
 func (x *BackupsRequest) Reset() {
 	*x = BackupsRequest{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2172,7 +2303,7 @@ func (x *BackupsRequest) String() string {
 func (*BackupsRequest) ProtoMessage() {}
 
 func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[35]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2185,7 +2316,7 @@ func (x *BackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsRequest.ProtoReflect.Descriptor instead.
 func (*BackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{35}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
 }
 
 type BackupsResponse struct {
@@ -2200,7 +2331,7 @@ type BackupsResponse struct {
 
 func (x *BackupsResponse) Reset() {
 	*x = BackupsResponse{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2343,7 @@ func (x *BackupsResponse) String() string {
 func (*BackupsResponse) ProtoMessage() {}
 
 func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[36]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2356,7 @@ func (x *BackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupsResponse.ProtoReflect.Descriptor instead.
 func (*BackupsResponse) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{36}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BackupsResponse) GetScheduled() bool {
@@ -2270,7 +2401,7 @@ type BackupFile struct {
 
 func (x *BackupFile) Reset() {
 	*x = BackupFile{}
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +2413,7 @@ func (x *BackupFile) String() string {
 func (*BackupFile) ProtoMessage() {}
 
 func (x *BackupFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[37]
+	mi := &file_cluster_membership_memberpb_membership_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +2426,7 @@ func (x *BackupFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupFile.ProtoReflect.Descriptor instead.
 func (*BackupFile) Descriptor() ([]byte, []int) {
-	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{37}
+	return file_cluster_membership_memberpb_membership_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BackupFile) GetName() string {
@@ -2355,7 +2486,7 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x03Ack\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x03 \x01(\x04R\x05index\"\x93\a\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\xbc\a\n" +
 	"\x0eStatusResponse\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x1d\n" +
@@ -2386,7 +2517,8 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\akeyring\x18( \x01(\v2\x1a.tarry.member.v1.RingStateR\akeyring\x12\x18\n" +
 	"\adrained\x182 \x01(\bR\adrained\x126\n" +
 	"\abackups\x18< \x01(\v2\x1c.tarry.member.v1.BackupStateR\abackups\x12(\n" +
-	"\x10asker_removed_ms\x18F \x01(\x03R\x0easkerRemovedMs\x12)\n" +
+	"\x10asker_removed_ms\x18F \x01(\x03R\x0easkerRemovedMs\x12'\n" +
+	"\x0fasker_uninvited\x18P \x01(\bR\x0easkerUninvited\x12)\n" +
 	"\x10about_configured\x18G \x01(\bR\x0faboutConfigured\"F\n" +
 	"\vBackupState\x12\x1d\n" +
 	"\n" +
@@ -2407,7 +2539,18 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"\x0fcluster_version\x18\x04 \x01(\rR\x0eclusterVersion\"D\n" +
 	"\x0eInviteResponse\x12\x1a\n" +
 	"\baccepted\x18\x01 \x01(\bR\baccepted\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x10\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"z\n" +
+	"\fProveRequest\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1d\n" +
+	"\n" +
+	"cluster_id\x18\x02 \x01(\tR\tclusterId\x12\x18\n" +
+	"\ainvited\x18\x03 \x01(\tR\ainvited\x12\x14\n" +
+	"\x05nonce\x18\x04 \x01(\fR\x05nonce\"M\n" +
+	"\rProveResponse\x12\x1e\n" +
+	"\n" +
+	"invitation\x18\x01 \x01(\tR\n" +
+	"invitation\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x10\n" +
 	"\x0eMembersRequest\"D\n" +
 	"\x0fMembersResponse\x121\n" +
 	"\amembers\x18\x01 \x03(\v2\x17.tarry.member.v1.MemberR\amembers\"\xb1\x03\n" +
@@ -2514,12 +2657,14 @@ const file_cluster_membership_memberpb_membership_proto_rawDesc = "" +
 	"instant_ms\x18\x03 \x01(\x03R\tinstantMs\x12\x19\n" +
 	"\btaken_ms\x18\x04 \x01(\x03R\atakenMs\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem2\xee\t\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xb6\n" +
+	"\n" +
 	"\n" +
 	"Membership\x12I\n" +
 	"\x06Status\x12\x1e.tarry.member.v1.StatusRequest\x1a\x1f.tarry.member.v1.StatusResponse\x12L\n" +
 	"\aPromise\x12\x1f.tarry.member.v1.PromiseRequest\x1a .tarry.member.v1.PromiseResponse\x12I\n" +
-	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12L\n" +
+	"\x06Invite\x12\x1e.tarry.member.v1.InviteRequest\x1a\x1f.tarry.member.v1.InviteResponse\x12F\n" +
+	"\x05Prove\x12\x1d.tarry.member.v1.ProveRequest\x1a\x1e.tarry.member.v1.ProveResponse\x12L\n" +
 	"\aMembers\x12\x1f.tarry.member.v1.MembersRequest\x1a .tarry.member.v1.MembersResponse\x12I\n" +
 	"\x06Health\x12\x1e.tarry.member.v1.HealthRequest\x1a\x1f.tarry.member.v1.HealthResponse\x12I\n" +
 	"\x06Clocks\x12\x1e.tarry.member.v1.ClocksRequest\x1a\x1f.tarry.member.v1.ClocksResponse\x12U\n" +
@@ -2548,7 +2693,7 @@ func file_cluster_membership_memberpb_membership_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_membership_memberpb_membership_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_cluster_membership_memberpb_membership_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(ChangeKeyringRequest_Change)(0), // 0: tarry.member.v1.ChangeKeyringRequest.Change
 	(*StatusRequest)(nil),            // 1: tarry.member.v1.StatusRequest
@@ -2559,86 +2704,90 @@ var file_cluster_membership_memberpb_membership_proto_goTypes = []any{
 	(*PromiseResponse)(nil),          // 6: tarry.member.v1.PromiseResponse
 	(*InviteRequest)(nil),            // 7: tarry.member.v1.InviteRequest
 	(*InviteResponse)(nil),           // 8: tarry.member.v1.InviteResponse
-	(*MembersRequest)(nil),           // 9: tarry.member.v1.MembersRequest
-	(*MembersResponse)(nil),          // 10: tarry.member.v1.MembersResponse
-	(*Member)(nil),                   // 11: tarry.member.v1.Member
-	(*HealthRequest)(nil),            // 12: tarry.member.v1.HealthRequest
-	(*HealthResponse)(nil),           // 13: tarry.member.v1.HealthResponse
-	(*ClocksRequest)(nil),            // 14: tarry.member.v1.ClocksRequest
-	(*ClocksResponse)(nil),           // 15: tarry.member.v1.ClocksResponse
-	(*NodeClock)(nil),                // 16: tarry.member.v1.NodeClock
-	(*ResetClockRequest)(nil),        // 17: tarry.member.v1.ResetClockRequest
-	(*ResetClockResponse)(nil),       // 18: tarry.member.v1.ResetClockResponse
-	(*RemoveRequest)(nil),            // 19: tarry.member.v1.RemoveRequest
-	(*RemoveResponse)(nil),           // 20: tarry.member.v1.RemoveResponse
-	(*RemovedRequest)(nil),           // 21: tarry.member.v1.RemovedRequest
-	(*RemovedResponse)(nil),          // 22: tarry.member.v1.RemovedResponse
-	(*RemovedNode)(nil),              // 23: tarry.member.v1.RemovedNode
-	(*AdmitRequest)(nil),             // 24: tarry.member.v1.AdmitRequest
-	(*AdmitResponse)(nil),            // 25: tarry.member.v1.AdmitResponse
-	(*TransferRequest)(nil),          // 26: tarry.member.v1.TransferRequest
-	(*TransferResponse)(nil),         // 27: tarry.member.v1.TransferResponse
-	(*RingState)(nil),                // 28: tarry.member.v1.RingState
-	(*KeyringRequest)(nil),           // 29: tarry.member.v1.KeyringRequest
-	(*ChangeKeyringRequest)(nil),     // 30: tarry.member.v1.ChangeKeyringRequest
-	(*KeyringResponse)(nil),          // 31: tarry.member.v1.KeyringResponse
-	(*NodeRing)(nil),                 // 32: tarry.member.v1.NodeRing
-	(*FetchKeysRequest)(nil),         // 33: tarry.member.v1.FetchKeysRequest
-	(*GossipKeys)(nil),               // 34: tarry.member.v1.GossipKeys
-	(*AdoptKeysResponse)(nil),        // 35: tarry.member.v1.AdoptKeysResponse
-	(*BackupsRequest)(nil),           // 36: tarry.member.v1.BackupsRequest
-	(*BackupsResponse)(nil),          // 37: tarry.member.v1.BackupsResponse
-	(*BackupFile)(nil),               // 38: tarry.member.v1.BackupFile
+	(*ProveRequest)(nil),             // 9: tarry.member.v1.ProveRequest
+	(*ProveResponse)(nil),            // 10: tarry.member.v1.ProveResponse
+	(*MembersRequest)(nil),           // 11: tarry.member.v1.MembersRequest
+	(*MembersResponse)(nil),          // 12: tarry.member.v1.MembersResponse
+	(*Member)(nil),                   // 13: tarry.member.v1.Member
+	(*HealthRequest)(nil),            // 14: tarry.member.v1.HealthRequest
+	(*HealthResponse)(nil),           // 15: tarry.member.v1.HealthResponse
+	(*ClocksRequest)(nil),            // 16: tarry.member.v1.ClocksRequest
+	(*ClocksResponse)(nil),           // 17: tarry.member.v1.ClocksResponse
+	(*NodeClock)(nil),                // 18: tarry.member.v1.NodeClock
+	(*ResetClockRequest)(nil),        // 19: tarry.member.v1.ResetClockRequest
+	(*ResetClockResponse)(nil),       // 20: tarry.member.v1.ResetClockResponse
+	(*RemoveRequest)(nil),            // 21: tarry.member.v1.RemoveRequest
+	(*RemoveResponse)(nil),           // 22: tarry.member.v1.RemoveResponse
+	(*RemovedRequest)(nil),           // 23: tarry.member.v1.RemovedRequest
+	(*RemovedResponse)(nil),          // 24: tarry.member.v1.RemovedResponse
+	(*RemovedNode)(nil),              // 25: tarry.member.v1.RemovedNode
+	(*AdmitRequest)(nil),             // 26: tarry.member.v1.AdmitRequest
+	(*AdmitResponse)(nil),            // 27: tarry.member.v1.AdmitResponse
+	(*TransferRequest)(nil),          // 28: tarry.member.v1.TransferRequest
+	(*TransferResponse)(nil),         // 29: tarry.member.v1.TransferResponse
+	(*RingState)(nil),                // 30: tarry.member.v1.RingState
+	(*KeyringRequest)(nil),           // 31: tarry.member.v1.KeyringRequest
+	(*ChangeKeyringRequest)(nil),     // 32: tarry.member.v1.ChangeKeyringRequest
+	(*KeyringResponse)(nil),          // 33: tarry.member.v1.KeyringResponse
+	(*NodeRing)(nil),                 // 34: tarry.member.v1.NodeRing
+	(*FetchKeysRequest)(nil),         // 35: tarry.member.v1.FetchKeysRequest
+	(*GossipKeys)(nil),               // 36: tarry.member.v1.GossipKeys
+	(*AdoptKeysResponse)(nil),        // 37: tarry.member.v1.AdoptKeysResponse
+	(*BackupsRequest)(nil),           // 38: tarry.member.v1.BackupsRequest
+	(*BackupsResponse)(nil),          // 39: tarry.member.v1.BackupsResponse
+	(*BackupFile)(nil),               // 40: tarry.member.v1.BackupFile
 }
 var file_cluster_membership_memberpb_membership_proto_depIdxs = []int32{
 	2,  // 0: tarry.member.v1.StatusRequest.acks:type_name -> tarry.member.v1.Ack
-	28, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
+	30, // 1: tarry.member.v1.StatusRequest.keyring:type_name -> tarry.member.v1.RingState
 	2,  // 2: tarry.member.v1.StatusResponse.acks:type_name -> tarry.member.v1.Ack
-	28, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
+	30, // 3: tarry.member.v1.StatusResponse.keyring:type_name -> tarry.member.v1.RingState
 	4,  // 4: tarry.member.v1.StatusResponse.backups:type_name -> tarry.member.v1.BackupState
-	11, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
-	16, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
-	23, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
+	13, // 5: tarry.member.v1.MembersResponse.members:type_name -> tarry.member.v1.Member
+	18, // 6: tarry.member.v1.ClocksResponse.nodes:type_name -> tarry.member.v1.NodeClock
+	25, // 7: tarry.member.v1.RemovedResponse.nodes:type_name -> tarry.member.v1.RemovedNode
 	0,  // 8: tarry.member.v1.ChangeKeyringRequest.change:type_name -> tarry.member.v1.ChangeKeyringRequest.Change
-	28, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
-	32, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
-	28, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
-	28, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
-	38, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
+	30, // 9: tarry.member.v1.KeyringResponse.ring:type_name -> tarry.member.v1.RingState
+	34, // 10: tarry.member.v1.KeyringResponse.nodes:type_name -> tarry.member.v1.NodeRing
+	30, // 11: tarry.member.v1.NodeRing.ring:type_name -> tarry.member.v1.RingState
+	30, // 12: tarry.member.v1.AdoptKeysResponse.ring:type_name -> tarry.member.v1.RingState
+	40, // 13: tarry.member.v1.BackupsResponse.files:type_name -> tarry.member.v1.BackupFile
 	1,  // 14: tarry.member.v1.Membership.Status:input_type -> tarry.member.v1.StatusRequest
 	5,  // 15: tarry.member.v1.Membership.Promise:input_type -> tarry.member.v1.PromiseRequest
 	7,  // 16: tarry.member.v1.Membership.Invite:input_type -> tarry.member.v1.InviteRequest
-	9,  // 17: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
-	12, // 18: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
-	14, // 19: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
-	17, // 20: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
-	19, // 21: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
-	21, // 22: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
-	24, // 23: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
-	26, // 24: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
-	29, // 25: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
-	30, // 26: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
-	33, // 27: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
-	34, // 28: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
-	36, // 29: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
-	3,  // 30: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
-	6,  // 31: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
-	8,  // 32: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
-	10, // 33: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
-	13, // 34: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
-	15, // 35: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
-	18, // 36: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
-	20, // 37: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
-	22, // 38: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
-	25, // 39: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
-	27, // 40: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
-	31, // 41: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
-	31, // 42: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
-	34, // 43: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
-	35, // 44: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
-	37, // 45: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
-	30, // [30:46] is the sub-list for method output_type
-	14, // [14:30] is the sub-list for method input_type
+	9,  // 17: tarry.member.v1.Membership.Prove:input_type -> tarry.member.v1.ProveRequest
+	11, // 18: tarry.member.v1.Membership.Members:input_type -> tarry.member.v1.MembersRequest
+	14, // 19: tarry.member.v1.Membership.Health:input_type -> tarry.member.v1.HealthRequest
+	16, // 20: tarry.member.v1.Membership.Clocks:input_type -> tarry.member.v1.ClocksRequest
+	19, // 21: tarry.member.v1.Membership.ResetClock:input_type -> tarry.member.v1.ResetClockRequest
+	21, // 22: tarry.member.v1.Membership.Remove:input_type -> tarry.member.v1.RemoveRequest
+	23, // 23: tarry.member.v1.Membership.Removed:input_type -> tarry.member.v1.RemovedRequest
+	26, // 24: tarry.member.v1.Membership.Admit:input_type -> tarry.member.v1.AdmitRequest
+	28, // 25: tarry.member.v1.Membership.Transfer:input_type -> tarry.member.v1.TransferRequest
+	31, // 26: tarry.member.v1.Membership.Keyring:input_type -> tarry.member.v1.KeyringRequest
+	32, // 27: tarry.member.v1.Membership.ChangeKeyring:input_type -> tarry.member.v1.ChangeKeyringRequest
+	35, // 28: tarry.member.v1.Membership.FetchKeys:input_type -> tarry.member.v1.FetchKeysRequest
+	36, // 29: tarry.member.v1.Membership.AdoptKeys:input_type -> tarry.member.v1.GossipKeys
+	38, // 30: tarry.member.v1.Membership.Backups:input_type -> tarry.member.v1.BackupsRequest
+	3,  // 31: tarry.member.v1.Membership.Status:output_type -> tarry.member.v1.StatusResponse
+	6,  // 32: tarry.member.v1.Membership.Promise:output_type -> tarry.member.v1.PromiseResponse
+	8,  // 33: tarry.member.v1.Membership.Invite:output_type -> tarry.member.v1.InviteResponse
+	10, // 34: tarry.member.v1.Membership.Prove:output_type -> tarry.member.v1.ProveResponse
+	12, // 35: tarry.member.v1.Membership.Members:output_type -> tarry.member.v1.MembersResponse
+	15, // 36: tarry.member.v1.Membership.Health:output_type -> tarry.member.v1.HealthResponse
+	17, // 37: tarry.member.v1.Membership.Clocks:output_type -> tarry.member.v1.ClocksResponse
+	20, // 38: tarry.member.v1.Membership.ResetClock:output_type -> tarry.member.v1.ResetClockResponse
+	22, // 39: tarry.member.v1.Membership.Remove:output_type -> tarry.member.v1.RemoveResponse
+	24, // 40: tarry.member.v1.Membership.Removed:output_type -> tarry.member.v1.RemovedResponse
+	27, // 41: tarry.member.v1.Membership.Admit:output_type -> tarry.member.v1.AdmitResponse
+	29, // 42: tarry.member.v1.Membership.Transfer:output_type -> tarry.member.v1.TransferResponse
+	33, // 43: tarry.member.v1.Membership.Keyring:output_type -> tarry.member.v1.KeyringResponse
+	33, // 44: tarry.member.v1.Membership.ChangeKeyring:output_type -> tarry.member.v1.KeyringResponse
+	36, // 45: tarry.member.v1.Membership.FetchKeys:output_type -> tarry.member.v1.GossipKeys
+	37, // 46: tarry.member.v1.Membership.AdoptKeys:output_type -> tarry.member.v1.AdoptKeysResponse
+	39, // 47: tarry.member.v1.Membership.Backups:output_type -> tarry.member.v1.BackupsResponse
+	31, // [31:48] is the sub-list for method output_type
+	14, // [14:31] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
 	14, // [14:14] is the sub-list for extension extendee
 	0,  // [0:14] is the sub-list for field type_name
@@ -2655,7 +2804,7 @@ func file_cluster_membership_memberpb_membership_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_membership_memberpb_membership_proto_rawDesc), len(file_cluster_membership_memberpb_membership_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	Membership_Status_FullMethodName        = "/tarry.member.v1.Membership/Status"
 	Membership_Promise_FullMethodName       = "/tarry.member.v1.Membership/Promise"
 	Membership_Invite_FullMethodName        = "/tarry.member.v1.Membership/Invite"
+	Membership_Prove_FullMethodName         = "/tarry.member.v1.Membership/Prove"
 	Membership_Members_FullMethodName       = "/tarry.member.v1.Membership/Members"
 	Membership_Health_FullMethodName        = "/tarry.member.v1.Membership/Health"
 	Membership_Clocks_FullMethodName        = "/tarry.member.v1.Membership/Clocks"
@@ -51,6 +52,9 @@ type MembershipClient interface {
 	Promise(ctx context.Context, in *PromiseRequest, opts ...grpc.CallOption) (*PromiseResponse, error)
 	// Invite asks a node that is in no cluster to join the leader's. Never forwarded.
 	Invite(ctx context.Context, in *InviteRequest, opts ...grpc.CallOption) (*InviteResponse, error)
+	// Prove asks a node that is in no cluster for the proof that it has an invitation to the
+	// leader's. Never forwarded.
+	Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(ctx context.Context, in *MembersRequest, opts ...grpc.CallOption) (*MembersResponse, error)
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
@@ -107,6 +111,16 @@ func (c *membershipClient) Invite(ctx context.Context, in *InviteRequest, opts .
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(InviteResponse)
 	err := c.cc.Invoke(ctx, Membership_Invite_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *membershipClient) Prove(ctx context.Context, in *ProveRequest, opts ...grpc.CallOption) (*ProveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProveResponse)
+	err := c.cc.Invoke(ctx, Membership_Prove_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +268,9 @@ type MembershipServer interface {
 	Promise(context.Context, *PromiseRequest) (*PromiseResponse, error)
 	// Invite asks a node that is in no cluster to join the leader's. Never forwarded.
 	Invite(context.Context, *InviteRequest) (*InviteResponse, error)
+	// Prove asks a node that is in no cluster for the proof that it has an invitation to the
+	// leader's. Never forwarded.
+	Prove(context.Context, *ProveRequest) (*ProveResponse, error)
 	// The operators' calls. Only the leader answers; any other node says so.
 	Members(context.Context, *MembersRequest) (*MembersResponse, error)
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
@@ -294,6 +311,9 @@ func (UnimplementedMembershipServer) Promise(context.Context, *PromiseRequest) (
 }
 func (UnimplementedMembershipServer) Invite(context.Context, *InviteRequest) (*InviteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Invite not implemented")
+}
+func (UnimplementedMembershipServer) Prove(context.Context, *ProveRequest) (*ProveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Prove not implemented")
 }
 func (UnimplementedMembershipServer) Members(context.Context, *MembersRequest) (*MembersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Members not implemented")
@@ -405,6 +425,24 @@ func _Membership_Invite_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MembershipServer).Invite(ctx, req.(*InviteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Membership_Prove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MembershipServer).Prove(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Membership_Prove_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MembershipServer).Prove(ctx, req.(*ProveRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -661,6 +699,10 @@ var Membership_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Invite",
 			Handler:    _Membership_Invite_Handler,
+		},
+		{
+			MethodName: "Prove",
+			Handler:    _Membership_Prove_Handler,
 		},
 		{
 			MethodName: "Members",

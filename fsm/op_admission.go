@@ -1,0 +1,136 @@
+package fsm
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/job/jobpb"
+)
+
+func init() {
+	otherOps["put_invitation"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putInvitation(op.GetPutInvitation(), r) }
+	otherOps["end_invitation"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.endInvitation(op.GetEndInvitation(), r) }
+	otherOps["set_admission"] = func(x *tx, op *jobpb.Op, _ *jobpb.Result) error { return x.setAdmission(op.GetSetAdmission().Mode) }
+}
+
+// putInvitation makes an invitation in place of those that have expired.
+func (x *tx) putInvitation(op *jobpb.PutInvitation, r *jobpb.Result) error {
+	made, clock := proto.CloneOf(op.Invitation), x.clock()
+	if v := invitationOf(x.m.admission, made.Id); v != nil {
+		if !bytes.Equal(v.PublicKey, made.PublicKey) || v.NodeId != made.NodeId {
+			return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there is another invitation with the id %q", v.Id)
+		}
+		r.Existing, r.DueMs = true, v.ExpiresMs
+		return nil
+	}
+	next := proto.CloneOf(x.m.admission)
+	next.Invitations = slices.DeleteFunc(next.Invitations, func(v *jobpb.Invitation) bool { return v.ExpiresMs <= clock })
+	if n := len(next.Invitations); n >= x.limits().MaxInvitations {
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there are %d invitations that have not expired, which is the limit; revoke some", n)
+	}
+	made.CreatedMs, made.ExpiresMs = clock, clock+op.ExpiresInMs
+	at, _ := slices.BinarySearchFunc(next.Invitations, made.Id, byInvitationID)
+	next.Invitations = slices.Insert(next.Invitations, at, made)
+	r.DueMs = made.ExpiresMs
+	return x.useAdmission(next)
+}
+
+// endInvitation revokes an invitation, or records its use. The leader adds a server only after
+// that: so no second one gets in by the same invitation, whoever leads.
+func (x *tx) endInvitation(op *jobpb.EndInvitation, r *jobpb.Result) error {
+	v := invitationOf(x.m.admission, op.Id)
+	if v == nil {
+		return x.refuse(r, jobpb.Code_NOT_FOUND, "there is no invitation with the id %.40q", op.Id)
+	}
+	next := proto.CloneOf(x.m.admission)
+	if op.ServerId == "" {
+		next.Invitations = slices.DeleteFunc(next.Invitations, func(v *jobpb.Invitation) bool { return v.Id == op.Id })
+		return x.useAdmission(next)
+	}
+	switch {
+	case v.ServerId == op.ServerId:
+		r.Existing = true // the leader that recorded it did not add the server
+		return nil
+	case v.ServerId != "":
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "invitation %q was used by server %q", v.Id, v.ServerId)
+	case v.ExpiresMs <= x.clock():
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "invitation %q has expired", v.Id)
+	case v.NodeId != "" && v.NodeId != nodeOfServer(op.ServerId):
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "invitation %q is for node %q, not for server %.64q", v.Id, v.NodeId, op.ServerId)
+	}
+	used := invitationOf(next, op.Id)
+	used.ServerId, used.UsedMs = op.ServerId, max(x.clock(), 1)
+	return x.useAdmission(next)
+}
+
+func (x *tx) setAdmission(mode jobpb.AdmissionMode) error {
+	if mode == x.m.admission.Mode {
+		return nil
+	}
+	next := proto.CloneOf(x.m.admission)
+	next.Mode = mode
+	return x.useAdmission(next)
+}
+
+// useAdmission puts next into force, for the operations after this one.
+func (x *tx) useAdmission(next *jobpb.Admission) error {
+	record, err := encodeAdmission(next)
+	if err != nil {
+		return err
+	}
+	must(x.batch.Set(keyAdmission, record, nil))
+	// Other goroutines read the value that was published, and next aliases the entry.
+	x.m.admission, err = decodeAdmission(record)
+	x.cluster = true
+	return err
+}
+
+// setInvitationsBack leaves an invitation what was left of its time when the clock is set back.
+func (x *tx) setInvitationsBack() error {
+	if len(x.m.admission.Invitations) == 0 {
+		return nil
+	}
+	back, clock := x.m.meta.reset.back, x.clock()
+	next := proto.CloneOf(x.m.admission)
+	for _, v := range next.Invitations {
+		v.CreatedMs, v.ExpiresMs = min(v.CreatedMs, clock), v.ExpiresMs-back
+		if v.ServerId != "" {
+			v.UsedMs = max(min(v.UsedMs, clock), 1)
+		}
+	}
+	return x.useAdmission(next)
+}
+
+// dropInvitations deletes those of a restored state: one may have been used since the backup.
+func (x *tx) dropInvitations() error {
+	if len(x.m.admission.Invitations) == 0 {
+		return nil
+	}
+	return x.useAdmission(&jobpb.Admission{Mode: x.m.admission.Mode})
+}
+
+// invitationOf returns an invitation by its id; nil: there is none.
+func invitationOf(a *jobpb.Admission, id string) *jobpb.Invitation {
+	at, found := slices.BinarySearchFunc(a.Invitations, id, byInvitationID)
+	if !found {
+		return nil
+	}
+	return a.Invitations[at]
+}
+
+func byInvitationID(v *jobpb.Invitation, id string) int { return strings.Compare(v.Id, id) }
+
+// nodeOfServer returns the node of a Raft server, whose id is the node's, a dot and a text
+// without one.
+func nodeOfServer(id string) string { return id[:max(strings.LastIndexByte(id, '.'), 0)] }
+
+// Admission returns who may become a member, as of the last commit. The caller must not change
+// it.
+func (m *Machine) Admission() *jobpb.Admission {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.public.admission
+}
