@@ -210,8 +210,12 @@ func (c rightCase) denied() map[string]string {
 			tokens["less-"+name+"-"+strings.ReplaceAll(topic, ".", "-")] = less.text()
 		}
 	}
-	if _, cluster := c.needs[""]; cluster {
+	switch c.needs[""] {
+	case auth.Admin:
 		tokens["elsewhere"] = "*=" + all + ",observe,operate"
+		return tokens
+	case auth.Operate:
+		tokens["elsewhere"] = "*=" + all + ",observe,admin"
 		return tokens
 	}
 	for i, name := range auth.VerbNames() {
@@ -267,7 +271,7 @@ func TestWhatIsGrantedIsDone(t *testing.T) {
 		t.Run(fmt.Sprintf("%d-%s", i, job.KindOf(c.op)), func(t *testing.T) {
 			open := newAuthRig(t, authOff)
 			principal := ""
-			if c.needs[""] != 0 {
+			if c.needs[""] == auth.Admin {
 				principal = "root"
 			}
 			want := open.one(of(principal, c.op))
@@ -291,7 +295,7 @@ func TestWhatIsGrantedIsDone(t *testing.T) {
 			}
 			try(authEnforce, "exact", "", false)
 			try(authEnforce, job.SystemPrincipal, "", false)
-			if c.needs[""] == 0 {
+			if c.needs[""] != auth.Admin {
 				try(authEnforce, "", c.needs.text(), false)
 				try(authReport, "nobody", "", true)
 				try(authOff, "nobody", "", false)
@@ -305,7 +309,7 @@ func TestAdminIsNeededInEveryMode(t *testing.T) {
 	for _, mode := range []jobpb.AuthMode{authOff, authReport, authEnforce} {
 		r := newAuthRig(t, mode)
 		for _, c := range rightCases() {
-			if c.needs[""] == 0 {
+			if c.needs[""] != auth.Admin {
 				continue
 			}
 			for _, who := range []string{"", "unknown"} {

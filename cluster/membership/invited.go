@@ -68,33 +68,44 @@ func (m *Membership) checkInvitation(ctx context.Context, n gossip.Member) (id s
 	return resp.Invitation, nil
 }
 
-// checkProof returns what is wrong with a reply. What depends on the clock is left to the state
-// machine, which decides when the use is recorded.
+// checkProof returns what is wrong with a reply. The state machine decides when the use is
+// recorded; but a server without a valid invitation must not get so far.
 func (m *Membership) checkProof(p invitation.Proof, resp *memberpb.ProveResponse) error {
 	if resp.Invitation == "" {
 		return errors.New("it shows none")
 	}
-	for _, v := range m.admission().GetInvitations() {
-		if v.Id != resp.Invitation {
-			continue
-		}
-		switch {
-		case !invitation.Verify(v.PublicKey, p, resp.Signature):
-			return fmt.Errorf("its proof for invitation %q is wrong", v.Id)
-		case v.ServerId != "" && v.ServerId != p.Server:
-			return fmt.Errorf("invitation %q was used by server %q", v.Id, v.ServerId)
-		case v.NodeId != "" && v.NodeId != raftconfig.NodeID(p.Server):
-			return fmt.Errorf("invitation %q is for node %q", v.Id, v.NodeId)
-		}
-		return nil
+	v := m.invitationOf(resp.Invitation)
+	switch {
+	case v == nil:
+		return fmt.Errorf("there is no invitation with the id %.40q: it was revoked, or has expired", resp.Invitation)
+	case !invitation.Verify(v.PublicKey, p, resp.Signature):
+		return fmt.Errorf("its proof for invitation %q is wrong", v.Id)
+	case v.ServerId == p.Server:
+		return nil // the leader that recorded it did not add the server
+	case v.ServerId != "":
+		return fmt.Errorf("invitation %q was used by server %q", v.Id, v.ServerId)
+	case v.ExpiresMs <= m.cfg.ClusterClock().UnixMilli():
+		return fmt.Errorf("invitation %q has expired", v.Id)
+	case v.NodeId != "" && v.NodeId != raftconfig.NodeID(p.Server):
+		return fmt.Errorf("invitation %q is for node %q", v.Id, v.NodeId)
 	}
-	return fmt.Errorf("there is no invitation with the id %.40q: it was revoked, or has expired", resp.Invitation)
+	return nil
+}
+
+// invitationOf returns an invitation by its id; nil: there is none.
+func (m *Membership) invitationOf(id string) *jobpb.Invitation {
+	for _, v := range m.admission().GetInvitations() {
+		if v.Id == id {
+			return v
+		}
+	}
+	return nil
 }
 
 // useInvitation records in the log that a server uses the invitation that checkInvitation has
-// returned.
+// returned, once.
 func (m *Membership) useInvitation(ctx context.Context, id string, n gossip.Member) error {
-	if id == "" {
+	if id == "" || m.invitationOf(id).GetServerId() == n.ServerID {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)

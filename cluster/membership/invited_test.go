@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -17,7 +19,7 @@ import (
 )
 
 // changeAdmission is called with f.mu held. It does what the state machine does, except for the
-// clock: "invited", "invitation ID NODE KEY" with "-" for any node, and "use ID SERVER".
+// clock: "invited", "invitation ID NODE KEY EXPIRES" with "-" for any node, and "use ID SERVER".
 func (f *fsm) changeAdmission(verb, args string) any {
 	next := &jobpb.Admission{}
 	if f.admits != nil {
@@ -32,7 +34,11 @@ func (f *fsm) changeAdmission(verb, args string) any {
 		if err != nil {
 			return err
 		}
-		v := &jobpb.Invitation{Id: words[0], NodeId: words[1], PublicKey: key}
+		expires, err := strconv.ParseInt(words[3], 10, 64)
+		if err != nil {
+			return err
+		}
+		v := &jobpb.Invitation{Id: words[0], NodeId: words[1], PublicKey: key, ExpiresMs: expires}
 		if v.NodeId == "-" {
 			v.NodeId = ""
 		}
@@ -71,10 +77,14 @@ func (n *node) ownInvitation() func() (invitation.Secret, error) {
 
 // invite makes an invitation for a node; "-": for any.
 func (w *testCluster) invite(id, forNode string) *invitation.Secret {
+	return w.inviteUntil(id, forNode, time.Now().Add(time.Hour))
+}
+
+func (w *testCluster) inviteUntil(id, forNode string, end time.Time) *invitation.Secret {
 	w.t.Helper()
 	s, err := invitation.Generate(rand.Reader, id)
 	require.NoError(w.t, err)
-	cmd := "invitation " + id + " " + forNode + " " + base64.StdEncoding.EncodeToString(s.PublicKey())
+	cmd := "invitation " + id + " " + forNode + " " + base64.StdEncoding.EncodeToString(s.PublicKey()) + " " + strconv.FormatInt(end.UnixMilli(), 10)
 	eventually(w.t, "the invitation is in the log", func() bool { return w.leader().propose(cmd) == nil })
 	return &s
 }
@@ -150,6 +160,11 @@ func TestAWipedNodeNeedsAnotherInvitation(t *testing.T) {
 	n4.start()
 	w.refused(n4, `invitation "i" was used by server "n4.1"`)
 	require.True(t, w.leader().Configured("n4.1"), "nothing is removed for a stranger")
+	n4.stop()
+	n4.invitation = w.inviteUntil("old", "n4", time.Now().Add(-time.Second))
+	n4.start()
+	w.refused(n4, `invitation "old" has expired`)
+	require.True(t, w.leader().Configured("n4.1"), "nothing is removed for one that comes too late")
 	n4.stop()
 	n4.invitation = w.invite("j", "n4")
 	n4.start()
@@ -243,7 +258,7 @@ func TestAProofIsForTheAddressOfItsServer(t *testing.T) {
 	require.NoError(t, err)
 	m := bare(t, func(c *Config) {
 		c.Admission = func() *jobpb.Admission {
-			return &jobpb.Admission{Invitations: []*jobpb.Invitation{{Id: "i", PublicKey: s.PublicKey()}}}
+			return &jobpb.Admission{Invitations: []*jobpb.Invitation{{Id: "i", PublicKey: s.PublicKey(), ExpiresMs: time.Now().Add(time.Hour).UnixMilli()}}}
 		}
 	})
 	genuine := invitation.Proof{Cluster: "c", Leader: "n1.x", Server: "n4.a", Address: "n4:7301", Nonce: make([]byte, invitation.NonceBytes)}

@@ -107,7 +107,7 @@ func (m *Membership) syncMember(ctx context.Context, n gossip.Member) error {
 	}
 	if len(older) > 0 {
 		// One at a time; the next pass goes on.
-		return m.replace(ctx, c, older[0], n)
+		return m.replace(ctx, c, older[0], n, invitation)
 	}
 	if err := m.invite(ctx, n); err != nil {
 		return err
@@ -142,13 +142,16 @@ func (m *Membership) checkMove(ctx context.Context, s raft.Server, n gossip.Memb
 }
 
 // replace removes the server that a node id had before its data was lost. The
-// newcomer is added in the same pass.
-func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft.Server, n gossip.Member) error {
+// newcomer, which has used its invitation before, is added in the same pass.
+func (m *Membership) replace(ctx context.Context, c raft.Configuration, old raft.Server, n gossip.Member, invitation string) error {
 	if m.bothLive(ctx, old.ID, n) {
 		return fmt.Errorf("another node with the id %s is still alive at %s, or was moments ago (servers %s and %s); if both run, %s",
 			n.NodeID, old.Address, old.ID, n.ServerID, wayOut(false, false))
 	}
 	if err := checkRemoval(c, m.aliveServers(ctx, c), old.ID); err != nil {
+		return err
+	}
+	if err := m.useInvitation(ctx, invitation, n); err != nil {
 		return err
 	}
 	m.cfg.Logger.Info("node came back without its data; its earlier server is removed", "node", n.NodeID, "old", old.ID, "new", n.ServerID)
