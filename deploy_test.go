@@ -52,6 +52,25 @@ func TestTheUnitKnowsTheExitCodes(t *testing.T) {
 	require.Contains(t, unit, "ExecStart=/usr/bin/tarry server --config /etc/tarry/tarry.yaml")
 }
 
+// The firewall of docs/security.md.
+func TestNftablesAcceptsTheFirewall(t *testing.T) {
+	nft, err := exec.LookPath("nft")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("SKIPPED: it needs nft (apt-get install nftables) and root")
+	}
+	page, err := os.ReadFile("docs/security.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```\n(table inet .*?)```").FindSubmatch(page)
+	require.Len(t, block, 2)
+	file := filepath.Join(t.TempDir(), "tarry.nft")
+	require.NoError(t, os.WriteFile(file, block[1], 0o600))
+	out, err := exec.CommandContext(t.Context(), nft, "--check", "--file", file).CombinedOutput()
+	if err != nil && !strings.Contains(string(out), file+":") { // no position in the file
+		t.Skipf("SKIPPED: this machine does not let nft check: %s", out)
+	}
+	require.NoError(t, err, "%s", out)
+}
+
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		fmt.Fprintf(os.Stderr, "SKIPPED: no systemd-analyze, so %s did not run\n", t.Name())

@@ -54,12 +54,19 @@ func (t *tubeConn) enter() error {
 	if err := t.connect(); err != nil {
 		return err
 	}
-	t.out = append(append(t.out[:0], "use "...), t.tubes[0]...)
+	t.out = t.out[:0]
+	if t.access.Token != "" {
+		t.out = append(append(append(t.out, "auth "...), t.access.Token...), "\r\n"...)
+	}
+	t.out = append(append(t.out, "use "...), t.tubes[0]...)
 	for _, name := range t.tubes {
 		t.out = append(append(t.out, "\r\nwatch "...), name...)
 	}
 	t.out = append(t.out, "\r\nignore default\r\n"...)
 	err := t.send(t.out, callLimit)
+	if err == nil && t.access.Token != "" {
+		_, err = t.answer("AUTHORIZED")
+	}
 	if err == nil {
 		_, err = t.answer("USING ")
 	}

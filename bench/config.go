@@ -67,6 +67,7 @@ type Config struct {
 	Server      Server        // what Local starts; nothing else asks for it
 	Addrs       []string      // host:port of the servers' port for the protocol; workers are spread over them
 	Target      Target        // where Local's connections lead; nothing else asks for it
+	Secure      bool          // Local's nodes have TLS and encrypted gossip, and enforce tokens
 	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers; with Worker, the producers
 	Batch       int           // jobs of one add-batch request or one pending request, 1 to 1000
 	Pipeline    int           // Add over beanstalkd: puts that a connection sends before it reads answers, 1 to 1000
@@ -147,6 +148,14 @@ func (c *Config) Validate() error {
 	return c.validateProtocol()
 }
 
+// access is what connections to the nodes need.
+func (c *Config) access() localcluster.Access {
+	if c.Cluster == nil {
+		return localcluster.Access{}
+	}
+	return c.Cluster.Access()
+}
+
 // timed reports whether the scenario lasts for Duration; the others last until they
 // have seen what they want, on nodes that they end.
 func (c *Config) timed() bool {
@@ -165,6 +174,8 @@ func (c *Config) validateProtocol() error {
 		return fmt.Errorf("target is %s; it takes server %s and a scenario that ends no node", Leader, Tarry)
 	case c.Server != Tarry && c.Server != RealBeanstalkd && c.Server != FsyncBeanstalkd:
 		return fmt.Errorf("server is %q; it takes one of %s, %s, %s", c.Server, Tarry, RealBeanstalkd, FsyncBeanstalkd)
+	case c.Secure && c.Server != Tarry:
+		return fmt.Errorf("secure: server %s has neither TLS nor tokens", c.Server)
 	case c.Protocol != HTTP && c.Protocol != Beanstalkd:
 		return fmt.Errorf("protocol is %q; it takes one of %s, %s", c.Protocol, HTTP, Beanstalkd)
 	case c.Pipeline > 1 && (c.Protocol != Beanstalkd || c.Scenario != Add):

@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"time"
+
+	"tarry/bench/localcluster"
 )
 
 // conn is one persistent connection to a node, for one goroutine. It dials when
@@ -17,8 +20,9 @@ import (
 // understands answers with a Content-Length or in chunks, up to maxAnswer bytes;
 // a tubeConn makes it speak beanstalkd.
 type conn struct {
-	ctx  context.Context
-	addr string
+	ctx    context.Context
+	addr   string
+	access localcluster.Access
 
 	nc   net.Conn // nil while not connected
 	stop func() bool
@@ -33,7 +37,9 @@ const (
 )
 
 // newConn makes a connection that ends with ctx, also in the middle of a call.
-func newConn(ctx context.Context, addr string) *conn { return &conn{ctx: ctx, addr: addr} }
+func newConn(ctx context.Context, addr string, access localcluster.Access) *conn {
+	return &conn{ctx: ctx, addr: addr, access: access}
+}
 
 // close drops the connection; the next call dials anew.
 func (c *conn) close() {
@@ -48,8 +54,7 @@ func (c *conn) connect() error {
 	if c.nc != nil {
 		return nil
 	}
-	d := net.Dialer{Timeout: dialTimeout}
-	nc, err := d.DialContext(c.ctx, "tcp", c.addr)
+	nc, err := c.dial()
 	if err != nil {
 		return err
 	}
@@ -57,6 +62,16 @@ func (c *conn) connect() error {
 	c.stop = context.AfterFunc(c.ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 	c.r = bufio.NewReaderSize(nc, 16<<10)
 	return nil
+}
+
+func (c *conn) dial() (net.Conn, error) {
+	d := &net.Dialer{Timeout: dialTimeout}
+	if c.access.TLS == nil {
+		return d.DialContext(c.ctx, "tcp", c.addr)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, dialTimeout) // the handshake, too
+	defer cancel()
+	return (&tls.Dialer{NetDialer: d, Config: c.access.TLS}).DialContext(ctx, "tcp", c.addr)
 }
 
 // succeeded starts every answer to a call that did all it was asked for.
@@ -98,7 +113,11 @@ func (c *conn) exchange(method, path string, body []byte, limit time.Duration) (
 	c.out = append(c.out[:0], method...)
 	c.out = append(c.out, ' ')
 	c.out = append(c.out, path...)
-	c.out = append(c.out, " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "...)
+	c.out = append(c.out, " HTTP/1.1\r\nHost: localhost\r\n"...)
+	if c.access.Token != "" {
+		c.out = append(append(append(c.out, "Authorization: Bearer "...), c.access.Token...), "\r\n"...)
+	}
+	c.out = append(c.out, "Content-Type: application/json\r\nContent-Length: "...)
 	c.out = strconv.AppendInt(c.out, int64(len(body)), 10)
 	c.out = append(c.out, "\r\n\r\n"...)
 	c.out = append(c.out, body...)

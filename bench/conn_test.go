@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"tarry/bench/localcluster"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +27,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 }
 
 func dial(t *testing.T, addr string) *conn {
-	c := newConn(t.Context(), addr)
+	c := newConn(t.Context(), addr, localcluster.Access{})
 	t.Cleanup(c.close)
 	return c
 }
@@ -141,7 +143,7 @@ func TestContextEndsACallInFlight(t *testing.T) {
 		<-r.Context().Done()
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	c := newConn(ctx, addr)
+	c := newConn(ctx, addr, localcluster.Access{})
 	defer c.close()
 	go func() { <-arrived; cancel() }()
 	_, err := c.call("GET", "/", nil, time.Hour)

@@ -108,7 +108,7 @@ func startWriters(ctx context.Context, c Config, but *localcluster.Node, round i
 			continue
 		}
 		w.done.Go(func() {
-			conn := newConn(ctx, n.HTTP)
+			conn := newConn(ctx, n.HTTP, c.access())
 			defer conn.close()
 			jobs := newJobText(c, round*len(c.Cluster.Nodes())+i)
 			for ctx.Err() == nil {

@@ -78,7 +78,7 @@ func measure(ctx context.Context, c Config, workers int, start func(ctx context.
 	var all []*worker
 	var running sync.WaitGroup
 	for i := range workers {
-		w := &worker{conn: newConn(ctx, c.Addrs[i%len(c.Addrs)]), run: r, number: i}
+		w := &worker{conn: newConn(ctx, c.Addrs[i%len(c.Addrs)], c.access()), run: r, number: i}
 		all = append(all, w)
 		running.Go(func() { start(ctx, w) })
 	}

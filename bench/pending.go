@@ -59,7 +59,7 @@ func fill(ctx context.Context, c Config) error {
 	failed := make(chan error, c.Connections)
 	for i := range c.Connections {
 		workers.Go(func() {
-			w := newConn(ctx, c.Addrs[0])
+			w := newConn(ctx, c.Addrs[0], c.access())
 			defer w.close()
 			jobs := newJobText(c, i)
 			var request []byte

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"tarry/bench/localcluster"
 )
 
 // What follows is for programs that measure Tarry beside other systems: one topic or
@@ -24,7 +26,7 @@ type HTTPQueue struct {
 
 // NewHTTPQueue connects with the first call.
 func NewHTTPQueue(ctx context.Context, addr, topic string) *HTTPQueue {
-	return &HTTPQueue{conn: newConn(ctx, addr), topic: topic}
+	return &HTTPQueue{conn: newConn(ctx, addr, localcluster.Access{}), topic: topic}
 }
 
 // Close drops the connection; the next call dials anew.
@@ -92,7 +94,7 @@ type TubeQueue struct {
 
 // NewTubeQueue connects with the first call.
 func NewTubeQueue(ctx context.Context, addr, tube string) *TubeQueue {
-	return &TubeQueue{t: &tubeConn{conn: newConn(ctx, addr), tubes: []string{tube}}}
+	return &TubeQueue{t: &tubeConn{conn: newConn(ctx, addr, localcluster.Access{}), tubes: []string{tube}}}
 }
 
 // Close drops the connection; the next call dials anew.

@@ -136,6 +136,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"protocol":    func(c *Config) { c.Protocol = "x" },
 		"server":      func(c *Config) { c.Server = RealBeanstalkd },
 		"target":      func(c *Config) { c.Target = "x" },
+		"secure":      func(c *Config) { c.Secure, c.Protocol, c.Server = true, Beanstalkd, RealBeanstalkd },
 
 		"rate":     func(c *Config) { c.Rate = 0 },
 		"duration": func(c *Config) { c.Duration = 0 },
@@ -155,6 +156,8 @@ func TestCommandRepeatsTheMeasurement(t *testing.T) {
 	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64", c.Command(3))
 	c.IDs, c.Duration = true, 5*time.Second
 	require.Equal(t, "tarry bench --start 3 --scenario add --connections 64 --ids --duration 5s", c.Command(3))
+	c.Secure = true
+	require.Equal(t, "tarry bench --start 3 --scenario add --secure --connections 64 --ids --duration 5s", c.Command(3))
 	for _, row := range Rows() {
 		require.Contains(t, row.Config.Command(row.Nodes), string(row.Config.Scenario))
 	}

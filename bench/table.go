@@ -92,6 +92,7 @@ func (c *Config) Command(nodes int) string {
 	add("protocol", c.Protocol, HTTP, false)
 	add("server", c.Server, Tarry, false)
 	add("target", c.Target, Any, false)
+	add("secure", c.Secure, false, false)
 	add("connections", c.Connections, d.Connections, c.timed())
 	add("batch", c.Batch, d.Batch, c.Scenario == AddBatch)
 	add("pipeline", c.Pipeline, d.Pipeline, false)
@@ -104,7 +105,7 @@ func (c *Config) Command(nodes int) string {
 	add("warmup", c.Warmup, d.Warmup, false)
 	add("rounds", c.Rounds, d.Rounds, c.Scenario == Failover || c.Scenario == Handover)
 	add("jobs", c.Jobs, d.Jobs, c.Scenario == Pending)
-	return strings.Replace(b.String(), "--ids true", "--ids", 1)
+	return strings.NewReplacer("--ids true", "--ids", "--secure true", "--secure").Replace(b.String())
 }
 
 // Local starts a cluster of new nodes of the given binary, or a real beanstalkd
@@ -141,6 +142,11 @@ func Local(ctx context.Context, c Config, nodes int, binary, dir string, log *sl
 	if err := wait(ready, cluster.Nodes()...); err != nil {
 		return nil, withLogs(err, cluster)
 	}
+	if c.Secure {
+		if err := cluster.Enforce(ready); err != nil {
+			return nil, withLogs(err, cluster)
+		}
+	}
 	if c.Target == Leader {
 		leader, err := cluster.Leader(ready)
 		if err != nil {
@@ -171,7 +177,7 @@ func (c *Config) addrs(nodes ...*localcluster.Node) []string {
 // place makes what c.Server asks for, without starting it.
 func (c *Config) place(nodes int, binary, dir string) (*localcluster.Cluster, error) {
 	if c.Server == Tarry {
-		return localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes})
+		return localcluster.New(localcluster.Options{Binary: binary, Dir: dir, Nodes: nodes, Secure: c.Secure})
 	}
 	binary, err := exec.LookPath(beanstalkdBinary)
 	if err != nil {

@@ -68,7 +68,12 @@ type cluster struct {
 // newCluster starts nothing. At the end of the test every process is stopped,
 // and the logs are printed when the test failed.
 func newCluster(t *testing.T, nodes int, args ...string) *cluster {
-	c, err := localcluster.New(localcluster.Options{Binary: binary, Dir: t.TempDir(), Nodes: nodes, Args: args})
+	return placeCluster(t, localcluster.Options{Nodes: nodes, Args: args})
+}
+
+func placeCluster(t *testing.T, o localcluster.Options) *cluster {
+	o.Binary, o.Dir = binary, t.TempDir()
+	c, err := localcluster.New(o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, c.Stop())

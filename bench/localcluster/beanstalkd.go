@@ -12,7 +12,7 @@ import (
 // syncs at every write, without it keeps jobs in memory. It starts nothing. Of
 // the cluster's methods, those that speak HTTP do not apply.
 func NewBeanstalkd(binary, dir string, fsync bool) (*Cluster, error) {
-	c := &Cluster{options: Options{Binary: binary, Dir: dir, Nodes: 1}}
+	c := &Cluster{options: Options{Binary: binary, Dir: dir, Nodes: 1}, client: operators}
 	n, err := c.place("beanstalkd")
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type Options struct {
 	Nodes  int      // nodes of the first start, n1, n2, ...
 	Args   []string // further arguments of every node
 	Env    []string // further environment of every node, KEY=VALUE
+	Secure bool     // the nodes prove who they are and serve clients over TLS alone; tokens: see Enforce
 
 	// What follows places nodes elsewhere than on 127.0.0.1 with everything
 	// below Dir. Each may be nil and is asked once for a node, by its id.
@@ -45,8 +46,10 @@ const loopback = "127.0.0.1"
 // Cluster is a set of nodes that know each other's gossip addresses.
 type Cluster struct {
 	options Options
+	client  *http.Client // of calls to the nodes
 
 	mu        sync.Mutex
+	access    Access
 	ports     []int // of all nodes, with SamePorts
 	nodes     []*Node
 	forgotten []*Node
@@ -54,7 +57,12 @@ type Cluster struct {
 
 // New gives every node its ports and directory and starts nothing.
 func New(o Options) (*Cluster, error) {
-	c := &Cluster{options: o}
+	c := &Cluster{options: o, client: operators}
+	if o.Secure {
+		if err := c.makeAuthority(); err != nil {
+			return nil, err
+		}
+	}
 	for i := range o.Nodes {
 		n, err := c.place("n" + strconv.Itoa(i+1))
 		if err != nil {
@@ -100,6 +108,11 @@ func (c *Cluster) place(id string) (*Node, error) {
 	}{{&n.HTTP, n.host}, {&n.Beanstalk, n.host}, {&n.Cluster, n.name}, {&n.Gossip, n.name}} {
 		*a.addr = net.JoinHostPort(a.host, strconv.Itoa(ports[i]))
 	}
+	if c.options.Secure {
+		if n.secured, err = c.secure(n); err != nil {
+			return nil, fmt.Errorf("make the keys of node %s: %w", id, err)
+		}
+	}
 	return n, nil
 }
 
@@ -139,7 +152,7 @@ func (c *Cluster) commandLine(n *Node, join bool, expect int) []string {
 	if expect > 0 {
 		args = append(args, "--bootstrap-expect", strconv.Itoa(expect))
 	}
-	return append(args, c.options.Args...)
+	return slices.Concat(args, n.secured, c.options.Args)
 }
 
 // listen is where a node listens that other nodes reach at addr.
@@ -318,28 +331,34 @@ func (c *Cluster) Get(ctx context.Context, n *Node, path string, out any) error 
 
 // Call makes a request without a body to node n; out may be nil.
 func (c *Cluster) Call(ctx context.Context, method string, n *Node, path string, out any) error {
-	if err := Call(ctx, method, n.HTTP, path, out); err != nil {
-		return fmt.Errorf("node %s: %w", n.ID, err)
-	}
-	return nil
+	return c.send(ctx, method, n, path, http.NoBody, out)
 }
 
 // Post sends JSON to node n and decodes its answer into out, which may be nil.
 func (c *Cluster) Post(ctx context.Context, n *Node, path string, in, out any) error {
-	return sendJSON(ctx, http.MethodPost, n, path, in, out)
+	return c.sendJSON(ctx, http.MethodPost, n, path, in, out)
 }
 
 // Put is Post with that method.
 func (c *Cluster) Put(ctx context.Context, n *Node, path string, in, out any) error {
-	return sendJSON(ctx, http.MethodPut, n, path, in, out)
+	return c.sendJSON(ctx, http.MethodPut, n, path, in, out)
 }
 
-func sendJSON(ctx context.Context, method string, n *Node, path string, in, out any) error {
+func (c *Cluster) sendJSON(ctx context.Context, method string, n *Node, path string, in, out any) error {
 	body, err := json.Marshal(in)
-	if err == nil {
-		err = send(ctx, method, n.HTTP, path, bytes.NewReader(body), out)
-	}
 	if err != nil {
+		return fmt.Errorf("node %s: %w", n.ID, err)
+	}
+	return c.send(ctx, method, n, path, bytes.NewReader(body), out)
+}
+
+func (c *Cluster) send(ctx context.Context, method string, n *Node, path string, body io.Reader, out any) error {
+	access := c.Access()
+	scheme := "http://"
+	if access.TLS != nil {
+		scheme = "https://"
+	}
+	if err := send(ctx, c.client, access.Token, method, scheme+n.HTTP+path, body, out); err != nil {
 		return fmt.Errorf("node %s: %w", n.ID, err)
 	}
 	return nil
@@ -354,23 +373,26 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// Call makes a request without a body to the node at addr and decodes its JSON
+// Call makes a request without a body to the node at addr, without TLS, and decodes its JSON
 // answer into out, which may be nil. It takes five seconds at most.
 func Call(ctx context.Context, method, addr, path string, out any) error {
-	return send(ctx, method, addr, path, http.NoBody, out)
+	return send(ctx, operators, "", method, "http://"+addr+path, http.NoBody, out)
 }
 
-func send(ctx context.Context, method, addr, path string, body io.Reader, out any) error {
+func send(ctx context.Context, client *http.Client, token, method, url string, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
 	}
 	if body != http.NoBody {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := operators.Do(req)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -380,7 +402,7 @@ func send(ctx context.Context, method, addr, path string, body io.Reader, out an
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s: %s: %.300s", method, path, resp.Status, data)
+		return fmt.Errorf("%s %s: %s: %.300s", method, req.URL.Path, resp.Status, data)
 	}
 	if out == nil {
 		return nil

@@ -7,5 +7,5 @@
 // beanstalkd. The owner of a Cluster calls Stop, which ends every process that
 // was started.
 //
-// Start with Cluster in cluster.go; node.go is one process.
+// Start with Cluster in cluster.go; node.go is one process, secure.go closes all of them.
 package localcluster

@@ -23,6 +23,7 @@ type Node struct {
 
 	prefix  []string // runs the binary
 	args    []string
+	secured []string // arguments of a node of a secure cluster
 	common  []string // environment that all nodes share
 	host    string   // of the addresses for clients
 	name    string   // of those for other nodes

@@ -6,7 +6,8 @@
 // NEW is HEAD when it is left out. Each revision is checked out and built in a
 // temporary directory. Measured are the benchmarks of the state machine (ns a job,
 // allocations an entry, and the processor time of a run, which other load on the
-// machine disturbs least) and three nodes under `tarry bench`. It takes about four
+// machine disturbs least) and three nodes under `tarry bench`. With -new-args=--secure and
+// HEAD twice it compares closed nodes with open ones. It takes about four
 // minutes a round; run nothing else on the machine meanwhile.
 package main
 
@@ -29,6 +30,7 @@ type config struct {
 	fsm      string // the state machine's benchmarks, comma-separated
 	scenario string // comma-separated
 	duration string
+	newArgs  string // of tarry bench, for NEW alone
 }
 
 func main() {
@@ -37,6 +39,7 @@ func main() {
 	flag.StringVar(&c.fsm, "fsm", "Add:300x,Cycle:300x,DrainTopic:3x", "`benchmarks` of the state machine and how often each runs; empty: none")
 	flag.StringVar(&c.scenario, "scenarios", "add-batch,add,cycle,delayed", "`names` of the scenarios of tarry bench; empty: none")
 	flag.StringVar(&c.duration, "duration", "10s", "`time` of each of them")
+	flag.StringVar(&c.newArgs, "new-args", "", "more `arguments` of tarry bench for NEW, separated by spaces, as in -new-args=--secure")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -64,6 +67,9 @@ func run(ctx context.Context, c config, revisions []string, out io.Writer) (err 
 		if err != nil {
 			return err
 		}
+		if i == 1 {
+			s.args = strings.Fields(c.newArgs)
+		}
 		defer func() { err = errors.Join(err, s.remove()) }()
 		sides[i] = s
 	}
@@ -74,11 +80,11 @@ func run(ctx context.Context, c config, revisions []string, out io.Writer) (err 
 			if err := sides[side].measure(ctx, c, func(name string, v float64) { found.add(side, name, v) }); err != nil {
 				return err
 			}
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s measured\n", round+1, c.rounds, sides[side].commit)
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s measured\n", round+1, c.rounds, sides[side].name())
 		}
 	}
 	fmt.Fprintf(out, "medians of %d rounds in turns\n\n", c.rounds)
-	found.print(out, sides[0].commit, sides[1].commit)
+	found.print(out, sides[0].name(), sides[1].name())
 	return nil
 }
 
@@ -86,7 +92,10 @@ func run(ctx context.Context, c config, revisions []string, out io.Writer) (err 
 type side struct {
 	commit string
 	tree   string
+	args   []string // more of tarry bench
 }
+
+func (s *side) name() string { return strings.Join(append([]string{s.commit}, s.args...), " ") }
 
 func build(ctx context.Context, revision, dir string) (*side, error) {
 	commit, err := output(ctx, ".", "git", "rev-parse", "--short", "--verify", revision+"^{commit}")

@@ -25,8 +25,8 @@ func (s *side) measure(ctx context.Context, c config, found func(name string, v 
 		found(name+" CPU s", cpu.Seconds())
 	}
 	for _, scenario := range list(c.scenario) {
-		out, err := output(ctx, s.tree, "./tarry.bench", "bench", "--start", "3", "--json",
-			"--scenario", scenario, "--duration", c.duration)
+		out, err := output(ctx, s.tree, "./tarry.bench", append([]string{"bench", "--start", "3", "--json",
+			"--scenario", scenario, "--duration", c.duration}, s.args...)...)
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ Over beanstalkd:
 const benchExample = `  tarry bench --start 3 --scenario add-batch --connections 16
   tarry bench --addr n1:7300,n2:7300,n3:7300 --scenario delayed --rate 500
   tarry bench --start 3 --target leader
+  tarry bench --start 3 --secure
   tarry bench --all
   tarry bench --start 3 --protocol beanstalkd --scenario add --pipeline 32
   tarry bench --start 1 --server beanstalkd-fsync --protocol beanstalkd --scenario add
@@ -84,6 +85,8 @@ func benchOf(first *benchFlags, line *pflag.FlagSet) (*benchFlags, error) {
 		return nil, errors.New("--server says what --start starts; give both, and not --all")
 	case f.given["target"] && f.start == 0:
 		return nil, errors.New("--target chooses among the nodes of --start; with --addr name the nodes to load")
+	case f.config.Secure && f.start == 0 && !f.all:
+		return nil, errors.New("--secure closes the nodes of --start or --all; give one of them")
 	}
 	f.config.Addrs = strings.Split(f.addr, ",")
 	return f, nil
@@ -100,6 +103,7 @@ func (f *benchFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar((*string)(&c.Protocol), "protocol", string(c.Protocol), "`http` or beanstalkd")
 	fs.StringVar((*string)(&c.Server), "server", string(c.Server), "what --start starts: `tarry`; or a real one, beanstalkd (in memory) or beanstalkd-fsync (binlog, synced at every write)")
 	fs.StringVar((*string)(&c.Target), "target", string(c.Target), "where connections to the nodes of --start lead: `any` node, in turn, or the leader")
+	fs.BoolVar(&c.Secure, "secure", c.Secure, "close the nodes of --start: TLS between them and with clients, encrypted gossip, tokens enforced")
 	fs.IntVar(&c.Pipeline, "pipeline", c.Pipeline, "`puts` that a connection sends before it reads replies (scenario add over beanstalkd)")
 	fs.IntVar(&c.Connections, "connections", c.Connections, "`number` of connections, each with one request at a time")
 	fs.IntVar(&c.Batch, "batch", c.Batch, "`jobs` of one batch request")
@@ -208,6 +212,7 @@ func (f *benchFlags) rows(log *slog.Logger) []bench.Row {
 func (f *benchFlags) override(c bench.Config) bench.Config {
 	g := f.config
 	for name, set := range map[string]func(){
+		"secure":   func() { c.Secure = g.Secure && c.Server == bench.Tarry },
 		"size":     func() { c.Size = g.Size },
 		"ids":      func() { c.IDs = g.IDs },
 		"duration": func() { c.Duration = g.Duration },

@@ -18,6 +18,7 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"--protocol is \"smtp\"": {"--all", "--protocol", "smtp"},
 		"--server says what":     {"--server", "beanstalkd", "--protocol", "beanstalkd"},
 		"--target chooses":       {"--addr", "x:1", "--target", "leader"},
+		"--secure closes":        {"--addr", "x:1", "--secure"},
 		"not \"now\"":            {"now"},
 		"not defined: --x":       {"--x"},
 		"invalid value \"many\"": {"--connections", "many"},

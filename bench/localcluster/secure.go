@@ -1,0 +1,123 @@
+package localcluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Access is what a client of the cluster needs. The zero value is for an open cluster.
+type Access struct {
+	TLS   *tls.Config // nil: plain text
+	Token string      // empty: none
+}
+
+// Access returns what clients of the cluster need now: no token before Enforce.
+func (c *Cluster) Access() Access {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.access
+}
+
+// keys is the directory with the authority of a secure cluster and its key.
+func (c *Cluster) keys() string { return filepath.Join(c.options.Dir, "keys") }
+
+func (c *Cluster) authority() string { return filepath.Join(c.keys(), "ca.crt") }
+
+func (c *Cluster) gossipKeys() string { return filepath.Join(c.keys(), "gossip.keys") }
+
+// tarry runs a command of the nodes' binary.
+func (c *Cluster) tarry(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, c.options.Binary, args...)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("tarry %s: %w: %s", strings.Join(args[:2], " "), err, out)
+	}
+	return nil
+}
+
+// makeAuthority makes what all nodes of a secure cluster share, and lets calls trust it.
+func (c *Cluster) makeAuthority() error {
+	if err := os.MkdirAll(c.keys(), 0o700); err != nil {
+		return fmt.Errorf("make a directory for keys: %w", err)
+	}
+	ctx := context.Background() // they call nobody
+	err := c.tarry(ctx, "cert", "ca", "--cluster", "local", "--dir", c.keys())
+	if err == nil {
+		err = c.tarry(ctx, "keygen", c.gossipKeys())
+	}
+	if err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(c.authority())
+	if err != nil {
+		return fmt.Errorf("read the authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return errors.New("the authority's file has no certificate")
+	}
+	c.access.TLS = &tls.Config{RootCAs: pool}
+	c.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: c.access.TLS}}
+	return nil
+}
+
+// secure makes the certificates of a node and its copy of the gossip keys, which it may replace,
+// and returns the arguments that close all its ports.
+func (c *Cluster) secure(n *Node) ([]string, error) {
+	dir := filepath.Join(n.dir, "keys")
+	ca := []string{"--ca", c.authority(), "--ca-key", filepath.Join(c.keys(), "ca.key"), "--dir", dir}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for keys: %w", err)
+	}
+	ctx := context.Background() // they call nobody
+	err := c.tarry(ctx, append([]string{"cert", "node", n.ID}, ca...)...)
+	if err == nil {
+		err = c.tarry(ctx, append([]string{"cert", "server", n.ID, "--host", n.host}, ca...)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	gossip, err := os.ReadFile(c.gossipKeys())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "gossip.keys"), gossip, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy the gossip keys: %w", err)
+	}
+	args := []string{"--gossip-keys-file", filepath.Join(dir, "gossip.keys"), "--cluster-tls-ca", c.authority()}
+	for _, p := range []struct{ port, kind string }{{"cluster", "node"}, {"http", "server"}, {"beanstalk", "server"}} {
+		pair := filepath.Join(dir, p.kind+"-"+n.ID)
+		args = append(args, "--"+p.port+"-tls-mode", "require", "--"+p.port+"-tls-cert", pair+".crt", "--"+p.port+"-tls-key", pair+".key")
+	}
+	return args, nil
+}
+
+// Enforce makes the first token of a secure cluster whose nodes are ready, and lets nobody in
+// without one from then on.
+func (c *Cluster) Enforce(ctx context.Context) error {
+	n := c.Nodes()[0]
+	file := filepath.Join(c.keys(), "root.token")
+	call := []string{"--addr", "https://" + n.HTTP, "--tls-ca", c.authority(), "--patience", "60s"}
+	if err := c.tarry(ctx, append([]string{"auth", "bootstrap", "--data-dir", n.DataDir(), "-o", file}, call...)...); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the first token: %w", err)
+	}
+	if err := c.tarry(ctx, append([]string{"auth", "mode", "enforce", "--token-file", file}, call...)...); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.access.Token = strings.TrimSpace(string(text))
+	return nil
+}
