@@ -29,6 +29,7 @@ type Limits struct {
 	MaxTokens, MaxTokenRules, MaxTokenRuleBytes         int
 	MaxTokenPatterns, MaxTokenPrefixLengths             int
 	MaxTokenIDBytes, MaxDescriptionBytes                int
+	MaxTokenBytes                                       uint64
 	MaxTokenOverlap                                     time.Duration
 	MaxRemovedNodes                                     int
 }
@@ -52,6 +53,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokens:       MaxTokens, MaxTokenRules: MaxTokenRules, MaxTokenRuleBytes: MaxTokenRuleBytes,
 	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
+	MaxTokenBytes:   MaxTokenBytes,
 	MaxRemovedNodes: MaxRemovedNodes,
 }}
 
