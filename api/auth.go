@@ -18,6 +18,7 @@ func (s *server) whoami(x *call) error {
 		w.textUnlessEmpty("description", t.Description)
 		w.rules("rules", t.Rules)
 		w.textUnlessEmpty("id_prefix", t.IdPrefix)
+		w.tokenLimits(t.Limits)
 		w.timestamp("expires_at", t.ExpiresMs)
 	} else {
 		w.rules("rules", state.Settings.Anonymous)

@@ -77,14 +77,29 @@ func (s *server) admit(rt route, e endpoint, x *call) error {
 	if err := s.decide(rt, e, x); err != nil {
 		return err
 	}
-	if !e.need.fresh || x.r.URL.Query().Get("consistency") == "stale" {
+	if e.need.fresh && x.r.URL.Query().Get("consistency") != "stale" {
+		// Nothing but this node decides about the call, and it may be behind.
+		if err := s.Access.Fresh(x.r.Context()); err != nil {
+			return err
+		}
+		if err := s.decide(rt, e, x); err != nil {
+			return err
+		}
+	}
+	return x.begin(e.need)
+}
+
+// begin counts a call by the limits of its token.
+func (x *call) begin(n need) error {
+	if x.who.Principal.IsAnonymous() {
 		return nil
 	}
-	// Nothing but this node decides about the call, and it may be behind.
-	if err := s.Access.Fresh(x.r.Context()); err != nil {
-		return err
+	place, _ := x.r.Context().Value(placeKey{}).(*access.Connection)
+	err := x.s.Access.Begin(x.who, place, n.verbs&auth.Consume != 0)
+	if x.who.Crowded() {
+		x.w.Header().Set("Connection", "close")
 	}
-	return s.decide(rt, e, x)
+	return err
 }
 
 // decide looks at a call by the tokens that this node has.
@@ -133,7 +148,7 @@ func (s *server) deniesUnknown(x *call, n need, d auth.Denial) bool {
 
 // identify makes by the caller of the call.
 func (x *call) identify(by access.Caller, rt route, e endpoint) {
-	x.who = &access.Request{Principal: by.Principal, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
+	x.who = &access.Request{Principal: by.Principal, Claimed: by.Claimed, Secret: by.Secret, Certificate: by.Certificate, Remote: x.r.RemoteAddr, Via: "http", Call: x.r.Method + " " + rt.template(), Resource: resourceOf(x.r)}
 	if x.ofDashboard() {
 		x.who.Via = "dashboard"
 	}

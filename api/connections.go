@@ -1,12 +1,15 @@
 package api
 
 import (
+	"context"
 	"math"
 	"net"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"tarry/api/access"
 )
 
 // LimitConnections limits the open connections of l, and those of all listeners that use
@@ -57,8 +60,27 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // countedConn is a connection that counts until its first Close.
 type countedConn struct {
 	net.Conn
+	place  access.Connection
 	of     *limitedListener
 	closed sync.Once
+}
+
+type placeKey struct{}
+
+// ConnContext is for an http.Server that serves a listener of LimitConnections: with it, the
+// connections of each token are counted.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	for c != nil {
+		if counted, is := c.(*countedConn); is {
+			return context.WithValue(ctx, placeKey{}, &counted.place)
+		}
+		below, is := c.(interface{ NetConn() net.Conn })
+		if !is {
+			break
+		}
+		c = below.NetConn()
+	}
+	return ctx
 }
 
 // NetConn returns the connection below, which may be one of TLS.
@@ -70,6 +92,7 @@ func (c *countedConn) CloseWrite() error { return closeWrite(c.Conn) }
 func (c *countedConn) Close() error {
 	err := c.Conn.Close() // before Release, because the limit is one of file descriptors
 	c.closed.Do(func() {
+		c.place.Close()
 		c.of.own.Release(1)
 		c.of.shared.Release(1)
 	})

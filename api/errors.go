@@ -46,6 +46,7 @@ var statuses = map[job.Code]int{
 	job.CodeOverloaded:       http.StatusTooManyRequests,
 	job.CodeTopicFull:        http.StatusTooManyRequests,
 	job.CodeTopicLimited:     http.StatusTooManyRequests,
+	job.CodeRateLimited:      http.StatusTooManyRequests,
 	job.CodeDiskLow:          http.StatusInsufficientStorage,
 	job.CodeReplyFull:        http.StatusRequestEntityTooLarge, // only in items
 	job.CodeForbidden:        http.StatusForbidden,
@@ -66,6 +67,7 @@ var outcomes = map[job.Code]string{
 	job.CodeOverloaded:   "not_applied",
 	job.CodeTopicFull:    "not_applied",
 	job.CodeTopicLimited: "not_applied",
+	job.CodeRateLimited:  "not_applied",
 	job.CodeDiskLow:      "not_applied",
 	job.CodeUnknown:      "unknown",
 }

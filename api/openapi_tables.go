@@ -314,6 +314,11 @@ var fieldDocs = map[string]fieldDoc{
 	"Token.id_prefix":         says("The ids of the jobs that the token adds must begin with it."),
 	"TokenReply.id_prefix":    says("The ids of the jobs that the token adds must begin with it."),
 	"WhoAmI.id_prefix":        says("The ids of the jobs that the token adds must begin with it."),
+	"limits":                  says("What the token may use on each node; absent: no limit."),
+	"TokenLimits.rate":        says("Operations a second; each job of a batch is one.").between(0.001, job.MaxRateMilli/1000),
+	"TokenLimits.connections": says("Open connections.").between(1, math.MaxUint32),
+	"TokenLimits.waiters":     says("Streams, and reserves that wait, at once.").between(1, math.MaxUint32),
+	"TokenLimits.bytes":       says("Bytes of bodies a second, of requests and of the jobs that it gets.").between(1, job.MaxTokenBytes),
 	"TokenRequest.expires_at": says("When the token ends: RFC 3339 text or milliseconds since 1970; never unless given."),
 	"Token.expires_at":        says("When the token ends."),
 	"TokenReply.expires_at":   says("When the token ends."),
@@ -505,6 +510,7 @@ var requests = map[string]reflect.Type{
 	"PreviewRequest":      reflect.TypeFor[previewRequest](),
 	"ScheduleRequest":     reflect.TypeFor[scheduleRequest](),
 	"Rule":                reflect.TypeFor[ruleRequest](),
+	"TokenLimits":         reflect.TypeFor[limitsRequest](),
 	"TokenRequest":        reflect.TypeFor[tokenRequest](),
 	"RotateRequest":       reflect.TypeFor[rotateRequest](),
 	"AuthRequest":         reflect.TypeFor[authRequest](),
@@ -613,19 +619,20 @@ var replies = map[string]string{
 
 	"Keyring":      "success:bool revision:int keys:[]string changed? current:int nodes:[]NodeKeys",
 	"NodeKeys":     "id revision:int keys:[]string error?",
-	"WhoAmI":       "success:bool mode id? description? rules:[]Rule id_prefix? expires_at?:time",
+	"WhoAmI":       "success:bool mode id? description? rules:[]Rule id_prefix? limits?:TokenLimits expires_at?:time",
 	"Token":        tokenShape,
 	"TokenReply":   "success:bool " + tokenShape,
 	"TokenPage":    "success:bool tokens:[]Token next?",
 	"TokenPut":     "success:bool id revision:int token?",
 	"TokenDeleted": "success:bool id",
 	"Rule":         "topics:[]string verbs:[]string",
+	"TokenLimits":  "rate?:num connections?:int waiters?:int bytes?:int",
 	"Auth":         "success:bool mode anonymous:[]Rule revision:int tokens:int bootstrapped:bool",
 	"AuthPut":      "success:bool mode revision:int",
 }
 
 const (
-	tokenShape = "id revision:int description? rules:[]Rule id_prefix? expires_at?:time created_at:time old_until?:time"
+	tokenShape = "id revision:int description? rules:[]Rule id_prefix? limits?:TokenLimits expires_at?:time created_at:time old_until?:time"
 	topicShape = "topic delayed:int ready:int reserved:int dead:int retained?:int oldest_due_at?:time paused:bool paused_until?:time throttled_until?:time" +
 		" added:int finished:int deleted:int timeouts:int died:int expired?:int settings_revision?:int"
 	scheduleShape = "schedule revision:int spec zone start?:time end?:time jitter:seconds overlap missed missed_max?:int missed_after:seconds" +

@@ -45,6 +45,9 @@ func (x *call) read(limit int64) ([]byte, error) {
 	if x.r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
+	if err := x.received(x.r.ContentLength); err != nil {
+		return nil, err
+	}
 	x.in = buffers.Get().(*buffer)
 	b := x.in.b[:0]
 	src := http.MaxBytesReader(x.w, x.r.Body, limit)
@@ -64,13 +67,29 @@ func (x *call) read(limit int64) ([]byte, error) {
 			n, err := src.Read(b[len(b):end])
 			b = b[:len(b)+n]
 			if err == io.EOF {
-				return b, nil
+				return b, x.arrived(len(b))
 			}
 			if err != nil {
 				return nil, x.readError(err, limit)
 			}
 		}
 	}
+}
+
+// received counts a request by the limits of its token. Its size is negative while it is not known.
+func (x *call) received(size int64) error {
+	if x.who == nil || size <= 0 {
+		return nil
+	}
+	return x.s.Access.Received(x.who, size)
+}
+
+// arrived is received for a request whose size was not announced, once it is read.
+func (x *call) arrived(size int) error {
+	if x.r.ContentLength >= 0 {
+		return nil
+	}
+	return x.received(int64(size))
 }
 
 // firstRoom is the first buffer of a request, in bytes. The default budget covers those

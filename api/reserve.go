@@ -157,6 +157,13 @@ const answerOverhead = 512
 func (s *server) await(x *call, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	ctx, cancel := x.timeout(wait + s.Timeout)
 	defer cancel()
+	if wait > 0 {
+		place, err := s.Access.Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer place.End()
+	}
 	ctx, stop := s.Access.WhileAllowed(ctx, auth.Consume, r.Topics)
 	defer stop()
 	before := s.Draining()

@@ -81,6 +81,11 @@ func (s *server) stream(x *call) error {
 	if err := s.Access.AllowOn(x.r.Context(), auth.Consume, o.topics); err != nil {
 		return err
 	}
+	place, err := s.Access.Wait(x.r.Context())
+	if err != nil {
+		return err
+	}
+	defer place.End()
 	streams, credit := s.streams.streams.Of(""), s.streams.credit.Of("")
 	if !streams.TryAcquire(1) {
 		return job.Errorf(job.CodeOverloaded, "this node has the maximum of %d streams; use another node", maxStreams)

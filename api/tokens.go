@@ -23,6 +23,7 @@ type tokenRequest struct {
 	Rules       list[ruleRequest, rulesLimit] `json:"rules"`
 	IDPrefix    opt[string]                   `json:"id_prefix"`
 	ExpiresAt   timestamp                     `json:"expires_at"`
+	Limits      opt[limitsRequest]            `json:"limits"`
 }
 
 type (
@@ -52,6 +53,9 @@ func (q *tokenRequest) token(id string, now time.Time) (*jobpb.Token, error) {
 	t := &jobpb.Token{Id: id, Description: q.Description.v, IdPrefix: q.IDPrefix.v}
 	var err error
 	if t.Rules, err = rulesOf("rules", q.Rules.v); err != nil {
+		return nil, err
+	}
+	if t.Limits, err = q.Limits.v.limits(); err != nil {
 		return nil, err
 	}
 	if q.ExpiresAt.set {
@@ -249,6 +253,7 @@ func (w *writer) token(t *jobpb.Token) {
 	w.textUnlessEmpty("description", t.Description)
 	w.rules("rules", t.Rules)
 	w.textUnlessEmpty("id_prefix", t.IdPrefix)
+	w.tokenLimits(t.Limits)
 	w.timestamp("expires_at", t.ExpiresMs)
 	w.timestamp("created_at", t.CreatedMs)
 	w.timestamp("old_until", t.OldUntilMs)

@@ -46,7 +46,8 @@ const (
 	CodeAlreadyDead     = "already_dead"
 	CodeConditionFailed = "condition_failed"
 	CodeOverloaded      = "overloaded"
-	CodeTopicFull       = "topic_full" // try again later, or not: the call does not do so itself
+	CodeTopicFull       = "topic_full"   // try again later, or not: the call does not do so itself
+	CodeRateLimited     = "rate_limited" // a limit of the token on the node
 	CodeDiskLow         = "disk_low"
 	CodeReplyFull       = "reply_full" // of one job of several; GetBatch handles it
 	CodeForbidden       = "forbidden"
@@ -64,7 +65,7 @@ func CodeOf(err error) string {
 
 // notDone reports whether certainly nothing was done, and another attempt may succeed.
 func (e *Error) notDone() bool {
-	return e.Code == CodeNotApplied || e.Code == CodeOverloaded || e.Code == CodeDiskLow
+	return e.Code == CodeNotApplied || e.Code == CodeOverloaded || e.Code == CodeRateLimited || e.Code == CodeDiskLow
 }
 
 func errorf(code, format string, args ...any) *Error {

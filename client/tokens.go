@@ -23,6 +23,16 @@ type TokenSpec struct {
 	Rules       []Rule    `json:"rules"`
 	IDPrefix    string    `json:"id_prefix,omitzero"`  // of the ids of the jobs that it adds
 	ExpiresAt   time.Time `json:"expires_at,omitzero"` // zero: it does not end
+	// Limits is what it may use on each node.
+	Limits TokenLimits `json:"limits,omitzero"`
+}
+
+// TokenLimits is what a token may use on each node; 0: any number.
+type TokenLimits struct {
+	Rate        float64 `json:"rate,omitzero"` // operations a second
+	Connections uint32  `json:"connections,omitzero"`
+	Waiters     uint32  `json:"waiters,omitzero"` // streams, and reserves that wait
+	Bytes       uint64  `json:"bytes,omitzero"`   // of bodies a second
 }
 
 // Token is a token without its text, which is stored nowhere.

@@ -56,6 +56,9 @@ func (l *Limits) CheckToken(t *jobpb.Token) error {
 	if rate := t.Limits.GetRateMilli(); rate > l.MaxRateMilli {
 		return Invalid("limits.rate", "is above %d a second", l.MaxRateMilli/1000)
 	}
+	if bytes := t.Limits.GetBytes(); bytes > l.MaxTokenBytes {
+		return Invalid("limits.bytes", "is above %d a second", l.MaxTokenBytes)
+	}
 	return l.CheckRules("rules", t.Rules)
 }
 

@@ -100,6 +100,7 @@ func TestTokensAsTheyArePut(t *testing.T) {
 		{&jobpb.Token{Id: "w", Description: strings.Repeat("x", 201)}, "description has 201"},
 		{&jobpb.Token{Id: "w", Description: "\xff"}, "UTF-8"},
 		{&jobpb.Token{Id: "w", Limits: &jobpb.TokenLimits{RateMilli: MaxRateMilli + 1}}, "limits.rate"},
+		{&jobpb.Token{Id: "w", Limits: &jobpb.TokenLimits{Bytes: MaxTokenBytes + 1}}, "limits.bytes"},
 	} {
 		err := CheckToken(c.token)
 		if c.fault == "" {

@@ -38,6 +38,7 @@ const (
 	CodeTopicFull    Code = "topic_full"    // the topic's limit on waiting jobs
 	CodeTopicLimited Code = "topic_limited" // the topic's limit on reserved jobs, or its rate
 	CodeOverloaded   Code = "overloaded"    // a bound on waiting work is reached
+	CodeRateLimited  Code = "rate_limited"  // a limit of the token on this node
 	CodeDiskLow      Code = "disk_low"      // adds are refused until disks have free space
 
 	// It may or may not have been done.

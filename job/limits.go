@@ -147,6 +147,7 @@ const (
 	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
 	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and
 	// MaxTokenPrefixLengths how often a decision looks for a prefix: each length is one.
+	// MaxTokenBytes bounds the limit of a token on bytes a second.
 	// MaxTokenOverlap is how long the text before a rotation is accepted at most.
 	MaxTokens             = 10_000
 	MaxTokenRules         = 64
@@ -156,5 +157,6 @@ const (
 	MaxTokenIDBytes       = 32
 	MaxDescriptionBytes   = 200
 	MaxTokenOverlap       = 30 * 24 * time.Hour
+	MaxTokenBytes         = 1 << 40
 	MaxTokenListBytes     = 4 << 20 // a page of them ends past it
 )

@@ -29,6 +29,7 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MinPushTimeout: 100 * time.Millisecond, MaxPushTimeout: 5 * time.Minute, MaxPushConcurrency: 100,
 		MaxIndexHeaders: 4,
 		MaxTokens:       10_000, MaxTokenRules: 64, MaxTokenRuleBytes: 8 << 10, MaxTokenPatterns: 256, MaxTokenPrefixLengths: 32, MaxTokenIDBytes: 32, MaxDescriptionBytes: 200,
+		MaxTokenBytes:   1 << 40,
 		MaxTokenOverlap: 30 * 24 * time.Hour,
 		MaxRemovedNodes: 10_000, MaxInvitations: 100, MaxInvitationTime: 30 * 24 * time.Hour,
 	}, *LimitsAt(FirstVersion))

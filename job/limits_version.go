@@ -29,6 +29,7 @@ type Limits struct {
 	MaxTokens, MaxTokenRules, MaxTokenRuleBytes         int
 	MaxTokenPatterns, MaxTokenPrefixLengths             int
 	MaxTokenIDBytes, MaxDescriptionBytes                int
+	MaxTokenBytes                                       uint64
 	MaxTokenOverlap                                     time.Duration
 	MaxRemovedNodes, MaxInvitations                     int
 	MaxInvitationTime                                   time.Duration
@@ -54,6 +55,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
 	MaxRemovedNodes: MaxRemovedNodes, MaxInvitations: MaxInvitations, MaxInvitationTime: MaxInvitationTime,
+	MaxTokenBytes: MaxTokenBytes,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

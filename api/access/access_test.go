@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,38 @@ func TestAnUnknownTokenIsAskedForAtTheLeader(t *testing.T) {
 	leads = job.NotApplied("there is no leader")
 	_, err = i.Of(t.Context(), secretFor(t, "other"), "10.0.0.1:5", true)
 	require.Equal(t, job.CodeNotApplied, job.CodeOf(err), "nobody knows whether the token is valid")
+}
+
+// The audit log says which token an unknown one claims to be, and nothing of its text.
+func TestTheClaimOfATokenThatIsNotAcceptedIsRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(path, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	c := Open(Options{Source: newChanging(withToken(t, enforced(), "shop", "mail", "add")), Audit: log})
+	defer c.Close()
+	claims := func(secret auth.Secret, cert Certificate) Caller {
+		h := http.Header{}
+		if secret.ID() != "" {
+			h.Set("Authorization", "Bearer "+secret.Text())
+		}
+		by, denial, err := c.Caller(t.Context(), h, cert, "10.0.0.1:5", false)
+		if err != nil {
+			r := &Request{Principal: by.Principal, Claimed: by.Claimed, Remote: "10.0.0.1:5", Via: "http", Call: "GET /v1/stats"}
+			c.Denied(NewContext(t.Context(), r), denial, auth.Read, "", false)
+		}
+		return by
+	}
+	nobody := secretFor(t, "nobody")
+	require.Equal(t, Caller{Claimed: "nobody"}, claims(nobody, Certificate{}))
+	require.Equal(t, Caller{Claimed: "gone"}, claims(auth.Secret{}, CertificateOf("gone", time.Now().Add(time.Hour))))
+	require.Empty(t, claims(secretFor(t, "shop"), Certificate{}).Claimed)
+	log.Close()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"principal":"","claimed":"nobody","remote"`)
+	require.Contains(t, string(text), `"claimed":"gone"`)
+	require.NotContains(t, string(text), "tarry_")
+	require.NotContains(t, string(text), nobody.Text()[15:40])
 }
 
 // One address cannot make a node ask for more than it may, and others are not affected.

@@ -24,6 +24,7 @@ type Source interface {
 
 // Checks decides about calls. Its methods may be called from many goroutines.
 type Checks struct {
+	*Limits
 	source Source
 	audit  *audit.Log
 	denied *prometheus.CounterVec
@@ -32,12 +33,12 @@ type Checks struct {
 // New returns checks by the state of source. What is denied goes to log, which may be nil, and
 // to the metrics of registry, unless that is nil.
 func New(source Source, log *audit.Log, registry prometheus.Registerer) *Checks {
-	c := &Checks{source: source, audit: log, denied: prometheus.NewCounterVec(prometheus.CounterOpts{
+	c := &Checks{Limits: newLimits(source), source: source, audit: log, denied: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tarry_auth_denied_total",
 		Help: "Calls and operations for which the caller has no right, by the verb that is missing and the reason. In the mode report they were done.",
 	}, []string{"verb", "reason"})}
 	if registry != nil {
-		registry.MustRegister(c.denied)
+		registry.MustRegister(c.denied, c.limited)
 	}
 	return c
 }
@@ -45,6 +46,7 @@ func New(source Source, log *audit.Log, registry prometheus.Registerer) *Checks 
 // Request is who makes a call, and what the audit log says of it.
 type Request struct {
 	Principal auth.Principal
+	Claimed   string // the id in the token, if that is not accepted
 	Remote    string // address and port
 	Via       string // http, dashboard or beanstalkd
 	Call      string
@@ -54,6 +56,7 @@ type Request struct {
 	Certificate Certificate
 
 	reportedRead atomic.Bool
+	account      account
 }
 
 // seen reports whether a read of the call was reported before: several looks are taken at one.
@@ -186,5 +189,5 @@ func (c *Checks) Record(r *Request, verbs auth.Verbs, failed job.Code) {
 }
 
 func (r *Request) record(outcome string, verbs auth.Verbs) audit.Record {
-	return audit.Record{Principal: r.Principal.TokenID(), Remote: r.Remote, Via: r.Via, Call: r.Call, Resource: r.Resource, Verb: verbs.String(), Outcome: outcome}
+	return audit.Record{Principal: r.Principal.TokenID(), Claimed: r.Claimed, Remote: r.Remote, Via: r.Via, Call: r.Call, Resource: r.Resource, Verb: verbs.String(), Outcome: outcome}
 }

@@ -42,7 +42,8 @@ func Open(o Options) *Control {
 	if ask == nil {
 		ask = func(context.Context) (uint64, error) { return o.Source.Auth().Revision, nil }
 	}
-	c := &Control{Checks: New(o.Source, o.Audit, o.Registry), Identity: NewIdentity(o.Source, ask), Watch: NewWatch(o.Source), signIns: newBuckets(signInBurst, signInEvery)}
+	c := &Control{Checks: New(o.Source, o.Audit, o.Registry), Identity: NewIdentity(o.Source, ask), signIns: newBuckets(signInBurst, signInEvery)}
+	c.Watch = newWatch(o.Source, c.forget)
 	var asked *leader
 	if o.Leader != nil {
 		asked = c.Identity.leader

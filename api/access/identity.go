@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -184,6 +185,7 @@ type Caller struct {
 	Principal   auth.Principal
 	Secret      auth.Secret // of its token; zero without one
 	Certificate Certificate // by which it is known instead; zero without one
+	Claimed     string      // the id in a token that is not accepted
 }
 
 // Caller returns who makes a request by its header, or by the certificate of its connection. An
@@ -200,12 +202,15 @@ func (i *Identity) Caller(ctx context.Context, h http.Header, cert Certificate, 
 		return by, auth.Allowed, nil
 	case errors.Is(err, ErrNoToken):
 		return Caller{}, auth.Allowed, nil
-	case errors.Is(err, auth.ErrExpired):
-		return Caller{}, auth.ExpiredToken, Unauthorized()
-	case job.CodeOf(err) == job.CodeInternal: // not one for the client
-		return Caller{}, auth.UnknownToken, Unauthorized()
 	}
-	return Caller{}, auth.UnknownToken, err
+	nobody := Caller{Claimed: cmp.Or(by.Secret.ID(), by.Certificate.TokenID)}
+	switch {
+	case errors.Is(err, auth.ErrExpired):
+		return nobody, auth.ExpiredToken, Unauthorized()
+	case job.CodeOf(err) == job.CodeInternal: // not one for the client
+		return nobody, auth.UnknownToken, Unauthorized()
+	}
+	return nobody, auth.UnknownToken, err
 }
 
 // find returns who makes a request; ErrNoToken if it names no token.

@@ -35,6 +35,9 @@ func (q *Queue) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 			return nil, err
 		}
 	}
+	if err := q.checks.chargeOps(ctx, ops); err != nil {
+		return nil, err
+	}
 	results, err := q.queue.Do(ctx, ops)
 	q.countDenied(ctx, results)
 	return results, err
@@ -52,12 +55,18 @@ func (q *Queue) countDenied(ctx context.Context, results []*jobpb.Result) {
 	}
 }
 
-// Reserve implements the queue of the API.
+// Reserve implements the queue of the API. It lowers r.Max to what the limits of the token allow.
 func (q *Queue) Reserve(ctx context.Context, r *jobpb.Reserve, wait time.Duration) ([]*jobpb.Reserved, error) {
 	if err := q.checks.AllowOn(ctx, auth.Consume, r.Topics); err != nil {
 		return nil, err
 	}
-	return q.queue.Reserve(ctx, r, wait)
+	pay := q.checks.payerOf(ctx, r)
+	if err := pay.reserve(r); err != nil {
+		return nil, err
+	}
+	jobs, err := q.queue.Reserve(ctx, r, wait)
+	pay.got(jobs)
+	return jobs, err
 }
 
 // FinishAndReserve implements the queue of the API.
@@ -67,8 +76,20 @@ func (q *Queue) FinishAndReserve(ctx context.Context, finishes []*jobpb.Finish, 
 			return nil, nil, err
 		}
 	}
+	q.checks.chargeFinishes(ctx, len(finishes))
+	pay := q.checks.payerOf(ctx, r)
+	if pay.reserve(r) != nil { // what is held can always be finished, but nothing more is given
+		ops := make([]*jobpb.Op, len(finishes))
+		for i, f := range finishes {
+			ops[i] = &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: f}}
+		}
+		results, err := q.queue.Do(ctx, ops)
+		q.countDenied(ctx, results)
+		return results, nil, err
+	}
 	results, jobs, err := q.queue.FinishAndReserve(ctx, finishes, r)
 	q.countDenied(ctx, results)
+	pay.got(jobs)
 	return results, jobs, err
 }
 

@@ -145,7 +145,7 @@ func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id
 		}
 		return "", "", job.Errorf(CodeUnauthorized, "this is not a token of Tarry, which begins with tarry_")
 	}
-	record.Resource = "token " + secret.ID()
+	record.Resource, record.Claimed = "token "+secret.ID(), secret.ID()
 	p, err := c.Of(ctx, secret, remote, true)
 	switch {
 	case errors.Is(err, auth.ErrUnknown):
@@ -159,7 +159,7 @@ func (c *Control) SignIn(ctx context.Context, token, remote string) (session, id
 		return "", "", err
 	}
 	c.signIns.giveBack(from)
-	record.Principal, record.Outcome = p.TokenID(), audit.Done
+	record.Principal, record.Claimed, record.Outcome = p.TokenID(), "", audit.Done
 	c.audit.Add(record)
 	return newSession(secret, at.Add(SessionTime).UnixMilli()), secret.ID(), nil
 }

@@ -10,7 +10,8 @@ import (
 // Watch ends contexts when what they wait for is not allowed any more. One goroutine looks after
 // all of them, and only when a token or the settings have changed.
 type Watch struct {
-	source Source
+	source  Source
+	changed func(*auth.State)
 
 	mu      sync.Mutex
 	waiting map[*waiter]struct{}
@@ -23,10 +24,11 @@ type waiter struct {
 	end     context.CancelCauseFunc
 }
 
-// NewWatch returns a watch, which the caller must Close.
-func NewWatch(source Source) *Watch {
+// newWatch returns a watch, which the caller must Close. It calls changed after each change of the
+// state.
+func newWatch(source Source, changed func(*auth.State)) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &Watch{source: source, waiting: map[*waiter]struct{}{}, cancel: cancel}
+	w := &Watch{source: source, changed: changed, waiting: map[*waiter]struct{}{}, cancel: cancel}
 	if source.AuthChanged() != nil { // else it never changes
 		w.done.Go(func() { w.run(ctx) })
 	}
@@ -72,7 +74,9 @@ func (w *Watch) While(ctx context.Context, allowed func(*auth.State) bool) (unti
 func (w *Watch) run(ctx context.Context) {
 	for {
 		changed := w.source.AuthChanged()
-		w.look(w.source.Auth())
+		s := w.source.Auth()
+		w.changed(s)
+		w.look(s)
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -28,10 +28,11 @@ const (
 // Record is one line.
 type Record struct {
 	Time      time.Time `json:"time"`
-	Principal string    `json:"principal"` // the id of the token; empty: none was given
-	Remote    string    `json:"remote"`    // address and port of the client
-	Via       string    `json:"via"`       // http, dashboard or beanstalkd
-	Call      string    `json:"call"`      // such as POST /v1/topics/{topic}/purge
+	Principal string    `json:"principal"`        // the id of the token; empty: none was given, or none that is accepted
+	Claimed   string    `json:"claimed,omitzero"` // the id in a token that is not accepted: anybody can claim any
+	Remote    string    `json:"remote"`           // address and port of the client
+	Via       string    `json:"via"`              // http, dashboard or beanstalkd
+	Call      string    `json:"call"`             // such as POST /v1/topics/{topic}/purge
 	Resource  string    `json:"resource,omitzero"`
 	Verb      string    `json:"verb,omitzero"` // that is needed, or is missing
 	Outcome   string    `json:"outcome"`

@@ -133,8 +133,30 @@ func (c *conn) check(cmd command) error {
 	return a.AllowSome(c.ctx, n.verbs)
 }
 
-// decline replies to a command that check has refused.
-func (c *conn) decline(cmd command) error {
+// charge counts a command by the limits of the client's token. What ends or prolongs a
+// reservation of the connection is never refused.
+func (c *conn) charge(cmd command) error {
+	n := &needs[cmd.verb]
+	if n.open || c.who.principal.IsAnonymous() {
+		return nil
+	}
+	keeps := false
+	switch cmd.verb {
+	case release, bury, touch, deleteJob:
+		_, keeps = c.held.ref(cmd.id)
+	}
+	bytes := int64(0)
+	switch cmd.verb {
+	case put:
+		bytes = int64(cmd.n)
+	case reserve, reserveTimeout, reserveJob:
+		bytes = 1 // so that it waits until a debt is paid
+	}
+	return c.server.Access.Charge(c.who.principal.TokenID(), 1, bytes, keeps)
+}
+
+// decline replies to a command that is refused before it is begun.
+func (c *conn) decline(cmd command, reply func()) error {
 	if cmd.verb == put && !cmd.trailing {
 		if err := c.dropBody(int(cmd.n)); err != nil {
 			return err
@@ -143,7 +165,7 @@ func (c *conn) decline(cmd command) error {
 	if c.ahead.job != nil { // it was reserved for this command
 		c.giveBack()
 	}
-	c.refuse()
+	reply()
 	return c.flushFull()
 }
 

@@ -44,11 +44,12 @@ type conn struct {
 
 	bound   func() (auth.Secret, error) // the token of its listener; nil: that has none
 	who     identity
-	known   atomic.Bool     // it has a token
-	ended   atomic.Bool     // it must not execute another command; see cut
-	request *access.Request // the present command; nil: it is nobody's
-	ctx     context.Context // base, with the client as the cause
-	said    string          // the last reply of one line
+	place   access.Connection // among those of its token
+	known   atomic.Bool       // it has a token
+	ended   atomic.Bool       // it must not execute another command; see cut
+	request *access.Request   // the present command; nil: it is nobody's
+	ctx     context.Context   // base, with the client as the cause
+	said    string            // the last reply of one line
 
 	used    string
 	watched []string // in the order of watching
@@ -91,6 +92,7 @@ func (c *conn) serve() {
 	c.net.Close()
 	c.in.close()
 	c.farewell()
+	c.place.Close()
 	c.leave()
 	c.cancel()
 }
@@ -174,7 +176,10 @@ func (c *conn) execute(line []byte) error {
 	}
 	c.server.counts.commands[cmd.verb].Add(1)
 	if c.check(cmd) != nil {
-		return c.decline(cmd)
+		return c.decline(cmd, c.refuse)
+	}
+	if c.charge(cmd) != nil {
+		return c.decline(cmd, func() { c.say(outOfMemory) })
 	}
 	if !c.audited(cmd) {
 		return c.dispatch(cmd)
@@ -327,7 +332,7 @@ func (c *conn) fail(err error) {
 		c.say(notFound)
 	case job.CodeForbidden:
 		c.refuse()
-	case job.CodeOverloaded, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeDiskLow:
+	case job.CodeOverloaded, job.CodeRateLimited, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeDiskLow:
 		c.say(outOfMemory)
 	case job.CodeTooLarge:
 		c.say(jobTooBig)

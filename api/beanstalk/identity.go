@@ -77,9 +77,11 @@ func (c *conn) takeBound() {
 	if err == nil {
 		err = c.accept(secret, "connect")
 	}
-	if err != nil {
-		c.server.complaints.Warn("the token of a listener for beanstalkd clients cannot be used, so they have none", "listener", c.net.LocalAddr().String(), "error", err)
+	if err == nil {
+		_ = c.join() // if it fails, no command is executed
+		return
 	}
+	c.server.complaints.Warn("the token of a listener for beanstalkd clients cannot be used, so they have none", "listener", c.net.LocalAddr().String(), "error", err)
 }
 
 // certificate returns what the client's certificate names. While the handshake is under way it
@@ -100,9 +102,9 @@ func (c *conn) takeCertificate() error {
 	a := c.server.Access
 	_, err := a.OfCertificate(c.base, cert, c.remote, a.State().Mode() != modeOff)
 	switch {
-	case err == nil || !c.refusesToken(err, "connect"):
+	case err == nil || !c.refusesToken(cert.TokenID, err, "connect"):
 		c.use(auth.Secret{}, cert)
-		return nil
+		return c.join()
 	case job.CodeOf(err) == job.CodeNotApplied: // nobody knows whether it is valid
 		c.say(internalError)
 		c.who.refused = true
@@ -116,13 +118,16 @@ func (c *conn) authenticate(text string) error {
 	secret, err := auth.Parse(text)
 	if err == nil {
 		err = c.accept(secret, authWord)
-	} else if !c.refusesToken(err, authWord) {
+	} else if !c.refusesToken("", err, authWord) {
 		err = nil // as if it had sent none
 	}
 	switch {
 	case err == nil:
 		c.who.looked = true // this token replaces that of the certificate
-		c.say(authorized)   // after OK clients expect a body
+		if err := c.join(); err != nil {
+			return err
+		}
+		c.say(authorized) // after OK clients expect a body
 		return c.flushFull()
 	case job.CodeOf(err) == job.CodeNotApplied: // nobody knows whether it is valid
 		c.say(internalError)
@@ -143,15 +148,26 @@ func (c *conn) refuseToken(id string, err error) error {
 func (c *conn) accept(secret auth.Secret, call string) error {
 	a := c.server.Access
 	_, err := a.Of(c.base, secret, c.remote, a.State().Mode() != modeOff)
-	if err != nil && c.refusesToken(err, call) {
+	if err != nil && c.refusesToken(secret.ID(), err, call) {
 		return err
 	}
 	c.useToken(secret)
 	return nil
 }
 
+// join counts the connection as one of its token's. If that has as many as it may, the connection
+// ends, as one does that is too many for the node.
+func (c *conn) join() error {
+	if c.server.Access.Join(&c.place, c.who.principal.TokenID()) == nil {
+		return nil
+	}
+	c.say(outOfMemory)
+	c.who.refused = true
+	return errClose
+}
+
 // refusesToken counts a token that is not accepted, and reports whether it is refused for that.
-func (c *conn) refusesToken(err error, call string) bool {
+func (c *conn) refusesToken(claimed string, err error, call string) bool {
 	mode := c.server.Access.State().Mode()
 	if mode == modeOff || job.CodeOf(err) == job.CodeNotApplied {
 		return mode == enforce
@@ -160,7 +176,7 @@ func (c *conn) refusesToken(err error, call string) bool {
 	if errors.Is(err, auth.ErrExpired) {
 		why = auth.ExpiredToken
 	}
-	r := &access.Request{Remote: c.remote, Via: via, Call: call}
+	r := &access.Request{Claimed: claimed, Remote: c.remote, Via: via, Call: call}
 	c.server.Access.Denied(access.NewContext(c.base, r), why, 0, "", mode != enforce)
 	return mode == enforce
 }

@@ -229,14 +229,21 @@ func TestATokenThatIsNotAccepted(t *testing.T) {
 	require.Contains(t, g.log.String(), "a token that is not accepted")
 	g.hidesTokens()
 	require.NotContains(t, g.log.String(), never[len(never)-20:])
-	denials := 0
+	denials, claimed := 0, 0
 	for _, r := range g.audited() {
 		require.Equal(t, "auth", r.Call)
 		require.Equal(t, "beanstalkd", r.Via)
 		require.Contains(t, r.Remote, "127.0.0.1:")
+		require.Empty(t, r.Principal)
+		if r.Claimed == "never-made" {
+			claimed++
+		} else {
+			require.Empty(t, r.Claimed)
+		}
 		denials++
 	}
 	require.Equal(t, 2*len(bad), denials)
+	require.Equal(t, 2, claimed)
 }
 
 // A connection that was made while nothing was refused has its token, whenever that is made.

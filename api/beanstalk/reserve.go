@@ -74,6 +74,11 @@ func (c *conn) waitWatched(start time.Time, end time.Duration) outcome {
 	ctx, cancel := context.WithCancelCause(c.by(c.server.ctx))
 	defer cancel(nil)
 	if end > 0 {
+		place, err := c.server.Access.Wait(ctx)
+		if err != nil {
+			return outcome{err: err}
+		}
+		defer place.End()
 		allowed, stop := c.server.Access.WhileAllowed(ctx, auth.Consume, c.reservable())
 		defer stop()
 		ctx = allowed
@@ -119,6 +124,7 @@ func (c *conn) wait(ctx context.Context, d time.Duration) outcome {
 // replyReserved records the reservation of a job and replies with the job.
 func (c *conn) replyReserved(j *jobpb.Reserved) {
 	c.held.add(j.Seq, j.Generation, time.Duration(j.TtrMs)*time.Millisecond)
+	_ = c.server.Access.Charge(c.who.principal.TokenID(), 0, int64(len(j.Body)), true)
 	c.give("RESERVED", j.Seq, j.Body)
 }
 

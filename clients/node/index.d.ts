@@ -552,7 +552,7 @@ export interface Verification {
  * A client of a cluster. It knows several nodes and asks the leader first. It may be shared;
  * it holds nothing that must be closed.
  *
- * A call that a node refuses without doing it (`not_applied`, `overloaded`, `disk_low`), or that
+ * A call that a node refuses without doing it (`not_applied`, `overloaded`, `rate_limited`, `disk_low`), or that
  * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
  * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
  * releaseTopic, purge, moveTopic, kickDead, purgeDead, deleteJobs, updateJobs, kickJobs, runSchedule without a key, what changes the cluster, and what has an

@@ -109,7 +109,7 @@ func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
 type connKey struct{}
 
 func rememberConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	return context.WithValue(api.ConnContext(ctx, c), connKey{}, c)
 }
 
 // withTLSState sets what net/http sets by itself only if its listener is one of crypto/tls.

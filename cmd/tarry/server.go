@@ -172,6 +172,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     httpLog(log),
 	}
+	server.ConnContext = api.ConnContext
 	if cfg.HTTPTLS.Mode != clienttls.Off {
 		server.ConnContext, server.Handler = rememberConn, withTLSState(server.Handler)
 	}

@@ -104,6 +104,7 @@ func tokenCreateCommand() *cobra.Command {
 	var in client.TokenSpec
 	var end duration
 	var file secretFile
+	c.flags.Func("limit", limitHelp, func(text string) error { return addLimits(&in.Limits, text) })
 	c.flags.Func("allow", ruleHelp, func(text string) error {
 		r, err := parseRule(text)
 		in.Rules = append(in.Rules, r)
@@ -167,8 +168,8 @@ func tokenListCommand() *cobra.Command {
 				break
 			}
 		}
-		return printAll(t, all, []string{"ID", "ALLOWS", "ID PREFIX", "ENDS", "DESCRIPTION"}, func(k client.Token) []string {
-			return []string{k.ID, ruleWords(k.Rules), dash(k.IDPrefix), t.ends(k), described(k)}
+		return printAll(t, all, []string{"ID", "ALLOWS", "ID PREFIX", "LIMITS", "ENDS", "DESCRIPTION"}, func(k client.Token) []string {
+			return []string{k.ID, ruleWords(k.Rules), dash(k.IDPrefix), dash(limitWords(k.Limits)), t.ends(k), described(k)}
 		})
 	})
 }
@@ -213,7 +214,7 @@ func tokenShowCommand() *cobra.Command {
 
 func (t *terminal) printToken(k client.Token) error {
 	rows := [][]string{{"allows", ruleWords(k.Rules)}, {"ends", t.ends(k)}}
-	for _, r := range [][]string{{"id prefix", dash(k.IDPrefix)}, {"description", described(k)}} {
+	for _, r := range [][]string{{"id prefix", dash(k.IDPrefix)}, {"limits on each node", dash(limitWords(k.Limits))}, {"description", described(k)}} {
 		if r[1] != "-" {
 			rows = append(rows, r)
 		}

@@ -91,6 +91,9 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 		{"token create shop --allow mail", "topics=verbs"},
 		{"token create shop --allow mail=write", "the verbs are add"},
 		{"token create shop --allow mail=add -o root.token", "exists"},
+		{"token create shop --allow mail=add --limit speed=3", "the limits are rate"},
+		{"token create shop --allow mail=add --limit rate=0", "rate takes a number above 0"},
+		{"token create shop --allow mail=add --limit connections=2.5", "connections takes a number"},
 		{"token show nobody", "nobody"},
 		{"auth mode closed", "enforce"},
 		{"auth anonymous --none --allow mail=add", "both"},
@@ -104,6 +107,11 @@ func TestTokensOfTheCommandLine(t *testing.T) {
 	require.Regexp(t, `^tarry_shop_\S+\n$`, text)
 	require.Contains(t, s.ok("token", "create", "shop", "--allow", "mail=add,consume"), "its text stays")
 	require.Contains(t, s.ok("token", "show", "shop"), "mail=add,consume")
+	require.NotContains(t, s.ok("token", "show", "shop"), "limits")
+	s.ok("token", "create", "shop", "--allow", "mail=add,consume", "--limit", "rate=1.5,connections=20", "--limit", "waiters=30,bytes=1000000")
+	for _, command := range []string{"show shop", "list"} {
+		require.Contains(t, s.ok(append([]string{"token"}, strings.Fields(command)...)...), "rate=1.5,connections=20,waiters=30,bytes=1000000")
+	}
 	require.NotContains(t, s.ok("token", "show", "shop", "--json"), strings.TrimSpace(text))
 	require.Contains(t, s.ok("auth", "check"), "token root")
 	s.ok("auth", "mode", "enforce")

@@ -200,10 +200,10 @@ func (x *Rule) GetVerbs() []Verb {
 // TokenLimits bound what a token uses on each node; 0: no limit.
 type TokenLimits struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	RateMilli     uint64                 `protobuf:"varint,1,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"` // requests in a thousand seconds
+	RateMilli     uint64                 `protobuf:"varint,1,opt,name=rate_milli,json=rateMilli,proto3" json:"rate_milli,omitempty"` // operations in a thousand seconds
 	Connections   uint32                 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"`
 	Waiters       uint32                 `protobuf:"varint,3,opt,name=waiters,proto3" json:"waiters,omitempty"` // reserves that wait and streams
-	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`     // of requests that are buffered
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`     // of bodies a second
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

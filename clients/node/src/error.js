@@ -29,7 +29,7 @@ export const unknown = (message, cause) => new TarryError(message, { code: "unkn
  * @param {TarryError} error
  */
 export const refused = (error) =>
-  error.code === "not_applied" || error.code === "overloaded" || error.code === "disk_low";
+  error.code === "not_applied" || error.code === "overloaded" || error.code === "rate_limited" || error.code === "disk_low";
 
 /**
  * The error in a node's response.

@@ -27,6 +27,8 @@ final class ErrorCode
     /** Nothing was done: no leader, or no node could be reached. */
     public const NOT_APPLIED = 'not_applied';
     public const OVERLOADED = 'overloaded';
+    /** A limit of the token on the node. */
+    public const RATE_LIMITED = 'rate_limited';
     public const DISK_LOW = 'disk_low';
     /** Jobs of a listing by header may be missing, because its index is being built. */
     public const INCOMPLETE = 'incomplete';

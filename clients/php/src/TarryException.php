@@ -34,7 +34,7 @@ final class TarryException extends \RuntimeException
     {
         return in_array(
             $this->errorCode,
-            [ErrorCode::NOT_APPLIED, ErrorCode::OVERLOADED, ErrorCode::DISK_LOW],
+            [ErrorCode::NOT_APPLIED, ErrorCode::OVERLOADED, ErrorCode::RATE_LIMITED, ErrorCode::DISK_LOW],
             true,
         );
     }

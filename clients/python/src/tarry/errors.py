@@ -43,7 +43,7 @@ class TarryError(Exception):
     @property
     def again(self) -> bool:
         """Certainly nothing was done, and another attempt may have more luck."""
-        return self.code in ("not_applied", "overloaded", "disk_low")
+        return self.code in ("not_applied", "overloaded", "rate_limited", "disk_low")
 
 
 class NotFound(TarryError):
@@ -98,6 +98,7 @@ _classes: Dict[str, Type[TarryError]] = {
     "topic_full": TopicFull,
     "not_applied": NotApplied,
     "overloaded": NotApplied,
+    "rate_limited": NotApplied,
     "disk_low": NotApplied,
     "unknown": UnknownOutcome,
 }

@@ -1,0 +1,163 @@
+package access
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// The limits of a token, as metrics and errors name them.
+const (
+	limitRate        = "rate"
+	limitConnections = "connections"
+	limitWaiters     = "waiters"
+	limitBytes       = "bytes"
+)
+
+// Limits holds each token to its limits on this node. Like rules they refuse under enforce, and
+// are only counted in the mode that reports. What is open is counted in every mode and for every
+// token, so that a limit that is set later holds at once.
+//
+// A call that ends or prolongs a reservation counts, but is never refused: a consumer can always
+// finish what it holds.
+type Limits struct {
+	source  Source
+	limited *prometheus.CounterVec
+	clock   func() time.Time
+
+	mu sync.RWMutex
+	of map[string]*usage // by the ids of tokens that there are
+}
+
+func newLimits(source Source) *Limits {
+	l := &Limits{source: source, clock: time.Now, of: map[string]*usage{}, limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tarry_token_limited_total",
+		Help: "Calls and commands that were refused, and pauses of streams, because a token had reached one of its limits on this node. In the mode report they were done.",
+	}, []string{"limit"})}
+	for _, name := range []string{limitRate, limitConnections, limitWaiters, limitBytes} {
+		l.limited.WithLabelValues(name)
+	}
+	return l
+}
+
+// usage is what one token uses on this node.
+type usage struct {
+	mu          sync.Mutex
+	rate, bytes budget
+	connections uint32
+	waiters     uint32
+}
+
+// usageOf returns the usage of a token; nil if there is no such token.
+func (l *Limits) usageOf(id string) *usage {
+	if id == "" {
+		return nil
+	}
+	l.mu.RLock()
+	u := l.of[id]
+	l.mu.RUnlock()
+	if u != nil {
+		return u
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// By the state that there is while mu is held: what forget has dropped does not come back.
+	if u = l.of[id]; u == nil && l.source.Auth().Token(id) != nil {
+		u = &usage{}
+		l.of[id] = u
+	}
+	return u
+}
+
+// forget drops the usage of tokens that are gone.
+func (l *Limits) forget(s *auth.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.of {
+		if s.Token(id) == nil {
+			delete(l.of, id)
+		}
+	}
+}
+
+// limitsOf returns the limits of a token in a state; nil: it has none, or nothing is checked.
+func limitsOf(s *auth.State, id string) *jobpb.TokenLimits {
+	if s.Mode() == jobpb.AuthMode_AUTH_OFF {
+		return nil
+	}
+	if t := s.Token(id); t != nil {
+		return t.Limits
+	}
+	return nil
+}
+
+// take counts operations, for which credit was counted before, and bytes. It takes none, and gives
+// the credit back, unless both are allowed or must is set: then it returns what is exceeded.
+func (u *usage) take(of *jobpb.TokenLimits, at time.Time, credit, ops, bytes int64, must bool) (limit string, wait time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if of.RateMilli > 0 {
+		u.rate.fill(float64(of.RateMilli)/1000, at)
+		u.rate.left += float64(credit)
+		wait, limit = u.rate.lacks(float64(ops)), limitRate
+	}
+	if of.Bytes > 0 {
+		u.bytes.fill(float64(of.Bytes), at)
+		if w := u.bytes.lacks(float64(bytes)); w > wait {
+			wait, limit = w, limitBytes
+		}
+	}
+	if wait > 0 && !must {
+		return limit, wait
+	}
+	if of.RateMilli > 0 {
+		u.rate.left -= float64(ops)
+	}
+	if of.Bytes > 0 {
+		u.bytes.left -= float64(bytes)
+	}
+	return "", 0
+}
+
+// more returns how many more whole operations are allowed now, at most most.
+func (u *usage) more(of *jobpb.TokenLimits, at time.Time, most uint32) uint32 {
+	if of.GetRateMilli() == 0 {
+		return most
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.rate.fill(float64(of.RateMilli)/1000, at)
+	return uint32(min(float64(most), max(0, math.Floor(u.rate.left+rounding))))
+}
+
+// exceeded counts what is above a limit, and returns the error to refuse it with; nil in the mode
+// that only reports.
+func (l *Limits) exceeded(s *auth.State, id, limit string, wait time.Duration) error {
+	l.limited.WithLabelValues(limit).Inc()
+	if s.Mode() != jobpb.AuthMode_AUTH_ENFORCE {
+		return nil
+	}
+	t := s.Token(id)
+	if t == nil {
+		return nil // it was revoked meanwhile, which the state machine decides about
+	}
+	var e *job.Error
+	switch of := t.Limits; limit {
+	case limitRate:
+		e = job.Errorf(job.CodeRateLimited, "token %s may do %g operations a second on each node (its limit rate)", id, float64(of.GetRateMilli())/1000)
+	case limitBytes:
+		e = job.Errorf(job.CodeRateLimited, "token %s may send and get %d bytes of bodies a second on each node (its limit bytes)", id, of.GetBytes())
+	case limitConnections:
+		e = job.Errorf(job.CodeRateLimited, "token %s may have %d connections to each node (its limit connections)", id, of.GetConnections())
+	default:
+		e = job.Errorf(job.CodeRateLimited, "token %s may have %d streams and reserves that wait on each node (its limit waiters)", id, of.GetWaiters())
+	}
+	e.RetryAfter = max(wait, time.Second)
+	return e
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job"
+)
+
+// limit makes a token with limits, or changes those of one, whose text is text then.
+func (r *closedRig) limit(id, limits, text string) string {
+	r.t.Helper()
+	w := r.with(r.root, "PUT", "/v1/tokens/"+id, `{"rules":[{"topics":["mail"],"verbs":["add","consume","read"]}],"limits":{`+limits+`}}`)
+	require.Less(r.t, w.Code, 300, w.Body)
+	if text == "" {
+		text = decoded(r.t, w)["token"].(string)
+	}
+	return text
+}
+
+// once is a rate of one operation in 1000 s, so that no test has another one by waiting.
+const once = `"rate":0.001`
+
+func TestTheLimitsOfATokenAreShownAndKept(t *testing.T) {
+	r := newClosedRig(t)
+	want := map[string]any{"rate": 2.5, "connections": 3.0, "waiters": 4.0, "bytes": 5e6}
+	shop := r.limit("shop", `"rate":2.5,"connections":3,"waiters":4,"bytes":5000000`, "")
+	require.Equal(t, want, decoded(t, r.with(r.root, "GET", "/v1/tokens/shop", ""))["limits"])
+	require.Equal(t, want, decoded(t, r.with(shop, "GET", "/v1/whoami", ""))["limits"])
+	require.Equal(t, http.StatusOK, r.with(r.root, "POST", "/v1/tokens/shop/rotate", `{}`).Code)
+	require.Equal(t, want, decoded(t, r.with(r.root, "GET", "/v1/tokens/shop", ""))["limits"])
+	r.limit("shop", ``, shop)
+	require.NotContains(t, decoded(t, r.with(r.root, "GET", "/v1/tokens/shop", "")), "limits")
+
+	for field, bad := range map[string]string{
+		"limits.rate": `"rate":0`, "rate": `"rate":0.0001`, "limits.connections": `"connections":0`, "limits.waiters": `"waiters":-1`, "limits.bytes": `"bytes":0`,
+		"bytes": `"bytes":1e13`, "jobs": `"jobs":1`,
+	} {
+		w := r.with(r.root, "PUT", "/v1/tokens/bad", `{"rules":[],"limits":{`+bad+`}}`)
+		require.Equal(t, http.StatusBadRequest, w.Code, bad)
+		require.Contains(t, w.Body.String(), field)
+	}
+}
+
+func TestATokenAboveItsRateIsRefusedBeforeAnythingIsDone(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", ``, "")
+	r.mode("enforce")
+	for _, id := range []string{"a", "b"} {
+		require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1,"id":"`+id+`"}`).Code)
+	}
+	w := r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"max":2}`)
+	jobs := decoded(t, w)["jobs"].([]any)
+	require.Len(t, jobs, 2)
+	token := func(i int) string { return jobs[i].(map[string]any)["token"].(string) }
+
+	r.limit("shop", once, shop)
+	require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1,"id":"c"}`).Code)
+	refuses := func(method, path, body string) {
+		t.Helper()
+		w := r.with(shop, method, path, body)
+		refused(t, w, http.StatusTooManyRequests, job.CodeRateLimited, "token shop may do 0.001 operations a second")
+		require.Equal(t, "not_applied", decoded(t, w)["outcome"])
+		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
+		require.NoError(t, err)
+		require.InDelta(t, 1000, after, 100)
+	}
+	refuses("POST", "/v1/jobs", `{"topic":"mail","body":1,"id":"d"}`)
+	refuses("POST", "/v1/jobs/batch", `{"jobs":[{"topic":"mail","body":1,"id":"d"}]}`)
+	refuses("GET", "/v1/jobs/c", "")
+	refuses("GET", "/v1/whoami", "")
+	refuses("POST", "/v1/reserve", `{"topics":["mail"]}`)
+	require.Equal(t, 429, r.with(shop, "POST", "/", `{"command":"pop","topic":"mail"}`).Code)
+	require.Equal(t, 404, r.with(r.root, "GET", "/v1/jobs/d", "").Code)
+	require.Equal(t, "ready", decoded(t, r.with(r.root, "GET", "/v1/jobs/c", ""))["state"])
+
+	// What it holds it can finish, also where it would reserve more.
+	require.Equal(t, 200, r.with(shop, "POST", "/v1/jobs/a/touch", `{"token":"`+token(0)+`"}`).Code)
+	require.Equal(t, 200, r.with(shop, "POST", "/v1/jobs/a/finish", `{"token":"`+token(0)+`"}`).Code)
+	w = r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"wait":60,"finish":[{"id":"b","token":"`+token(1)+`"}]}`)
+	require.Equal(t, 200, w.Code, w.Body)
+	require.Empty(t, decoded(t, w)["jobs"])
+	require.Equal(t, 404, r.with(r.root, "GET", "/v1/jobs/b", "").Code)
+
+	// Others are not affected, and a changed limit holds at once.
+	require.Equal(t, 200, r.with(r.root, "GET", "/v1/jobs/c", "").Code)
+	r.limit("shop", `"rate":1000`, shop)
+	require.Equal(t, 200, r.with(shop, "GET", "/v1/jobs/c", "").Code)
+}
+
+func TestARequestAboveTheBytesOfItsTokenIsNotRead(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", `"bytes":100`, "")
+	r.mode("enforce")
+	large := `{"topic":"mail","body":"` + strings.Repeat("x", 100_000) + `"}`
+	require.Equal(t, 201, r.with(shop, "POST", "/v1/jobs", large).Code)
+	w := r.with(shop, "POST", "/v1/jobs", `{"topic":"mail","body":1}`)
+	refused(t, w, 429, job.CodeRateLimited, "100 bytes of bodies a second")
+}
+
+// dialed is a client of a server that counts connections.
+type dialed struct {
+	*closedRig
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (r *closedRig) serve() (dial func() *dialed) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(r.t, err)
+	server := &http.Server{Handler: r.handler, ConnContext: ConnContext}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		server.Serve(JSONErrors(LimitConnections(l, 100, nil, RefusedConnection)))
+	}()
+	r.t.Cleanup(func() { server.Close(); <-done })
+	return func() *dialed {
+		c, err := net.Dial("tcp", l.Addr().String())
+		require.NoError(r.t, err)
+		r.t.Cleanup(func() { c.Close() })
+		return &dialed{r, c, bufio.NewReader(c)}
+	}
+}
+
+// call makes a call on the connection, and returns the response with as much of its body as wanted.
+func (d *dialed) call(token, method, path, body string, whole bool) *http.Response {
+	d.t.Helper()
+	q, err := http.NewRequest(method, "http://127.0.0.1"+path, strings.NewReader(body))
+	require.NoError(d.t, err)
+	q.Header.Set("Authorization", "Bearer "+token)
+	require.NoError(d.t, q.Write(d.conn))
+	a, err := http.ReadResponse(d.in, q)
+	require.NoError(d.t, err)
+	if whole {
+		_, err = io.Copy(io.Discard, a.Body)
+		require.NoError(d.t, err)
+	}
+	return a
+}
+
+func TestTheConnectionsOfATokenAreCountedUntilTheyClose(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", `"connections":1`, "")
+	r.mode("enforce")
+	dial := r.serve()
+	one := dial()
+	require.Equal(t, 200, one.call(shop, "GET", "/v1/whoami", "", true).StatusCode)
+	require.Equal(t, 200, one.call(shop, "GET", "/v1/whoami", "", true).StatusCode)
+	a := dial().call(shop, "GET", "/v1/whoami", "", true)
+	require.Equal(t, 429, a.StatusCode)
+	require.True(t, a.Close)
+	require.Equal(t, 404, dial().call(shop, "POST", "/v1/jobs/none/finish", "{}", true).StatusCode, "what ends a reservation is never refused")
+	require.Equal(t, 429, dial().call(shop, "POST", "/v1/reserve", `{"topics":["mail"]}`, true).StatusCode)
+	require.Equal(t, 429, dial().call(shop, "GET", "/v1/stream?topics=mail", "", true).StatusCode)
+	require.Equal(t, 200, dial().call(r.root, "GET", "/v1/whoami", "", true).StatusCode)
+	one.conn.Close()
+	require.Eventually(t, func() bool {
+		c := dial()
+		defer c.conn.Close()
+		return c.call(shop, "GET", "/v1/whoami", "", true).StatusCode == 200
+	}, time.Minute, 5*time.Millisecond)
+}
+
+func TestTheWaitersOfATokenAreStreamsAndReservesThatWait(t *testing.T) {
+	r := newClosedRig(t)
+	shop := r.limit("shop", `"waiters":1`, "")
+	r.mode("enforce")
+	dial := r.serve()
+	stream := dial()
+	require.Equal(t, 200, stream.call(shop, "GET", "/v1/stream?topics=mail", "", false).StatusCode)
+	refused(t, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"wait":60}`), 429, job.CodeRateLimited, "1 streams and reserves that wait")
+	require.Equal(t, 429, dial().call(shop, "GET", "/v1/stream?topics=mail", "", true).StatusCode)
+	require.Equal(t, 200, r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"]}`).Code, "it does not wait")
+	stream.conn.Close()
+	require.Eventually(t, func() bool {
+		return r.with(shop, "POST", "/v1/reserve", `{"topics":["mail"],"wait":0.001}`).Code == 200
+	}, time.Minute, 5*time.Millisecond)
+}
