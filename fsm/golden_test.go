@@ -102,6 +102,8 @@ func tellGoldenStory(r *rig) {
 		Limits: &jobpb.TokenLimits{RateMilli: 1500, Connections: 2, Waiters: 3, Bytes: 4},
 	}, func(p *jobpb.PutToken) { p.OverlapMs = 1000 })
 	ok(opPutToken("w", "a=add"), rotated, opSetAuth(authReport, "pub.*=add"))
+	ok(opPutNamespace(&jobpb.Namespace{Name: "n", TopicPrefix: "or", IdPrefix: "o-", Description: "d", Quotas: &jobpb.Quotas{Jobs: new(uint64(5)), RateMilli: new(uint64(1500))}}),
+		opAdd(&jobpb.Add{Topic: "orders", Id: "o-1", Body: []byte("five5")}))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)

@@ -48,6 +48,12 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 			return x.refuseInvalid(err, r)
 		}
 	}
+	var grows int64
+	if op.Body != nil {
+		if grows = int64(len(op.Body) - rec.bodyLen); !x.fits(t.namespace, growth{bytes: grows}, r) {
+			return nil
+		}
+	}
 	body, kind, rewrites, err := x.newContent(op, t, rec)
 	if err != nil {
 		return err
@@ -76,6 +82,7 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 		s.update(op)
 		x.recordEvent(t, rec, jobpb.Event_UPDATED, to, s.attempts, "")
 	})
+	x.hold(t, 0, grows)
 	r.State, r.DueMs, r.Revision = rec.state(to), due, rec.status.revision
 	return err
 }

@@ -68,6 +68,9 @@ var rights = map[string]right{
 	"delete_token": {admin: true},
 	"set_auth":     {admin: true},
 
+	"put_namespace":    {onTopics: mayChangeNamespaces},
+	"delete_namespace": {onTopics: mayChangeNamespaces},
+
 	"advance":       {node: true},
 	"advance_at":    {node: true}, // its Reserves have principals
 	"migrate":       {node: true},

@@ -78,6 +78,8 @@ func rightCases() []rightCase {
 		{opPutToken("new", "a.*=read"), needs{"": auth.Admin}},
 		{&jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "nothing"}}}, needs{"": auth.Admin}},
 		{opSetAuth(authEnforce, "new.*=add"), needs{"": auth.Admin}},
+		{opPutNamespace(&jobpb.Namespace{Name: "new", TopicPrefix: "new."}), needs{"": auth.Admin}},
+		{opDeleteNamespace("nothing"), needs{"": auth.Admin}},
 
 		{opAdvance(1), nil},
 		{&jobpb.Op{Kind: &jobpb.Op_AdvanceAt{AdvanceAt: &jobpb.AdvanceAt{AtMs: 1, Advance: &jobpb.Advance{Max: 1}}}}, nil},

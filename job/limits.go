@@ -137,6 +137,10 @@ const (
 	// holds all of them in memory.
 	MaxRemovedNodes = 10_000
 
+	// MaxNamespaces bounds the namespaces of a cluster: each has a row of metrics on every node.
+	MaxNamespaces         = 1000
+	MaxNamespaceNameBytes = 32
+
 	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
 	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and
 	// MaxTokenPrefixLengths how often a decision looks for a prefix: each length is one.

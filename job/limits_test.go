@@ -30,7 +30,7 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxIndexHeaders: 4,
 		MaxTokens:       10_000, MaxTokenRules: 64, MaxTokenRuleBytes: 8 << 10, MaxTokenPatterns: 256, MaxTokenPrefixLengths: 32, MaxTokenIDBytes: 32, MaxDescriptionBytes: 200,
 		MaxTokenOverlap: 30 * 24 * time.Hour,
-		MaxRemovedNodes: 10_000,
+		MaxRemovedNodes: 10_000, MaxNamespaces: 1000, MaxNamespaceNameBytes: 32,
 	}, *LimitsAt(FirstVersion))
 	// The same at every version:
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})

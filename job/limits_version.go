@@ -31,6 +31,7 @@ type Limits struct {
 	MaxTokenIDBytes, MaxDescriptionBytes                int
 	MaxTokenOverlap                                     time.Duration
 	MaxRemovedNodes                                     int
+	MaxNamespaces, MaxNamespaceNameBytes                int
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -53,6 +54,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokenPatterns: MaxTokenPatterns, MaxTokenPrefixLengths: MaxTokenPrefixLengths,
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
 	MaxRemovedNodes: MaxRemovedNodes,
+	MaxNamespaces:   MaxNamespaces, MaxNamespaceNameBytes: MaxNamespaceNameBytes,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.
