@@ -45,6 +45,7 @@ var statuses = map[job.Code]int{
 	job.CodeNotApplied:       http.StatusServiceUnavailable,
 	job.CodeOverloaded:       http.StatusTooManyRequests,
 	job.CodeTopicFull:        http.StatusTooManyRequests,
+	job.CodeOverQuota:        http.StatusTooManyRequests,
 	job.CodeTopicLimited:     http.StatusTooManyRequests,
 	job.CodeDiskLow:          http.StatusInsufficientStorage,
 	job.CodeReplyFull:        http.StatusRequestEntityTooLarge, // only in items
@@ -65,6 +66,7 @@ var outcomes = map[job.Code]string{
 	job.CodeNotApplied:   "not_applied",
 	job.CodeOverloaded:   "not_applied",
 	job.CodeTopicFull:    "not_applied",
+	job.CodeOverQuota:    "not_applied",
 	job.CodeTopicLimited: "not_applied",
 	job.CodeDiskLow:      "not_applied",
 	job.CodeUnknown:      "unknown",

@@ -47,6 +47,7 @@ const (
 	CodeConditionFailed = "condition_failed"
 	CodeOverloaded      = "overloaded"
 	CodeTopicFull       = "topic_full" // try again later, or not: the call does not do so itself
+	CodeOverQuota       = "over_quota" // of the namespace; the call does not try again either
 	CodeDiskLow         = "disk_low"
 	CodeReplyFull       = "reply_full" // of one job of several; GetBatch handles it
 	CodeForbidden       = "forbidden"
