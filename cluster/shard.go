@@ -51,9 +51,10 @@ type Shard struct {
 	transfers transfers
 
 	// writes
-	opLimit   timeLimit
-	batcher   *groupcommit.Batcher
-	committer *groupcommit.Committer
+	opLimit    timeLimit
+	batcher    *groupcommit.Batcher
+	rateQuotas rateQuotas
+	committer  *groupcommit.Committer
 	// reads
 	confirmations *confirmations // that this node still leads
 	progress      *progress

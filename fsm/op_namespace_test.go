@@ -154,3 +154,25 @@ func TestASnapshotHasTheNamespaces(t *testing.T) {
 	other.index = r.index
 	require.Equal(t, jobpb.Code_OVER_QUOTA, other.one(opAdd(&jobpb.Add{Topic: "billing.b"})).Code)
 }
+
+// One namespace with many topics that are due does not delay the others: each has its share.
+func TestAnAdvanceIsSharedBetweenNamespaces(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(billing(nil))
+	for i := range 30 {
+		for range 4 {
+			r.one(opAdd(&jobpb.Add{Topic: fmt.Sprintf("billing.%d", i), DelayMs: 5}))
+		}
+	}
+	r.one(opPutNamespace(&jobpb.Namespace{Name: "mail", TopicPrefix: "mail."}))
+	for range 20 {
+		r.one(opAdd(&jobpb.Add{Topic: "mail.x", DelayMs: 6}))
+		r.one(opAdd(&jobpb.Add{Topic: "none", DelayMs: 6}))
+	}
+	r.now += 10
+	require.EqualValues(t, 60, r.one(opAdvance(60)).Count)
+	require.EqualValues(t, 20, r.topic("mail.x").Ready)
+	require.EqualValues(t, 20, r.topic("none").Ready)
+	require.True(t, r.one(opAdvance(60)).More)
+	require.False(t, r.one(opAdvance(60)).More)
+}

@@ -26,7 +26,9 @@ type namespace struct {
 // Namespaces are the namespaces as of a commit, by which other goroutines find that of a
 // topic. They do not change. nil: there are none.
 type Namespaces struct {
-	byPrefix []*jobpb.Namespace // in the order of their prefixes
+	byPrefix   []*jobpb.Namespace // in the order of their prefixes
+	byIDPrefix []*jobpb.Namespace // those that have one, in the order of these
+	rated      bool               // one of them has a rate
 }
 
 func newNamespaces(all []*namespace) *Namespaces {
@@ -36,8 +38,25 @@ func newNamespaces(all []*namespace) *Namespaces {
 	s := &Namespaces{byPrefix: make([]*jobpb.Namespace, len(all))}
 	for i, n := range all {
 		s.byPrefix[i] = n.def
+		if n.def.IdPrefix != "" {
+			s.byIDPrefix = append(s.byIDPrefix, n.def)
+		}
+		s.rated = s.rated || n.def.GetQuotas().GetRateMilli() > 0
 	}
+	slices.SortStableFunc(s.byIDPrefix, func(a, b *jobpb.Namespace) int { return cmp.Compare(a.IdPrefix, b.IdPrefix) })
 	return s
+}
+
+// Rated reports whether one of them has a rate.
+func (s *Namespaces) Rated() bool { return s.rated }
+
+// OfID returns the namespace whose jobs have ids like this one, as far as the prefixes of ids
+// tell; nil: that is not known.
+func (s *Namespaces) OfID(id string) *jobpb.Namespace {
+	if i := indexOfPrefix(len(s.byIDPrefix), id, func(i int) string { return s.byIDPrefix[i].IdPrefix }); i >= 0 {
+		return s.byIDPrefix[i]
+	}
+	return nil
 }
 
 // Of returns the namespace of a topic; nil: it is in none.
