@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -169,9 +168,9 @@ func namespaceShowCommand() *cobra.Command {
 			{"topics", plain([]byte(n.TopicPrefix)) + "*"}, {"jobs", ofQuota(n.Use.Jobs, n.Quotas.Jobs)},
 			{"bytes", ofQuota(n.Use.Bytes, n.Quotas.Bytes)}, {"number of topics", ofQuota(n.Use.Topics, n.Quotas.Topics)}, {"rate through each node", rateQuota(n.Quotas.Rate)},
 		}
-		for _, r := range [][]string{{"id prefix", n.IDPrefix}, {"description", strings.TrimSpace(plain([]byte(n.Description)))}} {
+		for _, r := range [][]string{{"id prefix", n.IDPrefix}, {"description", n.Description}} {
 			if r[1] != "" {
-				rows = append(rows, r)
+				rows = append(rows, []string{r[0], plain([]byte(r[1]))})
 			}
 		}
 		return t.table([]string{"namespace", n.Name}, rows)

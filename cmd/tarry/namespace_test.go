@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +40,27 @@ func TestNamespacesOfTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("namespace", "delete", "billing", "--dry-run"), "Its topics and 1 job remain")
 	s.ok("namespace", "delete", "billing", "--yes")
 	require.Empty(t, s.ok("namespace", "list", "--json"))
+}
+
+// The commands of docs/namespaces.md do what it says.
+func TestThePageAboutNamespaces(t *testing.T) {
+	page, err := os.ReadFile("../../docs/namespaces.md")
+	require.NoError(t, err)
+	s := closedShell(t)
+	s.ok("auth", "bootstrap", "-o", "root.token")
+	t.Setenv(tokenFileEnv, "root.token")
+	commands := 0
+	for _, m := range block.FindAllStringSubmatch(string(page), -1) {
+		printed := ""
+		for line := range strings.Lines(m[1]) {
+			words := shellWords(strings.TrimSpace(line))
+			require.Equal(t, "tarry", words[0], line)
+			printed += s.ok(words[1:]...)
+			commands++
+		}
+		if m[2] != "" {
+			require.Equal(t, m[2], printed, m[1])
+		}
+	}
+	require.Equal(t, 7, commands)
 }
