@@ -146,6 +146,7 @@ func (x *tx) jobByID(id string) (*record, error) {
 
 // rewrite writes the spec of a job with another body. The caller saves the status.
 func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
+	x.hold(x.m.byNumber[rec.topic()], 0, int64(len(body)-rec.bodyLen))
 	rec.body, rec.bodyLen, rec.ownBody = body, len(body), false
 	rec.spec.bodyKind, rec.spec.topic = kind, rec.topic()
 	rec.status.rewritten = true
