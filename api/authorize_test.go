@@ -79,7 +79,7 @@ func matrix(t testing.TB, mode jobpb.AuthMode, anonymous ...*jobpb.Rule) (*auth.
 
 // want is what the table of routes says of a call: 0 when the caller gets to it.
 func (c testCaller) want(mode jobpb.AuthMode, n need) int {
-	admin := n.verbs&auth.Admin != 0
+	admin := n.verbs&auth.Admin != 0 && !(n.unlessOff && mode == off)
 	denied := http.StatusForbidden
 	if !c.known || c.anonymous {
 		denied = http.StatusUnauthorized

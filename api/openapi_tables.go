@@ -39,6 +39,9 @@ func (f fieldDoc) ofUpTo(items int) fieldDoc {
 
 func says(help string) fieldDoc { return fieldDoc{help: help} }
 
+// maxQuota is the largest quota of a namespace: all clients read it exactly.
+const maxQuota = 1 << 53
+
 // docOf returns the row of a field: its own in one schema, or that of all fields of the name.
 func docOf(schema, field string) fieldDoc {
 	if doc, found := fieldDocs[schema+"."+field]; found {
@@ -332,6 +335,30 @@ var fieldDocs = map[string]fieldDoc{
 	"BootstrapRequest.secret": says("What the file bootstrap-secret in the data directory of the node has, or the nonce of the file auth-reset there."),
 	"TokenPut.token":          says("The text of the token, which is shown this once and stored nowhere."),
 
+	"namespaces":                 says("The namespaces."),
+	"topic_prefix":               says("The topics whose names begin with it are in the namespace. It may not begin with that of another namespace.").upTo(job.MaxNameBytes),
+	"NamespaceRequest.id_prefix": says("The ids that producers give to jobs in these topics must begin with it.").upTo(job.MaxNameBytes),
+	"Namespace.id_prefix":        says("The ids that producers give to jobs in its topics begin with it."),
+	"NamespaceReply.id_prefix":   says("The ids that producers give to jobs in its topics begin with it."),
+	"quotas":                     says("What the namespace may hold. What is not given is not bounded."),
+	"Quotas.jobs":                says("Jobs in all states, also retained ones.").between(0, maxQuota),
+	"Quotas.bytes":               says("Bytes of the bodies of these jobs.").between(0, maxQuota),
+	"Quotas.topics":              says("Topics. One without jobs counts until it is removed, after an hour.").between(0, maxQuota),
+	"Quotas.rate":                says("Jobs added a second through each node, above 0. A second of them may come at once.").between(0, job.MaxRateMilli/1000),
+	"NamespaceQuotas.jobs":       says("Jobs in all states, also retained ones."),
+	"NamespaceQuotas.bytes":      says("Bytes of the bodies of these jobs."),
+	"NamespaceQuotas.topics":     says("Topics. One without jobs counts until it is removed, after an hour."),
+	"NamespaceQuotas.rate":       says("Jobs added a second through each node."),
+	"use":                        says("What the namespace holds."),
+	"NamespaceUse.jobs":          says("Jobs in all states, also retained ones."),
+	"NamespaceUse.bytes":         says("Bytes of the bodies of these jobs."),
+	"NamespaceUse.topics":        says("Topics."),
+	"Namespace.name":             says("The name of the namespace."),
+	"NamespaceReply.name":        says("The name of the namespace."),
+	"NamespacePut.name":          says("The name of the namespace."),
+	"NamespaceDeleted.name":      says("The name of the namespace."),
+	"NamespacePut.existing":      says("Whether it was the same before."),
+
 	"members":              says("The nodes of the cluster."),
 	"address":              says("Where other nodes reach it, host:port."),
 	"http_address":         says("Where clients reach it, host:port."),
@@ -448,6 +475,7 @@ var fieldDocs = map[string]fieldDoc{
 	"Header." + keyHeader: says("The id of the job, if the request has none."),
 	"Header.traceparent":  says("The trace context of the caller, by W3C Trace Context: it becomes a header of each job that is added. One that is invalid is ignored."),
 	"Header.tracestate":   says("What belongs to traceparent."),
+	"Path.namespace":      says("The name of a namespace.").upTo(job.MaxNamespaceNameBytes),
 	"Path.key":            says("The fingerprint of the key."),
 	"Path.id":             says("The id of the job, percent-encoded, or of the token, or the name of the node."),
 	"Path.name":           says("The name of the schedule, percent-encoded."),
@@ -513,6 +541,8 @@ var requests = map[string]reflect.Type{
 	"TokenLimits":         reflect.TypeFor[limitsRequest](),
 	"TokenRequest":        reflect.TypeFor[tokenRequest](),
 	"RotateRequest":       reflect.TypeFor[rotateRequest](),
+	"NamespaceRequest":    reflect.TypeFor[namespaceRequest](),
+	"Quotas":              reflect.TypeFor[quotasRequest](),
 	"AuthRequest":         reflect.TypeFor[authRequest](),
 	"AdmissionRequest":    reflect.TypeFor[admissionRequest](),
 	"InvitationRequest":   reflect.TypeFor[invitationRequest](),
@@ -629,11 +659,20 @@ var replies = map[string]string{
 	"TokenLimits":  "rate?:num connections?:int waiters?:int bytes?:int",
 	"Auth":         "success:bool mode anonymous:[]Rule revision:int tokens:int bootstrapped:bool",
 	"AuthPut":      "success:bool mode revision:int",
+
+	"Namespaces":       "success:bool namespaces:[]Namespace",
+	"Namespace":        namespaceShape,
+	"NamespaceReply":   "success:bool " + namespaceShape,
+	"NamespacePut":     "success:bool name revision:int existing:bool",
+	"NamespaceDeleted": "success:bool name",
+	"NamespaceUse":     "jobs:int bytes:int topics:int",
+	"NamespaceQuotas":  "jobs?:int bytes?:int topics?:int rate?:num",
 }
 
 const (
-	tokenShape = "id revision:int description? rules:[]Rule id_prefix? limits?:TokenLimits expires_at?:time created_at:time old_until?:time"
-	topicShape = "topic delayed:int ready:int reserved:int dead:int retained?:int oldest_due_at?:time paused:bool paused_until?:time throttled_until?:time" +
+	tokenShape     = "id revision:int description? rules:[]Rule id_prefix? limits?:TokenLimits expires_at?:time created_at:time old_until?:time"
+	namespaceShape = "name revision:int topic_prefix id_prefix? description? quotas:NamespaceQuotas use:NamespaceUse"
+	topicShape     = "topic delayed:int ready:int reserved:int dead:int retained?:int oldest_due_at?:time paused:bool paused_until?:time throttled_until?:time" +
 		" added:int finished:int deleted:int timeouts:int died:int expired?:int settings_revision?:int"
 	scheduleShape = "schedule revision:int spec zone start?:time end?:time jitter:seconds overlap missed missed_max?:int missed_after:seconds" +
 		" paused:bool trouble? next_at?:time created_at:time changed_at:time counts:ScheduleCounts job:ScheduleJob"

@@ -71,7 +71,7 @@ var unbounded = map[string]string{
 	"StreamRequest.max":           "a stream may have no end",
 	"get /v1/stream?.max":         "a stream may have no end",
 	"ScheduleRequest.if_revision": "revisions of schedules grow for ever",
-	"if_revision":                 "so do those of tokens",
+	"if_revision":                 "so do those of tokens and namespaces",
 	"from":                        "events are counted for ever",
 	"token":                       "text of the server's own",
 	"command":                     "one of four words, in any case",

@@ -85,7 +85,7 @@ var deadQuery = []string{"max", "consistency"}
 // routes is the whole HTTP API except /metrics. The router tries paths in this order, so
 // the busy ones come first.
 func (s *server) routes() []route {
-	return slices.Concat(s.nextRoutes(), s.jobRoutes(), s.topicRoutes(), s.scheduleRoutes(), s.authRoutes(), s.nodeRoutes())
+	return slices.Concat(s.nextRoutes(), s.jobRoutes(), s.topicRoutes(), s.scheduleRoutes(), s.authRoutes(), s.namespaceRoutes(), s.nodeRoutes())
 }
 
 func (s *server) jobRoutes() []route {
@@ -333,6 +333,10 @@ var calls = map[string]callDoc{
 	"PUT /v1/tokens/{id}":                  {name: "putToken", summary: "Makes a token, and shows its text this once, or changes what one may do.", request: "TokenRequest", required: []string{"rules"}, reply: "TokenPut", statuses: "200 201"},
 	"DELETE /v1/tokens/{id}":               {name: "deleteToken", summary: "Revokes a token.", reply: "TokenDeleted"},
 	"POST /v1/tokens/{id}/rotate":          {name: "rotateToken", summary: "Gives a token a new text. The one before is accepted for a while.", request: "RotateRequest", reply: "TokenPut", statuses: "200 201"},
+	"GET /v1/namespaces":                   {name: "listNamespaces", summary: "Lists the namespaces by their names, with what they hold: those whose topics the caller may read, or all with the verb observe.", reply: "Namespaces"},
+	"GET /v1/namespaces/{namespace}":       {name: "getNamespace", summary: "Shows a namespace and what it holds.", reply: "NamespaceReply"},
+	"PUT /v1/namespaces/{namespace}":       {name: "putNamespace", summary: "Makes or replaces a namespace.", request: "NamespaceRequest", required: []string{"topic_prefix"}, reply: "NamespacePut"},
+	"DELETE /v1/namespaces/{namespace}":    {name: "deleteNamespace", summary: "Removes a namespace. Its topics and jobs stay.", reply: "NamespaceDeleted"},
 	"GET /v1/auth":                         {name: "getAuth", summary: "Shows whether tokens are needed, and what is allowed without one.", reply: "Auth"},
 	"PUT /v1/auth":                         {name: "putAuth", summary: "Sets whether tokens are needed, and what is allowed without one.", request: "AuthRequest", required: []string{"mode"}, reply: "AuthPut"},
 	"POST /v1/auth/bootstrap":              {name: "bootstrap", summary: "Makes the first token, for who can read the data directory of the node.", request: "BootstrapRequest", required: []string{"secret"}, reply: "TokenPut", statuses: "201"},

@@ -22,6 +22,7 @@ const (
 	Work     Scenario = "work"      // add a job; then finish one and reserve the next in one request
 	Delayed  Scenario = "delayed"   // Rate jobs a second fall due while consumers wait
 	Worker   Scenario = "worker"    // as Delayed, for one consumer that takes one job at a time
+	Tenants  Scenario = "tenants"   // cycles of one tenant, alone and beside one at ten times its share
 	Failover Scenario = "failover"  // kill -9 of the leader until the first acknowledged write
 	Handover Scenario = "handover"  // SIGTERM of the leader: the longest stretch without an acknowledged write
 	Pending  Scenario = "pending"   // memory and restart time of a node with many delayed jobs
@@ -58,7 +59,7 @@ const (
 )
 
 // Scenarios is all of them, in the order of the table.
-var Scenarios = []Scenario{AddBatch, Add, Cycle, Work, Delayed, Worker, Failover, Handover, Pending}
+var Scenarios = []Scenario{AddBatch, Add, Cycle, Work, Delayed, Worker, Tenants, Failover, Handover, Pending}
 
 // Config is one measurement.
 type Config struct {
@@ -68,7 +69,7 @@ type Config struct {
 	Addrs       []string      // host:port of the servers' port for the protocol; workers are spread over them
 	Target      Target        // where Local's connections lead; nothing else asks for it
 	Secure      bool          // Local's nodes have TLS and encrypted gossip, and enforce tokens
-	Connections int           // 1 to 10,000; with Delayed, as many consumers and as many producers; with Worker, the producers
+	Connections int           // 1 to 10,000; with Tenants, those of the quiet one; with Delayed, as many consumers and as many producers; with Worker, the producers
 	Batch       int           // jobs of one add-batch request or one pending request, 1 to 1000
 	Pipeline    int           // Add over beanstalkd: puts that a connection sends before it reads answers, 1 to 1000
 	Size        int           // bytes of a job's body, 0 to 1 MiB
@@ -76,7 +77,7 @@ type Config struct {
 	IDs         bool          // jobs carry ids of their producer; without, the server names them
 	Duration    time.Duration // what is measured
 	Warmup      time.Duration // runs before and is not measured
-	Rate        float64       // Delayed, Worker: jobs a second
+	Rate        float64       // Delayed, Worker: jobs a second; Tenants: cycles of the quiet one
 	Delay       time.Duration // Delayed, Worker: each job's delay; over beanstalkd in whole seconds
 	Rounds      int           // Failover, Handover: how often the leader is ended
 	Jobs        int           // Pending: how many delayed jobs
@@ -97,6 +98,8 @@ func Defaults(s Scenario, p Protocol) Config {
 	switch s {
 	case AddBatch, Delayed, Worker:
 		c.Connections = 16
+	case Tenants:
+		c.Connections, c.Rate = 8, 25
 	case Pending:
 		c.Connections, c.Batch = 4, 1000
 	}

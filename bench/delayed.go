@@ -64,8 +64,14 @@ type pacer struct {
 
 // wait blocks until the next instant is there, or ctx ends.
 func (p *pacer) wait(ctx context.Context) bool {
-	at := p.begin.Add(time.Duration(p.next.Add(1)) * p.gap)
-	return sleep.For(ctx, time.Until(at))
+	_, ok := p.instant(ctx)
+	return ok
+}
+
+// instant is wait that also returns the instant.
+func (p *pacer) instant(ctx context.Context) (at time.Time, ok bool) {
+	at = p.begin.Add(time.Duration(p.next.Add(1)) * p.gap)
+	return at, sleep.For(ctx, time.Until(at))
 }
 
 func produce(ctx context.Context, w *worker, pace *pacer, add func() error) {

@@ -119,7 +119,7 @@ func sum(c Config, all []*worker, elapsed time.Duration, used cpuUse) (*Result, 
 		c.Logger.Warn("some calls failed", "calls", res.Failures, "last", last)
 	}
 	res.Rate = float64(res.Jobs) / elapsed.Seconds()
-	res.Latency = summarize(&latency)
+	res.Latency, res.latencies = summarize(&latency), latency
 	if lateness.Count() > 0 {
 		s := summarize(&lateness)
 		res.Lateness = &s

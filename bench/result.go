@@ -18,8 +18,12 @@ type Result struct {
 	Failures     int64    `json:"failed_calls"`
 	Latency      Summary  `json:"latency_ms"` // of a turn: a request, the three of a cycle or the two of work; of a failover
 	Lateness     *Summary `json:"lateness_ms,omitempty"`
+	Alone        *Summary `json:"alone_ms,omitempty"`  // Tenants: the latency of the quiet one without the loud one
+	Ratio        float64  `json:"p99_ratio,omitempty"` // Tenants: of its p99 beside the loud one to that alone
 	GeneratorCPU float64  `json:"generator_cores"`
 	NodeCPU      float64  `json:"node_cores"`
+
+	latencies Histogram // of Latency
 
 	// Pending only.
 	RSSBytes       int64   `json:"rss_bytes,omitempty"`
@@ -50,6 +54,8 @@ func (r *Result) Figure() string {
 		return fmt.Sprintf("%s cycles/s", thousands(r.Rate))
 	case Delayed, Worker:
 		return fmt.Sprintf("lateness p50 %.1f ms, p99 %.1f ms at %s due/s", r.Lateness.P50, r.Lateness.P99, thousands(r.Rate))
+	case Tenants:
+		return fmt.Sprintf("p99 %.1f ms beside a tenant at ten times its share, %.1f ms alone: %.2f times", r.Latency.P99, r.Alone.P99, r.Ratio)
 	case Failover, Handover:
 		return fmt.Sprintf("p50 %.2f s, max %.2f s", r.Latency.P50/1000, r.Latency.Max/1000)
 	case Pending:
@@ -67,6 +73,9 @@ func (r *Result) Print(w io.Writer) {
 	}
 	if r.Latency.Max > 0 {
 		line("latency", r.Latency)
+	}
+	if r.Alone != nil {
+		line("alone", *r.Alone)
 	}
 	if r.Lateness != nil {
 		line("lateness", *r.Lateness)

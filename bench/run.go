@@ -28,6 +28,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return runDelayed(ctx, c, consume)
 	case Worker:
 		return runDelayed(ctx, c, consumeOneByOne)
+	case Tenants:
+		return runTenants(ctx, c)
 	case Failover:
 		return runRounds(ctx, c, killOnce)
 	case Handover:

@@ -22,6 +22,7 @@ type queue struct {
 	jobs                   []time.Time // due instants
 	added, reserved, ended int
 	fail                   bool
+	namespaces             []string // calls
 }
 
 func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,6 +34,9 @@ func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1/namespaces/bench-"):
+		q.namespaces = append(q.namespaces, r.Method+" "+strings.TrimPrefix(path, "/v1/namespaces/bench-"))
+		io.WriteString(w, `{"success":true}`)
 	case path == "/v1/jobs":
 		q.add(w, body)
 	case path == "/v1/jobs/batch":
@@ -116,6 +120,22 @@ func TestScenariosCountWhatTheServerDid(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTenantsAreMeasuredAloneAndTogether(t *testing.T) {
+	q := &queue{}
+	c := short(t, Tenants, q)
+	c.Duration *= tenantTurns
+	res, err := Run(t.Context(), c)
+	require.NoError(t, err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	require.Equal(t, []string{"PUT quiet", "PUT loud", "DELETE quiet", "DELETE loud"}, q.namespaces)
+	require.Positive(t, res.Alone.P99)
+	require.Positive(t, res.Latency.P99)
+	require.InDelta(t, res.Latency.P99/res.Alone.P99, res.Ratio, 0.001)
+	require.Contains(t, res.Figure(), "alone")
+	require.LessOrEqual(t, res.Jobs, int64(q.ended), "the loud one's cycles are no result")
 }
 
 func TestNothingThroughIsAnErrorThatSaysWhy(t *testing.T) {

@@ -29,6 +29,7 @@ func Rows() []Row {
 		row("add, then finish and take the next in one call, 64 connections", 3, Work),
 		row("lateness at 1,000 due/s with waiting consumers", 3, Delayed),
 		row("lateness at 1,000 due/s, one consumer that takes one job at a time", 3, Worker),
+		row("cycles of one tenant beside one at ten times its share", 3, Tenants),
 		row("leader kill -9 to first acknowledged write", 3, Failover),
 		row("leader SIGTERM: longest time without an acknowledged write", 3, Handover),
 		row("10 million delayed jobs on one node", 1, Pending),
@@ -99,7 +100,7 @@ func (c *Config) Command(nodes int) string {
 	add("size", c.Size, d.Size, false)
 	add("topics", c.Topics, d.Topics, false)
 	add("ids", c.IDs, d.IDs, false)
-	add("rate", c.Rate, d.Rate, c.paced())
+	add("rate", c.Rate, d.Rate, c.paced() || c.Scenario == Tenants)
 	add("delay", c.Delay, d.Delay, false)
 	add("duration", c.Duration, d.Duration, false)
 	add("warmup", c.Warmup, d.Warmup, false)

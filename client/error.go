@@ -48,6 +48,7 @@ const (
 	CodeOverloaded      = "overloaded"
 	CodeTopicFull       = "topic_full"   // try again later, or not: the call does not do so itself
 	CodeRateLimited     = "rate_limited" // a limit of the token on the node
+	CodeOverQuota       = "over_quota"   // of the namespace; the call does not try again either
 	CodeDiskLow         = "disk_low"
 	CodeReplyFull       = "reply_full" // of one job of several; GetBatch handles it
 	CodeForbidden       = "forbidden"

@@ -215,6 +215,7 @@ func (s *Shard) lead(ctx context.Context, term uint64) {
 		maxWaiters,
 		func(jobs []*jobpb.Reserved) { s.handedOut(jobs, s.cfg.Wall()) },
 	)
+	d.Tenants(func(topic string) string { return s.machine.Namespaces().Of(topic).GetName() })
 	// The leadership is set before the present state is read, so no update is missed.
 	s.stamps.begin()
 	l := &leadership{term: term, ctx: ctx, dispatcher: d, ahead: newAhead(s, d, term)}

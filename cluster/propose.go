@@ -24,6 +24,9 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
 	}
+	if err := s.rateQuotas.take(s.machine.Namespaces(), ops, time.Now()); err != nil {
+		return nil, err
+	}
 	over := s.opLimit.begin()
 	principal := auth.FromContext(ctx).Encode()
 	var results []*jobpb.Result
@@ -110,7 +113,7 @@ func (s *Shard) submit(ops []*jobpb.Op, principal string, force bool, done func(
 		return
 	}
 	s.batcher.Submit(&groupcommit.Request{
-		Ops: run, Count: len(ops), Adds: kinds.Adds, Local: kinds.LeaderOnly, Done: done,
+		Ops: run, Count: len(ops), Tenant: s.tenantOf(ops, principal), Adds: kinds.Adds, Local: kinds.LeaderOnly, Done: done,
 		HoldUntil: time.Now().Add(s.cfg.HoldTime), Deadline: time.Now().Add(s.cfg.HoldTime),
 	}, force)
 }

@@ -53,11 +53,15 @@ func (v *service) Propose(ctx context.Context, req *noderpc.ProposeRequest) (*no
 	if why := s.cfg.AddsRefused(); why != "" && job.HasAdd(req.Ops) {
 		return nil, errDiskLow(why)
 	}
+	tenant := ""
+	if s.machine.Namespaces() != nil {
+		tenant = tenantFrom
+	}
 	out := make(chan doOutcome, 1)
 	// A request that expires at once is not held when leadership moves: its
 	// own node holds it.
 	s.batcher.Submit(&groupcommit.Request{
-		Ops: req.Ops, Count: int(req.Count), Deadline: time.Now().Add(s.cfg.HoldTime),
+		Ops: req.Ops, Count: int(req.Count), Tenant: tenant, Deadline: time.Now().Add(s.cfg.HoldTime),
 		Done: func(rs []*jobpb.Result, err error) { out <- doOutcome{rs, err} },
 	}, false)
 	select {

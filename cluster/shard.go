@@ -51,9 +51,10 @@ type Shard struct {
 	transfers transfers
 
 	// writes
-	opLimit   timeLimit
-	batcher   *groupcommit.Batcher
-	committer *groupcommit.Committer
+	opLimit    timeLimit
+	batcher    *groupcommit.Batcher
+	rateQuotas rateQuotas
+	committer  *groupcommit.Committer
 	// reads
 	confirmations *confirmations // that this node still leads
 	progress      *progress
@@ -135,7 +136,7 @@ func (s *Shard) start(t raft.Transport) error {
 		return err
 	}
 	s.liveness = newLiveness(s)
-	s.registry.MustRegister(newShardCollector(s), s.topics)
+	s.registry.MustRegister(newShardCollector(s), newNamespaceCollector(s), s.topics)
 	s.work.Go(s.watchLeader)
 	s.work.Go(func() {
 		s.batcher.Run(s.ctx)

@@ -53,7 +53,8 @@ type Submit func(ops []*jobpb.Op, done func([]*jobpb.Result, error))
 // Its lock must not be held while submitting or while a waiter's Done runs.
 type Dispatcher struct {
 	submit  Submit
-	deliver func([]*jobpb.Reserved) // observer of the reserved jobs; may be nil
+	deliver func([]*jobpb.Reserved)   // observer of the reserved jobs; may be nil
+	tenant  func(topic string) string // may be nil
 
 	mu      sync.Mutex
 	topics  map[string]*topic
@@ -77,6 +78,19 @@ func New(submit Submit, limit int, deliver func([]*jobpb.Reserved)) *Dispatcher 
 		submit: submit, deliver: deliver, limit: limit,
 		topics: map[string]*topic{}, waiters: map[*Waiter]struct{}{},
 	}
+}
+
+// Tenants makes the reserves that are proposed together be for topics of one tenant, so that the
+// tenants can take turns where proposals wait. tenant must be cheap. It is called before the first
+// Add.
+func (d *Dispatcher) Tenants(tenant func(topic string) string) { d.tenant = tenant }
+
+// tenantOf returns whose a topic is; empty: nobody's.
+func (d *Dispatcher) tenantOf(t *topic) string {
+	if d.tenant == nil {
+		return ""
+	}
+	return d.tenant(t.name)
 }
 
 // ErrFull is the error of a waiter past the bound on waiters.

@@ -11,7 +11,8 @@ import (
 type match struct {
 	ops     []*jobpb.Op
 	waiters []*Waiter
-	bytes   int // of ops, encoded
+	bytes   int    // of ops, encoded
+	tenant  string // whose topics the waiters are served for, in Dispatcher.match
 }
 
 func (m *match) full() bool { return len(m.ops) >= maxOpsPerMatch || m.bytes >= maxBytesPerMatch }
@@ -23,10 +24,16 @@ func (d *Dispatcher) match(topics []*topic) []match {
 	var out []match
 	var m match
 	for _, t := range topics {
+		if tenant := d.tenantOf(t); tenant != m.tenant {
+			if len(m.ops) > 0 {
+				out = append(out, m)
+			}
+			m = match{tenant: tenant}
+		}
 		for t.servable() {
 			d.take(t.queue[0].waiter, 0, &m)
 			if m.full() {
-				out, m = append(out, m), match{}
+				out, m = append(out, m), match{tenant: m.tenant}
 			}
 		}
 	}

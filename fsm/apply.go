@@ -348,6 +348,7 @@ func (x *tx) write() error {
 		return err
 	}
 	x.writePending()
+	x.writeNamespaces()
 	x.m.meta.state.topics = uint32(len(x.m.topics)) // there are at most job.MaxTopics
 	x.value = x.m.meta.state.append(x.value[:0])
 	must(x.batch.Set(keyState, x.value, nil))
@@ -375,6 +376,9 @@ func (m *Machine) publish(news []TopicChange) {
 	m.migrating.Store(m.meta.migrating != nil)
 	if x.authChanged {
 		m.publishAuth()
+	}
+	if x.namespacesChanged {
+		m.namespaceSet.Store(newNamespaces(m.namespaces))
 	}
 	m.public.removed, m.public.admission = m.memory.removed, m.memory.admission
 	for _, id := range x.forgot {

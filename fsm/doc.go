@@ -56,6 +56,7 @@
 //	op_cluster.go          name the cluster; forget a member; remove and admit a node
 //	op_admission.go        make, use and revoke invitations; set who may become a member
 //	op_auth.go             put and delete a token of a client; set the mode
+//	op_namespace.go        put and delete a namespace
 //
 // Rules that several operations follow:
 //
@@ -71,6 +72,7 @@
 //	rule_filter.go         which jobs a filter selects
 //	rule_push.go           which topics take jobs with a push_url
 //	rule_auth.go           what the principal of an operation may do
+//	rule_quota.go          what a namespace holds, and may hold
 //
 // Lists of jobs, and indexes in memory, which are caches only:
 //
@@ -100,6 +102,7 @@
 //	record_token.go        tokens of clients and their settings
 //	record_removed.go      nodes that were removed
 //	record_admission.go    who may become a member
+//	record_namespace.go    a namespace: its definition, and what it holds
 //	record_schedule.go     a schedule: its definition and its state
 //	record_read.go         reading records, and walking over a list
 //
@@ -114,11 +117,13 @@
 //	view_headers.go        jobs by header
 //	view_schedules.go      schedules
 //	view_tokens.go         tokens of clients
+//	view_namespaces.go     namespaces
 //	view_read.go           Read: all of them, as nodes ask each other
 //	view_check.go          Check: every record is in exactly the lists where it belongs
 //	view_check_headers.go  the same for the header index
 //	view_check_due_counts.go  and for the counts of delayed jobs by minute
 //	view_check_dead_groups.go  and for the dead jobs by reason
+//	view_check_namespaces.go  and for what namespaces hold
 //	view_digest.go         Digest: the same on all nodes
 //
 // # Tests

@@ -104,6 +104,8 @@ func tellGoldenStory(r *rig) {
 	ok(opPutToken("w", "a=add"), rotated, opSetAuth(authReport, "pub.*=add"))
 	// Who may become a member, with an invitation that was used and one that was not.
 	ok(opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), opInvite("b", "node-4", 5000), opInvite("a", "", 6000), opEndInvitation("b", "node-4.x"))
+	ok(opPutNamespace(&jobpb.Namespace{Name: "n", TopicPrefix: "or", IdPrefix: "o-", Description: "d", Quotas: &jobpb.Quotas{Jobs: new(uint64(5)), RateMilli: new(uint64(1500))}}),
+		opAdd(&jobpb.Add{Topic: "orders", Id: "o-1", Body: []byte("five5")}))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)

@@ -51,8 +51,9 @@ type Machine struct {
 
 	settingsVersion atomic.Uint64
 
-	authState   atomic.Pointer[auth.State]
-	authChanged chan struct{} // closed with the next change; guarded by mu
+	authState    atomic.Pointer[auth.State]
+	namespaceSet atomic.Pointer[Namespaces]
+	authChanged  chan struct{} // closed with the next change; guarded by mu
 }
 
 // public is what other goroutines may read, as of the last commit.
@@ -142,6 +143,7 @@ func (m *Machine) reopen(path string) error {
 		_ = m.tx.batch.Close() // of the old store; its content is discarded
 	}
 	m.memory = mem
+	m.namespaceSet.Store(newNamespaces(mem.namespaces))
 	m.mu.Lock()
 	m.publishAuth()
 	m.mu.Unlock()

@@ -35,6 +35,8 @@ type memory struct {
 	removed map[string]int64
 	// admission is who may become a member. It is replaced, never changed, and not nil.
 	admission *jobpb.Admission
+	// namespaces are in the order of their prefixes.
+	namespaces []*namespace
 }
 
 // load reads everything that is kept in memory.
@@ -72,6 +74,10 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if mem.auth, err = readAuth(db); err != nil {
 		return mem, pub, err
 	}
+	if mem.namespaces, err = readNamespaces(db); err != nil {
+		return mem, pub, err
+	}
+	sortNamespaces(mem.namespaces)
 	if mem.settings, err = readAllSettings(db); err != nil {
 		return mem, pub, err
 	}
@@ -110,6 +116,7 @@ func (mem *memory) addTopic(t *topic) {
 	t.position = -1
 	t.settings = mem.settings[t.name]
 	t.limits = limitsOf(t.settings)
+	t.namespace = mem.namespaceOf(t.name)
 	t.counted = t.events()
 	mem.topics[t.name] = t
 	mem.byNumber[t.number] = t

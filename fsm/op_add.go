@@ -36,6 +36,14 @@ func (x *tx) addNew(op *jobpb.Add, r *jobpb.Result) error {
 	if isFull(s, t.pending()) {
 		return x.refuseFull(op.Topic, s, t.pending(), r)
 	}
+	if n := x.namespaceFor(op.Topic, t); n != nil && !x.quotaChecked {
+		if err := n.checkID(op.Id); err != nil {
+			return x.refuseInvalid(err, r)
+		}
+		if !x.fits(n, growth{1, int64(len(op.Body)), newTopics(t)}, r) {
+			return nil
+		}
+	}
 	if t == nil {
 		if x.topicsAtLimit() {
 			return x.refuseTopic(op.Topic, r)

@@ -105,6 +105,18 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 	if isFull(s, pending) {
 		return x.refuseFull(op.Topic, s, pending, r)
 	}
+	if n := x.namespaceFor(op.Topic, to); n != nil {
+		if err := n.checkID(op.Id); err != nil {
+			return x.refuseInvalid(err, r)
+		}
+		more := growth{1, int64(len(op.Body)), newTopics(to)}
+		if n == t.namespace {
+			more.jobs, more.bytes = 0, more.bytes-int64(old.bodyLen)
+		}
+		if !x.fits(n, more, r) {
+			return nil
+		}
+	}
 	if !old.status.phase.ended() {
 		t.deleted++
 	}
@@ -113,7 +125,10 @@ func (x *tx) replace(op *jobpb.Add, old *record, r *jobpb.Result) error {
 		return err
 	}
 	r.Replaced = true
-	return x.addNew(op, r)
+	x.quotaChecked = true
+	err = x.addNew(op, r)
+	x.quotaChecked = false
+	return err
 }
 
 // postpone gives the job that has an add's id the due instant of the add. A retained job is

@@ -12,8 +12,8 @@ import (
 // and retained jobs are removed. It also ends pauses, adds jobs to the expiring list,
 // and drops topics that have been empty for long enough.
 //
-// Every topic that is due gets the same share of max, so that one with a million
-// due jobs does not delay the others. If more than max topics are due, those with the
+// Every namespace gets the same share of max, and in it every topic that is due, so that one with
+// a million due jobs does not delay the others. What is in no namespace is one more. If more than max topics are due, those with the
 // earliest instants are processed.
 func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	if err := x.setJobsBack(op.Max); err != nil {
@@ -37,8 +37,15 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	var moved uint32
 	for left := op.Max; left > 0 && len(due) > 0; {
 		share := max(1, left/uint32(len(due)))
+		tenants := x.shareByNamespace(due, left)
 		still := due[:0]
 		for _, t := range due {
+			if tenants != nil {
+				if share = tenants.take(t); share == 0 {
+					still = append(still, t)
+					continue
+				}
+			}
 			n, err := x.advanceTopic(op, t, min(share, left), &moved)
 			if err != nil {
 				return err
@@ -56,6 +63,39 @@ func (x *tx) advance(op *jobpb.Advance, r *jobpb.Result) error {
 	r.Count = moved
 	r.More = x.m.meta.reset.underWay() || x.m.meta.walk.underWay() || h.Len() > 0 && (*h)[0].next <= x.clock()
 	return nil
+}
+
+// advanceShares is what is left for each namespace in a round of an Advance.
+type advanceShares map[*namespace]*advanceShare
+
+type advanceShare struct{ topics, topic, left uint32 }
+
+// shareByNamespace divides most between the namespaces that have topics among due; nil: there
+// are no namespaces.
+func (x *tx) shareByNamespace(due []*topic, most uint32) advanceShares {
+	if len(x.m.namespaces) == 0 {
+		return nil
+	}
+	shares := make(advanceShares)
+	for _, t := range due {
+		if shares[t.namespace] == nil {
+			shares[t.namespace] = new(advanceShare)
+		}
+		shares[t.namespace].topics++
+	}
+	for _, s := range shares {
+		s.left = max(1, most/uint32(len(shares)))
+		s.topic = max(1, s.left/s.topics)
+	}
+	return shares
+}
+
+// take returns the share of a topic; 0: those before it had all of its namespace.
+func (a advanceShares) take(t *topic) uint32 {
+	s := a[t.namespace]
+	share := min(s.topic, s.left)
+	s.left -= share
+	return share
 }
 
 // advanceTopic does up to share of what is due in a topic, in the order of the instants,

@@ -29,12 +29,16 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 	if ok, err := x.checkAtomicAdd(op.Adds, done, freed, r); !ok || err != nil {
 		return err
 	}
+	if !x.fitAll(op.Adds, done, t, taken, r) {
+		return nil
+	}
 	if taken { // nothing is retained of it
 		t.finished++
 		if err := x.erase(t, done, from); err != nil {
 			return err
 		}
 	}
+	x.quotaChecked = true
 	parts := make([]*jobpb.Result, len(op.Adds))
 	for i, add := range op.Adds {
 		parts[i] = new(jobpb.Result)
@@ -42,6 +46,7 @@ func (x *tx) atomicAdd(op *jobpb.AtomicAdd, r *jobpb.Result) error {
 			return err
 		}
 	}
+	x.quotaChecked = false
 	r.Details = &jobpb.Details{Parts: parts}
 	if done == nil || taken {
 		return nil
@@ -116,4 +121,47 @@ func (x *tx) holderOfID(add *jobpb.Add, done *record) (*record, error) {
 		return nil, err
 	}
 	return old, err
+}
+
+// fitAll reports whether all new jobs of adds fit in their namespaces together; if not, it
+// refuses the operation. The job that is finished, done of topic t, makes room if nothing of
+// it is retained: so the next step of a chain is added although the quota is reached.
+func (x *tx) fitAll(adds []*jobpb.Add, done *record, t *topic, taken bool, r *jobpb.Result) bool {
+	if len(x.m.namespaces) == 0 {
+		return true
+	}
+	grown, made := map[*namespace]growth{}, map[string]bool{}
+	if done != nil && t.namespace != nil && (taken || t.retention() == 0) {
+		grown[t.namespace] = growth{jobs: -1, bytes: -int64(done.bodyLen)}
+	}
+	for i, add := range adds {
+		to := x.m.topics[add.Topic]
+		n := x.namespaceFor(add.Topic, to)
+		if n == nil {
+			continue
+		}
+		if old, err := x.holderOfID(add, done); old != nil || err != nil {
+			continue // it is the job of the add, and checkAtomicAdd has returned the error
+		}
+		if err := n.checkID(add.Id); err != nil {
+			field := "jobs"
+			if done != nil {
+				field = "then"
+			}
+			_ = x.refuseInvalid(job.InItem(field, i, err), r)
+			return false
+		}
+		more := grown[n]
+		more.jobs++
+		more.bytes += int64(len(add.Body))
+		if !made[add.Topic] {
+			more.topics += newTopics(to)
+			made[add.Topic] = true
+		}
+		if !x.fits(n, more, r) {
+			return false
+		}
+		grown[n] = more
+	}
+	return true
 }

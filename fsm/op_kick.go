@@ -21,6 +21,9 @@ func (x *tx) kick(op *jobpb.Kick, r *jobpb.Result) error {
 		if ok, err := x.checkTarget(t, op.ToTopic, rec, r); !ok || err != nil {
 			return err
 		}
+		if !x.roomFor(rec, t, op.ToTopic, r) {
+			return nil
+		}
 		if target = x.targetTopic(op.ToTopic, r); target == nil {
 			return nil
 		}
@@ -107,7 +110,13 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 			return x.refuseTopic(op.ToTopic, r)
 		}
 	}
-	return x.sweep(t, listDead, op.Max, op.Sweep, r, nil, func(rec *record, startMS int64, k uint64) error {
+	full := "" // why the next job has no room in the namespace of the target
+	err := x.sweep(t, listDead, op.Max, op.Sweep, r, nil, func(rec *record, startMS int64, k uint64) error {
+		if target != t {
+			if full = x.lacksRoom(rec, t, op.ToTopic); full != "" {
+				return errNoRoom
+			}
+		}
 		if target == nil {
 			target = x.newTopic(op.ToTopic)
 		}
@@ -116,6 +125,10 @@ func (x *tx) kickSweep(op *jobpb.KickTopic, t *topic, r *jobpb.Result) error {
 		}
 		return x.kickDeadAt(t, target, rec, startMS+int64(min(k*1_000_000/uint64(op.RateMilli), uint64(x.limits().MaxDelay.Milliseconds()))))
 	})
+	if err == nil && full != "" && r.Count == 0 {
+		return x.refuse(r, jobpb.Code_OVER_QUOTA, "%s", full)
+	}
+	return err
 }
 
 // kickDeadAt is kickDead with a due instant, to which the topic's spread is not added.

@@ -27,6 +27,9 @@ func (x *tx) moveJobs(op *jobpb.MoveJobs, r *jobpb.Result) error {
 	if !x.checkTargetOfAll(t, op.To, r) {
 		return nil
 	}
+	if !x.roomForAll(t, left, op.To, r) {
+		return nil
+	}
 	target := x.targetTopic(op.To, r)
 	if target == nil {
 		return nil
@@ -69,6 +72,9 @@ func (x *tx) moveOne(op *jobpb.MoveJobs, r *jobpb.Result) error {
 		return err
 	}
 	if t.name != op.To {
+		if !x.roomFor(rec, t, op.To, r) {
+			return nil
+		}
 		target := x.targetTopic(op.To, r)
 		if target == nil {
 			return nil
@@ -111,6 +117,9 @@ func (x *tx) swapJobs(t, u *topic) {
 	// The heap orders by number.
 	x.m.due.set(t, 0)
 	x.m.due.set(u, 0)
+	jobs, bytes := int64(t.jobs())-int64(u.jobs()), int64(t.bytes)-int64(u.bytes)
+	x.hold(t, -jobs, -bytes)
+	x.hold(u, jobs, bytes)
 	t.number, u.number = u.number, t.number
 	t.counts, u.counts = u.counts, t.counts
 	t.expiryIndexed, u.expiryIndexed = u.expiryIndexed, t.expiryIndexed

@@ -29,7 +29,7 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	case s != nil && op.IfRevision != 0 && op.IfRevision != s.state.Revision:
 		return x.refuseRevision(s, op.IfRevision, r)
 	}
-	if err := x.checkScheduledURL(s, op.Schedule); err != nil {
+	if err := x.checkScheduled(op.Name, s, op.Schedule); err != nil {
 		return x.refuseInvalid(err, r)
 	}
 	if s == nil {
@@ -50,13 +50,16 @@ func (x *tx) putSchedule(op *jobpb.PutSchedule, r *jobpb.Result) error {
 	return nil
 }
 
-// checkScheduledURL returns an error for a new definition whose topic would refuse the jobs
-// because of their push_url. s is the schedule as it is, or nil.
-func (x *tx) checkScheduledURL(s *schedule, def *jobpb.Schedule) error {
+// checkScheduled returns an error for a new definition whose topic would refuse the jobs
+// because of their push_url or of their ids. s is the schedule as it is, or nil.
+func (x *tx) checkScheduled(name string, s *schedule, def *jobpb.Schedule) error {
 	if def == nil || s != nil && proto.Equal(s.def, def) {
 		return nil
 	}
 	topic := def.Job.Topic
+	if err := x.m.namespaceOf(topic).checkID(name); err != nil {
+		return job.Invalid("name", "is %.40q; the ids of runs begin with it, and %w", name, err)
+	}
 	if err := checkPushURL(topic, x.settingsOf(topic, x.m.topics[topic]), def.Job.Options.GetPushUrl()); err != nil {
 		return job.Under("job", err)
 	}

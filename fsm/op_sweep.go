@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"errors"
+
 	"tarry/job"
 	"tarry/job/jobpb"
 )
@@ -12,6 +14,8 @@ import (
 // Jobs that died after the sweep began are not part of it. So a sweep over dead jobs ends
 // even if the jobs that it kicks die again. One that goes on from another topic has no
 // place here yet, but a number of jobs.
+//
+// If act returns errNoRoom it has done nothing, and the next command continues with that job.
 func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *jobpb.Result, also func(*record) bool, act func(rec *record, startMS int64, k uint64) error) error {
 	at := progressOf(op.From)
 	if at.startMS == 0 {
@@ -32,6 +36,7 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 			r.Details = &jobpb.Details{Next: at.proto()}
 			break
 		}
+		before := at.after
 		at.after = p
 		rec, err := x.jobIn(t, list, p.seq, false)
 		if err != nil {
@@ -46,7 +51,12 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 			continue
 		}
 		if err := act(rec, at.startMS, at.done); err != nil {
-			return err
+			if !errors.Is(err, errNoRoom) {
+				return err
+			}
+			at.after = before
+			r.Details = &jobpb.Details{Next: at.proto()}
+			break
 		}
 		done++
 		at.done++
@@ -54,6 +64,9 @@ func (x *tx) sweep(t *topic, list listKind, most uint32, op *jobpb.Sweep, r *job
 	r.Count = done
 	return nil
 }
+
+// errNoRoom ends a command of a sweep.
+var errNoRoom = errors.New("the namespace has no room for the job")
 
 // sweepBytes bounds the jobs that one command of a sweep or a move reads: reading a job
 // reads its body.

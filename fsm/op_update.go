@@ -43,10 +43,8 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 			return x.refuseInvalid(err, r)
 		}
 	}
-	if op.PushUrl != nil {
-		if err := checkPushURL(t.name, t.settings, *op.PushUrl); err != nil {
-			return x.refuseInvalid(err, r)
-		}
+	if !x.mayHave(op, t, rec, r) {
+		return nil
 	}
 	body, kind, rewrites, err := x.newContent(op, t, rec)
 	if err != nil {
@@ -78,6 +76,18 @@ func (x *tx) update(op *jobpb.Update, r *jobpb.Result) error {
 	})
 	r.State, r.DueMs, r.Revision = rec.state(to), due, rec.status.revision
 	return err
+}
+
+// mayHave reports whether a job of t may have the push_url and the body of an update; if not, it
+// refuses the operation.
+func (x *tx) mayHave(op *jobpb.Update, t *topic, rec *record, r *jobpb.Result) bool {
+	if op.PushUrl != nil {
+		if err := checkPushURL(t.name, t.settings, *op.PushUrl); err != nil {
+			_ = x.refuseInvalid(err, r)
+			return false
+		}
+	}
+	return op.Body == nil || x.fits(t.namespace, growth{bytes: int64(len(op.Body) - rec.bodyLen)}, r)
 }
 
 // newContent applies the options of an update to the spec. If the spec must be written

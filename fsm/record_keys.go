@@ -24,6 +24,7 @@ const (
 	spaceToken     = 'k' // k token-id -> token of a client; k -> see record_token.go
 	spaceMeta      = 'm' // m name -> see record_meta.go
 	spaceNumber    = 'n' // n topic-number -> topic name
+	spaceNamespace = 'q' // q d|u name -> a namespace: its definition, what it holds
 	spaceSchedule  = 'r' // r d|s name -> a schedule: its definition, its state
 	spaceStatus    = 's' // s seq -> status
 	spaceTopic     = 't' // t name -> topic record

@@ -13,7 +13,7 @@ import (
 
 // formatVersion is the version of the whole store's layout. A store of another version is
 // refused.
-const formatVersion = 9
+const formatVersion = 10
 
 // FormatVersion is the version of the layout of a state, for the header of a backup.
 const FormatVersion uint32 = formatVersion

@@ -7,12 +7,13 @@ import (
 )
 
 // topicVersion is the first byte of a topic record.
-const topicVersion = 2
+const topicVersion = 3
 
 // topicRecord is the stored part of a topic.
 type topicRecord struct {
 	number     uint32
 	counts     [listCount]uint64 // jobs by list
+	bytes      uint64            // of the bodies of all jobs
 	added      uint64
 	finished   uint64
 	deleted    uint64
@@ -39,19 +40,19 @@ type topicRecord struct {
 }
 
 const (
-	topicLen  = 1 + 4 + 16*8 + stateLists*placeLen
+	topicLen  = 1 + 4 + 17*8 + stateLists*placeLen
 	bucketLen = 3 * 8 // follows when the topic has a rate
 	// pushURLsLen ends records of topics with pushURLs.
 	pushURLsLen = 8
 )
 
-func (r *topicRecord) numbers() [13]*uint64 {
+func (r *topicRecord) numbers() [14]*uint64 {
 	return [...]*uint64{
 		&r.counts[listDelayed], &r.counts[listReady],
 		&r.counts[listReserved], &r.counts[listDead],
 		&r.counts[listEnded],
 		&r.added, &r.finished, &r.deleted, &r.timeouts, &r.died, &r.rank,
-		&r.urgent, &r.pauses,
+		&r.urgent, &r.pauses, &r.bytes,
 	}
 }
 

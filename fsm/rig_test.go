@@ -185,6 +185,9 @@ func checkMemory(m *Machine) error {
 	if err := checkAuth(m); err != nil {
 		return err
 	}
+	if err := checkNamespaceMemory(m); err != nil {
+		return err
+	}
 	if len(m.topics) != len(m.byNumber) || len(m.topics) != len(m.public.topics) {
 		return fmt.Errorf("%d topics, %d by number, %d public", len(m.topics), len(m.byNumber), len(m.public.topics))
 	}

@@ -64,12 +64,15 @@ var rights = map[string]right{
 			return x.mayUseSchedule(op.GetFireSchedule().GetName(), auth.Manage|auth.Add, r)
 		},
 	},
-	"put_token":    {admin: true},
-	"delete_token": {admin: true},
-	"set_auth":     {admin: true},
+	"put_token":      {admin: true},
+	"delete_token":   {admin: true},
+	"set_auth":       {admin: true},
 	"put_invitation": {onTopics: mayOperate},
 	"end_invitation": {onTopics: mayOperate, ofNode: func(op *jobpb.Op) bool { return op.GetEndInvitation().GetServerId() != "" }},
 	"set_admission":  {onTopics: mayOperate},
+
+	"put_namespace":    {onTopics: mayChangeNamespaces},
+	"delete_namespace": {onTopics: mayChangeNamespaces},
 
 	"advance":       {node: true},
 	"advance_at":    {node: true}, // its Reserves have principals

@@ -78,6 +78,8 @@ func rightCases() []rightCase {
 		{opPutToken("new", "a.*=read"), needs{"": auth.Admin}},
 		{&jobpb.Op{Kind: &jobpb.Op_DeleteToken{DeleteToken: &jobpb.DeleteToken{Id: "nothing"}}}, needs{"": auth.Admin}},
 		{opSetAuth(authEnforce, "new.*=add"), needs{"": auth.Admin}},
+		{opPutNamespace(&jobpb.Namespace{Name: "new", TopicPrefix: "new."}), needs{"": auth.Admin}},
+		{opDeleteNamespace("nothing"), needs{"": auth.Admin}},
 
 		{opInvite("i", "", 1000), needs{"": auth.Operate}},
 		{opEndInvitation("nothing", ""), needs{"": auth.Operate}},

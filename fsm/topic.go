@@ -16,6 +16,8 @@ type topic struct {
 	windows  [listCount]window    // by list
 	settings *jobpb.TopicSettings // nil: none; never changed, only replaced
 	limits   *limits              // those in the settings; nil: none
+	// namespace is that whose prefix the name begins with; nil: none.
+	namespace *namespace
 
 	// dirty: the record or a head changed since refreshHeads last ran.
 	dirty bool

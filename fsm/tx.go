@@ -20,11 +20,12 @@ type tx struct {
 	batch *pebble.Batch
 	ops   job.OpReader // of the entry being applied; operations must not be kept
 
-	jobs    map[uint64]*record // read or changed, those that are gone included
-	ids     map[string]uint64  // producer ids of new jobs
-	touched []*topic           // must be written at commit, dropped ones included
-	dirty   []*topic           // need refreshHeads
-	seen    uint64             // mark of the running Reserve
+	jobs       map[uint64]*record // read or changed, those that are gone included
+	ids        map[string]uint64  // producer ids of new jobs
+	touched    []*topic           // must be written at commit, dropped ones included
+	dirty      []*topic           // need refreshHeads
+	namespaces []*namespace       // must be written at commit
+	seen       uint64             // mark of the running Reserve
 
 	deadChanges map[deadGroup]int64 // jobs that joined or left; mostly empty
 
@@ -32,19 +33,21 @@ type tx struct {
 
 	caller *caller // of the running operation; nil: it may do everything
 
-	replies         bool
-	authChanged     bool // tokens of clients or their settings changed
-	cluster         bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
-	settingsChanged bool // settings of topics changed
-	clockSet        bool // the clock was set back
-	walkBegan       bool // the walk over headers began
-	dueRecorded     bool // due counts were moved to their records
-	planned         bool // the present add is of a scheduled run: it is spread even if it is due
-	pendingChanged  bool // meta.pending must be written
-	effects         []Effect
-	timeouts        []job.Timeout
-	marks           []string
-	forgot          []string
+	replies           bool
+	namespacesChanged bool // namespaces were put or deleted
+	quotaChecked      bool // the present add was found to fit in its namespace
+	authChanged       bool // tokens of clients or their settings changed
+	cluster           bool // the cluster's id or version, the forgotten members, the removed nodes or the admission changed
+	settingsChanged   bool // settings of topics changed
+	clockSet          bool // the clock was set back
+	walkBegan         bool // the walk over headers began
+	dueRecorded       bool // due counts were moved to their records
+	planned           bool // the present add is of a scheduled run: it is spread even if it is due
+	pendingChanged    bool // meta.pending must be written
+	effects           []Effect
+	timeouts          []job.Timeout
+	marks             []string
+	forgot            []string
 
 	key, value []byte // scratch
 }
@@ -73,7 +76,7 @@ func (x *tx) reset() {
 	x.touched, x.dirty = x.touched[:0], x.dirty[:0]
 	x.marks, x.forgot, x.effects, x.timeouts = nil, nil, nil, nil
 	x.cluster, x.settingsChanged, x.clockSet, x.walkBegan, x.dueRecorded, x.pendingChanged, x.authChanged = false, false, false, false, false, false, false
-	x.schedules = nil
+	x.schedules, x.namespacesChanged = nil, false
 }
 
 // must panics if adding to the batch failed: Pebble documents that this happens only when
@@ -143,6 +146,7 @@ func (x *tx) jobByID(id string) (*record, error) {
 
 // rewrite writes the spec of a job with another body. The caller saves the status.
 func (x *tx) rewrite(rec *record, kind jobpb.BodyKind, body []byte) {
+	x.hold(x.m.byNumber[rec.topic()], 0, int64(len(body)-rec.bodyLen))
 	rec.body, rec.bodyLen, rec.ownBody = body, len(body), false
 	rec.spec.bodyKind, rec.spec.topic = kind, rec.topic()
 	rec.status.rewritten = true
@@ -163,6 +167,7 @@ func (x *tx) create(t *topic, rec *record, list listKind) {
 	if rec.spec.hasPushURL() {
 		t.pushURLs++
 	}
+	x.hold(t, 1, int64(rec.bodyLen))
 	x.list(t, rec, list)
 }
 
@@ -186,6 +191,7 @@ func (x *tx) erase(t *topic, rec *record, list listKind) error {
 	if rec.spec.id != "" {
 		must(x.batch.SingleDelete(x.nameKey(spaceID, rec.spec.id), nil))
 	}
+	x.hold(t, -1, -int64(rec.bodyLen))
 	rec.gone, rec.body = true, nil
 	if t.jobs() == 0 {
 		t.emptySince = x.clock()
@@ -228,6 +234,8 @@ func (x *tx) moveTo(t, target *topic, rec *record, from, to listKind, change fun
 		}
 	}
 	if t != target {
+		x.hold(t, -1, -int64(rec.bodyLen))
+		x.hold(target, 1, int64(rec.bodyLen))
 		if err := x.reindex(rec, t.settings, target.settings); err != nil {
 			return err
 		}
@@ -324,6 +332,7 @@ func (x *tx) newTopic(name string) *topic {
 	x.key = appendNumberKey(x.key[:0], number)
 	must(x.batch.Set(x.key, []byte(name), nil))
 	x.updateLimits(t)
+	x.countTopic(t, 1)
 	return t
 }
 
@@ -331,6 +340,7 @@ func (x *tx) newTopic(name string) *topic {
 func (x *tx) dropTopic(t *topic) {
 	x.touch(t)
 	x.m.dropTopic(t)
+	x.countTopic(t, -1)
 	must(x.batch.Delete(x.nameKey(spaceTopic, t.name), nil))
 	x.key = appendNumberKey(x.key[:0], t.number)
 	must(x.batch.Delete(x.key, nil))

@@ -19,8 +19,8 @@ func (v *View) Check() error {
 		if err != nil {
 			return err
 		}
-		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64)}
-		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkSpaces} {
+		c := &checker{view: v, r: r, meta: m, topics: make(map[uint32]*topicRecord), found: make(map[listID]uint64), urgent: make(map[uint32]uint64), heads: make(map[listID]place), expiring: make(map[uint32]uint64), deadlines: make(map[uint32]uint64), pushURLs: make(map[uint32]uint64), bytes: make(map[uint32]uint64)}
+		for _, step := range [...]func() error{c.readTopics, c.readDueChanges, c.checkIndex, c.checkDueCounts, c.checkDeadGroups, c.checkCounts, c.checkJobs, c.checkStatuses, c.checkIDs, c.checkSettings, c.checkHeaders, c.checkSchedules, c.checkTokens, c.checkAdmission, c.checkNamespaces, c.checkSpaces} {
 			err := step()
 			if errors.Is(err, ErrViewEnded) {
 				return err
@@ -48,6 +48,7 @@ type checker struct {
 	// deadlines counts, by topic, the waiting jobs with an expiry of their own.
 	deadlines map[uint32]uint64
 	pushURLs  map[uint32]uint64 // jobs with a push_url, except retained ones, by topic
+	bytes     map[uint32]uint64 // of the bodies of all jobs, by topic
 	due       dueChecker
 }
 
@@ -175,6 +176,7 @@ func (c *checker) checkIndex() error {
 		if beside {
 			return nil
 		}
+		c.bytes[l.topic] += uint64(rec.bodyLen)
 		c.listed++
 		return nil
 	})
@@ -202,6 +204,9 @@ func (c *checker) checkCounts() error {
 		}
 		if rec.pushURLs != c.pushURLs[number] {
 			return fmt.Errorf("topic %d counts %d jobs with a push_url, its lists have %d", number, rec.pushURLs, c.pushURLs[number])
+		}
+		if rec.bytes != c.bytes[number] {
+			return fmt.Errorf("topic %d counts %d bytes of bodies, its jobs have %d", number, rec.bytes, c.bytes[number])
 		}
 		for list, count := range rec.counts {
 			l := listID{number, listKind(list)}

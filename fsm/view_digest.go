@@ -9,12 +9,12 @@ import (
 )
 
 // digestVersion changes whenever the same state gets another digest.
-const digestVersion = 8
+const digestVersion = 9
 
 // digestSpaces are the keyspaces of the logical state. Every node writes the same bytes
 // there. Of the meta keyspace the digest has the clock, the counters, the cluster's id and
 // its version: the applied index and the durable mark may differ between equal states.
-var digestSpaces = [...]byte{spaceAdmission, spaceSettings, spaceDue, spaceDead, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceToken, spaceNumber, spaceSchedule, spaceStatus, spaceTopic, spaceRemoved, spaceIndex}
+var digestSpaces = [...]byte{spaceAdmission, spaceSettings, spaceDue, spaceDead, spaceForgotten, spaceHeader, spaceID, spaceSpec, spaceToken, spaceNumber, spaceNamespace, spaceSchedule, spaceStatus, spaceTopic, spaceRemoved, spaceIndex}
 
 // Digest returns a hash, in hexadecimal, of the logical state: it is equal on all nodes
 // that have applied the same entries. It reads the whole state, in bounded memory.

@@ -48,6 +48,13 @@ func (v *View) Read(r *jobpb.Read) (*jobpb.ReadResult, error) {
 		}
 	case *jobpb.Read_Tokens:
 		a.Tokens, a.Auth, err = v.Tokens(what.Tokens.GetAfter(), int(what.Tokens.GetMax()))
+	case *jobpb.Read_Namespace:
+		var n *jobpb.NamespaceUse
+		if n, err = v.Namespace(what.Namespace); n != nil {
+			a.Namespaces = []*jobpb.NamespaceUse{n}
+		}
+	case *jobpb.Read_Namespaces:
+		a.Namespaces, err = v.Namespaces()
 	case *jobpb.Read_Auth:
 		a.Auth, err = v.Auth()
 	case *jobpb.Read_Admission:

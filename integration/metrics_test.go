@@ -29,6 +29,7 @@ func (c *cluster) scrape(n *localcluster.Node) string {
 // usedNode is a single node with some series of each kind.
 func usedNode(t *testing.T) (*cluster, *localcluster.Node) {
 	c := startCluster(t, 1)
+	c.tarry("namespace", "create", "mail", "--topic-prefix", "mail", "--jobs", "100")
 	c.tarry("add", "--topic", "mail", "--id", "a", "hello")
 	c.tarry("reserve", "--topic", "mail")
 	c.tarry("finish", "a")

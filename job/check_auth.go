@@ -17,12 +17,17 @@ const tokenHashBytes = 32
 // CheckTokenID checks the id of a token: 1 to MaxTokenIDBytes of a-z, 0-9 and -. It has no
 // underscore, which ends it in the text of a token.
 func (l *Limits) CheckTokenID(field, id string) error {
-	if id == "" || len(id) > l.MaxTokenIDBytes {
-		return Invalid(field, "has %d bytes; it takes 1 to %d", len(id), l.MaxTokenIDBytes)
+	return checkLabel(field, id, l.MaxTokenIDBytes)
+}
+
+// checkLabel checks that a name has 1 to most bytes of a-z, 0-9 and -.
+func checkLabel(field, name string, most int) error {
+	if name == "" || len(name) > most {
+		return Invalid(field, "has %d bytes; it takes 1 to %d", len(name), most)
 	}
-	for _, c := range []byte(id) {
+	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return Invalid(field, "is %.40q; it takes only the characters a-z, 0-9 and -", id)
+			return Invalid(field, "is %.40q; it takes only the characters a-z, 0-9 and -", name)
 		}
 	}
 	return nil

@@ -36,6 +36,7 @@ const (
 	// The request is valid, but the cluster did not accept it. Nothing was done.
 	CodeNotApplied   Code = "not_applied"   // no leader, transfer in progress, node draining
 	CodeTopicFull    Code = "topic_full"    // the topic's limit on waiting jobs
+	CodeOverQuota    Code = "over_quota"    // a quota of the namespace
 	CodeTopicLimited Code = "topic_limited" // the topic's limit on reserved jobs, or its rate
 	CodeOverloaded   Code = "overloaded"    // a bound on waiting work is reached
 	CodeRateLimited  Code = "rate_limited"  // a limit of the token on this node
@@ -166,6 +167,7 @@ var resultCodes = map[jobpb.Code]Code{
 	jobpb.Code_TOPIC_LIMITED:      CodeTopicLimited,
 	jobpb.Code_FORBIDDEN:          CodeForbidden,
 	jobpb.Code_TOO_MANY_TOKENS:    CodeTooManyTokens,
+	jobpb.Code_OVER_QUOTA:         CodeOverQuota,
 }
 
 // CodeOfResult returns the Code of a result's code; empty for OK.

@@ -143,6 +143,9 @@ const (
 	MaxInvitations        = 100
 	MaxInvitationTime     = 30 * 24 * time.Hour
 	DefaultInvitationTime = time.Hour
+	// MaxNamespaces bounds the namespaces of a cluster: each has a row of metrics on every node.
+	MaxNamespaces         = 1000
+	MaxNamespaceNameBytes = 32
 
 	// MaxTokens bounds the tokens of a cluster: every node holds all of them in memory.
 	// MaxTokenRules, MaxTokenRuleBytes and MaxTokenPatterns bound the rules of one, and

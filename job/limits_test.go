@@ -32,6 +32,7 @@ func TestTheLimitsOfAVersionNeverChange(t *testing.T) {
 		MaxTokenBytes:   1 << 40,
 		MaxTokenOverlap: 30 * 24 * time.Hour,
 		MaxRemovedNodes: 10_000, MaxInvitations: 100, MaxInvitationTime: 30 * 24 * time.Hour,
+		MaxNamespaces: 1000, MaxNamespaceNameBytes: 32,
 	}, *LimitsAt(FirstVersion))
 	// The same at every version:
 	require.Equal(t, [...]int64{1 << 40, 253402300799999, 86_400}, [...]int64{MaxSweep, MaxInstantMS, maxOffsetS})

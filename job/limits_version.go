@@ -33,6 +33,7 @@ type Limits struct {
 	MaxTokenOverlap                                     time.Duration
 	MaxRemovedNodes, MaxInvitations                     int
 	MaxInvitationTime                                   time.Duration
+	MaxNamespaces, MaxNamespaceNameBytes                int
 }
 
 // limitsOf has the limits of every version that this release runs.
@@ -56,6 +57,7 @@ var limitsOf = map[uint32]*Limits{FirstVersion: {
 	MaxTokenIDBytes: MaxTokenIDBytes, MaxDescriptionBytes: MaxDescriptionBytes, MaxTokenOverlap: MaxTokenOverlap,
 	MaxRemovedNodes: MaxRemovedNodes, MaxInvitations: MaxInvitations, MaxInvitationTime: MaxInvitationTime,
 	MaxTokenBytes: MaxTokenBytes,
+	MaxNamespaces: MaxNamespaces, MaxNamespaceNameBytes: MaxNamespaceNameBytes,
 }}
 
 // LimitsAt returns the limits at a cluster version that this release runs.

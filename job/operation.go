@@ -69,6 +69,10 @@ var operations = map[protoreflect.Name]operation{
 	"put_token":      {check: func(l *Limits, op *jobpb.Op) error { return l.checkPutToken(op.GetPutToken()) }},
 	"delete_token":   {check: func(l *Limits, op *jobpb.Op) error { return l.CheckTokenID("id", op.GetDeleteToken().GetId()) }},
 	"set_auth":       {check: func(l *Limits, op *jobpb.Op) error { return l.CheckAuthSettings(op.GetSetAuth().GetSettings()) }},
+	"put_namespace":  {check: func(l *Limits, op *jobpb.Op) error { return l.CheckNamespace(op.GetPutNamespace().GetNamespace()) }},
+	"delete_namespace": {check: func(l *Limits, op *jobpb.Op) error {
+		return l.CheckNamespaceName("name", op.GetDeleteNamespace().GetName())
+	}},
 }
 
 var (

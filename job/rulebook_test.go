@@ -1,10 +1,14 @@
 package job
 
-import "tarry/job/jobpb"
+import (
+	"slices"
+
+	"tarry/job/jobpb"
+)
 
 // rulebook returns every operation with its rules.
 func rulebook() []checked {
-	return append(append(jobRules(), topicRules()...), append(scheduleRules(), append(leaderRules(), authRules()...)...)...)
+	return slices.Concat(jobRules(), topicRules(), scheduleRules(), leaderRules(), authRules(), namespaceRules())
 }
 
 func jobRules() []checked {

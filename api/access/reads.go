@@ -27,6 +27,10 @@ func (q *Queue) Read(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.Rea
 	if off(q.checks.State(), 0) {
 		return q.queue.Read(ctx, r, stale)
 	}
+	switch r.What.(type) {
+	case *jobpb.Read_Namespace, *jobpb.Read_Namespaces:
+		return q.readNamespaces(ctx, r, stale)
+	}
 	if err := q.checkRead(ctx, r); err != nil {
 		return nil, err
 	}
@@ -72,6 +76,21 @@ func (q *Queue) checkRead(ctx context.Context, r *jobpb.Read) error {
 		return q.checks.AllowEverywhere(ctx, auth.Read)
 	}
 	return nil
+}
+
+// readNamespaces shows who may observe the cluster all namespaces, and others those whose topics
+// they may read.
+func (q *Queue) readNamespaces(ctx context.Context, r *jobpb.Read, stale bool) (*jobpb.ReadResult, error) {
+	a, err := q.queue.Read(ctx, r, stale)
+	if err != nil {
+		return nil, err
+	}
+	readable := q.checks.readable(ctx)
+	if readable == nil || q.checks.source.Auth().Check(auth.FromContext(ctx), now(), auth.Observe, "") == auth.Allowed {
+		return a, nil
+	}
+	a.Namespaces = slices.DeleteFunc(a.Namespaces, func(n *jobpb.NamespaceUse) bool { return !readable(n.Namespace.GetTopicPrefix()) })
+	return a, nil
 }
 
 // readable returns which topics the caller may read; nil: all, or nothing is enforced.

@@ -332,7 +332,7 @@ func (c *conn) fail(err error) {
 		c.say(notFound)
 	case job.CodeForbidden:
 		c.refuse()
-	case job.CodeOverloaded, job.CodeRateLimited, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeDiskLow:
+	case job.CodeOverloaded, job.CodeRateLimited, job.CodeTooManyTopics, job.CodeTopicFull, job.CodeOverQuota, job.CodeDiskLow:
 		c.say(outOfMemory)
 	case job.CodeTooLarge:
 		c.say(jobTooBig)

@@ -18,9 +18,7 @@ type Batcher struct {
 	observe func(b *Batch)
 
 	mu       sync.Mutex
-	queue    []*Request
-	bytes    int  // in the queue
-	count    int  // operations in the queue
+	queue    turns
 	inFlight int  // batches
 	eager    bool // small batches need not wait for one another
 	last     round
@@ -45,12 +43,10 @@ func (b *Batcher) Submit(r *Request, force bool) {
 	case b.closed:
 		err = errStopping()
 	case err != nil:
-	case !force && (b.bytes+len(r.Ops) > MaxQueuedBytes || len(b.queue) >= maxQueuedRequests):
+	case !force && b.queue.full(r):
 		err = errBusy()
 	default:
-		b.queue = append(b.queue, r)
-		b.bytes += len(r.Ops)
-		b.count += r.Count
+		b.queue.add(r)
 	}
 	ready := b.ready()
 	b.mu.Unlock()
@@ -67,12 +63,12 @@ func (b *Batcher) Submit(r *Request, force bool) {
 func (b *Batcher) Waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.bytes
+	return b.queue.bytes
 }
 
 // ready reports whether a batch can be sent now. It is called with b.mu held.
 func (b *Batcher) ready() bool {
-	return len(b.queue) > 0 && (b.inFlight == 0 || b.inFlight < MaxInFlight && (b.eager || b.bytes >= largeBatch))
+	return b.queue.requests > 0 && (b.inFlight == 0 || b.inFlight < MaxInFlight && (b.eager || b.queue.bytes >= largeBatch))
 }
 
 func (b *Batcher) signal() {

@@ -31,17 +31,17 @@ type round struct {
 // if nothing should be waited for. It is called with b.mu held.
 func (b *Batcher) expected(now time.Time) int {
 	idle := b.last.count < manyOps || now.Sub(b.last.ended) > soon
-	if idle || b.eager || b.inFlight > 0 || b.count == 0 || b.bytes >= largeBatch {
+	if idle || b.eager || b.inFlight > 0 || b.queue.count == 0 || b.queue.bytes >= largeBatch {
 		return 0
 	}
-	return (b.last.count + b.count) * 3 / 4
+	return (b.last.count + b.queue.count) * 3 / 4
 }
 
 // gather waits on the leader until the callers of the last batch have returned.
 func (b *Batcher) gather(ctx context.Context, alarm *time.Timer) {
 	b.mu.Lock()
 	want := b.expected(time.Now())
-	enough := b.count >= want
+	enough := b.queue.count >= want
 	limit := min(gatherTime, b.last.ended.Sub(b.last.sent)/gatherShare)
 	b.mu.Unlock()
 	if enough {
@@ -59,7 +59,7 @@ func (b *Batcher) gather(ctx context.Context, alarm *time.Timer) {
 		}
 		runtime.Gosched()
 		b.mu.Lock()
-		enough = b.count >= want || b.bytes >= largeBatch
+		enough = b.queue.count >= want || b.queue.bytes >= largeBatch
 		b.mu.Unlock()
 	}
 }

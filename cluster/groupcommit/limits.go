@@ -35,6 +35,14 @@ const (
 	// maxQueuedRequests bounds the memory of small requests in addition to their bytes.
 	maxQueuedRequests = 1 << 16
 
+	// littleBytes and littleRequests of one tenant are let in also past these bounds, unless it
+	// is past twice as much.
+	littleBytes    = 64 << 10
+	littleRequests = 64
+
+	// batchRequests is room for the requests of most batches.
+	batchRequests = 1 << 10
+
 	// RetryPause is the pause before a batch is sent again to a leader that did not
 	// accept it.
 	RetryPause = 20 * time.Millisecond

@@ -1,7 +1,6 @@
 package groupcommit
 
 import (
-	"slices"
 	"time"
 
 	"tarry/cluster/leaderrpc"
@@ -12,14 +11,7 @@ import (
 // behind them.
 func (b *Batcher) dropOverdue(now time.Time) {
 	b.mu.Lock()
-	n := 0
-	for n < len(b.queue) && !b.queue[n].Deadline.After(now) {
-		b.bytes -= len(b.queue[n].Ops)
-		b.count -= b.queue[n].Count
-		n++
-	}
-	overdue := slices.Clone(b.queue[:n])
-	b.queue = slices.Delete(b.queue, 0, n)
+	overdue := b.queue.removeOverdue(now)
 	b.mu.Unlock()
 	for _, r := range overdue {
 		r.Done(nil, errBusy())
@@ -30,21 +22,14 @@ func (b *Batcher) dropOverdue(now time.Time) {
 // how long the next one still has.
 func (b *Batcher) expire(now time.Time) time.Duration {
 	b.mu.Lock()
-	var expired []*Request
-	kept := b.queue[:0]
 	next := time.Second
-	for _, r := range b.queue {
-		if left := r.HoldUntil.Sub(now); left <= 0 {
-			expired = append(expired, r)
-			b.bytes -= len(r.Ops)
-			b.count -= r.Count
-		} else {
-			kept = append(kept, r)
+	expired := b.queue.remove(func(r *Request) bool {
+		left := r.HoldUntil.Sub(now)
+		if left > 0 {
 			next = min(next, left)
 		}
-	}
-	clear(b.queue[len(kept):])
-	b.queue = kept
+		return left <= 0
+	})
 	b.mu.Unlock()
 	for _, r := range expired {
 		r.Done(nil, leaderrpc.NoLeader())
@@ -59,24 +44,14 @@ func (b *Batcher) take(forwards bool) (next *Batch, deposed []*Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.eager = forwards
-	n, size := 0, 0
-	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].Ops) <= MaxBatchBytes) {
-		size += len(b.queue[n].Ops)
-		n++
-	}
-	next = &Batch{requests: make([]*Request, 0, n)}
-	for _, r := range b.queue[:n] {
-		b.count -= r.Count
+	next = &Batch{requests: make([]*Request, 0, min(b.queue.requests, batchRequests))}
+	b.queue.take(MaxBatchBytes, func(r *Request) {
 		if forwards && r.Local {
 			deposed = append(deposed, r)
-			continue
+			return
 		}
 		next.add(r)
-	}
-	rest := copy(b.queue, b.queue[n:])
-	clear(b.queue[rest:])
-	b.queue = b.queue[:rest]
-	b.bytes -= size
+	})
 	if len(next.requests) == 0 {
 		return nil, deposed
 	}
@@ -92,9 +67,7 @@ func (b *Batcher) requeue(bt *Batch) {
 		b.mu.Lock()
 		closed := b.closed
 		if !closed {
-			b.queue = append(bt.requests, b.queue...)
-			b.bytes += bt.Bytes
-			b.count += bt.Count
+			b.queue.putBack(bt.requests)
 		}
 		b.mu.Unlock()
 		if closed {
@@ -112,8 +85,7 @@ func (b *Batcher) close() {
 	b.completed.Wait()
 	b.mu.Lock()
 	b.closed = true
-	left := b.queue
-	b.queue, b.bytes, b.count = nil, 0, 0
+	left := b.queue.remove(func(*Request) bool { return true })
 	b.mu.Unlock()
 	for _, r := range left {
 		r.Done(nil, errStopping())

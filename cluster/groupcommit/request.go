@@ -16,7 +16,10 @@ type Request struct {
 	Ops   []byte // framed by job.AppendOp
 	Count int
 	Adds  bool // there is an add among them
-	Local bool // only the leader itself may propose them (job.Kinds)
+	// Tenant is whose they are; empty: nobody's. The requests of one tenant keep their order,
+	// and those of several take turns.
+	Tenant string
+	Local  bool // only the leader itself may propose them (job.Kinds)
 	// HoldUntil is when the request fails if no leader has accepted it, Deadline when
 	// it is too late to send it.
 	HoldUntil, Deadline time.Time

@@ -34,6 +34,8 @@ Scenarios:
   delayed    --rate jobs a second fall due while consumers wait for them
   worker     as delayed, for one consumer that takes one job at a time and finishes it
              with the reserve of the next
+  tenants    cycles of one tenant at --rate, alone and then beside another one at ten times
+             its rate and connections; it makes two namespaces, and removes them
   failover   kill -9 the leader --rounds times; time to the next acknowledged write
   handover   SIGTERM the leader --rounds times; longest time without an acknowledged
              write, which clients of the other nodes send all the while
@@ -112,7 +114,7 @@ func (f *benchFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.IDs, "ids", c.IDs, "give jobs ids of their own")
 	fs.DurationVar(&c.Duration, "duration", c.Duration, "`time` to measure")
 	fs.DurationVar(&c.Warmup, "warmup", c.Warmup, "`time` of load before that")
-	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` per second (scenarios delayed and worker)")
+	fs.Float64Var(&c.Rate, "rate", c.Rate, "`jobs` per second (scenarios delayed and worker), or cycles (scenario tenants)")
 	fs.DurationVar(&c.Delay, "delay", c.Delay, "delay of each job, a `time` (scenarios delayed and worker)")
 	fs.IntVar(&c.Rounds, "rounds", c.Rounds, "`times` the leader is stopped (scenarios failover and handover)")
 	fs.IntVar(&c.Jobs, "jobs", c.Jobs, "`number` of delayed jobs (scenario pending)")

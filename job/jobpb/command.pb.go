@@ -304,6 +304,7 @@ const (
 	Code_TOKEN_REQUIRED     Code = 20 // the topic's settings require the token of the reservation
 	Code_FORBIDDEN          Code = 21 // nothing allows it to its principal
 	Code_TOO_MANY_TOKENS    Code = 22 // the limit on tokens of clients is reached
+	Code_OVER_QUOTA         Code = 26 // a quota of the namespace is reached
 )
 
 // Enum value maps for Code.
@@ -327,6 +328,7 @@ var (
 		20: "TOKEN_REQUIRED",
 		21: "FORBIDDEN",
 		22: "TOO_MANY_TOKENS",
+		26: "OVER_QUOTA",
 	}
 	Code_value = map[string]int32{
 		"OK":                 0,
@@ -347,6 +349,7 @@ var (
 		"TOKEN_REQUIRED":     20,
 		"FORBIDDEN":          21,
 		"TOO_MANY_TOKENS":    22,
+		"OVER_QUOTA":         26,
 	}
 )
 
@@ -602,7 +605,7 @@ func (x Event_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Kind.Descriptor instead.
 func (Event_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52, 0}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54, 0}
 }
 
 // Entry is the payload of one Raft log entry after its version byte: a batch of
@@ -708,6 +711,8 @@ type Op struct {
 	//	*Op_PutInvitation
 	//	*Op_EndInvitation
 	//	*Op_SetAdmission
+	//	*Op_PutNamespace
+	//	*Op_DeleteNamespace
 	Kind isOp_Kind `protobuf_oneof:"kind"`
 	// Who causes it: the id of a token, or "." for the node itself. Empty: nobody, who may do
 	// what the anonymous rules allow. A Reserve has it itself.
@@ -1068,6 +1073,24 @@ func (x *Op) GetSetAdmission() *SetAdmission {
 	return nil
 }
 
+func (x *Op) GetPutNamespace() *PutNamespace {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_PutNamespace); ok {
+			return x.PutNamespace
+		}
+	}
+	return nil
+}
+
+func (x *Op) GetDeleteNamespace() *DeleteNamespace {
+	if x != nil {
+		if x, ok := x.Kind.(*Op_DeleteNamespace); ok {
+			return x.DeleteNamespace
+		}
+	}
+	return nil
+}
+
 func (x *Op) GetPrincipal() string {
 	if x != nil {
 		return x.Principal
@@ -1219,6 +1242,14 @@ type Op_SetAdmission struct {
 	SetAdmission *SetAdmission `protobuf:"bytes,36,opt,name=set_admission,json=setAdmission,proto3,oneof"`
 }
 
+type Op_PutNamespace struct {
+	PutNamespace *PutNamespace `protobuf:"bytes,37,opt,name=put_namespace,json=putNamespace,proto3,oneof"`
+}
+
+type Op_DeleteNamespace struct {
+	DeleteNamespace *DeleteNamespace `protobuf:"bytes,38,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
+}
+
 func (*Op_Add) isOp_Kind() {}
 
 func (*Op_Reserve) isOp_Kind() {}
@@ -1288,6 +1319,10 @@ func (*Op_PutInvitation) isOp_Kind() {}
 func (*Op_EndInvitation) isOp_Kind() {}
 
 func (*Op_SetAdmission) isOp_Kind() {}
+
+func (*Op_PutNamespace) isOp_Kind() {}
+
+func (*Op_DeleteNamespace) isOp_Kind() {}
 
 // Ref names a job, by producer id, by seq, or by both (then both must agree).
 // A generation other than 0 names a reservation: the operation applies only while that
@@ -4122,6 +4157,113 @@ func (x *SetAuth) GetIfRevision() uint64 {
 	return 0
 }
 
+// PutNamespace makes or replaces a namespace. The topics that exist belong to it at once, with
+// what they hold.
+type PutNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     *Namespace             `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                            // without a revision
+	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"` // of the namespace; 0: there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutNamespace) Reset() {
+	*x = PutNamespace{}
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutNamespace) ProtoMessage() {}
+
+func (x *PutNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutNamespace.ProtoReflect.Descriptor instead.
+func (*PutNamespace) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PutNamespace) GetNamespace() *Namespace {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+func (x *PutNamespace) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
+// DeleteNamespace removes a namespace. Its topics and jobs stay.
+type DeleteNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	IfRevision    *uint64                `protobuf:"varint,2,opt,name=if_revision,json=ifRevision,proto3,oneof" json:"if_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespace) Reset() {
+	*x = DeleteNamespace{}
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespace) ProtoMessage() {}
+
+func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
+func (*DeleteNamespace) Descriptor() ([]byte, []int) {
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *DeleteNamespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteNamespace) GetIfRevision() uint64 {
+	if x != nil && x.IfRevision != nil {
+		return *x.IfRevision
+	}
+	return 0
+}
+
 // Mark names a point of the log at which every node computes its state digest.
 type Mark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4132,7 +4274,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4286,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[39]
+	mi := &file_job_jobpb_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4299,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{39}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Mark) GetName() string {
@@ -4177,7 +4319,7 @@ type SetCluster struct {
 
 func (x *SetCluster) Reset() {
 	*x = SetCluster{}
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4189,7 +4331,7 @@ func (x *SetCluster) String() string {
 func (*SetCluster) ProtoMessage() {}
 
 func (x *SetCluster) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[40]
+	mi := &file_job_jobpb_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4202,7 +4344,7 @@ func (x *SetCluster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCluster.ProtoReflect.Descriptor instead.
 func (*SetCluster) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{40}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetCluster) GetClusterId() string {
@@ -4223,7 +4365,7 @@ type RaiseVersion struct {
 
 func (x *RaiseVersion) Reset() {
 	*x = RaiseVersion{}
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4235,7 +4377,7 @@ func (x *RaiseVersion) String() string {
 func (*RaiseVersion) ProtoMessage() {}
 
 func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[41]
+	mi := &file_job_jobpb_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4248,7 +4390,7 @@ func (x *RaiseVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseVersion.ProtoReflect.Descriptor instead.
 func (*RaiseVersion) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{41}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RaiseVersion) GetTo() uint32 {
@@ -4270,7 +4412,7 @@ type ResetClock struct {
 
 func (x *ResetClock) Reset() {
 	*x = ResetClock{}
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4282,7 +4424,7 @@ func (x *ResetClock) String() string {
 func (*ResetClock) ProtoMessage() {}
 
 func (x *ResetClock) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[42]
+	mi := &file_job_jobpb_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4295,7 +4437,7 @@ func (x *ResetClock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetClock.ProtoReflect.Descriptor instead.
 func (*ResetClock) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{42}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ResetClock) GetToMs() int64 {
@@ -4323,7 +4465,7 @@ type Migrate struct {
 
 func (x *Migrate) Reset() {
 	*x = Migrate{}
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4335,7 +4477,7 @@ func (x *Migrate) String() string {
 func (*Migrate) ProtoMessage() {}
 
 func (x *Migrate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[43]
+	mi := &file_job_jobpb_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4348,7 +4490,7 @@ func (x *Migrate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Migrate.ProtoReflect.Descriptor instead.
 func (*Migrate) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{43}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Migrate) GetMax() uint32 {
@@ -4371,7 +4513,7 @@ type ForgetMember struct {
 
 func (x *ForgetMember) Reset() {
 	*x = ForgetMember{}
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4525,7 @@ func (x *ForgetMember) String() string {
 func (*ForgetMember) ProtoMessage() {}
 
 func (x *ForgetMember) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[44]
+	mi := &file_job_jobpb_command_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4538,7 @@ func (x *ForgetMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetMember.ProtoReflect.Descriptor instead.
 func (*ForgetMember) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{44}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForgetMember) GetServerId() string {
@@ -4423,7 +4565,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4577,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[45]
+	mi := &file_job_jobpb_command_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4590,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{45}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AdmitNode) GetNodeId() string {
@@ -4483,7 +4625,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4495,7 +4637,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[46]
+	mi := &file_job_jobpb_command_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4508,7 +4650,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{46}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Result) GetCode() Code {
@@ -4618,21 +4760,22 @@ func (x *Result) GetDetails() *Details {
 
 // Details are results of few operations, each of which sets one field.
 type Details struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Parts            []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                // atomic_add: one for each add
-	Settings         *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                          // set_topic: the settings after the operation; absent: none
-	ScheduleRevision uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"` // put_schedule, delete_schedule: of the schedule after the operation
-	Next             *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                  // of a sweep: where to continue; absent: it has ended
-	Field            string                 `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`                                                // code is INVALID: the field of the request that is wrong; may be empty
-	AuthRevision     uint64                 `protobuf:"varint,6,opt,name=auth_revision,json=authRevision,proto3" json:"auth_revision,omitempty"`             // put_token, set_auth: of the token or the settings after the operation
-	Denied           *Denied                `protobuf:"bytes,7,opt,name=denied,proto3" json:"denied,omitempty"`                                              // what its principal was not allowed; with OK it was done all the same
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Parts             []*Result              `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`                                                    // atomic_add: one for each add
+	Settings          *TopicSettings         `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`                                              // set_topic: the settings after the operation; absent: none
+	ScheduleRevision  uint64                 `protobuf:"varint,3,opt,name=schedule_revision,json=scheduleRevision,proto3" json:"schedule_revision,omitempty"`     // put_schedule, delete_schedule: of the schedule after the operation
+	Next              *Progress              `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`                                                      // of a sweep: where to continue; absent: it has ended
+	Field             string                 `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`                                                    // code is INVALID: the field of the request that is wrong; may be empty
+	AuthRevision      uint64                 `protobuf:"varint,6,opt,name=auth_revision,json=authRevision,proto3" json:"auth_revision,omitempty"`                 // put_token, set_auth: of the token or the settings after the operation
+	Denied            *Denied                `protobuf:"bytes,7,opt,name=denied,proto3" json:"denied,omitempty"`                                                  // what its principal was not allowed; with OK it was done all the same
+	NamespaceRevision uint64                 `protobuf:"varint,11,opt,name=namespace_revision,json=namespaceRevision,proto3" json:"namespace_revision,omitempty"` // put_namespace: of the namespace after the operation
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Details) Reset() {
 	*x = Details{}
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4787,7 @@ func (x *Details) String() string {
 func (*Details) ProtoMessage() {}
 
 func (x *Details) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[47]
+	mi := &file_job_jobpb_command_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4800,7 @@ func (x *Details) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Details.ProtoReflect.Descriptor instead.
 func (*Details) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{47}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Details) GetParts() []*Result {
@@ -4709,6 +4852,13 @@ func (x *Details) GetDenied() *Denied {
 	return nil
 }
 
+func (x *Details) GetNamespaceRevision() uint64 {
+	if x != nil {
+		return x.NamespaceRevision
+	}
+	return 0
+}
+
 // Denied is what a principal was not allowed.
 type Denied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4721,7 +4871,7 @@ type Denied struct {
 
 func (x *Denied) Reset() {
 	*x = Denied{}
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4733,7 +4883,7 @@ func (x *Denied) String() string {
 func (*Denied) ProtoMessage() {}
 
 func (x *Denied) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[48]
+	mi := &file_job_jobpb_command_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4746,7 +4896,7 @@ func (x *Denied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denied.ProtoReflect.Descriptor instead.
 func (*Denied) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{48}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Denied) GetVerbs() uint32 {
@@ -4780,7 +4930,7 @@ type Results struct {
 
 func (x *Results) Reset() {
 	*x = Results{}
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4942,7 @@ func (x *Results) String() string {
 func (*Results) ProtoMessage() {}
 
 func (x *Results) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[49]
+	mi := &file_job_jobpb_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4955,7 @@ func (x *Results) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Results.ProtoReflect.Descriptor instead.
 func (*Results) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{49}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Results) GetResults() []*Result {
@@ -4835,7 +4985,7 @@ type Reserved struct {
 
 func (x *Reserved) Reset() {
 	*x = Reserved{}
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4847,7 +4997,7 @@ func (x *Reserved) String() string {
 func (*Reserved) ProtoMessage() {}
 
 func (x *Reserved) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[50]
+	mi := &file_job_jobpb_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4860,7 +5010,7 @@ func (x *Reserved) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reserved.ProtoReflect.Descriptor instead.
 func (*Reserved) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{50}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Reserved) GetId() string {
@@ -4987,7 +5137,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5149,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[51]
+	mi := &file_job_jobpb_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5162,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{51}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Job) GetId() string {
@@ -5248,7 +5398,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5260,7 +5410,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[52]
+	mi := &file_job_jobpb_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5273,7 +5423,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{52}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Event) GetKind() Event_Kind {
@@ -5353,7 +5503,7 @@ type Topic struct {
 
 func (x *Topic) Reset() {
 	*x = Topic{}
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5365,7 +5515,7 @@ func (x *Topic) String() string {
 func (*Topic) ProtoMessage() {}
 
 func (x *Topic) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[53]
+	mi := &file_job_jobpb_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5378,7 +5528,7 @@ func (x *Topic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Topic.ProtoReflect.Descriptor instead.
 func (*Topic) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{53}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Topic) GetName() string {
@@ -5529,7 +5679,7 @@ type Totals struct {
 
 func (x *Totals) Reset() {
 	*x = Totals{}
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5541,7 +5691,7 @@ func (x *Totals) String() string {
 func (*Totals) ProtoMessage() {}
 
 func (x *Totals) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[54]
+	mi := &file_job_jobpb_command_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5554,7 +5704,7 @@ func (x *Totals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Totals.ProtoReflect.Descriptor instead.
 func (*Totals) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{54}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Totals) GetTopics() uint64 {
@@ -5619,7 +5769,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5631,7 +5781,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[55]
+	mi := &file_job_jobpb_command_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5644,7 +5794,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{55}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Schedule) GetSpec() string {
@@ -5731,7 +5881,7 @@ type PutSchedule struct {
 
 func (x *PutSchedule) Reset() {
 	*x = PutSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5743,7 +5893,7 @@ func (x *PutSchedule) String() string {
 func (*PutSchedule) ProtoMessage() {}
 
 func (x *PutSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[56]
+	mi := &file_job_jobpb_command_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5756,7 +5906,7 @@ func (x *PutSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSchedule.ProtoReflect.Descriptor instead.
 func (*PutSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{56}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PutSchedule) GetName() string {
@@ -5798,7 +5948,7 @@ type DeleteSchedule struct {
 
 func (x *DeleteSchedule) Reset() {
 	*x = DeleteSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5810,7 +5960,7 @@ func (x *DeleteSchedule) String() string {
 func (*DeleteSchedule) ProtoMessage() {}
 
 func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[57]
+	mi := &file_job_jobpb_command_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5823,7 +5973,7 @@ func (x *DeleteSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSchedule.ProtoReflect.Descriptor instead.
 func (*DeleteSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{57}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DeleteSchedule) GetName() string {
@@ -5862,7 +6012,7 @@ type FireSchedule struct {
 
 func (x *FireSchedule) Reset() {
 	*x = FireSchedule{}
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5874,7 +6024,7 @@ func (x *FireSchedule) String() string {
 func (*FireSchedule) ProtoMessage() {}
 
 func (x *FireSchedule) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[58]
+	mi := &file_job_jobpb_command_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5887,7 +6037,7 @@ func (x *FireSchedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireSchedule.ProtoReflect.Descriptor instead.
 func (*FireSchedule) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{58}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *FireSchedule) GetName() string {
@@ -5978,7 +6128,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5990,7 +6140,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[59]
+	mi := &file_job_jobpb_command_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6003,7 +6153,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{59}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ScheduledRun) GetPlannedMs() int64 {
@@ -6043,7 +6193,7 @@ type ScheduleState struct {
 
 func (x *ScheduleState) Reset() {
 	*x = ScheduleState{}
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6055,7 +6205,7 @@ func (x *ScheduleState) String() string {
 func (*ScheduleState) ProtoMessage() {}
 
 func (x *ScheduleState) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[60]
+	mi := &file_job_jobpb_command_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6068,7 +6218,7 @@ func (x *ScheduleState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleState.ProtoReflect.Descriptor instead.
 func (*ScheduleState) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{60}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ScheduleState) GetRevision() uint64 {
@@ -6185,7 +6335,7 @@ type PastRun struct {
 
 func (x *PastRun) Reset() {
 	*x = PastRun{}
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6197,7 +6347,7 @@ func (x *PastRun) String() string {
 func (*PastRun) ProtoMessage() {}
 
 func (x *PastRun) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[61]
+	mi := &file_job_jobpb_command_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6210,7 +6360,7 @@ func (x *PastRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PastRun.ProtoReflect.Descriptor instead.
 func (*PastRun) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{61}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PastRun) GetPlannedMs() int64 {
@@ -6281,7 +6431,7 @@ type ScheduleInfo struct {
 
 func (x *ScheduleInfo) Reset() {
 	*x = ScheduleInfo{}
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6443,7 @@ func (x *ScheduleInfo) String() string {
 func (*ScheduleInfo) ProtoMessage() {}
 
 func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_jobpb_command_proto_msgTypes[62]
+	mi := &file_job_jobpb_command_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6456,7 @@ func (x *ScheduleInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleInfo.ProtoReflect.Descriptor instead.
 func (*ScheduleInfo) Descriptor() ([]byte, []int) {
-	return file_job_jobpb_command_proto_rawDescGZIP(), []int{62}
+	return file_job_jobpb_command_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ScheduleInfo) GetName() string {
@@ -6334,12 +6484,12 @@ var File_job_jobpb_command_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
-	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\"_\n" +
+	"\x17job/jobpb/command.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x19job/jobpb/namespace.proto\"_\n" +
 	"\x05Entry\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x1e\n" +
 	"\x03ops\x18\x02 \x03(\v2\f.tarry.v1.OpR\x03ops\x12\x1f\n" +
 	"\vclock_epoch\x18\x03 \x01(\x04R\n" +
-	"clockEpoch\"\xd2\x0e\n" +
+	"clockEpoch\"\xd9\x0f\n" +
 	"\x02Op\x12!\n" +
 	"\x03add\x18\x01 \x01(\v2\r.tarry.v1.AddH\x00R\x03add\x12-\n" +
 	"\areserve\x18\x02 \x01(\v2\x11.tarry.v1.ReserveH\x00R\areserve\x12*\n" +
@@ -6384,7 +6534,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"admit_node\x18! \x01(\v2\x13.tarry.v1.AdmitNodeH\x00R\tadmitNode\x12@\n" +
 	"\x0eput_invitation\x18\" \x01(\v2\x17.tarry.v1.PutInvitationH\x00R\rputInvitation\x12@\n" +
 	"\x0eend_invitation\x18# \x01(\v2\x17.tarry.v1.EndInvitationH\x00R\rendInvitation\x12=\n" +
-	"\rset_admission\x18$ \x01(\v2\x16.tarry.v1.SetAdmissionH\x00R\fsetAdmission\x12\x1c\n" +
+	"\rset_admission\x18$ \x01(\v2\x16.tarry.v1.SetAdmissionH\x00R\fsetAdmission\x12=\n" +
+	"\rput_namespace\x18% \x01(\v2\x16.tarry.v1.PutNamespaceH\x00R\fputNamespace\x12F\n" +
+	"\x10delete_namespace\x18& \x01(\v2\x19.tarry.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12\x1c\n" +
 	"\tprincipal\x18  \x01(\tR\tprincipalB\x06\n" +
 	"\x04kind\"G\n" +
 	"\x03Ref\x12\x0e\n" +
@@ -6647,6 +6799,16 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\bsettings\x18\x01 \x01(\v2\x16.tarry.v1.AuthSettingsR\bsettings\x12$\n" +
 	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
 	"ifRevision\x88\x01\x01B\x0e\n" +
+	"\f_if_revision\"w\n" +
+	"\fPutNamespace\x121\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x13.tarry.v1.NamespaceR\tnamespace\x12$\n" +
+	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01B\x0e\n" +
+	"\f_if_revision\"[\n" +
+	"\x0fDeleteNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
+	"\vif_revision\x18\x02 \x01(\x04H\x00R\n" +
+	"ifRevision\x88\x01\x01B\x0e\n" +
 	"\f_if_revision\"\x1a\n" +
 	"\x04Mark\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"+\n" +
@@ -6683,7 +6845,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x06due_ms\x18\x06 \x01(\x03R\x05dueMs\x12*\n" +
 	"\x11reserved_until_ms\x18\v \x01(\x03R\x0freservedUntilMs\x12&\n" +
 	"\x04jobs\x18\b \x03(\v2\x12.tarry.v1.ReservedR\x04jobs\x12+\n" +
-	"\adetails\x18\x15 \x01(\v2\x11.tarry.v1.DetailsR\adetails\"\xa0\x02\n" +
+	"\adetails\x18\x15 \x01(\v2\x11.tarry.v1.DetailsR\adetails\"\xcf\x02\n" +
 	"\aDetails\x12&\n" +
 	"\x05parts\x18\x01 \x03(\v2\x10.tarry.v1.ResultR\x05parts\x123\n" +
 	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12+\n" +
@@ -6691,7 +6853,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\x04next\x18\x04 \x01(\v2\x12.tarry.v1.ProgressR\x04next\x12\x14\n" +
 	"\x05field\x18\x05 \x01(\tR\x05field\x12#\n" +
 	"\rauth_revision\x18\x06 \x01(\x04R\fauthRevision\x12(\n" +
-	"\x06denied\x18\a \x01(\v2\x10.tarry.v1.DeniedR\x06denied\"L\n" +
+	"\x06denied\x18\a \x01(\v2\x10.tarry.v1.DeniedR\x06denied\x12-\n" +
+	"\x12namespace_revision\x18\v \x01(\x04R\x11namespaceRevision\"L\n" +
 	"\x06Denied\x12\x14\n" +
 	"\x05verbs\x18\x01 \x01(\rR\x05verbs\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x16\n" +
@@ -6903,7 +7066,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"LateFinish\x12\x16\n" +
 	"\x12LATE_FINISH_ACCEPT\x10\x00\x12\x16\n" +
-	"\x12LATE_FINISH_REFUSE\x10\x01*\xcc\x02\n" +
+	"\x12LATE_FINISH_REFUSE\x10\x01*\xdc\x02\n" +
 	"\x04Code\x12\x06\n" +
 	"\x02OK\x10\x00\x12\r\n" +
 	"\tNOT_FOUND\x10\x01\x12\x0f\n" +
@@ -6924,7 +7087,9 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\rTOPIC_LIMITED\x10\x13\x12\x12\n" +
 	"\x0eTOKEN_REQUIRED\x10\x14\x12\r\n" +
 	"\tFORBIDDEN\x10\x15\x12\x13\n" +
-	"\x0fTOO_MANY_TOKENS\x10\x16*.\n" +
+	"\x0fTOO_MANY_TOKENS\x10\x16\x12\x0e\n" +
+	"\n" +
+	"OVER_QUOTA\x10\x1a*.\n" +
 	"\aOverlap\x12\x11\n" +
 	"\rOVERLAP_ALLOW\x10\x00\x12\x10\n" +
 	"\fOVERLAP_SKIP\x10\x01*9\n" +
@@ -6955,86 +7120,89 @@ func file_job_jobpb_command_proto_rawDescGZIP() []byte {
 }
 
 var file_job_jobpb_command_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_job_jobpb_command_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_job_jobpb_command_proto_goTypes = []any{
-	(BodyKind)(0),          // 0: tarry.v1.BodyKind
-	(State)(0),             // 1: tarry.v1.State
-	(IfExists)(0),          // 2: tarry.v1.IfExists
-	(Expiry)(0),            // 3: tarry.v1.Expiry
-	(LateFinish)(0),        // 4: tarry.v1.LateFinish
-	(Code)(0),              // 5: tarry.v1.Code
-	(Overlap)(0),           // 6: tarry.v1.Overlap
-	(Missed)(0),            // 7: tarry.v1.Missed
-	(RunOutcome)(0),        // 8: tarry.v1.RunOutcome
-	(Event_Kind)(0),        // 9: tarry.v1.Event.Kind
-	(*Entry)(nil),          // 10: tarry.v1.Entry
-	(*Op)(nil),             // 11: tarry.v1.Op
-	(*Ref)(nil),            // 12: tarry.v1.Ref
-	(*Condition)(nil),      // 13: tarry.v1.Condition
-	(*Add)(nil),            // 14: tarry.v1.Add
-	(*JobOptions)(nil),     // 15: tarry.v1.JobOptions
-	(*Header)(nil),         // 16: tarry.v1.Header
-	(*Headers)(nil),        // 17: tarry.v1.Headers
-	(*Backoff)(nil),        // 18: tarry.v1.Backoff
-	(*TopicSettings)(nil),  // 19: tarry.v1.TopicSettings
-	(*PushTarget)(nil),     // 20: tarry.v1.PushTarget
-	(*SetTopic)(nil),       // 21: tarry.v1.SetTopic
-	(*Update)(nil),         // 22: tarry.v1.Update
-	(*JobQuery)(nil),       // 23: tarry.v1.JobQuery
-	(*JobMark)(nil),        // 24: tarry.v1.JobMark
-	(*JobPage)(nil),        // 25: tarry.v1.JobPage
-	(*Reserve)(nil),        // 26: tarry.v1.Reserve
-	(*ReserveJob)(nil),     // 27: tarry.v1.ReserveJob
-	(*Finish)(nil),         // 28: tarry.v1.Finish
-	(*Delete)(nil),         // 29: tarry.v1.Delete
-	(*Release)(nil),        // 30: tarry.v1.Release
-	(*AtomicAdd)(nil),      // 31: tarry.v1.AtomicAdd
-	(*Touch)(nil),          // 32: tarry.v1.Touch
-	(*Bury)(nil),           // 33: tarry.v1.Bury
-	(*Kick)(nil),           // 34: tarry.v1.Kick
-	(*KickTopic)(nil),      // 35: tarry.v1.KickTopic
-	(*Sweep)(nil),          // 36: tarry.v1.Sweep
-	(*Progress)(nil),       // 37: tarry.v1.Progress
-	(*Place)(nil),          // 38: tarry.v1.Place
-	(*Filter)(nil),         // 39: tarry.v1.Filter
-	(*Purge)(nil),          // 40: tarry.v1.Purge
-	(*ReleaseTopic)(nil),   // 41: tarry.v1.ReleaseTopic
-	(*MoveJobs)(nil),       // 42: tarry.v1.MoveJobs
-	(*PauseTopic)(nil),     // 43: tarry.v1.PauseTopic
-	(*Advance)(nil),        // 44: tarry.v1.Advance
-	(*AdvanceAt)(nil),      // 45: tarry.v1.AdvanceAt
-	(*PutToken)(nil),       // 46: tarry.v1.PutToken
-	(*DeleteToken)(nil),    // 47: tarry.v1.DeleteToken
-	(*SetAuth)(nil),        // 48: tarry.v1.SetAuth
-	(*Mark)(nil),           // 49: tarry.v1.Mark
-	(*SetCluster)(nil),     // 50: tarry.v1.SetCluster
-	(*RaiseVersion)(nil),   // 51: tarry.v1.RaiseVersion
-	(*ResetClock)(nil),     // 52: tarry.v1.ResetClock
-	(*Migrate)(nil),        // 53: tarry.v1.Migrate
-	(*ForgetMember)(nil),   // 54: tarry.v1.ForgetMember
-	(*AdmitNode)(nil),      // 55: tarry.v1.AdmitNode
-	(*Result)(nil),         // 56: tarry.v1.Result
-	(*Details)(nil),        // 57: tarry.v1.Details
-	(*Denied)(nil),         // 58: tarry.v1.Denied
-	(*Results)(nil),        // 59: tarry.v1.Results
-	(*Reserved)(nil),       // 60: tarry.v1.Reserved
-	(*Job)(nil),            // 61: tarry.v1.Job
-	(*Event)(nil),          // 62: tarry.v1.Event
-	(*Topic)(nil),          // 63: tarry.v1.Topic
-	(*Totals)(nil),         // 64: tarry.v1.Totals
-	(*Schedule)(nil),       // 65: tarry.v1.Schedule
-	(*PutSchedule)(nil),    // 66: tarry.v1.PutSchedule
-	(*DeleteSchedule)(nil), // 67: tarry.v1.DeleteSchedule
-	(*FireSchedule)(nil),   // 68: tarry.v1.FireSchedule
-	(*ScheduledRun)(nil),   // 69: tarry.v1.ScheduledRun
-	(*ScheduleState)(nil),  // 70: tarry.v1.ScheduleState
-	(*PastRun)(nil),        // 71: tarry.v1.PastRun
-	(*ScheduleInfo)(nil),   // 72: tarry.v1.ScheduleInfo
-	(*PutInvitation)(nil),  // 73: tarry.v1.PutInvitation
-	(*EndInvitation)(nil),  // 74: tarry.v1.EndInvitation
-	(*SetAdmission)(nil),   // 75: tarry.v1.SetAdmission
-	(*Token)(nil),          // 76: tarry.v1.Token
-	(*AuthSettings)(nil),   // 77: tarry.v1.AuthSettings
+	(BodyKind)(0),           // 0: tarry.v1.BodyKind
+	(State)(0),              // 1: tarry.v1.State
+	(IfExists)(0),           // 2: tarry.v1.IfExists
+	(Expiry)(0),             // 3: tarry.v1.Expiry
+	(LateFinish)(0),         // 4: tarry.v1.LateFinish
+	(Code)(0),               // 5: tarry.v1.Code
+	(Overlap)(0),            // 6: tarry.v1.Overlap
+	(Missed)(0),             // 7: tarry.v1.Missed
+	(RunOutcome)(0),         // 8: tarry.v1.RunOutcome
+	(Event_Kind)(0),         // 9: tarry.v1.Event.Kind
+	(*Entry)(nil),           // 10: tarry.v1.Entry
+	(*Op)(nil),              // 11: tarry.v1.Op
+	(*Ref)(nil),             // 12: tarry.v1.Ref
+	(*Condition)(nil),       // 13: tarry.v1.Condition
+	(*Add)(nil),             // 14: tarry.v1.Add
+	(*JobOptions)(nil),      // 15: tarry.v1.JobOptions
+	(*Header)(nil),          // 16: tarry.v1.Header
+	(*Headers)(nil),         // 17: tarry.v1.Headers
+	(*Backoff)(nil),         // 18: tarry.v1.Backoff
+	(*TopicSettings)(nil),   // 19: tarry.v1.TopicSettings
+	(*PushTarget)(nil),      // 20: tarry.v1.PushTarget
+	(*SetTopic)(nil),        // 21: tarry.v1.SetTopic
+	(*Update)(nil),          // 22: tarry.v1.Update
+	(*JobQuery)(nil),        // 23: tarry.v1.JobQuery
+	(*JobMark)(nil),         // 24: tarry.v1.JobMark
+	(*JobPage)(nil),         // 25: tarry.v1.JobPage
+	(*Reserve)(nil),         // 26: tarry.v1.Reserve
+	(*ReserveJob)(nil),      // 27: tarry.v1.ReserveJob
+	(*Finish)(nil),          // 28: tarry.v1.Finish
+	(*Delete)(nil),          // 29: tarry.v1.Delete
+	(*Release)(nil),         // 30: tarry.v1.Release
+	(*AtomicAdd)(nil),       // 31: tarry.v1.AtomicAdd
+	(*Touch)(nil),           // 32: tarry.v1.Touch
+	(*Bury)(nil),            // 33: tarry.v1.Bury
+	(*Kick)(nil),            // 34: tarry.v1.Kick
+	(*KickTopic)(nil),       // 35: tarry.v1.KickTopic
+	(*Sweep)(nil),           // 36: tarry.v1.Sweep
+	(*Progress)(nil),        // 37: tarry.v1.Progress
+	(*Place)(nil),           // 38: tarry.v1.Place
+	(*Filter)(nil),          // 39: tarry.v1.Filter
+	(*Purge)(nil),           // 40: tarry.v1.Purge
+	(*ReleaseTopic)(nil),    // 41: tarry.v1.ReleaseTopic
+	(*MoveJobs)(nil),        // 42: tarry.v1.MoveJobs
+	(*PauseTopic)(nil),      // 43: tarry.v1.PauseTopic
+	(*Advance)(nil),         // 44: tarry.v1.Advance
+	(*AdvanceAt)(nil),       // 45: tarry.v1.AdvanceAt
+	(*PutToken)(nil),        // 46: tarry.v1.PutToken
+	(*DeleteToken)(nil),     // 47: tarry.v1.DeleteToken
+	(*SetAuth)(nil),         // 48: tarry.v1.SetAuth
+	(*PutNamespace)(nil),    // 49: tarry.v1.PutNamespace
+	(*DeleteNamespace)(nil), // 50: tarry.v1.DeleteNamespace
+	(*Mark)(nil),            // 51: tarry.v1.Mark
+	(*SetCluster)(nil),      // 52: tarry.v1.SetCluster
+	(*RaiseVersion)(nil),    // 53: tarry.v1.RaiseVersion
+	(*ResetClock)(nil),      // 54: tarry.v1.ResetClock
+	(*Migrate)(nil),         // 55: tarry.v1.Migrate
+	(*ForgetMember)(nil),    // 56: tarry.v1.ForgetMember
+	(*AdmitNode)(nil),       // 57: tarry.v1.AdmitNode
+	(*Result)(nil),          // 58: tarry.v1.Result
+	(*Details)(nil),         // 59: tarry.v1.Details
+	(*Denied)(nil),          // 60: tarry.v1.Denied
+	(*Results)(nil),         // 61: tarry.v1.Results
+	(*Reserved)(nil),        // 62: tarry.v1.Reserved
+	(*Job)(nil),             // 63: tarry.v1.Job
+	(*Event)(nil),           // 64: tarry.v1.Event
+	(*Topic)(nil),           // 65: tarry.v1.Topic
+	(*Totals)(nil),          // 66: tarry.v1.Totals
+	(*Schedule)(nil),        // 67: tarry.v1.Schedule
+	(*PutSchedule)(nil),     // 68: tarry.v1.PutSchedule
+	(*DeleteSchedule)(nil),  // 69: tarry.v1.DeleteSchedule
+	(*FireSchedule)(nil),    // 70: tarry.v1.FireSchedule
+	(*ScheduledRun)(nil),    // 71: tarry.v1.ScheduledRun
+	(*ScheduleState)(nil),   // 72: tarry.v1.ScheduleState
+	(*PastRun)(nil),         // 73: tarry.v1.PastRun
+	(*ScheduleInfo)(nil),    // 74: tarry.v1.ScheduleInfo
+	(*PutInvitation)(nil),   // 75: tarry.v1.PutInvitation
+	(*EndInvitation)(nil),   // 76: tarry.v1.EndInvitation
+	(*SetAdmission)(nil),    // 77: tarry.v1.SetAdmission
+	(*Token)(nil),           // 78: tarry.v1.Token
+	(*AuthSettings)(nil),    // 79: tarry.v1.AuthSettings
+	(*Namespace)(nil),       // 80: tarry.v1.Namespace
 }
 var file_job_jobpb_command_proto_depIdxs = []int32{
 	11,  // 0: tarry.v1.Entry.ops:type_name -> tarry.v1.Op
@@ -7048,115 +7216,118 @@ var file_job_jobpb_command_proto_depIdxs = []int32{
 	34,  // 8: tarry.v1.Op.kick:type_name -> tarry.v1.Kick
 	35,  // 9: tarry.v1.Op.kick_topic:type_name -> tarry.v1.KickTopic
 	44,  // 10: tarry.v1.Op.advance:type_name -> tarry.v1.Advance
-	49,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
-	50,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
-	54,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
+	51,  // 11: tarry.v1.Op.mark:type_name -> tarry.v1.Mark
+	52,  // 12: tarry.v1.Op.set_cluster:type_name -> tarry.v1.SetCluster
+	56,  // 13: tarry.v1.Op.forget_member:type_name -> tarry.v1.ForgetMember
 	27,  // 14: tarry.v1.Op.reserve_job:type_name -> tarry.v1.ReserveJob
 	43,  // 15: tarry.v1.Op.pause_topic:type_name -> tarry.v1.PauseTopic
 	22,  // 16: tarry.v1.Op.update:type_name -> tarry.v1.Update
 	31,  // 17: tarry.v1.Op.atomic_add:type_name -> tarry.v1.AtomicAdd
 	21,  // 18: tarry.v1.Op.set_topic:type_name -> tarry.v1.SetTopic
-	66,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
-	67,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
-	68,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
+	68,  // 19: tarry.v1.Op.put_schedule:type_name -> tarry.v1.PutSchedule
+	69,  // 20: tarry.v1.Op.delete_schedule:type_name -> tarry.v1.DeleteSchedule
+	70,  // 21: tarry.v1.Op.fire_schedule:type_name -> tarry.v1.FireSchedule
 	40,  // 22: tarry.v1.Op.purge:type_name -> tarry.v1.Purge
 	42,  // 23: tarry.v1.Op.move_jobs:type_name -> tarry.v1.MoveJobs
-	51,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
-	52,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
-	53,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
+	53,  // 24: tarry.v1.Op.raise_version:type_name -> tarry.v1.RaiseVersion
+	54,  // 25: tarry.v1.Op.reset_clock:type_name -> tarry.v1.ResetClock
+	55,  // 26: tarry.v1.Op.migrate:type_name -> tarry.v1.Migrate
 	41,  // 27: tarry.v1.Op.release_topic:type_name -> tarry.v1.ReleaseTopic
 	45,  // 28: tarry.v1.Op.advance_at:type_name -> tarry.v1.AdvanceAt
 	46,  // 29: tarry.v1.Op.put_token:type_name -> tarry.v1.PutToken
 	47,  // 30: tarry.v1.Op.delete_token:type_name -> tarry.v1.DeleteToken
 	48,  // 31: tarry.v1.Op.set_auth:type_name -> tarry.v1.SetAuth
-	55,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
-	73,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
-	74,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
-	75,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
-	1,   // 36: tarry.v1.Condition.states:type_name -> tarry.v1.State
-	39,  // 37: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
-	0,   // 38: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
-	2,   // 39: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
-	13,  // 40: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
-	15,  // 41: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
-	18,  // 42: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
-	16,  // 43: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
-	16,  // 44: tarry.v1.Headers.list:type_name -> tarry.v1.Header
-	18,  // 45: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
-	3,   // 46: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
-	20,  // 47: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
-	4,   // 48: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
-	19,  // 49: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
-	12,  // 50: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
-	13,  // 51: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
-	0,   // 52: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
-	18,  // 53: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
-	17,  // 54: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
-	1,   // 55: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
-	39,  // 56: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
-	24,  // 57: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
-	1,   // 58: tarry.v1.JobMark.state:type_name -> tarry.v1.State
-	38,  // 59: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
-	61,  // 60: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
-	24,  // 61: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
-	12,  // 62: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
-	12,  // 63: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
-	12,  // 64: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
-	13,  // 65: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
-	12,  // 66: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
-	28,  // 67: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
-	14,  // 68: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
-	12,  // 69: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
-	12,  // 70: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
-	12,  // 71: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
-	13,  // 72: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
-	36,  // 73: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
-	39,  // 74: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
-	37,  // 75: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
-	38,  // 76: tarry.v1.Progress.after:type_name -> tarry.v1.Place
-	16,  // 77: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
-	1,   // 78: tarry.v1.Purge.state:type_name -> tarry.v1.State
-	36,  // 79: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
-	36,  // 80: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
-	1,   // 81: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
-	12,  // 82: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
-	44,  // 83: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
-	26,  // 84: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
-	76,  // 85: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
-	77,  // 86: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
-	5,   // 87: tarry.v1.Result.code:type_name -> tarry.v1.Code
-	1,   // 88: tarry.v1.Result.state:type_name -> tarry.v1.State
-	60,  // 89: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
-	57,  // 90: tarry.v1.Result.details:type_name -> tarry.v1.Details
-	56,  // 91: tarry.v1.Details.parts:type_name -> tarry.v1.Result
-	19,  // 92: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
-	37,  // 93: tarry.v1.Details.next:type_name -> tarry.v1.Progress
-	58,  // 94: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
-	56,  // 95: tarry.v1.Results.results:type_name -> tarry.v1.Result
-	0,   // 96: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
-	15,  // 97: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
-	0,   // 98: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
-	1,   // 99: tarry.v1.Job.state:type_name -> tarry.v1.State
-	15,  // 100: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
-	62,  // 101: tarry.v1.Job.history:type_name -> tarry.v1.Event
-	9,   // 102: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
-	1,   // 103: tarry.v1.Event.state:type_name -> tarry.v1.State
-	19,  // 104: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
-	6,   // 105: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
-	7,   // 106: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
-	14,  // 107: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
-	65,  // 108: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
-	69,  // 109: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
-	71,  // 110: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
-	8,   // 111: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
-	5,   // 112: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
-	65,  // 113: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
-	70,  // 114: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
-	115, // [115:115] is the sub-list for method output_type
-	115, // [115:115] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	57,  // 32: tarry.v1.Op.admit_node:type_name -> tarry.v1.AdmitNode
+	75,  // 33: tarry.v1.Op.put_invitation:type_name -> tarry.v1.PutInvitation
+	76,  // 34: tarry.v1.Op.end_invitation:type_name -> tarry.v1.EndInvitation
+	77,  // 35: tarry.v1.Op.set_admission:type_name -> tarry.v1.SetAdmission
+	49,  // 36: tarry.v1.Op.put_namespace:type_name -> tarry.v1.PutNamespace
+	50,  // 37: tarry.v1.Op.delete_namespace:type_name -> tarry.v1.DeleteNamespace
+	1,   // 38: tarry.v1.Condition.states:type_name -> tarry.v1.State
+	39,  // 39: tarry.v1.Condition.filter:type_name -> tarry.v1.Filter
+	0,   // 40: tarry.v1.Add.body_kind:type_name -> tarry.v1.BodyKind
+	2,   // 41: tarry.v1.Add.if_exists:type_name -> tarry.v1.IfExists
+	13,  // 42: tarry.v1.Add.condition:type_name -> tarry.v1.Condition
+	15,  // 43: tarry.v1.Add.options:type_name -> tarry.v1.JobOptions
+	18,  // 44: tarry.v1.JobOptions.backoff:type_name -> tarry.v1.Backoff
+	16,  // 45: tarry.v1.JobOptions.headers:type_name -> tarry.v1.Header
+	16,  // 46: tarry.v1.Headers.list:type_name -> tarry.v1.Header
+	18,  // 47: tarry.v1.TopicSettings.backoff:type_name -> tarry.v1.Backoff
+	3,   // 48: tarry.v1.TopicSettings.expiry:type_name -> tarry.v1.Expiry
+	20,  // 49: tarry.v1.TopicSettings.push:type_name -> tarry.v1.PushTarget
+	4,   // 50: tarry.v1.TopicSettings.late_finish:type_name -> tarry.v1.LateFinish
+	19,  // 51: tarry.v1.SetTopic.settings:type_name -> tarry.v1.TopicSettings
+	12,  // 52: tarry.v1.Update.ref:type_name -> tarry.v1.Ref
+	13,  // 53: tarry.v1.Update.condition:type_name -> tarry.v1.Condition
+	0,   // 54: tarry.v1.Update.body_kind:type_name -> tarry.v1.BodyKind
+	18,  // 55: tarry.v1.Update.backoff:type_name -> tarry.v1.Backoff
+	17,  // 56: tarry.v1.Update.headers:type_name -> tarry.v1.Headers
+	1,   // 57: tarry.v1.JobQuery.state:type_name -> tarry.v1.State
+	39,  // 58: tarry.v1.JobQuery.filter:type_name -> tarry.v1.Filter
+	24,  // 59: tarry.v1.JobQuery.after:type_name -> tarry.v1.JobMark
+	1,   // 60: tarry.v1.JobMark.state:type_name -> tarry.v1.State
+	38,  // 61: tarry.v1.JobMark.place:type_name -> tarry.v1.Place
+	63,  // 62: tarry.v1.JobPage.jobs:type_name -> tarry.v1.Job
+	24,  // 63: tarry.v1.JobPage.next:type_name -> tarry.v1.JobMark
+	12,  // 64: tarry.v1.ReserveJob.ref:type_name -> tarry.v1.Ref
+	12,  // 65: tarry.v1.Finish.ref:type_name -> tarry.v1.Ref
+	12,  // 66: tarry.v1.Delete.ref:type_name -> tarry.v1.Ref
+	13,  // 67: tarry.v1.Delete.condition:type_name -> tarry.v1.Condition
+	12,  // 68: tarry.v1.Release.ref:type_name -> tarry.v1.Ref
+	28,  // 69: tarry.v1.AtomicAdd.finish:type_name -> tarry.v1.Finish
+	14,  // 70: tarry.v1.AtomicAdd.adds:type_name -> tarry.v1.Add
+	12,  // 71: tarry.v1.Touch.ref:type_name -> tarry.v1.Ref
+	12,  // 72: tarry.v1.Bury.ref:type_name -> tarry.v1.Ref
+	12,  // 73: tarry.v1.Kick.ref:type_name -> tarry.v1.Ref
+	13,  // 74: tarry.v1.Kick.condition:type_name -> tarry.v1.Condition
+	36,  // 75: tarry.v1.KickTopic.sweep:type_name -> tarry.v1.Sweep
+	39,  // 76: tarry.v1.Sweep.filter:type_name -> tarry.v1.Filter
+	37,  // 77: tarry.v1.Sweep.from:type_name -> tarry.v1.Progress
+	38,  // 78: tarry.v1.Progress.after:type_name -> tarry.v1.Place
+	16,  // 79: tarry.v1.Filter.headers:type_name -> tarry.v1.Header
+	1,   // 80: tarry.v1.Purge.state:type_name -> tarry.v1.State
+	36,  // 81: tarry.v1.Purge.sweep:type_name -> tarry.v1.Sweep
+	36,  // 82: tarry.v1.ReleaseTopic.sweep:type_name -> tarry.v1.Sweep
+	1,   // 83: tarry.v1.MoveJobs.states:type_name -> tarry.v1.State
+	12,  // 84: tarry.v1.MoveJobs.ref:type_name -> tarry.v1.Ref
+	44,  // 85: tarry.v1.AdvanceAt.advance:type_name -> tarry.v1.Advance
+	26,  // 86: tarry.v1.AdvanceAt.reserves:type_name -> tarry.v1.Reserve
+	78,  // 87: tarry.v1.PutToken.token:type_name -> tarry.v1.Token
+	79,  // 88: tarry.v1.SetAuth.settings:type_name -> tarry.v1.AuthSettings
+	80,  // 89: tarry.v1.PutNamespace.namespace:type_name -> tarry.v1.Namespace
+	5,   // 90: tarry.v1.Result.code:type_name -> tarry.v1.Code
+	1,   // 91: tarry.v1.Result.state:type_name -> tarry.v1.State
+	62,  // 92: tarry.v1.Result.jobs:type_name -> tarry.v1.Reserved
+	59,  // 93: tarry.v1.Result.details:type_name -> tarry.v1.Details
+	58,  // 94: tarry.v1.Details.parts:type_name -> tarry.v1.Result
+	19,  // 95: tarry.v1.Details.settings:type_name -> tarry.v1.TopicSettings
+	37,  // 96: tarry.v1.Details.next:type_name -> tarry.v1.Progress
+	60,  // 97: tarry.v1.Details.denied:type_name -> tarry.v1.Denied
+	58,  // 98: tarry.v1.Results.results:type_name -> tarry.v1.Result
+	0,   // 99: tarry.v1.Reserved.body_kind:type_name -> tarry.v1.BodyKind
+	15,  // 100: tarry.v1.Reserved.options:type_name -> tarry.v1.JobOptions
+	0,   // 101: tarry.v1.Job.body_kind:type_name -> tarry.v1.BodyKind
+	1,   // 102: tarry.v1.Job.state:type_name -> tarry.v1.State
+	15,  // 103: tarry.v1.Job.options:type_name -> tarry.v1.JobOptions
+	64,  // 104: tarry.v1.Job.history:type_name -> tarry.v1.Event
+	9,   // 105: tarry.v1.Event.kind:type_name -> tarry.v1.Event.Kind
+	1,   // 106: tarry.v1.Event.state:type_name -> tarry.v1.State
+	19,  // 107: tarry.v1.Topic.settings:type_name -> tarry.v1.TopicSettings
+	6,   // 108: tarry.v1.Schedule.overlap:type_name -> tarry.v1.Overlap
+	7,   // 109: tarry.v1.Schedule.missed:type_name -> tarry.v1.Missed
+	14,  // 110: tarry.v1.Schedule.job:type_name -> tarry.v1.Add
+	67,  // 111: tarry.v1.PutSchedule.schedule:type_name -> tarry.v1.Schedule
+	71,  // 112: tarry.v1.FireSchedule.runs:type_name -> tarry.v1.ScheduledRun
+	73,  // 113: tarry.v1.ScheduleState.past:type_name -> tarry.v1.PastRun
+	8,   // 114: tarry.v1.PastRun.outcome:type_name -> tarry.v1.RunOutcome
+	5,   // 115: tarry.v1.PastRun.code:type_name -> tarry.v1.Code
+	67,  // 116: tarry.v1.ScheduleInfo.schedule:type_name -> tarry.v1.Schedule
+	72,  // 117: tarry.v1.ScheduleInfo.state:type_name -> tarry.v1.ScheduleState
+	118, // [118:118] is the sub-list for method output_type
+	118, // [118:118] is the sub-list for method input_type
+	118, // [118:118] is the sub-list for extension type_name
+	118, // [118:118] is the sub-list for extension extendee
+	0,   // [0:118] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_command_proto_init() }
@@ -7166,6 +7337,7 @@ func file_job_jobpb_command_proto_init() {
 	}
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
+	file_job_jobpb_namespace_proto_init()
 	file_job_jobpb_command_proto_msgTypes[1].OneofWrappers = []any{
 		(*Op_Add)(nil),
 		(*Op_Reserve)(nil),
@@ -7202,6 +7374,8 @@ func file_job_jobpb_command_proto_init() {
 		(*Op_PutInvitation)(nil),
 		(*Op_EndInvitation)(nil),
 		(*Op_SetAdmission)(nil),
+		(*Op_PutNamespace)(nil),
+		(*Op_DeleteNamespace)(nil),
 	}
 	file_job_jobpb_command_proto_msgTypes[9].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[11].OneofWrappers = []any{}
@@ -7210,14 +7384,16 @@ func file_job_jobpb_command_proto_init() {
 	file_job_jobpb_command_proto_msgTypes[36].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[37].OneofWrappers = []any{}
 	file_job_jobpb_command_proto_msgTypes[38].OneofWrappers = []any{}
-	file_job_jobpb_command_proto_msgTypes[56].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[39].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[40].OneofWrappers = []any{}
+	file_job_jobpb_command_proto_msgTypes[58].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_jobpb_command_proto_rawDesc), len(file_job_jobpb_command_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -135,6 +135,8 @@ type Read struct {
 	//	*Read_Tokens
 	//	*Read_Auth
 	//	*Read_Admission
+	//	*Read_Namespace
+	//	*Read_Namespaces
 	What          isRead_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -364,6 +366,24 @@ func (x *Read) GetAdmission() *Empty {
 	return nil
 }
 
+func (x *Read) GetNamespace() string {
+	if x != nil {
+		if x, ok := x.What.(*Read_Namespace); ok {
+			return x.Namespace
+		}
+	}
+	return ""
+}
+
+func (x *Read) GetNamespaces() *Empty {
+	if x != nil {
+		if x, ok := x.What.(*Read_Namespaces); ok {
+			return x.Namespaces
+		}
+	}
+	return nil
+}
+
 type isRead_What interface {
 	isRead_What()
 }
@@ -448,6 +468,14 @@ type Read_Admission struct {
 	Admission *Empty `protobuf:"bytes,30,opt,name=admission,proto3,oneof"` // which nodes may become members
 }
 
+type Read_Namespace struct {
+	Namespace string `protobuf:"bytes,24,opt,name=namespace,proto3,oneof"` // by name
+}
+
+type Read_Namespaces struct {
+	Namespaces *Empty `protobuf:"bytes,25,opt,name=namespaces,proto3,oneof"` // all of them
+}
+
 func (*Read_Job) isRead_What() {}
 
 func (*Read_JobSeq) isRead_What() {}
@@ -487,6 +515,10 @@ func (*Read_Tokens) isRead_What() {}
 func (*Read_Auth) isRead_What() {}
 
 func (*Read_Admission) isRead_What() {}
+
+func (*Read_Namespace) isRead_What() {}
+
+func (*Read_Namespaces) isRead_What() {}
 
 // JobsByID asks for jobs by their ids.
 type JobsByID struct {
@@ -695,14 +727,15 @@ type ReadResult struct {
 	Explanation *Explanation           `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	// Of JobsByID: one for each of the first ids, in order, until the reply was full. One
 	// without a seq stands for an id that no job has.
-	ById          []*Job       `protobuf:"bytes,9,rep,name=by_id,json=byId,proto3" json:"by_id,omitempty"`
-	Forecast      *Forecast    `protobuf:"bytes,10,opt,name=forecast,proto3" json:"forecast,omitempty"`
-	DueTopics     *DueTopics   `protobuf:"bytes,11,opt,name=due_topics,json=dueTopics,proto3" json:"due_topics,omitempty"`
-	DeadReasons   *DeadReasons `protobuf:"bytes,12,opt,name=dead_reasons,json=deadReasons,proto3" json:"dead_reasons,omitempty"`
-	DeadTopics    *DeadTopics  `protobuf:"bytes,13,opt,name=dead_topics,json=deadTopics,proto3" json:"dead_topics,omitempty"`
-	Tokens        []*Token     `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"` // with their hashes, which no client may see
-	Auth          *AuthInfo    `protobuf:"bytes,15,opt,name=auth,proto3" json:"auth,omitempty"`     // with token, tokens and auth
-	Admission     *Admission   `protobuf:"bytes,30,opt,name=admission,proto3" json:"admission,omitempty"`
+	ById          []*Job          `protobuf:"bytes,9,rep,name=by_id,json=byId,proto3" json:"by_id,omitempty"`
+	Forecast      *Forecast       `protobuf:"bytes,10,opt,name=forecast,proto3" json:"forecast,omitempty"`
+	DueTopics     *DueTopics      `protobuf:"bytes,11,opt,name=due_topics,json=dueTopics,proto3" json:"due_topics,omitempty"`
+	DeadReasons   *DeadReasons    `protobuf:"bytes,12,opt,name=dead_reasons,json=deadReasons,proto3" json:"dead_reasons,omitempty"`
+	DeadTopics    *DeadTopics     `protobuf:"bytes,13,opt,name=dead_topics,json=deadTopics,proto3" json:"dead_topics,omitempty"`
+	Tokens        []*Token        `protobuf:"bytes,14,rep,name=tokens,proto3" json:"tokens,omitempty"` // with their hashes, which no client may see
+	Auth          *AuthInfo       `protobuf:"bytes,15,opt,name=auth,proto3" json:"auth,omitempty"`     // with token, tokens and auth
+	Admission     *Admission      `protobuf:"bytes,30,opt,name=admission,proto3" json:"admission,omitempty"`
+	Namespaces    []*NamespaceUse `protobuf:"bytes,19,rep,name=namespaces,proto3" json:"namespaces,omitempty"` // in the order of their names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -845,6 +878,13 @@ func (x *ReadResult) GetAuth() *AuthInfo {
 func (x *ReadResult) GetAdmission() *Admission {
 	if x != nil {
 		return x.Admission
+	}
+	return nil
+}
+
+func (x *ReadResult) GetNamespaces() []*NamespaceUse {
+	if x != nil {
+		return x.Namespaces
 	}
 	return nil
 }
@@ -1807,7 +1847,7 @@ var File_job_jobpb_read_proto protoreflect.FileDescriptor
 
 const file_job_jobpb_read_proto_rawDesc = "" +
 	"\n" +
-	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x17job/jobpb/command.proto\"\x8b\a\n" +
+	"\x14job/jobpb/read.proto\x12\btarry.v1\x1a\x19job/jobpb/admission.proto\x1a\x14job/jobpb/auth.proto\x1a\x17job/jobpb/command.proto\x1a\x19job/jobpb/namespace.proto\"\xde\a\n" +
 	"\x04Read\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x03job\x18\x02 \x01(\tH\x00R\x03job\x12\x19\n" +
@@ -1833,7 +1873,11 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x05token\x18\x12 \x01(\tH\x00R\x05token\x12(\n" +
 	"\x06tokens\x18\x13 \x01(\v2\x0e.tarry.v1.PageH\x00R\x06tokens\x12%\n" +
 	"\x04auth\x18\x14 \x01(\v2\x0f.tarry.v1.EmptyH\x00R\x04auth\x12/\n" +
-	"\tadmission\x18\x1e \x01(\v2\x0f.tarry.v1.EmptyH\x00R\tadmissionB\x06\n" +
+	"\tadmission\x18\x1e \x01(\v2\x0f.tarry.v1.EmptyH\x00R\tadmission\x12\x1e\n" +
+	"\tnamespace\x18\x18 \x01(\tH\x00R\tnamespace\x121\n" +
+	"\n" +
+	"namespaces\x18\x19 \x01(\v2\x0f.tarry.v1.EmptyH\x00R\n" +
+	"namespacesB\x06\n" +
 	"\x04what\"0\n" +
 	"\bJobsByID\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n" +
@@ -1844,7 +1888,7 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"\x04Page\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\a\n" +
-	"\x05Empty\"\xee\x05\n" +
+	"\x05Empty\"\xa6\x06\n" +
 	"\n" +
 	"ReadResult\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tarry.v1.JobR\x03job\x12%\n" +
@@ -1865,7 +1909,10 @@ const file_job_jobpb_read_proto_rawDesc = "" +
 	"deadTopics\x12'\n" +
 	"\x06tokens\x18\x0e \x03(\v2\x0f.tarry.v1.TokenR\x06tokens\x12&\n" +
 	"\x04auth\x18\x0f \x01(\v2\x12.tarry.v1.AuthInfoR\x04auth\x121\n" +
-	"\tadmission\x18\x1e \x01(\v2\x13.tarry.v1.AdmissionR\tadmission\"\x96\x01\n" +
+	"\tadmission\x18\x1e \x01(\v2\x13.tarry.v1.AdmissionR\tadmission\x126\n" +
+	"\n" +
+	"namespaces\x18\x13 \x03(\v2\x16.tarry.v1.NamespaceUseR\n" +
+	"namespaces\"\x96\x01\n" +
 	"\bAuthInfo\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\"\n" +
 	"\fbootstrapped\x18\x02 \x01(\bR\fbootstrapped\x122\n" +
@@ -2005,7 +2052,8 @@ var file_job_jobpb_read_proto_goTypes = []any{
 	(*ScheduleInfo)(nil),     // 27: tarry.v1.ScheduleInfo
 	(*Token)(nil),            // 28: tarry.v1.Token
 	(*Admission)(nil),        // 29: tarry.v1.Admission
-	(*AuthSettings)(nil),     // 30: tarry.v1.AuthSettings
+	(*NamespaceUse)(nil),     // 30: tarry.v1.NamespaceUse
+	(*AuthSettings)(nil),     // 31: tarry.v1.AuthSettings
 }
 var file_job_jobpb_read_proto_depIdxs = []int32{
 	3,  // 0: tarry.v1.Read.peek:type_name -> tarry.v1.Peek
@@ -2023,35 +2071,37 @@ var file_job_jobpb_read_proto_depIdxs = []int32{
 	4,  // 12: tarry.v1.Read.tokens:type_name -> tarry.v1.Page
 	5,  // 13: tarry.v1.Read.auth:type_name -> tarry.v1.Empty
 	5,  // 14: tarry.v1.Read.admission:type_name -> tarry.v1.Empty
-	22, // 15: tarry.v1.Peek.state:type_name -> tarry.v1.State
-	23, // 16: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
-	24, // 17: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
-	25, // 18: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
-	25, // 19: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
-	26, // 20: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
-	27, // 21: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
-	27, // 22: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
-	9,  // 23: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
-	23, // 24: tarry.v1.ReadResult.by_id:type_name -> tarry.v1.Job
-	12, // 25: tarry.v1.ReadResult.forecast:type_name -> tarry.v1.Forecast
-	14, // 26: tarry.v1.ReadResult.due_topics:type_name -> tarry.v1.DueTopics
-	17, // 27: tarry.v1.ReadResult.dead_reasons:type_name -> tarry.v1.DeadReasons
-	19, // 28: tarry.v1.ReadResult.dead_topics:type_name -> tarry.v1.DeadTopics
-	28, // 29: tarry.v1.ReadResult.tokens:type_name -> tarry.v1.Token
-	7,  // 30: tarry.v1.ReadResult.auth:type_name -> tarry.v1.AuthInfo
-	29, // 31: tarry.v1.ReadResult.admission:type_name -> tarry.v1.Admission
-	30, // 32: tarry.v1.AuthInfo.settings:type_name -> tarry.v1.AuthSettings
-	22, // 33: tarry.v1.Explanation.state:type_name -> tarry.v1.State
-	10, // 34: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
-	0,  // 35: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
-	15, // 36: tarry.v1.DueTopics.topics:type_name -> tarry.v1.DueTopic
-	20, // 37: tarry.v1.DeadReasons.groups:type_name -> tarry.v1.DeadGroup
-	20, // 38: tarry.v1.DeadTopics.groups:type_name -> tarry.v1.DeadGroup
-	39, // [39:39] is the sub-list for method output_type
-	39, // [39:39] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	5,  // 15: tarry.v1.Read.namespaces:type_name -> tarry.v1.Empty
+	22, // 16: tarry.v1.Peek.state:type_name -> tarry.v1.State
+	23, // 17: tarry.v1.ReadResult.job:type_name -> tarry.v1.Job
+	24, // 18: tarry.v1.ReadResult.jobs:type_name -> tarry.v1.JobPage
+	25, // 19: tarry.v1.ReadResult.topic:type_name -> tarry.v1.Topic
+	25, // 20: tarry.v1.ReadResult.topics:type_name -> tarry.v1.Topic
+	26, // 21: tarry.v1.ReadResult.totals:type_name -> tarry.v1.Totals
+	27, // 22: tarry.v1.ReadResult.schedule:type_name -> tarry.v1.ScheduleInfo
+	27, // 23: tarry.v1.ReadResult.schedules:type_name -> tarry.v1.ScheduleInfo
+	9,  // 24: tarry.v1.ReadResult.explanation:type_name -> tarry.v1.Explanation
+	23, // 25: tarry.v1.ReadResult.by_id:type_name -> tarry.v1.Job
+	12, // 26: tarry.v1.ReadResult.forecast:type_name -> tarry.v1.Forecast
+	14, // 27: tarry.v1.ReadResult.due_topics:type_name -> tarry.v1.DueTopics
+	17, // 28: tarry.v1.ReadResult.dead_reasons:type_name -> tarry.v1.DeadReasons
+	19, // 29: tarry.v1.ReadResult.dead_topics:type_name -> tarry.v1.DeadTopics
+	28, // 30: tarry.v1.ReadResult.tokens:type_name -> tarry.v1.Token
+	7,  // 31: tarry.v1.ReadResult.auth:type_name -> tarry.v1.AuthInfo
+	29, // 32: tarry.v1.ReadResult.admission:type_name -> tarry.v1.Admission
+	30, // 33: tarry.v1.ReadResult.namespaces:type_name -> tarry.v1.NamespaceUse
+	31, // 34: tarry.v1.AuthInfo.settings:type_name -> tarry.v1.AuthSettings
+	22, // 35: tarry.v1.Explanation.state:type_name -> tarry.v1.State
+	10, // 36: tarry.v1.Explanation.causes:type_name -> tarry.v1.Cause
+	0,  // 37: tarry.v1.Cause.kind:type_name -> tarry.v1.Cause.Kind
+	15, // 38: tarry.v1.DueTopics.topics:type_name -> tarry.v1.DueTopic
+	20, // 39: tarry.v1.DeadReasons.groups:type_name -> tarry.v1.DeadGroup
+	20, // 40: tarry.v1.DeadTopics.groups:type_name -> tarry.v1.DeadGroup
+	41, // [41:41] is the sub-list for method output_type
+	41, // [41:41] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_job_jobpb_read_proto_init() }
@@ -2062,6 +2112,7 @@ func file_job_jobpb_read_proto_init() {
 	file_job_jobpb_admission_proto_init()
 	file_job_jobpb_auth_proto_init()
 	file_job_jobpb_command_proto_init()
+	file_job_jobpb_namespace_proto_init()
 	file_job_jobpb_read_proto_msgTypes[0].OneofWrappers = []any{
 		(*Read_Job)(nil),
 		(*Read_JobSeq)(nil),
@@ -2083,6 +2134,8 @@ func file_job_jobpb_read_proto_init() {
 		(*Read_Tokens)(nil),
 		(*Read_Auth)(nil),
 		(*Read_Admission)(nil),
+		(*Read_Namespace)(nil),
+		(*Read_Namespaces)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+)
+
+// Quotas bound what a namespace holds. One that is nil does not bound it.
+type Quotas struct {
+	Jobs   *uint64 `json:"jobs,omitzero"`  // in all states
+	Bytes  *uint64 `json:"bytes,omitzero"` // of their bodies
+	Topics *uint64 `json:"topics,omitzero"`
+	// Rate is how many jobs are added a second through each node.
+	Rate *float64 `json:"rate,omitzero"`
+}
+
+// NamespaceSpec is a namespace as it is put (docs/namespaces.md).
+type NamespaceSpec struct {
+	// TopicPrefix is that of the topics in the namespace.
+	TopicPrefix string `json:"topic_prefix"`
+	// IDPrefix is that of the ids which producers give to its jobs; empty: any.
+	IDPrefix    string `json:"id_prefix,omitzero"`
+	Description string `json:"description,omitzero"`
+	Quotas      Quotas `json:"quotas"`
+}
+
+// NamespaceUse is what a namespace holds.
+type NamespaceUse struct {
+	Jobs   uint64 `json:"jobs"`
+	Bytes  uint64 `json:"bytes"`
+	Topics uint64 `json:"topics"`
+}
+
+// Namespace is a namespace and what it holds.
+type Namespace struct {
+	Name     string `json:"name"`
+	Revision uint64 `json:"revision"`
+	NamespaceSpec
+	Use NamespaceUse `json:"use"`
+}
+
+// NamespacePut is what became of a namespace.
+type NamespacePut struct {
+	Name     string `json:"name"`
+	Revision uint64 `json:"revision"`
+	Existing bool   `json:"existing"` // it was the same before
+}
+
+// PutNamespace makes or replaces a namespace, if the present one has the revision (0: there is
+// none; AnyRevision).
+func (c *Client) PutNamespace(ctx context.Context, name string, n NamespaceSpec, revision uint64) (NamespacePut, error) {
+	path := namespacePath(name)
+	if revision != AnyRevision {
+		path += "?if_revision=" + strconv.FormatUint(revision, 10)
+	}
+	// One that was put already is no other, whatever its revision.
+	return ask[NamespacePut](ctx, c, request{method: http.MethodPut, path: path, in: n, repeat: true})
+}
+
+// DeleteNamespace removes a namespace. Its topics and jobs stay.
+func (c *Client) DeleteNamespace(ctx context.Context, name string) error {
+	return c.end(ctx, http.MethodDelete, namespacePath(name), nil, new(done))
+}
+
+// Namespace returns a namespace and what it holds.
+func (c *Client) Namespace(ctx context.Context, name string) (*Namespace, error) {
+	return find[Namespace](ctx, c, reading(namespacePath(name)))
+}
+
+// Namespaces lists all namespaces by their names.
+func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
+	out, err := read[struct {
+		Namespaces []Namespace `json:"namespaces"`
+	}](ctx, c, "/v1/namespaces")
+	return out.Namespaces, err
+}
+
+func namespacePath(name string) string { return "/v1/namespaces/" + segment(name) }

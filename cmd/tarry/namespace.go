@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tarry/client"
+)
+
+func namespaceCommand() *cobra.Command {
+	return group("namespace", "create, list, show, update, delete namespaces of tenants", "Makes and shows namespaces: the topics of a tenant, and what they may hold\n(docs/namespaces.md).",
+		namespaceCreateCommand(), namespaceListCommand(), namespaceShowCommand(), namespaceUpdateCommand(), namespaceDeleteCommand())
+}
+
+// quotaFlag is a quota on the command line: a number, or none.
+type quotaFlag[T uint64 | float64] struct {
+	to    *T // nil: none
+	given bool
+	parse func(string) (T, error)
+}
+
+func (q *quotaFlag[T]) String() string {
+	if q.to == nil {
+		return ""
+	}
+	return fmt.Sprint(*q.to)
+}
+
+func (q *quotaFlag[T]) Type() string { return "quota" }
+
+func (q *quotaFlag[T]) Set(text string) error {
+	q.given, q.to = true, nil
+	if text == "none" {
+		return nil
+	}
+	v, err := q.parse(text)
+	if err != nil {
+		return fmt.Errorf("%q is neither a number nor none", text)
+	}
+	q.to = &v
+	return nil
+}
+
+// apply sets a quota if it was given.
+func (q *quotaFlag[T]) apply(to **T) {
+	if q.given {
+		*to = q.to
+	}
+}
+
+// namespaceFlags describe a namespace.
+type namespaceFlags struct {
+	spec                client.NamespaceSpec
+	jobs, bytes, topics quotaFlag[uint64]
+	rate                quotaFlag[float64]
+}
+
+func (f *namespaceFlags) register(c *clientCommand) {
+	c.flags.StringVar(&f.spec.TopicPrefix, "topic-prefix", "", "`prefix` of the topics in the namespace, such as billing.")
+	c.flags.StringVar(&f.spec.IDPrefix, "id-prefix", "", "`prefix` with which the ids that producers give to its jobs must begin")
+	c.flags.StringVar(&f.spec.Description, "description", "", "a `text` for people")
+	for name, q := range map[string]*quotaFlag[uint64]{"jobs": &f.jobs, "bytes": &f.bytes, "topics": &f.topics} {
+		q.parse = func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 63) }
+		help := map[string]string{"jobs": "most jobs in all states", "bytes": "most bytes of the bodies of its jobs", "topics": "most topics"}[name]
+		c.flags.Var(q, name, help+": a `number`, or none")
+	}
+	f.rate.parse = func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+	c.flags.Var(&f.rate, "rate", "most jobs added a second through each node: a `number`, or none")
+}
+
+// change returns a namespace with what was given.
+func (f *namespaceFlags) change(to client.NamespaceSpec) client.NamespaceSpec {
+	for _, text := range [...]struct{ from, to *string }{{&f.spec.TopicPrefix, &to.TopicPrefix}, {&f.spec.IDPrefix, &to.IDPrefix}, {&f.spec.Description, &to.Description}} {
+		if *text.from != "" {
+			*text.to = *text.from
+		}
+	}
+	f.jobs.apply(&to.Quotas.Jobs)
+	f.bytes.apply(&to.Quotas.Bytes)
+	f.topics.apply(&to.Quotas.Topics)
+	f.rate.apply(&to.Quotas.Rate)
+	return to
+}
+
+func namespaceCreateCommand() *cobra.Command {
+	c := newCommand("create", "make a namespace", "NAME", "Makes a namespace. It fails if there is another one with the name. The topics that exist\nbelong to it at once, with their jobs.",
+		"tarry namespace create billing --topic-prefix billing. --jobs 100000 --rate 500", 1, 1)
+	var f namespaceFlags
+	f.register(c)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		if f.spec.TopicPrefix == "" {
+			return usagef("--topic-prefix is missing: it says which topics are in the namespace")
+		}
+		put, err := t.client.PutNamespace(ctx, args[0], f.change(client.NamespaceSpec{}), 0)
+		return t.printNamespacePut(put, "made", err)
+	})
+}
+
+func namespaceUpdateCommand() *cobra.Command {
+	c := newCommand("update", "change a namespace", "NAME", "Changes what is given of a namespace. Jobs that are there stay, also above a lower quota.",
+		"tarry namespace update billing --jobs 200000 --rate none", 1, 1)
+	var f namespaceFlags
+	f.register(c)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		n, err := t.client.Namespace(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		put, err := t.client.PutNamespace(ctx, args[0], f.change(n.NamespaceSpec), n.Revision)
+		return t.printNamespacePut(put, "changed", err)
+	})
+}
+
+func (t *terminal) printNamespacePut(put client.NamespacePut, done string, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case t.json:
+		return t.printJSON(put)
+	case put.Existing:
+		return t.out.line("namespace %s is so already", put.Name)
+	}
+	return t.out.line("namespace %s %s", put.Name, done)
+}
+
+func namespaceListCommand() *cobra.Command {
+	c := newCommand("list", "list the namespaces", "", "Lists the namespaces, with what they hold of what they may hold.", "tarry namespace list", 0, 0)
+	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		all, err := t.client.Namespaces(ctx)
+		if err != nil {
+			return err
+		}
+		return printAll(t, all, []string{"NAME", "TOPICS", "JOBS", "BYTES", "NUMBER OF TOPICS", "RATE"}, func(n client.Namespace) []string {
+			return []string{n.Name, plain([]byte(n.TopicPrefix)) + "*", ofQuota(n.Use.Jobs, n.Quotas.Jobs), ofQuota(n.Use.Bytes, n.Quotas.Bytes), ofQuota(n.Use.Topics, n.Quotas.Topics), rateQuota(n.Quotas.Rate)}
+		})
+	})
+}
+
+// ofQuota writes what is used of a quota.
+func ofQuota(used uint64, quota *uint64) string {
+	if quota == nil {
+		return count(used)
+	}
+	return count(used) + " of " + count(*quota)
+}
+
+func rateQuota(rate *float64) string {
+	if rate == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*rate, 'f', -1, 64) + "/s"
+}
+
+func namespaceShowCommand() *cobra.Command {
+	c := newCommand("show", "show a namespace", "NAME", "Shows a namespace, and what it holds of what it may hold.", "tarry namespace show billing", 1, 1)
+	return c.does(func(ctx context.Context, t *terminal, args []string) error {
+		n, err := t.client.Namespace(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if t.json {
+			return t.printJSON(n)
+		}
+		rows := [][]string{
+			{"topics", plain([]byte(n.TopicPrefix)) + "*"}, {"jobs", ofQuota(n.Use.Jobs, n.Quotas.Jobs)},
+			{"bytes", ofQuota(n.Use.Bytes, n.Quotas.Bytes)}, {"number of topics", ofQuota(n.Use.Topics, n.Quotas.Topics)}, {"rate through each node", rateQuota(n.Quotas.Rate)},
+		}
+		for _, r := range [][]string{{"id prefix", n.IDPrefix}, {"description", n.Description}} {
+			if r[1] != "" {
+				rows = append(rows, []string{r[0], plain([]byte(r[1]))})
+			}
+		}
+		return t.table([]string{"namespace", n.Name}, rows)
+	})
+}
+
+func namespaceDeleteCommand() *cobra.Command {
+	c := newCommand("delete", "remove a namespace; its jobs stay", "NAME", "Removes a namespace. Its topics and jobs stay, without quotas. It asks before.", "tarry namespace delete billing", 1, 1)
+	c.asks(func(ctx context.Context, t *terminal, args []string) (string, error) {
+		n, err := t.client.Namespace(ctx, args[0])
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("Remove the namespace %s? Its topics and %s remain, without quotas.", args[0], jobsOf(int(n.Use.Jobs), "")), nil
+	})
+	return operate(c, false, "removed", func(ctx context.Context, cl *client.Client, args []string) error {
+		return cl.DeleteNamespace(ctx, args[0])
+	})
+}

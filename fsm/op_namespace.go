@@ -1,0 +1,142 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"tarry/auth"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+func init() {
+	otherOps["put_namespace"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error { return x.putNamespace(op.GetPutNamespace(), r) }
+	otherOps["delete_namespace"] = func(x *tx, op *jobpb.Op, r *jobpb.Result) error {
+		return x.deleteNamespace(op.GetDeleteNamespace(), r)
+	}
+}
+
+// mayChangeNamespaces needs the verb admin, also in the mode that only reports, as all that needs
+// it. The mode off does not check it: unlike a token, a namespace hides nothing.
+func mayChangeNamespaces(x *tx, _ *jobpb.Op, r *jobpb.Result) (bool, error) {
+	missing, why := x.caller.lacks(auth.Admin, "")
+	if missing != 0 {
+		x.deny(missing, "", why)
+		x.forbid(missing, "", why, r)
+	}
+	return missing == 0, nil
+}
+
+// putNamespace makes or replaces a namespace. An equal one changes nothing, so a request is
+// safe to repeat. With another prefix it holds other topics; they are counted from the
+// counts that each topic has.
+func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
+	old := x.namespaceNamed(op.Namespace.Name)
+	made := proto.CloneOf(op.Namespace)
+	if old != nil {
+		made.Revision = old.def.Revision
+	}
+	switch {
+	case old != nil && proto.Equal(made, old.def):
+		r.Existing = true
+		return x.namespaceResult(old.def.Revision, r)
+	case op.IfRevision != nil && *op.IfRevision != made.Revision:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d; 0 stands for none", made.Name, made.Revision, *op.IfRevision)
+	case old == nil && len(x.m.namespaces) >= x.limits().MaxNamespaces:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "there are %d namespaces already, which is the limit", len(x.m.namespaces))
+	}
+	for _, n := range x.m.namespaces {
+		if n != old && (strings.HasPrefix(made.TopicPrefix, n.def.TopicPrefix) || strings.HasPrefix(n.def.TopicPrefix, made.TopicPrefix)) {
+			return x.refuseInvalid(job.Invalid("topic_prefix", "is %.40q; namespace %q has %.40q, and a topic is in one namespace at most", made.TopicPrefix, n.def.Name, n.def.TopicPrefix), r)
+		}
+	}
+	made.Revision = x.m.meta.state.nextSeq
+	x.m.meta.state.nextSeq++
+	record, err := encodeNamespace(made)
+	if err != nil {
+		return err
+	}
+	x.key = appendNamespaceKey(x.key[:0], namespaceDef, made.Name)
+	must(x.batch.Set(x.key, record, nil))
+	kept, err := decodeNamespace(made.Name, record) // made aliases the entry
+	if err != nil {
+		return err
+	}
+	x.useNamespace(old, kept)
+	return x.namespaceResult(kept.Revision, r)
+}
+
+// useNamespace puts a definition into force: that of old, or of a new namespace if it is nil.
+func (x *tx) useNamespace(old *namespace, def *jobpb.Namespace) {
+	n := old
+	moves := old == nil || old.def.TopicPrefix != def.TopicPrefix
+	if old == nil {
+		n = new(namespace)
+		x.m.namespaces = append(x.m.namespaces, n)
+	}
+	n.def = def
+	sortNamespaces(x.m.namespaces)
+	x.touchNamespace(n)
+	x.namespacesChanged = true
+	if !moves {
+		return
+	}
+	n.usage = usage{}
+	for _, t := range x.m.topics { // sums, whatever the order
+		switch {
+		case strings.HasPrefix(t.name, def.TopicPrefix):
+			t.namespace = n
+			n.jobs += t.jobs()
+			n.bytes += t.bytes
+			n.topics++
+		case t.namespace == n:
+			t.namespace = nil
+		}
+	}
+}
+
+// deleteNamespace removes a namespace. Its topics and jobs stay, without quotas.
+func (x *tx) deleteNamespace(op *jobpb.DeleteNamespace, r *jobpb.Result) error {
+	n := x.namespaceNamed(op.Name)
+	switch {
+	case n == nil:
+		return x.refuse(r, jobpb.Code_NOT_FOUND, "namespace %.40q does not exist", op.Name)
+	case op.IfRevision != nil && *op.IfRevision != n.def.Revision:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d", n.def.Name, n.def.Revision, *op.IfRevision)
+	}
+	for _, t := range x.m.topics {
+		if t.namespace == n {
+			t.namespace = nil
+		}
+	}
+	for _, kind := range [...]byte{namespaceDef, namespaceUse} {
+		x.key = appendNamespaceKey(x.key[:0], kind, n.def.Name)
+		must(x.batch.Delete(x.key, nil))
+	}
+	at := slices.Index(x.m.namespaces, n)
+	x.m.namespaces = slices.Delete(x.m.namespaces, at, at+1)
+	n.gone, x.namespacesChanged = true, true
+	return x.namespaceResult(n.def.Revision, r)
+}
+
+// namespaceNamed returns a namespace by its name; nil: there is none.
+func (x *tx) namespaceNamed(name string) *namespace {
+	for _, n := range x.m.namespaces {
+		if n.def.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func (x *tx) namespaceResult(revision uint64, r *jobpb.Result) error {
+	if x.replies {
+		r.Details = &jobpb.Details{NamespaceRevision: revision}
+	}
+	return nil
+}
+
+// Namespaces returns the namespaces as of the last commit; nil: there are none.
+func (m *Machine) Namespaces() *Namespaces { return m.namespaceSet.Load() }

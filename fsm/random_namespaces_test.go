@@ -1,0 +1,132 @@
+package fsm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/internal/testseed"
+	"tarry/job/jobpb"
+)
+
+// Whatever happens, each namespace holds the sum of its topics' jobs, which the check of the
+// state counts again, and no operation makes grow what is at its quota.
+func TestNamespacesHoldWhatIsCounted(t *testing.T) {
+	seed := testseed.New()
+	t.Logf("TEST_SEED=%d", seed)
+	for round := range uint64(4) {
+		r := newRig(t, Options{windowCap: 3})
+		g := namespaceOps{rng: rand.New(rand.NewPCG(seed, round))}
+		for range 150 {
+			before, op := r.allHeld(), g.next(r)
+			res := r.one(op)
+			for name, now := range r.allHeld() {
+				was, known := before[name]
+				if known && res.Code == jobpb.Code_OK && op.GetPutNamespace() == nil {
+					requireWithin(t, r.m.tx.namespaceNamed(name).def, was, now, op)
+				}
+			}
+			r.check()
+			if g.rng.IntN(30) == 0 {
+				r.reopen()
+			}
+		}
+	}
+}
+
+// requireWithin fails if what a namespace holds grew beyond a quota.
+func requireWithin(t *testing.T, def *jobpb.Namespace, was, now usage, op *jobpb.Op) {
+	t.Helper()
+	q := def.Quotas
+	for _, one := range []struct {
+		limit    *uint64
+		was, now uint64
+	}{{q.Jobs, was.jobs, now.jobs}, {q.Bytes, was.bytes, now.bytes}, {q.Topics, was.topics, now.topics}} {
+		if one.limit != nil && one.now > one.was {
+			require.LessOrEqual(t, one.now, *one.limit, "%v: %+v, then %+v after %v", def, was, now, op)
+		}
+	}
+}
+
+func (r *rig) allHeld() map[string]usage {
+	v := r.m.View()
+	defer v.Close()
+	list, err := v.Namespaces()
+	require.NoError(r.t, err)
+	all := make(map[string]usage)
+	for _, n := range list {
+		all[n.Namespace.Name] = usage{n.Jobs, n.Bytes, n.Topics}
+	}
+	return all
+}
+
+// namespaceOps makes operations at random, on few topics of two namespaces and of none.
+type namespaceOps struct{ rng *rand.Rand }
+
+func (g namespaceOps) topic() string {
+	return []string{"a.x", "a.y", "a.z", "b.x", "b.y", "c"}[g.rng.IntN(6)]
+}
+
+func (g namespaceOps) quota(most uint64) *uint64 {
+	if g.rng.IntN(3) == 0 {
+		return nil
+	}
+	return new(g.rng.Uint64N(most))
+}
+
+func (g namespaceOps) add() *jobpb.Add {
+	a := &jobpb.Add{Topic: g.topic(), Body: make([]byte, g.rng.IntN(20)), MaxAttempts: 2, DelayMs: int64(g.rng.IntN(3)) * 100}
+	if g.rng.IntN(2) == 0 {
+		a.Id = fmt.Sprintf("id-%d", g.rng.IntN(8))
+		a.IfExists = jobpb.IfExists(g.rng.IntN(4))
+	}
+	return a
+}
+
+// ref names one of the jobs that there may be.
+func (g namespaceOps) ref(r *rig) *jobpb.Ref { return bySeq(1 + g.rng.Uint64N(r.m.meta.state.nextSeq)) }
+
+func (g namespaceOps) next(r *rig) *jobpb.Op {
+	r.now += int64(g.rng.IntN(60))
+	switch g.rng.IntN(16) {
+	case 0:
+		prefix := []string{"a.", "b.", "a.x", "c", "z"}[g.rng.IntN(5)]
+		return opPutNamespace(&jobpb.Namespace{Name: []string{"n", "m"}[g.rng.IntN(2)], TopicPrefix: prefix,
+			Quotas: &jobpb.Quotas{Jobs: g.quota(8), Bytes: g.quota(80), Topics: g.quota(4)}})
+	case 1:
+		return opDeleteNamespace([]string{"n", "m"}[g.rng.IntN(2)])
+	case 2:
+		return opReserve(3, g.topic(), "a.x", "b.x")
+	case 3:
+		return opFinish(g.ref(r))
+	case 4:
+		return opBury(&jobpb.Bury{Ref: g.ref(r)})
+	case 5:
+		adds := []*jobpb.Add{{Topic: g.topic(), Body: make([]byte, g.rng.IntN(9))}, {Topic: g.topic()}}
+		op := &jobpb.AtomicAdd{Adds: withTTR(adds)}
+		if g.rng.IntN(2) == 0 {
+			op.Finish = &jobpb.Finish{Ref: g.ref(r)}
+		}
+		return opAtomicAdd(op)
+	case 6:
+		return opUpdate(&jobpb.Update{Ref: g.ref(r), Body: make([]byte, g.rng.IntN(30))})
+	case 7:
+		return opMove(&jobpb.MoveJobs{Ref: g.ref(r), To: g.topic()})
+	case 8:
+		return opMove(&jobpb.MoveJobs{Topic: g.topic(), To: "a.y", Max: uint32(1 + g.rng.IntN(3))})
+	case 9:
+		return &jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: g.ref(r), ToTopic: g.topic()}}}
+	case 10:
+		return &jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: g.topic(), Max: 5, ToTopic: "b.y", Sweep: &jobpb.Sweep{Scan: 10}}}}
+	case 11:
+		return opRetain(g.topic(), int64(g.rng.IntN(2))*2000)
+	case 12:
+		if g.rng.IntN(4) == 0 {
+			r.now += 2 * hourMS // topics without jobs are dropped
+		}
+		return opAdvance(uint32(1 + g.rng.IntN(20)))
+	}
+	return opAdd(g.add())
+}

@@ -1,0 +1,251 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// Quotas of a namespace are enforced here, in the order of the log, where jobs join its
+// topics: an add, a move or a kick from the topic of another namespace, a longer body.
+// Nothing else is refused: jobs are delivered, finished, retried and die also in a namespace
+// that has more than its quotas allow, because they were lowered or came later.
+
+// namespace is a namespace in memory.
+type namespace struct {
+	def *jobpb.Namespace // never changed, only replaced
+	usage
+	touched bool // its use changed in the transaction and must be written
+	gone    bool // deleted in the transaction
+}
+
+// Namespaces are the namespaces as of a commit, by which other goroutines find that of a
+// topic. They do not change. nil: there are none.
+type Namespaces struct {
+	byPrefix   []*jobpb.Namespace // in the order of their prefixes
+	byIDPrefix []*jobpb.Namespace // those that have one, in the order of these
+	rated      bool               // one of them has a rate
+}
+
+func newNamespaces(all []*namespace) *Namespaces {
+	if len(all) == 0 {
+		return nil
+	}
+	s := &Namespaces{byPrefix: make([]*jobpb.Namespace, len(all))}
+	for i, n := range all {
+		s.byPrefix[i] = n.def
+		if n.def.IdPrefix != "" {
+			s.byIDPrefix = append(s.byIDPrefix, n.def)
+		}
+		s.rated = s.rated || n.def.GetQuotas().GetRateMilli() > 0
+	}
+	slices.SortStableFunc(s.byIDPrefix, func(a, b *jobpb.Namespace) int { return cmp.Compare(a.IdPrefix, b.IdPrefix) })
+	return s
+}
+
+// Rated reports whether one of them has a rate.
+func (s *Namespaces) Rated() bool { return s.rated }
+
+// OfID returns the namespace whose jobs have ids like this one, as far as the prefixes of ids
+// tell; nil: that is not known.
+func (s *Namespaces) OfID(id string) *jobpb.Namespace {
+	if i := indexOfPrefix(len(s.byIDPrefix), id, func(i int) string { return s.byIDPrefix[i].IdPrefix }); i >= 0 {
+		return s.byIDPrefix[i]
+	}
+	return nil
+}
+
+// Of returns the namespace of a topic; nil: it is in none.
+func (s *Namespaces) Of(topic string) *jobpb.Namespace {
+	if s == nil {
+		return nil
+	}
+	if i := indexOfPrefix(len(s.byPrefix), topic, func(i int) string { return s.byPrefix[i].TopicPrefix }); i >= 0 {
+		return s.byPrefix[i]
+	}
+	return nil
+}
+
+// All returns all namespaces, in the order of their prefixes.
+func (s *Namespaces) All() []*jobpb.Namespace {
+	if s == nil {
+		return nil
+	}
+	return s.byPrefix
+}
+
+// indexOfPrefix returns which of n prefixes in order a topic begins with; -1: none. No prefix
+// begins with another, so only the last that is not behind the topic can be it.
+func indexOfPrefix(n int, topic string, prefix func(int) string) int {
+	low, high := 0, n
+	for low < high {
+		if mid := (low + high) / 2; prefix(mid) <= topic {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low > 0 && strings.HasPrefix(topic, prefix(low-1)) {
+		return low - 1
+	}
+	return -1
+}
+
+// namespaceOf returns the namespace of the topic of that name; nil: it is in none.
+func (mem *memory) namespaceOf(topic string) *namespace {
+	if len(mem.namespaces) == 0 {
+		return nil
+	}
+	if i := indexOfPrefix(len(mem.namespaces), topic, func(i int) string { return mem.namespaces[i].def.TopicPrefix }); i >= 0 {
+		return mem.namespaces[i]
+	}
+	return nil
+}
+
+// sortNamespaces orders namespaces by their prefixes.
+func sortNamespaces(all []*namespace) {
+	slices.SortFunc(all, func(a, b *namespace) int { return cmp.Compare(a.def.TopicPrefix, b.def.TopicPrefix) })
+}
+
+// namespaceFor returns the namespace of the topic of that name; t is the topic, or nil.
+func (x *tx) namespaceFor(name string, t *topic) *namespace {
+	if t != nil {
+		return t.namespace
+	}
+	return x.m.namespaceOf(name)
+}
+
+// hold adds to what a topic holds, and its namespace.
+func (x *tx) hold(t *topic, jobs, bytes int64) {
+	t.bytes += uint64(bytes)
+	if n := t.namespace; n != nil {
+		n.jobs += uint64(jobs)
+		n.bytes += uint64(bytes)
+		x.touchNamespace(n)
+	}
+}
+
+// countTopic adds to the topics of a topic's namespace.
+func (x *tx) countTopic(t *topic, more int64) {
+	if n := t.namespace; n != nil {
+		n.topics += uint64(more)
+		x.touchNamespace(n)
+	}
+}
+
+func (x *tx) touchNamespace(n *namespace) {
+	if !n.touched {
+		n.touched = true
+		x.namespaces = append(x.namespaces, n)
+	}
+}
+
+// writeNamespaces writes what the namespaces hold that changed.
+func (x *tx) writeNamespaces() {
+	for _, n := range x.namespaces {
+		n.touched = false
+		if n.gone {
+			continue
+		}
+		x.value = n.usage.append(x.value[:0])
+		x.key = appendNamespaceKey(x.key[:0], namespaceUse, n.def.Name)
+		must(x.batch.Set(x.key, x.value, nil))
+	}
+	clear(x.namespaces)
+	x.namespaces = x.namespaces[:0]
+}
+
+// growth is what an operation would add to a namespace. A number below 0 is what it takes
+// away.
+type growth struct{ jobs, bytes, topics int64 }
+
+// overQuota describes the first quota that a namespace would exceed; empty: none. A quota
+// refuses only what makes the number grow that it bounds.
+func (n *namespace) overQuota(more growth) string {
+	if n == nil || n.def.Quotas == nil {
+		return ""
+	}
+	q := n.def.Quotas
+	for _, one := range [...]struct {
+		name  string
+		limit *uint64
+		used  uint64
+		more  int64
+	}{
+		{"jobs", q.Jobs, n.jobs, more.jobs},
+		{"bytes", q.Bytes, n.bytes, more.bytes},
+		{"topics", q.Topics, n.topics, more.topics},
+	} {
+		if one.limit != nil && one.more > 0 && one.used+uint64(one.more) > *one.limit {
+			return fmt.Sprintf("namespace %q holds %d %s and this would add %d; its quota, %s, is %d", n.def.Name, one.used, one.name, one.more, one.name, *one.limit)
+		}
+	}
+	return ""
+}
+
+// fits reports whether a namespace may grow so much; if not, it refuses the operation.
+func (x *tx) fits(n *namespace, more growth, r *jobpb.Result) bool {
+	why := n.overQuota(more)
+	if why != "" {
+		_ = x.refuse(r, jobpb.Code_OVER_QUOTA, "%s", why)
+	}
+	return why == ""
+}
+
+// newTopics returns how many topics must be made for a job of t.
+func newTopics(t *topic) int64 {
+	if t == nil {
+		return 1
+	}
+	return 0
+}
+
+// checkNamespaceID returns an error if a producer's id does not begin as the namespace
+// demands.
+func (n *namespace) checkID(id string) error {
+	if n == nil || id == "" || strings.HasPrefix(id, n.def.IdPrefix) {
+		return nil
+	}
+	return job.Invalid("id", "is %.40q; the ids of jobs in namespace %q begin with %q", id, n.def.Name, n.def.IdPrefix)
+}
+
+// lacksRoom describes why a job of t may not go to the topic of that name; empty: it may.
+// Within a namespace only a new topic takes room.
+func (x *tx) lacksRoom(rec *record, t *topic, name string) string {
+	if len(x.m.namespaces) == 0 {
+		return ""
+	}
+	target := x.m.topics[name]
+	n := x.namespaceFor(name, target)
+	more := growth{topics: newTopics(target)}
+	if n != t.namespace {
+		more.jobs, more.bytes = 1, int64(rec.bodyLen)
+	}
+	return n.overQuota(more)
+}
+
+// roomFor reports whether a job of t may go to the topic of that name; if not, it refuses the
+// operation.
+func (x *tx) roomFor(rec *record, t *topic, name string, r *jobpb.Result) bool {
+	why := x.lacksRoom(rec, t, name)
+	if why != "" {
+		_ = x.refuse(r, jobpb.Code_OVER_QUOTA, "%s", why)
+	}
+	return why == ""
+}
+
+// roomForAll is roomFor for several jobs of t, which take all bytes of t at most: those of
+// some of its lists are not counted.
+func (x *tx) roomForAll(t *topic, jobs uint64, name string, r *jobpb.Result) bool {
+	target := x.m.topics[name]
+	n := x.namespaceFor(name, target)
+	more := growth{topics: newTopics(target)}
+	if n != t.namespace {
+		more.jobs, more.bytes = int64(jobs), int64(t.bytes)
+	}
+	return x.fits(n, more, r)
+}

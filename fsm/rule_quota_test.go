@@ -1,0 +1,232 @@
+package fsm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"tarry/job/jobpb"
+)
+
+func codes(rs []*jobpb.Result) (list []jobpb.Code) {
+	for _, r := range rs {
+		list = append(list, r.Code)
+	}
+	return list
+}
+
+// withTTR gives the adds of an atomic add the time to run that opAdd gives.
+func withTTR(adds []*jobpb.Add) []*jobpb.Add {
+	for _, a := range adds {
+		opAdd(a)
+	}
+	return adds
+}
+
+// quotaOf returns quotas; 0: none.
+func quotaOf(jobs, bytes, topics uint64) *jobpb.Quotas {
+	q := &jobpb.Quotas{}
+	for _, one := range []struct {
+		to    **uint64
+		limit uint64
+	}{{&q.Jobs, jobs}, {&q.Bytes, bytes}, {&q.Topics, topics}} {
+		if one.limit > 0 {
+			*one.to = new(one.limit)
+		}
+	}
+	return q
+}
+
+func TestAQuotaIsExact(t *testing.T) {
+	add := func(topic, body string) *jobpb.Op { return opAdd(&jobpb.Add{Topic: topic, Body: []byte(body)}) }
+	for name, c := range map[string]struct {
+		quotas  *jobpb.Quotas
+		ops     []*jobpb.Op
+		refused int // which is refused; all others are done
+		message string
+	}{
+		"jobs": {quotaOf(2, 0, 0), []*jobpb.Op{add("billing.a", ""), add("billing.b", ""), add("billing.a", ""), opDelete(bySeq(2)), add("billing.c", "")}, 2,
+			`namespace "billing" holds 2 jobs and this would add 1; its quota, jobs, is 2`},
+		"bytes": {quotaOf(0, 5, 0), []*jobpb.Op{add("billing.a", "123"), add("billing.a", "12"), add("billing.a", "1"), add("billing.a", ""), opDelete(bySeq(3)), add("billing.a", "12")}, 2,
+			`namespace "billing" holds 5 bytes and this would add 1; its quota, bytes, is 5`},
+		"topics": {quotaOf(0, 0, 1), []*jobpb.Op{add("billing.a", ""), add("billing.b", ""), add("billing.a", ""), add("billing", "")}, 1,
+			`namespace "billing" holds 1 topics and this would add 1; its quota, topics, is 1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{})
+			r.one(billing(c.quotas)) // seq 1 is its revision
+			for i, res := range r.do(c.ops...) {
+				if i != c.refused {
+					require.Equal(t, jobpb.Code_OK, res.Code, "%d: %s", i, res.Message)
+					continue
+				}
+				require.Equal(t, jobpb.Code_OVER_QUOTA, res.Code)
+				require.Equal(t, c.message, res.Message)
+			}
+		})
+	}
+}
+
+// What takes jobs out, or leaves their number, is done above a quota that was lowered.
+func TestAQuotaRefusesNothingThatDeliversOrEndsJobs(t *testing.T) {
+	r := newRig(t, Options{})
+	for range 6 {
+		r.one(opAdd(&jobpb.Add{Topic: "billing.a", MaxAttempts: 1, Body: []byte("b")}))
+	}
+	r.do(billing(&jobpb.Quotas{Jobs: new(uint64(0)), Bytes: new(uint64(0)), Topics: new(uint64(0))}))
+	reserved := r.one(opReserve(5, "billing.a")).Jobs
+	require.Len(t, reserved, 5)
+	ref := func(i int) *jobpb.Ref { return fenced(reserved[i].Seq, reserved[i].Generation) }
+	require.NotContains(t, codes(r.do(
+		opFinish(ref(0)), opRelease(&jobpb.Release{Ref: ref(1), DelayMs: 5}), opBury(&jobpb.Bury{Ref: ref(2)}), opTouch(ref(3), 10),
+		opKick(bySeq(reserved[2].Seq)), opUpdate(&jobpb.Update{Ref: bySeq(6), Body: []byte("c")}), opUpdate(&jobpb.Update{Ref: bySeq(6), Body: []byte{}}),
+		opDelete(bySeq(6)),
+	)), jobpb.Code_OVER_QUOTA)
+	r.now += maxTTRMS
+	require.Equal(t, jobpb.Code_OK, r.one(opAdvance(100)).Code)
+	require.Equal(t, usage{jobs: 4, bytes: 4, topics: 1}, r.held("billing"))
+	require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(opUpdate(&jobpb.Update{Ref: bySeq(reserved[2].Seq), Body: []byte("longer")})).Code)
+}
+
+func TestAnAddThatIsRepeatedNeedsNoRoom(t *testing.T) {
+	r := newRig(t, Options{})
+	add := func(body string, how jobpb.IfExists) *jobpb.Op {
+		return opAdd(&jobpb.Add{Topic: "billing.a", Id: "a", Body: []byte(body), IfExists: how})
+	}
+	r.do(billing(quotaOf(1, 3, 0)), add("123", 0))
+	again := r.one(add("123", 0))
+	require.True(t, again.Existing)
+	require.True(t, r.one(add("12", jobpb.IfExists_IF_EXISTS_REPLACE)).Replaced, "the old job makes room")
+	require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(add("1234", jobpb.IfExists_IF_EXISTS_REPLACE)).Code)
+	require.Equal(t, usage{1, 2, 1}, r.held("billing"), "and it is still there")
+}
+
+// The next step of a chain takes the place of the job before; if it finds none, that is not
+// finished either.
+func TestAFinishIsNotLostForItsThen(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(billing(quotaOf(1, 3, 0)), opAdd(&jobpb.Add{Topic: "billing.a", Body: []byte("123")}))
+	j := r.one(opReserve(1, "billing.a")).Jobs[0]
+	then := func(adds ...*jobpb.Add) *jobpb.Op {
+		return opAtomicAdd(&jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: fenced(j.Seq, j.Generation)}, Adds: withTTR(adds)})
+	}
+	before := r.digest()
+	for _, op := range []*jobpb.Op{
+		then(&jobpb.Add{Topic: "billing.a"}, &jobpb.Add{Topic: "billing.b"}),
+		then(&jobpb.Add{Topic: "billing.a", Body: []byte("1234")}),
+		then(&jobpb.Add{Topic: "other"}, &jobpb.Add{Topic: "billing.a", Body: []byte("1234")}),
+	} {
+		require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(op).Code)
+		require.Equal(t, before, r.digest(), "nothing is done")
+	}
+	require.Equal(t, jobpb.Code_OK, r.one(then(&jobpb.Add{Topic: "billing.b", Body: []byte("321")}, &jobpb.Add{Topic: "other", Body: []byte("long")})).Code)
+	require.Equal(t, usage{1, 3, 2}, r.held("billing"))
+
+	r.retain("billing.b", hourMS)
+	j = r.one(opReserve(1, "billing.b")).Jobs[0]
+	require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(then(&jobpb.Add{Topic: "billing.b"})).Code, "what is retained is still there")
+}
+
+func TestABatchThatIsAtomicFitsAsAWhole(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(billing(quotaOf(2, 0, 1)))
+	batch := func(topics ...string) *jobpb.Op {
+		op := &jobpb.AtomicAdd{}
+		for _, topic := range topics {
+			op.Adds = append(op.Adds, &jobpb.Add{Topic: topic})
+		}
+		op.Adds = withTTR(op.Adds)
+		return opAtomicAdd(op)
+	}
+	require.Equal(t, []jobpb.Code{jobpb.Code_OVER_QUOTA, jobpb.Code_OVER_QUOTA, jobpb.Code_OK, jobpb.Code_OVER_QUOTA}, codes(r.do(
+		batch("billing.a", "billing.a", "billing.a"), batch("billing.a", "billing.b"), batch("billing.a", "billing.a"), batch("billing.a"))))
+	require.Equal(t, usage{2, 0, 1}, r.held("billing"))
+}
+
+// Jobs that come from elsewhere need room like new ones; within a namespace they need none.
+func TestJobsThatComeFromAnotherNamespaceNeedRoom(t *testing.T) {
+	setUp := func(t *testing.T) *rig {
+		r := newRig(t, Options{})
+		r.one(opPutNamespace(&jobpb.Namespace{Name: "m", TopicPrefix: "m.", Quotas: quotaOf(3, 0, 2)}))
+		for _, topic := range []string{"from", "from", "from", "m.a"} { // 2 to 5
+			r.one(opAdd(&jobpb.Add{Topic: topic, MaxAttempts: 1, Body: []byte("1")}))
+		}
+		for _, j := range r.one(opReserve(3, "from")).Jobs {
+			r.one(opBury(&jobpb.Bury{Ref: fenced(j.Seq, j.Generation)}))
+		}
+		return r
+	}
+	for name, c := range map[string]struct {
+		op    *jobpb.Op
+		first jobpb.Code
+		times int // that it is done before it is refused
+	}{
+		"move one":  {opMove(&jobpb.MoveJobs{Ref: bySeq(2), To: "m.a"}), jobpb.Code_OK, 1},
+		"move all":  {opMove(&jobpb.MoveJobs{Topic: "from", To: "m.a", Max: 10}), jobpb.Code_OVER_QUOTA, 0},
+		"kick":      {&jobpb.Op{Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: bySeq(2), ToTopic: "m.a"}}}, jobpb.Code_OK, 1},
+		"move swap": {opMove(&jobpb.MoveJobs{Topic: "from", To: "m.new", Max: 10}), jobpb.Code_OVER_QUOTA, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := setUp(t)
+			require.Equal(t, c.first, r.one(c.op).Code)
+			require.EqualValues(t, 1+c.times, r.held("m").jobs)
+		})
+	}
+	t.Run("sweep", func(t *testing.T) {
+		r := setUp(t)
+		kick := func(from *jobpb.Progress) *jobpb.Result {
+			return r.one(&jobpb.Op{Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "from", Max: 10, ToTopic: "m.new", Sweep: &jobpb.Sweep{Scan: 100, From: from}}}})
+		}
+		first := kick(nil)
+		require.Equal(t, jobpb.Code_OK, first.Code)
+		require.EqualValues(t, 2, first.Count, "as many as there is room for")
+		require.NotNil(t, first.Details.GetNext(), "it is not at its end")
+		require.Equal(t, jobpb.Code_OVER_QUOTA, kick(first.Details.Next).Code)
+		require.EqualValues(t, 1, r.topic("from").Dead)
+		r.one(opDelete(bySeq(5)))
+		require.EqualValues(t, 1, kick(first.Details.Next).Count, "it continues with the job that had no room")
+	})
+	t.Run("within", func(t *testing.T) {
+		r := setUp(t)
+		r.one(opPutNamespace(&jobpb.Namespace{Name: "m", TopicPrefix: "m.", Quotas: &jobpb.Quotas{Jobs: new(uint64(0))}}))
+		require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_OK}, codes(r.do(
+			opMove(&jobpb.MoveJobs{Ref: bySeq(5), To: "m.b"}), opMove(&jobpb.MoveJobs{Topic: "m.b", To: "m.c", Max: 10}), opMove(&jobpb.MoveJobs{Topic: "m.c", To: "out", Max: 10}))))
+		require.Equal(t, usage{topics: 3}, r.held("m"))
+	})
+}
+
+func TestIDsBeginWithThePrefixOfTheNamespace(t *testing.T) {
+	r := newRig(t, Options{})
+	r.one(opPutNamespace(&jobpb.Namespace{Name: "m", TopicPrefix: "m.", IdPrefix: "m-"}))
+	wrong := r.one(opAdd(&jobpb.Add{Topic: "m.a", Id: "x-1"}))
+	require.Equal(t, jobpb.Code_INVALID, wrong.Code)
+	require.Equal(t, "id", wrong.Details.Field)
+	require.Equal(t, `id is "x-1"; the ids of jobs in namespace "m" begin with "m-"`, wrong.Message)
+	require.Equal(t, []jobpb.Code{jobpb.Code_OK, jobpb.Code_OK, jobpb.Code_OK}, codes(r.do(
+		opAdd(&jobpb.Add{Topic: "m.a"}), opAdd(&jobpb.Add{Topic: "m.a", Id: "m-1"}), opAdd(&jobpb.Add{Topic: "other", Id: "x-1"}))))
+	batch := r.one(opAtomicAdd(&jobpb.AtomicAdd{Adds: withTTR([]*jobpb.Add{{Topic: "m.a"}, {Topic: "m.a", Id: "x-2"}})}))
+	require.Equal(t, "jobs[1].id", batch.Details.Field)
+	replaced := r.one(opAdd(&jobpb.Add{Topic: "m.a", Id: "x-1", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}))
+	require.Equal(t, jobpb.Code_INVALID, replaced.Code)
+
+	daily := &jobpb.Schedule{Spec: "@daily", Zone: "UTC", MissedAfterMs: 1, Job: &jobpb.Add{Topic: "m.a", TtrMs: 1000}}
+	named := r.one(opPut("report", daily))
+	require.Equal(t, jobpb.Code_INVALID, named.Code)
+	require.Equal(t, "name", named.Details.Field)
+	require.Equal(t, jobpb.Code_OK, r.one(opPut("m-report", daily)).Code)
+}
+
+func TestARunThatIsOverQuotaIsRecorded(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(billing(&jobpb.Quotas{Jobs: new(uint64(0))}),
+		opPut("daily", &jobpb.Schedule{Spec: "@daily", Zone: "UTC", MissedAfterMs: 1, Job: &jobpb.Add{Topic: "billing.a", TtrMs: 1000}}))
+	now := r.one(opFire(&jobpb.FireSchedule{Name: "daily", Now: true, Runs: []*jobpb.ScheduledRun{{}}}))
+	require.Equal(t, jobpb.Code_OVER_QUOTA, now.Code, "who starts it learns of it")
+	v := r.m.View()
+	defer v.Close()
+	s, _, err := v.Schedule("daily")
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.State.Refused)
+	require.Equal(t, jobpb.RunOutcome_RUN_REFUSED, s.State.Past[0].Outcome)
+	require.Equal(t, jobpb.Code_OVER_QUOTA, s.State.Past[0].Code)
+}
