@@ -436,7 +436,7 @@ func TestOperators(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, client.Member{
 		ID: "n2", Address: "host2:7301", HTTPAddress: "host2:7300", Role: "follower", Voter: true, Alive: true,
-		AppliedIndex: 41, Lag: 1, DiskFree: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, MinClusterVersion: 1, MaxClusterVersion: 2,
+		AppliedIndex: 41, Lag: 1, DiskFree: 900 << 20, DiskLow: true, Version: "v0.1.0", ClusterVersion: 1, MinClusterVersion: 1, MaxClusterVersion: 2, Admission: client.AdmissionOpen,
 	}, members[1])
 	health, err := c.Health(ctx)
 	require.NoError(t, err)

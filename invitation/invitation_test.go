@@ -104,3 +104,12 @@ func TestOnlyTheOwnerMayReadTheFile(t *testing.T) {
 	_, err = ReadFile(path + "-missing")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// Nodes of two releases exchange proofs, and a file may be older than its node: the bytes stay.
+func TestTheFormatsStay(t *testing.T) {
+	s, err := Generate(bytes.NewReader(bytes.Repeat([]byte{1}, 32)), "a-1")
+	require.NoError(t, err)
+	require.Equal(t, "tarry-invitation_a-1_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE_40130109", s.Text())
+	p := Proof{Cluster: "c", Leader: "n1.a", Server: "n4.b", Address: "n4:7301", Nonce: bytes.Repeat([]byte{7}, NonceBytes)}
+	require.Equal(t, "3199eb0c650cc8500e6942cfe401359da0a42fe35aaaf7034867eb1eebe4a25ffee828824fc34368d0f63a66cad3daddbaed4920f7097928f4cc4fe3c30a2c0c", fmt.Sprintf("%x", s.Sign(p)))
+}
