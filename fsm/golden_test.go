@@ -96,6 +96,9 @@ func tellGoldenStory(r *rig) {
 	for hours := range int64(11) {
 		ok(opUpdate(&jobpb.Update{Ref: bySeq(2), DueMs: new(r.now + (1+hours)*hourMS)}), opAdd(&jobpb.Add{Topic: "plain", DelayMs: hours * hourMS}))
 	}
+	// A tenant.
+	ok(opPutNamespace(&jobpb.Namespace{Name: "n", TopicPrefix: "or", IdPrefix: "o-", Description: "d", Quotas: &jobpb.Quotas{Jobs: new(uint64(5)), RateMilli: new(uint64(1500))}}),
+		opAdd(&jobpb.Add{Topic: "orders", Id: "o-1", Body: []byte("five5")}))
 	// A token that was rotated, and the settings of tokens.
 	rotated := put(&jobpb.Token{
 		Id: "w", Hash: hashOf(2), Rules: rulesOf("a.* b=add,read;=observe"), IdPrefix: "w-", ExpiresMs: 9_000_000, Description: "d",
@@ -104,8 +107,6 @@ func tellGoldenStory(r *rig) {
 	ok(opPutToken("w", "a=add"), rotated, opSetAuth(authReport, "pub.*=add"))
 	// Who may become a member, with an invitation that was used and one that was not.
 	ok(opAdmission(jobpb.AdmissionMode_ADMISSION_INVITED), opInvite("b", "node-4", 5000), opInvite("a", "", 6000), opEndInvitation("b", "node-4.x"))
-	ok(opPutNamespace(&jobpb.Namespace{Name: "n", TopicPrefix: "or", IdPrefix: "o-", Description: "d", Quotas: &jobpb.Quotas{Jobs: new(uint64(5)), RateMilli: new(uint64(1500))}}),
-		opAdd(&jobpb.Add{Topic: "orders", Id: "o-1", Body: []byte("five5")}))
 	r.index++
 	_, _, err := r.m.Apply([]Entry{{Index: r.index, Term: 1, Data: []byte("members"), Configuration: true}}, false)
 	require.NoError(r.t, err)
