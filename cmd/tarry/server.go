@@ -89,15 +89,16 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 	}
 	defer secure.watch(ctx)()
 	tubes.secure = secure.beanstalk
-	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post()})
+	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
 	node, err := cluster.Start(cluster.Config{
 		NodeID: cfg.NodeID, DataDir: cfg.DataDir, Version: version,
 		ClusterAddr: cfg.ClusterAddr, GossipAddr: cfg.GossipAddr, AdvertiseHost: cfg.AdvertiseHost,
 		HTTPAdvertise: cfg.advertisedHTTP(), TLS: secure.nodes, Join: cfg.seeds(), BootstrapExpect: cfg.expect(),
 		CacheBytes: cfg.CacheBytes, MetricsTopics: cfg.MetricsTopics, OpenFiles: files.node, DiskLowWater: cfg.DiskLowWater, MaxClockOffset: cfg.MaxClockOffset, HoldVersion: cfg.HoldVersion, Logger: log, Left: left,
 		Backups: cfg.Backups.schedule(), LogStore: cfg.LogStore, GossipKeys: secure.gossip, GossipVerify: cfg.GossipVerify,
-		Lead:  func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) },
-		Fatal: func(err error) { os.Exit(stopCode(err, log)) },
+		Warnings: pusher.Warnings,
+		Lead:     func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) },
+		Fatal:    func(err error) { os.Exit(stopCode(err, log)) },
 	})
 	if err != nil {
 		return startError(err)
@@ -149,7 +150,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 	pages := serveUI(cfg, control, log)
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Secrets: cfg.secrets, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
 			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir},
 		}),
