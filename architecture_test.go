@@ -33,13 +33,13 @@ var mayImport = map[string][]string{
 	"fsm/store":  {"internal/durable"},
 	"schedule":   {"job"},
 	"rates":      {"job"},
-	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/sleep"},
+	"api":        {"job", "auth", "invitation", "api", "schedule", "rates", "internal/addrlimit", "internal/certs", "internal/replay", "internal/secretkeys", "internal/sleep"},
 	// A client of the API of its own node, in the same process. By auth it reads the rules that the
 	// API says a person has.
 	"api/ui": {"job", "client", "auth"},
 	// The queue of the borders' tests is the real state machine.
 	"api/apitest":     {"job", "auth", "fsm", "schedule", "rates"},
-	"push":            {"job", "auth", "internal/hook", "internal/sleep"},
+	"push":            {"job", "auth", "internal/hook", "internal/secretkeys", "internal/sleep"},
 	"client":          {"job", "client", "internal/sleep"},
 	"examples/unpaid": {"client"},
 	// A module of its own that builds the rest.
@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"cluster":        {"job", "auth", "invitation", "timer", "dispatch", "fsm", "schedule", "rates", "cluster", "internal/alarm", "internal/hook", "internal/s3", "internal/sleep"},
 	"bench":          {"bench", "internal/freeport", "internal/sleep"},
 	"bench/peers":    {"bench", "internal/freeport", "internal/sleep"},
-	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/s3", "internal/sleep"},
+	"cmd/tarry":      {"job", "auth", "api", "client", "cluster", "schedule", "bench", "push", "tracing", "internal/certs", "internal/durable", "internal/s3", "internal/secretkeys", "internal/sleep"},
 	// It wraps the queue that api and push use.
 	"tracing": {"job", "api", "push"},
 
@@ -57,17 +57,19 @@ var mayImport = map[string][]string{
 	"integration": {"chaos", "bench/localcluster"},
 	"chaos/disk":  {}, // a file system knows nothing of queues
 
-	"internal/addrlimit": {},
-	"internal/alarm":     {},
-	"internal/certs":     {},
-	"internal/golden":    {},
-	"internal/s3":        {},
-	"internal/durable":   {},
-	"internal/freeport":  {},
-	"internal/smalldisk": {}, // of tests only: it mounts
-	"internal/replay":    {},
-	"internal/sleep":     {},
-	"internal/testseed":  {}, // of tests only
+	"internal/addrlimit":  {},
+	"internal/alarm":      {},
+	"internal/certs":      {},
+	"internal/golden":     {},
+	"internal/keyfile":    {},
+	"internal/secretkeys": {"internal/keyfile"},
+	"internal/s3":         {},
+	"internal/durable":    {},
+	"internal/freeport":   {},
+	"internal/smalldisk":  {}, // of tests only: it mounts
+	"internal/replay":     {},
+	"internal/sleep":      {},
+	"internal/testseed":   {}, // of tests only
 
 	// Empty functions, unless a binary is built for the fault harness.
 	"internal/hook": {},
@@ -97,7 +99,7 @@ var mayImport = map[string][]string{
 	// Files and a schedule; the node writes what is in them.
 	"cluster/backupschedule": {"internal/s3", "schedule", "cluster/backup", "cluster/diskspace", "internal/durable", "internal/sleep"},
 	// Files and keys, no nodes.
-	"cluster/membership/gossipkeys": {},
+	"cluster/membership/gossipkeys": {"internal/keyfile"},
 
 	// The stores of a node that is stopped.
 	"cluster/recovery": {"job", "fsm", "cluster/backup", "cluster/datadir", "cluster/diskspace", "cluster/logstore", "cluster/raftconfig", "cluster/statemachine"},

@@ -15,6 +15,7 @@ import (
 
 	"tarry/api/access"
 	"tarry/internal/addrlimit"
+	"tarry/internal/secretkeys"
 	"tarry/job"
 )
 
@@ -47,6 +48,9 @@ type Options struct {
 	// target, which is in the field. An empty one is checked like any that is allowed. nil:
 	// push is off.
 	CheckPush func(field, target string) error
+
+	// Secrets seals the secrets of push targets before they are proposed; nil: they stay plain.
+	Secrets *secretkeys.Ring
 
 	// About describes this node's build and settings.
 	About job.About

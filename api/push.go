@@ -45,7 +45,7 @@ func (s *server) applyPush(m patchField[pushRequest], to *jobpb.TopicSettings) e
 		case p.JobUrls && !old.JobUrls:
 			return job.Invalid("push.secret", "is missing: push.job_urls lets posts go to other servers than before, and the secret is not kept for those")
 		}
-		p.Secret = old.Secret
+		p.Secret, p.SealedSecret = old.Secret, old.SealedSecret
 	}
 	if q.Timeout.set {
 		p.TimeoutMs = job.MillisOf(q.Timeout.v)
@@ -92,7 +92,7 @@ func (w *writer) push(p *jobpb.PushTarget) {
 	if p.Url != "" {
 		w.text("url", shownURL(p.Url))
 	}
-	w.boolean("has_secret", p.Secret != "")
+	w.boolean("has_secret", p.Secret != "" || len(p.SealedSecret) > 0)
 	if p.TimeoutMs != 0 {
 		w.seconds("timeout", p.TimeoutMs)
 	}

@@ -184,6 +184,8 @@ func (s *server) authRoutes() []route {
 		})},
 		{path: "/v1/tokens/{id}/rotate", methods: managing(post(toAdmin, s.rotateToken))},
 		{path: "/v1/auth", methods: managing(methods{http.MethodGet: on(toObserve, s.getAuth, "consistency"), http.MethodPut: with(toAdmin, s.putAuth, "if_revision")})},
+		{path: "/v1/secrets", methods: get(toAdmin, s.secrets)},
+		{path: "/v1/secrets/rewrap", methods: managing(do(toAdmin, s.rewrapSecrets))},
 		{path: "/v1/auth/bootstrap", methods: managing(post(withProof, s.bootstrap))},
 	}
 }
@@ -340,6 +342,8 @@ var calls = map[string]callDoc{
 	"GET /v1/auth":                         {name: "getAuth", summary: "Shows whether tokens are needed, and what is allowed without one.", reply: "Auth"},
 	"PUT /v1/auth":                         {name: "putAuth", summary: "Sets whether tokens are needed, and what is allowed without one.", request: "AuthRequest", required: []string{"mode"}, reply: "AuthPut"},
 	"POST /v1/auth/bootstrap":              {name: "bootstrap", summary: "Makes the first token, for who can read the data directory of the node.", request: "BootstrapRequest", required: []string{"secret"}, reply: "TokenPut", statuses: "201"},
+	"GET /v1/secrets":                      {name: "listSecretKeys", summary: "Lists the keys that seal secrets, by their ids, and how many secrets each has sealed.", reply: "SecretKeys"},
+	"POST /v1/secrets/rewrap":              {name: "rewrapSecrets", summary: "Seals all secrets with the first key of this node.", reply: "Rewrapped"},
 	"GET /v1/openapi.json":                 {name: "getOpenAPI", summary: "This description.", reply: "Description"},
 	"GET /livez":                           {name: "livez", summary: "Answers while the process runs.", reply: "Done"},
 	"GET /readyz":                          {name: "readyz", summary: "Reports whether this node can serve clients.", reply: "Readiness", statuses: "200 503"},

@@ -255,6 +255,9 @@ func (x *call) readSettings(q *settingsRequest) (topic string, revision *uint64,
 
 // setTopic applies the operation and responds with the settings.
 func (s *server) setTopic(x *call, op *jobpb.SetTopic) error {
+	if err := s.sealPush(op); err != nil {
+		return err
+	}
 	r, err := s.doOne(x, &jobpb.Op{Kind: &jobpb.Op_SetTopic{SetTopic: op}})
 	if err != nil {
 		return err

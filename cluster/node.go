@@ -185,10 +185,19 @@ func (n *Node) makeMembers() (err error) {
 		Dial: n.conns.Get, Acks: n.acks, DiskHealth: n.diskHealth, Drained: n.Draining,
 		MaxClockOffset: n.cfg.MaxClockOffset, Now: n.cfg.wall, ClusterClock: n.shard.Now, ClockConfirmed: n.shard.clockConfirmed,
 		GossipKeys: n.cfg.GossipKeys, GossipVerify: n.cfg.GossipVerify, SecureCalls: n.cfg.TLS.Mode == nodetls.Require,
-		CertificateWarnings: n.mux.CertificateWarnings, Backups: n.backupState(), ListBackups: n.listBackups(),
+		Warnings: n.healthWarnings, Backups: n.backupState(), ListBackups: n.listBackups(),
 		Timing: n.cfg.membership,
 	})
 	return err
+}
+
+// healthWarnings returns what this node knows that is a reason for the cluster not to be healthy.
+func (n *Node) healthWarnings(now time.Time) []string {
+	list := n.mux.CertificateWarnings(now)
+	if n.cfg.Warnings != nil {
+		list = append(list, n.cfg.Warnings()...)
+	}
+	return list
 }
 
 // checkAcks returns an error if the data directory has lost what it acknowledged.

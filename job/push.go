@@ -14,6 +14,7 @@ const (
 	MaxPushURLBytes        = 2000
 	MinPushSecretBytes     = 16
 	MaxPushSecretBytes     = 256
+	SealedSecretBytes      = 36 // by how many a sealed secret is longer
 	DefaultPushTimeout     = 10 * time.Second
 	MinPushTimeout         = 100 * time.Millisecond
 	MaxPushTimeout         = 5 * time.Minute
@@ -28,8 +29,22 @@ func (l *Limits) checkPush(p *jobpb.PushTarget) error {
 	case p == nil:
 	case p.Url == "" && !p.JobUrls, !l.isPushURL(p.Url):
 		return Invalid("push.url", "has %d bytes; it takes 1 to %d, of UTF-8", len(p.Url), l.MaxPushURLBytes)
+	case len(p.SealedSecret) > 0:
+		if n := len(p.SealedSecret) - SealedSecretBytes; p.Secret != "" || n < l.MinPushSecretBytes || n > l.MaxPushSecretBytes {
+			return Invalid("push.secret", "is sealed with %d bytes; it takes %d to %d, and no other secret", len(p.SealedSecret), l.MinPushSecretBytes+SealedSecretBytes, l.MaxPushSecretBytes+SealedSecretBytes)
+		}
+		return l.checkPushLimits(p)
 	case len(p.Secret) < l.MinPushSecretBytes || len(p.Secret) > l.MaxPushSecretBytes || !utf8.ValidString(p.Secret):
 		return Invalid("push.secret", "has %d bytes; it takes %d to %d, of UTF-8", len(p.Secret), l.MinPushSecretBytes, l.MaxPushSecretBytes)
+	default:
+		return l.checkPushLimits(p)
+	}
+	return nil
+}
+
+// checkPushLimits checks the numbers of a target.
+func (l *Limits) checkPushLimits(p *jobpb.PushTarget) error {
+	switch {
 	case p.TimeoutMs != 0 && (p.TimeoutMs < int64(l.MinPushTimeout/1e6) || p.TimeoutMs > int64(l.MaxPushTimeout/1e6)):
 		return Invalid("push.timeout", "is %g s; it must be between %g and %g s", float64(p.TimeoutMs)/1000, l.MinPushTimeout.Seconds(), l.MaxPushTimeout.Seconds())
 	case p.Concurrency > l.MaxPushConcurrency:

@@ -128,6 +128,12 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 			c.write(ctx, c.end(ref, j, o))
 			return
 		}
+		t, err := c.p.opened(c.topic, c.settings.Push)
+		if err != nil {
+			c.p.metrics.posts.WithLabelValues("no_key").Inc()
+			c.write(ctx, c.end(ref, j, outcome{label: "no_key", reason: "push: the secret of the topic cannot be used: " + err.Error()}))
+			return
+		}
 		permit, why := c.share.begin(host)
 		if why != "" {
 			c.p.metrics.posts.WithLabelValues("put_off").Inc()
@@ -148,7 +154,7 @@ func (c *consumer) start(ctx context.Context, j *jobpb.Reserved, placed bool) {
 		started := time.Now()
 		o = outcome{label: "taken", answered: true}
 		if !unposted(j) {
-			o = c.p.post(ctx, c.settings.Push, target, j)
+			o = c.p.post(ctx, t, target, j)
 		}
 		if ctx.Err() != nil {
 			o = outcome{}

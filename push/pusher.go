@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"tarry/auth"
+	"tarry/internal/secretkeys"
 	"tarry/job/jobpb"
 )
 
@@ -41,6 +42,8 @@ type Queue interface {
 type Options struct {
 	Allow  Allow
 	Logger *slog.Logger // nil: nothing is logged
+	// Secrets opens the secrets that are sealed; nil: this node has no keys.
+	Secrets *secretkeys.Ring
 	// Trace starts a span of a post. It returns the traceparent to send instead of the job's,
 	// unless it is empty, and the function that ends the span with the status of the response,
 	// 0 for none, and why the post failed, if it did. nil: there are no spans.
@@ -58,6 +61,10 @@ type Pusher struct {
 	posts   *semaphore.Weighted // one for each post
 	known   *targets
 	metrics *metrics
+	secrets *secretkeys.Ring
+
+	mu     sync.Mutex
+	sealed map[string][]byte // the sealed secrets of the topics that this node posts for
 }
 
 // New returns a Pusher that does nothing until Run.
@@ -65,7 +72,7 @@ func New(o Options) *Pusher {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Pusher{allow: o.Allow, log: o.Logger, trace: o.Trace, toTopic: newClient(o.Allow, topicTLS()), toJob: newClient(o.Allow, jobTLS()), posts: semaphore.NewWeighted(MaxPosts), known: newTargets(), metrics: newMetrics()}
+	return &Pusher{allow: o.Allow, log: o.Logger, trace: o.Trace, toTopic: newClient(o.Allow, topicTLS()), toJob: newClient(o.Allow, jobTLS()), posts: semaphore.NewWeighted(MaxPosts), known: newTargets(), metrics: newMetrics(), secrets: o.Secrets}
 }
 
 // Run pushes until ctx ends. Only the leader may call it. It blocks, and returns when
@@ -76,6 +83,7 @@ func (p *Pusher) Run(ctx context.Context, q Queue) {
 	defer p.toTopic.CloseIdleConnections()
 	defer p.toJob.CloseIdleConnections()
 	defer p.metrics.topics.Set(0)
+	defer p.setSealed(nil)
 	running := map[string]*consumer{}
 	var work sync.WaitGroup
 	defer work.Wait()
@@ -104,6 +112,7 @@ func (p *Pusher) follow(ctx context.Context, q Queue, running map[string]*consum
 	if err != nil {
 		return err
 	}
+	p.setSealed(wanted)
 	for topic, c := range running {
 		if !c.matches(wanted[topic]) {
 			c.stop()
@@ -153,7 +162,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tarry_pushes_total",
-			Help: "Jobs posted to targets, by outcome: taken, 1xx, 4xx, 5xx, redirect, timeout, blocked, error; no_target: there was no URL for one; put_off: not now, because targets do not reply.",
+			Help: "Jobs posted to targets, by outcome: taken, 1xx, 4xx, 5xx, redirect, timeout, blocked, error; no_target: there was no URL for one; no_key: the secret of the topic cannot be opened; put_off: not now, because targets do not reply.",
 		}, []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "tarry_push_seconds", Help: "Time until a target replied.",
@@ -163,7 +172,7 @@ func newMetrics() *metrics {
 			Name: "tarry_push_topics", Help: "Topics whose jobs this node posts to a target.",
 		}),
 	}
-	for _, outcome := range []string{"taken", "redirect", "4xx", "5xx", "timeout", "blocked", "error", "no_target", "put_off"} {
+	for _, outcome := range []string{"taken", "redirect", "4xx", "5xx", "timeout", "blocked", "error", "no_target", "no_key", "put_off"} {
 		m.posts.WithLabelValues(outcome) // 0 before the first, so that a rate sees it
 	}
 	return m

@@ -75,10 +75,12 @@ func (l *Limits) usageOf(id string) *usage {
 	return u
 }
 
-// forget drops the usage of tokens that are gone.
-func (l *Limits) forget(s *auth.State) {
+// forget drops the usage of tokens that are gone. It looks at the state while mu is held: an older
+// one may lack tokens whose usage is there already.
+func (l *Limits) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	s := l.source.Auth()
 	for id := range l.of {
 		if s.Token(id) == nil {
 			delete(l.of, id)

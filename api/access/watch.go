@@ -11,7 +11,7 @@ import (
 // all of them, and only when a token or the settings have changed.
 type Watch struct {
 	source  Source
-	changed func(*auth.State)
+	changed func()
 
 	mu      sync.Mutex
 	waiting map[*waiter]struct{}
@@ -26,7 +26,7 @@ type waiter struct {
 
 // newWatch returns a watch, which the caller must Close. It calls changed after each change of the
 // state.
-func newWatch(source Source, changed func(*auth.State)) *Watch {
+func newWatch(source Source, changed func()) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{source: source, changed: changed, waiting: map[*waiter]struct{}{}, cancel: cancel}
 	if source.AuthChanged() != nil { // else it never changes
@@ -74,9 +74,8 @@ func (w *Watch) While(ctx context.Context, allowed func(*auth.State) bool) (unti
 func (w *Watch) run(ctx context.Context) {
 	for {
 		changed := w.source.AuthChanged()
-		s := w.source.Auth()
-		w.changed(s)
-		w.look(s)
+		w.look(w.source.Auth())
+		w.changed()
 		select {
 		case <-changed:
 		case <-ctx.Done():

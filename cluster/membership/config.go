@@ -93,8 +93,8 @@ type Config struct {
 	Drained func() bool
 	// MaxClockOffset is how far this node's clock may be off the majority's for it
 	// to lead; 0: clockguard.DefaultMaxOffset.
-	// CertificateWarnings returns reasons for Health; nil: none.
-	CertificateWarnings func(now time.Time) []string
+	// Warnings returns more reasons for Health. It must not block. nil: none.
+	Warnings func(now time.Time) []string
 	// Backups returns what this node knows of its scheduled backups. It must not block. nil: it
 	// has no schedule.
 	Backups func() Backups

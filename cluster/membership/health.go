@@ -64,8 +64,8 @@ func (m *Membership) healthHere(context.Context) (job.Health, error) {
 	h.Reasons = append(h.Reasons, l.disks.Reasons(time.Now())...)
 	h.Reasons = append(h.Reasons, m.clocks.Reasons()...)
 	h.Reasons = append(h.Reasons, l.rings.reasons(m.configuration().Servers, m.ringState())...)
-	if m.cfg.CertificateWarnings != nil {
-		h.Reasons = append(h.Reasons, m.cfg.CertificateWarnings(time.Now())...)
+	if m.cfg.Warnings != nil {
+		h.Reasons = append(h.Reasons, m.cfg.Warnings(time.Now())...)
 	}
 	h.Reasons = append(h.Reasons, backupReasons(m.memberBackups(l))...)
 	slices.Sort(h.Reasons)

@@ -27,6 +27,7 @@ import (
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/nodetls"
 	"tarry/internal/certs"
+	"tarry/internal/secretkeys"
 	"tarry/job"
 	"tarry/push"
 )
@@ -48,6 +49,8 @@ type serverConfig struct {
 	ClusterTLSMode     nodetls.Mode
 	GossipKeysFile     string
 	GossipVerify       gossip.Verify
+	SecretsKeyFile     string
+	secrets            *secretkeys.Ring // opened from that; nil: there are none
 	AdvertiseHost      string
 	HTTPHosts          string
 	CORSOrigins        api.Origins
@@ -104,6 +107,7 @@ func (c *serverConfig) flags() *flag.FlagSet {
 	fs.StringVar(&c.ClusterTLS.CA, "cluster-tls-ca", "", "`file` with the certificate of the cluster's authority, or of two while one replaces the other")
 	fs.StringVar(&c.GossipKeysFile, "gossip-keys-file", "", "`file` with the keys that encrypt gossip, made by tarry keygen: one a line, the first encrypts. tarry keyring rewrites it; default: gossip is in plain text (docs/tls.md)")
 	fs.TextVar(&c.GossipVerify, "gossip-verify", gossip.VerifyFull, "`step` of the move to encrypted gossip: off: send plain, accept both; outgoing: send encrypted, accept both; full: encrypted only (docs/tls.md)")
+	fs.StringVar(&c.SecretsKeyFile, "secrets-key-file", "", "`file` with the keys that seal the secrets of push targets, made by tarry secrets keygen: one a line, the first seals; default: they are stored in plain text (docs/push.md)")
 	c.HTTPTLS.flags(fs, "http", "--http-addr")
 	c.BeanstalkTLS.flags(fs, "beanstalk", "--beanstalk-addr")
 	fs.StringVar(&c.AdvertiseHost, "advertise-host", "", "`name` by which other nodes and clients reach this one; default: the host of --cluster-addr, or the machine's name if that is 0.0.0.0")

@@ -51,6 +51,9 @@ var flagGroups = []flagGroup{
 		{"gossip-keys-file", "the path of a file with 1 to 8 keys", "Keys must be made first, and be the same on all nodes. Others than the node's user must not be able to read it; the node writes it anew when `tarry keyring` changes the keys."},
 		{"gossip-verify", "`off`, `outgoing` or `full`", "With keys the safe step is the default; the other two are for moving a cluster that runs, in three rolling restarts without a pause. Only `full` keeps strangers out."},
 	}},
+	{"Secrets", []flagReason{
+		{"secrets-key-file", "the path of a file with 1 to 8 keys", "Keys must be made first, be on all nodes, and be kept apart from backups, which are of no use without them. Others than the node's user must not be able to read the file. A changed file is read again."},
+	}},
 	{"TLS with clients", []flagReason{
 		{"http-tls-mode", "`off`, `optional` or `require`", "Certificates must be made first. `optional` serves both kinds of clients while they move."},
 		{"http-tls-cert", "the path of a PEM file", "It may have intermediate certificates, and may come from any authority that clients trust. A changed file is read again."},

@@ -98,6 +98,10 @@ func (c *serverConfig) openTLS(log *slog.Logger) (s secured, err error) {
 	if s.gossip, err = c.gossipKeys(); err != nil {
 		return s, err
 	}
+	if c.secrets, err = c.secretKeys(); err != nil {
+		return s, err
+	}
+	s.certificates.secrets = c.secrets
 	if s.http, err = c.HTTPTLS.open("http", api.PlainOnTLS(), s.certificates); err != nil {
 		return s, err
 	}

@@ -94,9 +94,10 @@ func serve(ctx context.Context, cfg *serverConfig, stderr io.Writer) error {
 		return err
 	}
 	defer record.close()
-	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post()})
+	pusher := push.New(push.Options{Allow: cfg.PushAllow, Logger: log, Trace: spans.post(), Secrets: cfg.secrets})
 	settings := cfg.nodeConfig(secure, files, log)
 	settings.Left, settings.InvitationUsed = left, record.invitationUsed
+	settings.Warnings = pusher.Warnings
 	settings.Lead = func(ctx context.Context, n *cluster.Node) { pusher.Run(ctx, spans.queue(n)) }
 	node, err := cluster.Start(settings)
 	if err != nil {
@@ -161,7 +162,7 @@ func serveClients(ctx context.Context, cfg *serverConfig, node *cluster.Node, co
 	pages := serveUI(cfg, control, log)
 	server := &http.Server{
 		Handler: api.New(api.Options{
-			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
+			Queue: queue, Operator: readiness{node, tubes}, About: aboutNode(cfg), CheckPush: cfg.PushAllow.Check, Secrets: cfg.secrets, Hosts: cfg.hosts(), Origins: cfg.CORSOrigins, Logger: log, MaxBodyBytes: cfg.MaxBodyBytes,
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Registry: registry, UI: pages, Draining: node.Draining, Drained: node.Drained,
 			Access: control, CheckBootstrap: checksBootstrap(cfg.DataDir), AuthReset: &resetFile{dir: cfg.DataDir},
 		}),

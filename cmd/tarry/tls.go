@@ -14,6 +14,7 @@ import (
 
 	"tarry/cluster/nodetls"
 	"tarry/internal/certs"
+	"tarry/internal/secretkeys"
 )
 
 // reloadEvery is how often the files of certificates are looked at; SIGHUP does it at once.
@@ -24,6 +25,7 @@ type certificates struct {
 	log     *slog.Logger
 	ports   []string
 	sources []*certs.Source
+	secrets *secretkeys.Ring // they are read again likewise; nil: there are none
 
 	expiry, failures *prometheus.Desc
 }
@@ -51,7 +53,7 @@ func (c *certificates) watch(ctx context.Context) (stop func()) {
 		defer signal.Stop(hangup)
 		tick := time.NewTicker(reloadEvery)
 		defer tick.Stop()
-		if len(c.sources) == 0 {
+		if len(c.sources) == 0 && c.secrets == nil {
 			tick.Stop()
 		}
 		for {
@@ -68,6 +70,14 @@ func (c *certificates) watch(ctx context.Context) (stop func()) {
 }
 
 func (c *certificates) reload() {
+	if c.secrets != nil {
+		switch changed, err := c.secrets.Reload(); {
+		case err != nil:
+			c.log.Error("cannot use the changed keys of secrets", "error", err)
+		case changed:
+			c.log.Info("keys of secrets reloaded", "keys", c.secrets.IDs())
+		}
+	}
 	for i, s := range c.sources {
 		changed, err := s.Reload()
 		switch {

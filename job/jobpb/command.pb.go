@@ -2036,12 +2036,14 @@ func (x *TopicSettings) GetRetainMax() uint64 {
 
 // PushTarget is where each job is posted.
 type PushTarget struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`                               // of jobs without one of their own; empty only with job_urls
-	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; never shown
-	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the response; 0: the default
-	Concurrency   uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // posts at once; 0: the default
-	JobUrls       bool                   `protobuf:"varint,5,opt,name=job_urls,json=jobUrls,proto3" json:"job_urls,omitempty"`       // jobs may have a URL of their own
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Url         string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`                               // of jobs without one of their own; empty only with job_urls
+	Secret      string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`                         // signs the posts; never shown
+	TimeoutMs   int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // until the response; 0: the default
+	Concurrency uint32                 `protobuf:"varint,4,opt,name=concurrency,proto3" json:"concurrency,omitempty"`              // posts at once; 0: the default
+	JobUrls     bool                   `protobuf:"varint,5,opt,name=job_urls,json=jobUrls,proto3" json:"job_urls,omitempty"`       // jobs may have a URL of their own
+	// Instead of secret: sealed by package secretkeys, with the id of the key in front.
+	SealedSecret  []byte `protobuf:"bytes,6,opt,name=sealed_secret,json=sealedSecret,proto3" json:"sealed_secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2109,6 +2111,13 @@ func (x *PushTarget) GetJobUrls() bool {
 		return x.JobUrls
 	}
 	return false
+}
+
+func (x *PushTarget) GetSealedSecret() []byte {
+	if x != nil {
+		return x.SealedSecret
+	}
+	return nil
 }
 
 // SetTopic replaces all settings of a topic, whether it has jobs or not. Empty settings are
@@ -6611,7 +6620,7 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\a_ttr_msB\x0f\n" +
 	"\r_max_attemptsB\x0e\n" +
 	"\f_max_pendingB\x0f\n" +
-	"\r_max_reserved\"\x92\x01\n" +
+	"\r_max_reserved\"\xb7\x01\n" +
 	"\n" +
 	"PushTarget\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12\x16\n" +
@@ -6619,7 +6628,8 @@ const file_job_jobpb_command_proto_rawDesc = "" +
 	"\n" +
 	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12 \n" +
 	"\vconcurrency\x18\x04 \x01(\rR\vconcurrency\x12\x19\n" +
-	"\bjob_urls\x18\x05 \x01(\bR\ajobUrls\"\x8b\x01\n" +
+	"\bjob_urls\x18\x05 \x01(\bR\ajobUrls\x12#\n" +
+	"\rsealed_secret\x18\x06 \x01(\fR\fsealedSecret\"\x8b\x01\n" +
 	"\bSetTopic\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x123\n" +
 	"\bsettings\x18\x02 \x01(\v2\x17.tarry.v1.TopicSettingsR\bsettings\x12$\n" +

@@ -1735,6 +1735,13 @@ func (m *PushTarget) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.SealedSecret) > 0 {
+		i -= len(m.SealedSecret)
+		copy(dAtA[i:], m.SealedSecret)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.SealedSecret)))
+		i--
+		dAtA[i] = 0x32
+	}
 	if m.JobUrls {
 		i--
 		if m.JobUrls {
@@ -6423,6 +6430,10 @@ func (m *PushTarget) SizeVT() (n int) {
 	}
 	if m.JobUrls {
 		n += 2
+	}
+	l = len(m.SealedSecret)
+	if l > 0 {
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -11653,6 +11664,37 @@ func (m *PushTarget) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.JobUrls = bool(v != 0)
+		case 6:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field SealedSecret", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.SealedSecret = dAtA[iNdEx:postIndex]
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

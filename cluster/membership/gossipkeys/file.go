@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"tarry/internal/keyfile"
 )
 
 const (
@@ -20,10 +21,6 @@ const (
 	MaxKeys = 8
 	// maxFile bounds what is read of a file, in bytes.
 	maxFile = 4 << 10
-
-	// othersMayNot are the permissions that a file must not give: its group may read it,
-	// as in a mounted secret, and nobody else.
-	othersMayNot = 0o037
 
 	revisionPrefix = "# revision "
 	termPrefix     = "# term "
@@ -132,22 +129,7 @@ func (k Keys) format() []byte {
 
 // Read returns the keys in a file, which others must not be able to read.
 func Read(path string) (Keys, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Keys{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return Keys{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return Keys{}, fmt.Errorf("%s is no file", path)
-	}
-	if mode := info.Mode().Perm(); mode&othersMayNot != 0 {
-		return Keys{}, fmt.Errorf("%s has mode %04o, so others can read or change the keys: chmod 600 %s, and make new keys if somebody may have read these", path, mode, path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := keyfile.Read(path, maxFile)
 	if err != nil {
 		return Keys{}, err
 	}
@@ -160,16 +142,7 @@ func Read(path string) (Keys, error) {
 
 // Create makes a file with keys that only its owner can read. It fails with fs.ErrExist if
 // there is one.
-func Create(path string, k Keys) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := finish(f, k); err != nil {
-		return err
-	}
-	return syncDir(path)
-}
+func Create(path string, k Keys) error { return keyfile.Create(path, k.format()) }
 
 // temporary is where replace writes a file before it is renamed to path.
 func temporary(path string) string {
@@ -210,13 +183,13 @@ func replace(path string, k Keys) error {
 	if err := f.Chmod(keptMode(info, f)); err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	if err := finish(f, k); err != nil {
+	if err := keyfile.Finish(f, k.format()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDir(path)
+	return keyfile.SyncDir(path)
 }
 
 // keptMode returns the permissions for f, which replaces a file. The group may read it only
@@ -227,25 +200,4 @@ func keptMode(replaced fs.FileInfo, f *os.File) fs.FileMode {
 		mode &^= 0o070
 	}
 	return mode
-}
-
-// syncDir makes the name of a file durable.
-func syncDir(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// finish writes, syncs and closes f, or removes it.
-func finish(f *os.File, k Keys) error {
-	_, err := f.Write(k.format())
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
