@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"tarry/fsm"
@@ -107,4 +111,42 @@ func TestOtherRatesKeepTheirTokens(t *testing.T) {
 	changed := machineWith(t, rated("a", 1000), rated("b", 1000)).Namespaces()
 	require.Error(t, q.take(changed, ops, now))
 	require.NoError(t, q.take(machineWith(t).Namespaces(), ops, now), "without namespaces there is no rate")
+}
+
+// Adds that come through all nodes at once fill a namespace up to its quota and no further.
+func TestAQuotaIsExactWhicheverNodesAddsGoThrough(t *testing.T) {
+	c := newTestCluster(t, 3)
+	// An add with an id may be repeated, whatever became of it.
+	do := func(n *Node, op *jobpb.Op) jobpb.Code {
+		for {
+			rs, err := n.shard.Do(t.Context(), []*jobpb.Op{op})
+			if err == nil {
+				return rs[0].Code
+			}
+			if code := job.CodeOf(err); code != job.CodeNotApplied && code != job.CodeUnknown {
+				assert.NoError(t, err)
+				return jobpb.Code_INVALID
+			}
+		}
+	}
+	put := putNamespace(&jobpb.Namespace{Name: "billing", TopicPrefix: "billing.", Quotas: &jobpb.Quotas{Jobs: new(uint64(10))}})
+	require.Equal(t, jobpb.Code_OK, do(c.follower(), put))
+	var done, refused atomic.Int64
+	var calls sync.WaitGroup
+	for i := range 30 {
+		calls.Go(func() {
+			switch do(c.nodes[i%len(c.nodes)], add(strconv.Itoa(i), "billing.x", 0)) {
+			case jobpb.Code_OK:
+				done.Add(1)
+			case jobpb.Code_OVER_QUOTA:
+				refused.Add(1)
+			}
+		})
+	}
+	calls.Wait()
+	require.EqualValues(t, 10, done.Load())
+	require.EqualValues(t, 20, refused.Load())
+	use, err := c.nodes[c.leader()].shard.Read(t.Context(), &jobpb.Read{What: &jobpb.Read_Namespace{Namespace: "billing"}}, false)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, use.Namespaces[0].Jobs)
 }

@@ -8,15 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"tarry/job"
 	"tarry/job/jobpb"
 )
 
 func opPutNamespace(n *jobpb.Namespace) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_PutNamespace{PutNamespace: &jobpb.PutNamespace{Namespace: n}}}
+	return &jobpb.Op{Kind: &jobpb.Op_PutNamespace{PutNamespace: &jobpb.PutNamespace{Namespace: n}}, Principal: job.SystemPrincipal}
 }
 
 func opDeleteNamespace(name string) *jobpb.Op {
-	return &jobpb.Op{Kind: &jobpb.Op_DeleteNamespace{DeleteNamespace: &jobpb.DeleteNamespace{Name: name}}}
+	return &jobpb.Op{Kind: &jobpb.Op_DeleteNamespace{DeleteNamespace: &jobpb.DeleteNamespace{Name: name}}, Principal: job.SystemPrincipal}
 }
 
 // billing is a namespace with the prefix "billing." and quotas.

@@ -89,7 +89,7 @@ func (o *Operator) Clocks(context.Context) (job.Clocks, error) {
 func About() job.About {
 	return job.About{
 		ID: "n1", Release: "v0.1.0", Revision: "0a1b2c3", Go: "go1.26", Platform: "linux/amd64", Started: time.UnixMilli(1_700_000_000_000),
-		StoreFormat: 9, WireVersion: 5, BackupFormat: 1, Runs: job.Versions{Min: 1, Max: 2},
+		StoreFormat: 10, WireVersion: 5, BackupFormat: 1, Runs: job.Versions{Min: 1, Max: 2},
 		Settings: []job.NodeSetting{{Name: "http-addr", Value: "127.0.0.1:7300"}, {Name: "push-allow", Hidden: true}},
 	}
 }

@@ -26,7 +26,7 @@ func newOperators(t *testing.T) *shell {
 func TestTheVersionsOfACluster(t *testing.T) {
 	s := newOperators(t)
 	out := s.ok("cluster", "version")
-	require.Regexp(t, `(?m)^n1 +v0.1.0 +0a1b2c3 +1 +1-2 +9 +5$`, out)
+	require.Regexp(t, `(?m)^n1 +v0.1.0 +0a1b2c3 +1 +1-2 +10 +5$`, out)
 	require.Regexp(t, `(?m)^n2 +v0.1.0 +- +1 +1-2 +- +-$`, out)
 	require.Regexp(t, `(?m)^n3 +- +- +- +- +- +-$`, out)
 	require.Contains(t, out, "(this binary)")
