@@ -44,6 +44,7 @@ type frontFault struct {
 	drop, hold    bool
 	Status        int
 	Code, Outcome string
+	Location      string
 	RetryAfter    int `json:"retry_after"`
 	Body          any // of the reply, instead of an error
 }
@@ -129,6 +130,9 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		if fault.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
+		}
+		if fault.Location != "" {
+			w.Header().Set("Location", fault.Location)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(fault.Status)

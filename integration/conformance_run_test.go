@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +31,8 @@ type caseRun struct {
 	worker  *driver
 	events  []object // of the worker, not waited for yet
 	vars    object
+	folder  string // of its file
+	written int    // times that the file was
 }
 
 // newCaseRun starts a driver for the i-th case.
@@ -38,7 +42,7 @@ func newCaseRun(t *testing.T, c *cluster, f *front, command []string, i int) *ca
 	leader := c.leader()
 	follower := c.follower()
 	f.heal()
-	return &caseRun{t: t, cluster: c, front: f, command: command, driver: startDriver(t, command), vars: object{
+	return &caseRun{t: t, cluster: c, front: f, command: command, driver: startDriver(t, command), folder: t.TempDir(), vars: object{
 		"topic": name + "-topic", "run": name, "large": strings.Repeat("x", job.DefaultMaxBodyBytes),
 		"leader": f.door(leader).addr, "leaders": []any{f.door(leader).addr}, "follower": f.door(follower).addr,
 	}}
@@ -196,6 +200,7 @@ func init() {
 			at, _ := a["at"].(string)
 			return r.front.requests(a["method"].(string), a["path"].(string), at), nil
 		},
+		"file":         (*caseRun).file,
 		"worker_start": (*caseRun).workerStart,
 		"worker_event": (*caseRun).workerEvent,
 		"worker_stop": func(r *caseRun, _ any) (any, error) {
@@ -203,6 +208,17 @@ func init() {
 		},
 		"worker_exit": (*caseRun).workerExit,
 	}
+}
+
+// file gives the file of the case a text, and a time of its own, because clients look at that.
+func (r *caseRun) file(args any) (any, error) {
+	path := filepath.Join(r.folder, "file")
+	if err := os.WriteFile(path, []byte(args.(object)["text"].(string)+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	r.written++
+	at := time.Unix(int64(r.written), 0)
+	return object{"path": path}, os.Chtimes(path, at, at)
 }
 
 func (r *caseRun) http(args any) (any, error) {

@@ -35,15 +35,23 @@ func TestClientConformance(t *testing.T) {
 	for _, l := range languages {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			if out, err := exec.Command(l.present[0], l.present[1:]...).CombinedOutput(); err != nil {
-				if os.Getenv("CI") == "true" {
-					t.Fatalf("this machine has no %s (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
-				}
-				t.Skipf("SKIPPED: the client for %s is NOT TESTED: this machine has no interpreter (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
-			}
-			runConformance(t, l.command(t), cases)
+			l.require(t)
+			h := newHarness(t, startCluster(t, 3, "--push-allow", "hooks.example.com"))
+			h.run(t, l.command(t), 0, cases, func(*caseRun) {})
 		})
 	}
+}
+
+// require skips a test without the interpreter, or fails it in CI.
+func (l *language) require(t *testing.T) {
+	out, err := exec.Command(l.present[0], l.present[1:]...).CombinedOutput()
+	if err == nil {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("this machine has no %s (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
+	}
+	t.Skipf("SKIPPED: the client for %s is NOT TESTED: this machine has no interpreter (apt-get install %s): %v %.200s", l.name, l.packages, err, out)
 }
 
 // command is what starts the driver.
@@ -57,24 +65,34 @@ func (l *language) command(t *testing.T) []string {
 	return []string{driver}
 }
 
-// runConformance runs the cases one after the other on one cluster, which is whole at the
-// start of each.
-func runConformance(t *testing.T, driver []string, cases []conformanceCase) {
-	c := startCluster(t, 3, "--push-allow", "hooks.example.com")
-	f := newFront(t, c, nil)
+// conformanceHarness is a cluster and the proxies before it.
+type conformanceHarness struct {
+	cluster   *cluster
+	front     *front
+	secure    map[string]*front
+	authority *authority
+}
+
+func newHarness(t *testing.T, c *cluster) *conformanceHarness {
 	a := newAuthority(t)
-	secure := map[string]*front{"tls": newFront(t, c, a.server(false)), "mutual": newFront(t, c, a.server(true))}
+	return &conformanceHarness{c, newFront(t, c, nil), map[string]*front{"tls": newFront(t, c, a.server(false)), "mutual": newFront(t, c, a.server(true))}, a}
+}
+
+// run runs the cases one after the other on the cluster, which is whole at the start of each.
+// Their names are numbered from first. prepare may add variables to a case.
+func (h *conformanceHarness) run(t *testing.T, driver []string, first int, cases []conformanceCase, prepare func(*caseRun)) {
 	for i, one := range cases {
 		t.Run(one.name, func(t *testing.T) {
-			r := newCaseRun(t, c, f, driver, i)
-			r.secure = secure
-			maps.Copy(r.vars, a.files)
+			r := newCaseRun(t, h.cluster, h.front, driver, first+i)
+			r.secure = h.secure
+			maps.Copy(r.vars, h.authority.files)
+			prepare(r)
 			r.open(one.open)
 			for _, s := range one.steps {
 				r.step(s)
 			}
 			r.end()
 		})
-		f.restore(t)
+		h.front.restore(t)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -59,6 +60,9 @@ type Options struct {
 	Mode   Mode
 	Config func() *tls.Config // for the next connection
 	Hint   string             // the reply to a plain client that is refused
+	// Refused is called once for a connection whose handshake fails, but not for one that ends or
+	// falls silent. It must not block. nil: nobody is told.
+	Refused func(from net.Addr, err error)
 }
 
 // Listen returns l if the mode is Off, and else a listener whose connections speak TLS.
@@ -98,6 +102,7 @@ type conn struct {
 
 	limit *time.Timer // closes Conn if the handshake takes too long; nil: there is no limit
 	ready bool        // the handshake is over
+	told  bool        // Refused was called
 }
 
 // hurry sets the time limit of the handshake. It is called before the second goroutine knows
@@ -112,6 +117,7 @@ func (c *conn) hurry() {
 func (c *conn) handshake(s net.Conn) error {
 	if t, ok := s.(*tls.Conn); ok {
 		if err := t.Handshake(); err != nil {
+			c.refused(err)
 			return err
 		}
 	}
@@ -119,6 +125,19 @@ func (c *conn) handshake(s net.Conn) error {
 		c.limit.Stop()
 	}
 	return nil
+}
+
+// refused tells of a handshake that failed.
+func (c *conn) refused(err error) {
+	if c.told || c.o.Refused == nil {
+		return
+	}
+	var network *net.OpError // also a reset, or the time limit's close; an alert of the client is one
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Op != "remote error" {
+		return
+	}
+	c.told = true
+	c.o.Refused(c.RemoteAddr(), err)
 }
 
 // StateOf returns the state of TLS of a connection, or nil if it has none.

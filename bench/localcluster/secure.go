@@ -100,12 +100,18 @@ func (c *Cluster) secure(n *Node) ([]string, error) {
 	return args, nil
 }
 
-// Enforce makes the first token of a secure cluster whose nodes are ready, and lets nobody in
-// without one from then on.
+// Enforce makes the first token of a cluster whose nodes are ready, and lets nobody in without
+// one from then on. It is in Access then, and calls of the Cluster carry it.
 func (c *Cluster) Enforce(ctx context.Context) error {
 	n := c.Nodes()[0]
+	if err := os.MkdirAll(c.keys(), 0o700); err != nil {
+		return fmt.Errorf("make a directory for keys: %w", err)
+	}
 	file := filepath.Join(c.keys(), "root.token")
-	call := []string{"--addr", "https://" + n.HTTP, "--tls-ca", c.authority(), "--patience", "60s"}
+	call := []string{"--addr", n.HTTP, "--patience", "60s"}
+	if c.options.Secure {
+		call = []string{"--addr", "https://" + n.HTTP, "--patience", "60s", "--tls-ca", c.authority()}
+	}
 	if err := c.tarry(ctx, append([]string{"auth", "bootstrap", "--data-dir", n.DataDir(), "-o", file}, call...)...); err != nil {
 		return err
 	}

@@ -240,6 +240,13 @@ var verbs = map[string]func(context.Context, *driver, json.RawMessage) (any, err
 		return inMember("runs")(d.client.PreviewSpec(ctx, a.Schedule, a.After, a.Count))
 	}),
 
+	"whoami":       verb(whoAmI),
+	"tokens":       verb(tokens),
+	"token":        verb(token),
+	"put_token":    verb(putToken),
+	"rotate_token": verb(rotateToken),
+	"delete_token": verb(deleteToken),
+
 	"members": verb(func(ctx context.Context, d *driver, _ struct{}) (any, error) {
 		return inMember("members")(d.client.Members(ctx))
 	}),

@@ -144,6 +144,10 @@ type openArgs struct {
 	Timeout   *client.Duration `json:"timeout"`
 	Patience  *client.Duration `json:"patience"`
 	TLS       *tlsArgs         `json:"tls"`
+
+	Token         string `json:"token"`
+	TokenFile     string `json:"token_file"`
+	TokenOverHTTP bool   `json:"token_over_http"`
 }
 
 // tlsArgs names files in PEM.
@@ -192,9 +196,20 @@ func open(_ context.Context, d *driver, a openArgs) (any, error) {
 		}
 		options = append(options, client.WithTLS(config))
 	}
+	if a.Token != "" {
+		options = append(options, client.WithToken(a.Token))
+	}
+	if a.TokenFile != "" {
+		options = append(options, client.WithTokenFile(a.TokenFile))
+	}
+	if a.TokenOverHTTP {
+		options = append(options, client.WithTokenOverHTTP())
+	}
 	var err error
-	d.client, err = client.New(a.Addresses, options...)
-	return object{}, err
+	if d.client, err = client.New(a.Addresses, options...); err != nil {
+		return nil, &client.Error{Code: "invalid_argument", Message: err.Error()}
+	}
+	return object{}, nil
 }
 
 // streamReader reads a stream on a goroutine of its own, which ends with cancel.

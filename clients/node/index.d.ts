@@ -524,6 +524,43 @@ export interface Member {
   maxClusterVersion: number;
 }
 
+/** Allows verbs on topics: names, or prefixes with a `*` behind them (docs/tokens.md). */
+export interface Rule {
+  topics: string[];
+  verbs: ("add" | "consume" | "read" | "manage" | "push" | "observe" | "operate" | "admin")[];
+}
+
+/** What a token may do. */
+export interface TokenSpec {
+  description?: string;
+  rules: Rule[];
+  /** Of the ids of the jobs that it adds. */
+  idPrefix?: string;
+  expiresAt?: Date;
+}
+
+/** A token without its text, which is stored nowhere. */
+export interface Token extends TokenSpec {
+  id: string;
+  revision: number;
+  createdAt?: Date;
+  /** Until when the text before the last rotation is accepted, too. */
+  oldUntil?: Date;
+}
+
+/** What became of a token; `token` is its text if that is new: it is shown this once. */
+export interface TokenPut {
+  id: string;
+  revision: number;
+  token?: string;
+}
+
+/** Who the client is for the cluster, and what it may do; without a known token there is no `id`. */
+export interface Identity extends TokenSpec {
+  mode: "off" | "report" | "enforce";
+  id?: string;
+}
+
 export interface Health {
   healthy: boolean;
   failureTolerance: number;
@@ -555,7 +592,7 @@ export interface Verification {
  * A call that a node refuses without doing it (`not_applied`, `overloaded`, `rate_limited`, `disk_low`), or that
  * could not be sent, is tried again for `patience` seconds. A call whose outcome is unknown is
  * tried again where that does no harm: all but update, release, bury, kick, finishThen, kickTopic,
- * releaseTopic, purge, moveTopic, kickDead, purgeDead, deleteJobs, updateJobs, kickJobs, runSchedule without a key, what changes the cluster, and what has an
+ * releaseTopic, purge, moveTopic, kickDead, purgeDead, deleteJobs, updateJobs, kickJobs, runSchedule without a key, putToken, rotateToken, what changes the cluster, and what has an
  * `ifRevision` for settings or a schedule. Every failure is a TarryError, whose `outcome` says whether the call may have been done.
  */
 export class Client {
@@ -703,6 +740,18 @@ export class Client {
   previewSchedule(name: string, options?: { count?: number } & CallOptions): Promise<PlannedRun[]>;
   /** The runs of a schedule that is not stored. */
   previewSpec(spec: string, options?: { zone?: string; start?: Date; end?: Date; after?: Date; count?: number } & CallOptions): Promise<PlannedRun[]>;
+
+  whoAmI(options?: CallOptions): Promise<Identity>;
+  /** The tokens by id, without their texts. */
+  tokens(options?: { max?: number } & CallOptions): AsyncGenerator<Token, void, undefined>;
+  tokensPage(options?: { after?: string; max?: number } & CallOptions): Promise<{ tokens: Token[]; next?: string }>;
+  token(id: string, options?: CallOptions): Promise<Token>;
+  /** Makes a token, whose text is in the result, or changes what one may do. It is not tried again when its outcome is unknown. */
+  putToken(id: string, token: TokenSpec, options?: { ifRevision?: number } & CallOptions): Promise<TokenPut>;
+  /** Gives a token a new text. The one before is accepted for `overlap` more seconds; default an hour. */
+  rotateToken(id: string, options?: { overlap?: number } & CallOptions): Promise<TokenPut & { token: string }>;
+  /** Revokes a token at once and for good. */
+  deleteToken(id: string, options?: CallOptions): Promise<void>;
 
   members(options?: CallOptions): Promise<Member[]>;
   health(options?: CallOptions): Promise<Health>;

@@ -45,7 +45,9 @@ func (c *portTLS) closed() bool { return c.Mode == clienttls.Require && c.Files.
 
 // open reads the certificate and returns what makes a listener speak TLS.
 func (c *portTLS) open(port, hint string, all *certificates) (func(net.Listener) net.Listener, error) {
-	o := clienttls.Options{Mode: c.Mode, Hint: hint}
+	o := clienttls.Options{Mode: c.Mode, Hint: hint, Refused: func(from net.Addr, err error) {
+		all.log.Warn("refused a client in the TLS handshake", "port", port, "from", from, "error", err)
+	}}
 	if c.Mode != clienttls.Off {
 		s, err := certs.Open(c.Files, servable)
 		if err != nil {

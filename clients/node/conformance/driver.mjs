@@ -74,9 +74,16 @@ const all = async (iterator) => {
 
 // What each verb calls: arguments with the client's names, and the options of the call.
 const verbs = {
-  open({ addresses, timeout, patience, tls }) {
+  open({ addresses, tls, ...options }) {
     closeStream();
-    client = new Client(addresses, { timeout, patience, tls: tls && tlsOptions(tls) });
+    try {
+      client = new Client(addresses, { ...options, tls: tls && tlsOptions(tls) });
+    } catch (cause) {
+      if (cause instanceof TypeError) {
+        throw new TarryError(cause.message, { code: "invalid_argument", cause });
+      }
+      throw cause;
+    }
   },
   add: (job, o) => client.add(job, o),
   add_batch: async ({ jobs }, o) => ({ results: await client.addBatch(jobs, o) }),
@@ -142,6 +149,12 @@ const verbs = {
   run_schedule: ({ name, key }, o) => client.runSchedule(name, { key, ...o }),
   schedule_runs: async ({ name }, o) => ({ runs: await client.scheduleRuns(name, o) }),
   preview_schedule: async ({ name, count }, o) => ({ runs: await client.previewSchedule(name, { count, ...o }) }),
+  whoami: (_, o) => client.whoAmI(o),
+  tokens: async (page, o) => ({ tokens: await all(client.tokens({ ...page, ...o })) }),
+  token: ({ id }, o) => client.token(id, o),
+  put_token: ({ id, ...token }, o) => client.putToken(id, token, o),
+  rotate_token: ({ id, overlap }, o) => client.rotateToken(id, { overlap, ...o }),
+  delete_token: ({ id }, o) => client.deleteToken(id, o),
   members: async (_, o) => ({ members: await client.members(o) }),
   preview_spec: async ({ spec, after, ...how }, o) => ({
     runs: await client.previewSpec(spec, { after: after && new Date(after), ...how, ...o }),

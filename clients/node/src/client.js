@@ -374,6 +374,37 @@ export class Client {
     return (await this.#call(request, { signal, deadline, timeout, patience })).runs;
   }
 
+  // Tokens of the cluster
+
+  async whoAmI(options) {
+    return this.#call({ method: "GET", path: "/v1/whoami", gives: { mode: "", rules: [gives.rule] } }, options);
+  }
+
+  tokens({ max, ...options } = {}) {
+    return pages((after) => this.tokensPage({ after, max, ...options }), "tokens");
+  }
+
+  async tokensPage({ after, max, ...options } = {}) {
+    return this.#call({ method: "GET", path: "/v1/tokens" + query({ cursor: after, max }), gives: { tokens: [gives.token] } }, options);
+  }
+
+  async token(id, options) {
+    return this.#call({ method: "GET", path: path`/v1/tokens/${id}`, gives: gives.token }, options);
+  }
+
+  async putToken(id, token, { ifRevision, ...options } = {}) {
+    return this.#call({ method: "PUT", path: path`/v1/tokens/${id}` + query({ ifRevision }), body: toWire(token), gives: gives.tokenPut }, options);
+  }
+
+  async rotateToken(id, { overlap, ...options } = {}) {
+    const request = { method: "POST", path: path`/v1/tokens/${id}/rotate`, body: toWire({ overlap }), gives: { ...gives.tokenPut, token: "" } };
+    return this.#call(request, options);
+  }
+
+  async deleteToken(id, options) {
+    await this.#end({ method: "DELETE", path: path`/v1/tokens/${id}`, repeat: true }, options);
+  }
+
   // The cluster
 
   async members(options) {

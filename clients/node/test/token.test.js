@@ -115,3 +115,29 @@ test("nor to one that a node names", () => {
   nodes.learn(["10.0.0.2:1", "127.0.0.1:2"], "http://127.0.0.1:1");
   assert.deepEqual(nodes.all(), ["http://127.0.0.1:1", "http://127.0.0.1:2"]);
 });
+
+test("a token is made once, and revoked as often as it takes", async (t) => {
+  let replies = ["cut"];
+  const node = await startNode(t, () => replies.shift());
+  const client = new Client([node.address], { discover: false });
+  const rules = [{ topics: ["b.*"], verbs: ["add"] }];
+  await assert.rejects(client.putToken("a", { rules, idPrefix: "x-" }), { outcome: "unknown" });
+  replies = ["cut"];
+  await assert.rejects(client.rotateToken("a", { overlap: 0 }), { outcome: "unknown" });
+  replies = ["cut", { status: 404, code: "not_found", error: "no", outcome: "not_applied" }];
+  await client.deleteToken("a");
+  replies = [{ tokens: [{ id: "a", revision: 1, rules }], next: "a" }, { tokens: [] }];
+  const found = [];
+  for await (const token of client.tokens({ max: 1 })) {
+    found.push(token.id);
+  }
+  assert.deepEqual(found, ["a"]);
+  assert.deepEqual(node.requests, [
+    { method: "PUT", path: "/v1/tokens/a", body: { rules, id_prefix: "x-" } },
+    { method: "POST", path: "/v1/tokens/a/rotate", body: { overlap: 0 } },
+    { method: "DELETE", path: "/v1/tokens/a", body: "" },
+    { method: "DELETE", path: "/v1/tokens/a", body: "" },
+    { method: "GET", path: "/v1/tokens?max=1", body: "" },
+    { method: "GET", path: "/v1/tokens?cursor=a&max=1", body: "" },
+  ]);
+});

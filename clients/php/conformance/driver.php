@@ -10,6 +10,7 @@ use Tarry\Added;
 use Tarry\Bury;
 use Tarry\Changed;
 use Tarry\Client;
+use Tarry\ErrorCode;
 use Tarry\Job;
 use Tarry\NewJob;
 use Tarry\ReservedJob;
@@ -32,7 +33,19 @@ final class Driver
             $this->stream?->close();
             $this->stream = null;
             $tls = new Tls(...($a['tls'] ?? []));
-            $this->client = new Client($a['addresses'], $a['timeout'] ?? 10, $a['patience'] ?? 30, tls: $tls);
+            try {
+                $this->client = new Client(
+                    $a['addresses'],
+                    $a['timeout'] ?? 10,
+                    $a['patience'] ?? 30,
+                    tls: $tls,
+                    token: $a['token'] ?? null,
+                    tokenFile: $a['token_file'] ?? null,
+                    tokenOverHttp: $a['token_over_http'] ?? false,
+                );
+            } catch (\InvalidArgumentException $e) {
+                throw new TarryException(ErrorCode::INVALID_ARGUMENT, $e->getMessage());
+            }
             return [];
         }
         $c = isset($a['deadline']) ? $this->client->withDeadline($a['deadline']) : $this->client;
@@ -129,6 +142,12 @@ final class Driver
                 self::at($a, 'after'),
                 $a['count'] ?? 10,
             )],
+            'whoami' => $c->whoAmI(),
+            'tokens' => ['tokens' => self::pages($c->tokens(...), 'tokens', $a['max'] ?? 1000)],
+            'token' => $c->token($id),
+            'put_token' => $c->putToken($id, $a['rules'], $a['description'] ?? null, $a['id_prefix'] ?? null, self::at($a, 'expires_at')),
+            'rotate_token' => $c->rotateToken($id, $a['overlap'] ?? null),
+            'delete_token' => self::nothing($c->deleteToken($id)),
             'members' => ['members' => $c->members()],
             'health' => $c->health(),
             'clocks' => $c->clocks(),

@@ -19,6 +19,7 @@ final class Client
     use TopicCalls;
     use ScheduleCalls;
     use DeadCalls;
+    use TokenCalls;
     use ClusterCalls;
 
     /** The longest wait that a node takes in one request. */
@@ -258,7 +259,7 @@ final class Client
      */
     public function finish(ReservedJob|string $job, ?string $token = null): void
     {
-        $in = self::given(['token' => self::token($job, $token)]);
+        $in = self::given(['token' => self::tokenOf($job, $token)]);
         $this->end(new Request('POST', self::jobPath($job, 'finish'), $in, true, gives: Shape::CHANGED));
     }
 
@@ -332,7 +333,7 @@ final class Client
     public function finishThen(ReservedJob|string $job, array $then, ?string $token = null): array
     {
         $reply = $this->post(self::jobPath($job, 'finish'), self::given([
-            'token' => self::token($job, $token),
+            'token' => self::tokenOf($job, $token),
             'then' => self::requests($then),
         ]), false, Shape::batch(count($then), Shape::ADDED));
         return self::allAdded($reply);
@@ -341,7 +342,7 @@ final class Client
     /** Prolongs a reservation by $ttr from now; null is the job's own TTR. */
     public function touch(ReservedJob|string $job, ?float $ttr = null, ?string $token = null): Changed
     {
-        return $this->change($job, 'touch', ['token' => self::token($job, $token), 'ttr' => $ttr], true);
+        return $this->change($job, 'touch', ['token' => self::tokenOf($job, $token), 'ttr' => $ttr], true);
     }
 
     /** Gives a reserved job back. $delay null: as the job's backoff says; 0.0: at once. */
@@ -353,7 +354,7 @@ final class Client
         ?string $token = null,
     ): Changed {
         return $this->change($job, 'release', [
-            'token' => self::token($job, $token),
+            'token' => self::tokenOf($job, $token),
             'delay' => $delay,
             'priority' => $priority,
             'reason' => $reason === '' ? null : $reason,
@@ -364,7 +365,7 @@ final class Client
     public function bury(ReservedJob|string $job, string $reason = '', ?int $priority = null, ?string $token = null): Changed
     {
         return $this->change($job, 'bury', [
-            'token' => self::token($job, $token),
+            'token' => self::tokenOf($job, $token),
             'priority' => $priority,
             'reason' => $reason === '' ? null : $reason,
         ]);
@@ -379,7 +380,7 @@ final class Client
     /** Puts a job into another topic, in the state in which it is. */
     public function move(ReservedJob|string $job, string $to, ?string $token = null): Changed
     {
-        return $this->change($job, 'move', ['token' => self::token($job, $token), 'to' => $to], true);
+        return $this->change($job, 'move', ['token' => self::tokenOf($job, $token), 'to' => $to], true);
     }
 
     /**
@@ -402,7 +403,7 @@ final class Client
     public function delete(ReservedJob|string $job, ?string $token = null, ?int $ifRevision = null, ?array $ifState = null): void
     {
         $this->end(new Request('DELETE', self::jobPath($job) . self::query([
-            'token' => self::token($job, $token),
+            'token' => self::tokenOf($job, $token),
             'if_revision' => $ifRevision,
             'if_state' => $ifState === null ? null : implode(',', $ifState),
         ]), null, true, gives: Shape::CHANGED));
@@ -646,7 +647,7 @@ final class Client
         return $query === '' ? '' : '?' . $query;
     }
 
-    private static function token(ReservedJob|string $job, ?string $token): ?string
+    private static function tokenOf(ReservedJob|string $job, ?string $token): ?string
     {
         return $token ?? ($job instanceof ReservedJob ? $job->token : null);
     }

@@ -25,6 +25,9 @@ final class Shape
     public const SETTINGS = ['revision' => 0, 'settings' => []];
     public const SCHEDULE = ['schedule' => '', 'spec' => ''];
     public const SCHEDULE_PUT = ['schedule' => '', 'revision' => 0];
+    public const RULE = ['topics' => [''], 'verbs' => ['']];
+    public const TOKEN = ['id' => '', 'revision' => 0, 'rules' => [self::RULE]];
+    public const TOKEN_PUT = ['id' => '', 'revision' => 0];
     public const SCHEDULE_CHANGED = ['schedule' => ''];
 
     /** Says where a value is not of a shape; null: nowhere. */

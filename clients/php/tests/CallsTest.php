@@ -96,6 +96,23 @@ final class CallsTest extends TestCase
         self::assertStringNotContainsString('finish', $requests[2], 'the rest of the wait of a node that stops');
     }
 
+    public function testATokenIsMadeOnceAndRevokedAsOftenAsItTakes(): void
+    {
+        $gone = [404, ['success' => false, 'code' => 'not_found', 'error' => 'no', 'outcome' => 'not_applied']];
+        $client = new Client([$this->serve([null, null, $gone])], learn: false);
+        try {
+            $client->putToken('a', [['topics' => ['b.*'], 'verbs' => ['add']]], idPrefix: 'x-');
+            self::fail('its outcome is unknown');
+        } catch (TarryException $e) {
+            self::assertTrue($e->unknown);
+        }
+        $client->deleteToken('a');
+        $requests = $this->requests();
+        self::assertCount(3, $requests);
+        self::assertStringContainsString('PUT /v1/tokens/a', $requests[0]);
+        self::assertStringContainsString('{"rules":[{"topics":["b.*"],"verbs":["add"]}],"id_prefix":"x-"}', $requests[0]);
+    }
+
     public function testAReleaseIsNotSentTwice(): void
     {
         // The first reply leaves a connection open; curl itself must not send again when it breaks.

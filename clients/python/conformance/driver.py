@@ -115,6 +115,11 @@ def changes(a: Args) -> Args:
     return given
 
 
+def put_token(c: AnyClient, a: Args) -> Any:
+    given = pick(a, "description", "id_prefix")
+    return c.put_token(a["id"], [tarry.Rule(**r) for r in a["rules"]], expires_at=at(a, "expires_at"), **given)
+
+
 def found(a: Args) -> Args:
     return {k: v for k, v in a["found"].items() if k != "max"}
 
@@ -233,6 +238,11 @@ verbs: Dict[str, Union[Verb, "tuple[Verb, Then]"]] = {
         ),
         lambda r: {"runs": r},
     ),
+    "whoami": lambda c, a: c.whoami(),
+    "token": lambda c, a: c.token(a["id"]),
+    "put_token": put_token,
+    "rotate_token": lambda c, a: c.rotate_token(a["id"], a.get("overlap")),
+    "delete_token": lambda c, a: c.delete_token(a["id"]),
     "members": (lambda c, a: c.members(), lambda r: {"members": r}),
     "health": lambda c, a: c.health(),
     "clocks": lambda c, a: c.clocks(),
@@ -297,7 +307,11 @@ class Driver:
     def do_open(self, a: Args) -> Args:
         self.close()
         made = tarry.Client if self.loop is None else tarry.AsyncClient
-        self.client = made(a["addresses"], ssl_context=ssl_context(a.get("tls")), **pick(a, "timeout", "patience"))
+        options = pick(a, "timeout", "patience", "token", "token_file", "token_over_http")
+        try:
+            self.client = made(a["addresses"], ssl_context=ssl_context(a.get("tls")), **options)
+        except ValueError as e:
+            raise tarry.TarryError("invalid_argument", str(e)) from None
         return {}
 
     def do_list(self, a: Args) -> Args:
@@ -308,6 +322,9 @@ class Driver:
 
     def do_schedules(self, a: Args) -> Args:
         return {"schedules": self.collect(self.client.schedules(after=a.get("after", ""), page=a.get("max")))}
+
+    def do_tokens(self, a: Args) -> Args:
+        return {"tokens": self.collect(self.client.tokens(page=a.get("max")))}
 
     def collect(self, found: Any) -> Any:
         """All elements of a listing."""

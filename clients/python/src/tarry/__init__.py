@@ -10,6 +10,7 @@ from ._aiostream import AsyncStream
 from .aio import AsyncClient
 from .aioworker import AsyncWorker
 from ._dead import DeadReason, DeadReasons, DeadTopic, DeadTopics
+from ._tokens import Identity, Rule, Token, TokenPut
 from .client import Client
 from .errors import (
     ConditionFailed,
@@ -64,8 +65,8 @@ from .worker import Worker
 __all__ = [
     "Added", "AsyncClient", "AsyncStream", "AsyncWorker", "Backoff", "Cause", "Changed", "ChangedFound", "Client",
     "Clocks", "ConditionFailed", "DeadReason", "DeadReasons", "DeadTopic", "DeadTopics", "DueTopic", "DueTopics",
-    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Job", "Member", "NewJob", "NodeClock",
+    "Event", "Explanation", "Forbidden", "Forecast", "Health", "History", "IdConflict", "Identity", "Job", "Member", "NewJob", "NodeClock",
     "NodeDigest", "NotApplied", "NotFound", "Page", "PastRun", "Pause", "Permanent", "PlannedRun", "Rates", "Ref",
-    "Refused", "Rescheduled", "Reserved", "Schedule", "SchedulePut", "StaleToken", "Stats", "Stream", "Swept",
-    "TarryError", "Topic", "TopicFull", "TopicSettings", "Unauthorized", "UnknownOutcome", "Verification", "Worker",
+    "Refused", "Rescheduled", "Reserved", "Rule", "Schedule", "SchedulePut", "StaleToken", "Stats", "Stream", "Swept",
+    "TarryError", "Token", "TokenPut", "Topic", "TopicFull", "TopicSettings", "Unauthorized", "UnknownOutcome", "Verification", "Worker",
 ]  # fmt: skip

@@ -9,14 +9,14 @@ from datetime import datetime
 from types import TracebackType
 from typing import Literal, Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _calls, _dead, _operator
+from . import _calls, _dead, _operator, _token, _tokens
 from ._calls import UNSET, Page, Request
 from ._dead import DeadReasons, DeadTopics
 from ._http import Cancel, Pool
 from ._nodes import Nodes
 from ._policy import attempts, wait_end
 from ._stream import Stream, open_stream
-from ._token import Token
+from ._tokens import Identity, Rule, Token, TokenPut
 from .errors import TarryError
 from .types import (
     Added,
@@ -79,7 +79,7 @@ class Client:
         token_over_http: bool = False,
     ) -> None:
         names = addresses.split(",") if isinstance(addresses, str) else addresses
-        sent = Token(token, token_file, token_over_http)
+        sent = _token.Token(token, token_file, token_over_http)
         self._nodes = Nodes(names, usable=sent.usable)
         self._timeout = seconds(timeout, "timeout")
         self._patience = seconds(patience, "patience")
@@ -642,6 +642,49 @@ class Client:
     ) -> List[PlannedRun]:
         """The runs of a schedule that is not stored."""
         return self._call(_calls.preview_spec(spec, zone, start, end, after, count))
+
+    # Tokens of the cluster (docs/tokens.md).
+
+    def whoami(self) -> Identity:
+        """Who the client is for the cluster, and what it may do."""
+        return self._call(_tokens.whoami())
+
+    def tokens(self, *, after: str = "", page: Optional[int] = None) -> Iterator[Token]:
+        """All tokens by id, page after page, without their texts."""
+        while True:
+            got: Page[Token] = self._call(_tokens.tokens_page(after, page))
+            for one in got.items:
+                yield one
+            if not got.next:
+                return
+            after = got.next
+
+    def token(self, id: str) -> Token:
+        """A token, without its text."""
+        return self._call(_tokens.token(id))
+
+    def put_token(
+        self,
+        id: str,
+        rules: Sequence[Rule],
+        *,
+        description: Optional[str] = None,
+        id_prefix: Optional[str] = None,
+        expires_at: Optional[datetime] = None,
+        if_revision: Optional[int] = None,
+    ) -> TokenPut:
+        """Make a token, whose text is in the result, or change what one may do. It is not repeated when its outcome is
+        unknown, because the text would be lost."""
+        return self._call(_tokens.put_token(id, rules, description, id_prefix, expires_at, if_revision))
+
+    def rotate_token(self, id: str, overlap: Optional[Seconds] = None) -> TokenPut:
+        """Give a token a new text, which is in the result. The one before is accepted for ``overlap`` more seconds, an
+        hour unless it is given."""
+        return self._call(_tokens.rotate_token(id, overlap))
+
+    def delete_token(self, id: str) -> None:
+        """Revoke a token at once and for good."""
+        return self._call(_tokens.delete_token(id))
 
     # The cluster.
 

@@ -166,7 +166,7 @@ class Reply:
 
 _instants = frozenset(
     "first_died_at due_at reserved_until created_at modified_at died_at finished_at deleted_at retained_until expires_at at "
-    "oldest_due_at paused_until throttled_until planned_at next_at changed_at start end until majority".split()
+    "old_until oldest_due_at paused_until throttled_until planned_at next_at changed_at start end until majority".split()
 )
 
 
