@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"timer":      {"job"},
 	"dispatch":   {"job", "auth"},
 	"auth":       {"job"},
-	"invitation": {"job"},
+	"invitation": {"job", "internal/keyfile"},
 	"fsm":        {"job", "auth"}, // and fsm/store, which is below it
 	"fsm/store":  {"internal/durable"},
 	"schedule":   {"job"},
@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	"internal/golden":     {},
 	"internal/keyfile":    {},
 	"internal/secretkeys": {"internal/keyfile"},
-	"internal/s3":         {},
+	"internal/s3":         {"internal/keyfile"},
 	"internal/durable":    {},
 	"internal/freeport":   {},
 	"internal/smalldisk":  {}, // of tests only: it mounts

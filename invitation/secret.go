@@ -14,9 +14,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"strings"
 
+	"tarry/internal/keyfile"
 	"tarry/job"
 )
 
@@ -80,23 +80,9 @@ func Parse(text string) (Secret, error) {
 	return Secret{id: id, text: text, key: ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// ReadFile reads the text in a file, which only its owner may be able to read.
+// ReadFile reads the text in a file that others cannot read.
 func ReadFile(path string) (Secret, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Secret{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return Secret{}, err
-	case !info.Mode().IsRegular():
-		return Secret{}, fmt.Errorf("%s is no file", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return Secret{}, fmt.Errorf("%s has mode %04o, so others can read or change the invitation: chmod 600 %s, and make a new one if somebody may have read this", path, info.Mode().Perm(), path)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxTextBytes))
+	text, err := keyfile.Read(path, maxTextBytes)
 	if err != nil {
 		return Secret{}, err
 	}

@@ -27,7 +27,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s is no file", path)
 	}
 	if mode := info.Mode().Perm(); mode&othersMayNot != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so others can read or change the keys: chmod 600 %s, and make new keys if somebody may have read these", path, mode, path)
+		return nil, fmt.Errorf("%s has mode %04o, so others can read or change it: chmod 600 %s, and replace what it has if somebody may have read it", path, mode, path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {

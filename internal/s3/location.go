@@ -15,6 +15,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"tarry/internal/keyfile"
 )
 
 const (
@@ -27,6 +29,8 @@ const (
 	silence = time.Minute
 	// attempts bounds how often the library tries one request; it pauses in between.
 	attempts = 4
+
+	maxCredentials = 1 << 20 // bytes of a file with keys
 )
 
 // Is reports whether a place is in a bucket and not a path.
@@ -55,8 +59,8 @@ func Split(place string) (bucket, rest string, err error) {
 type Access struct {
 	Endpoint string // http:// or https://, host and maybe port; empty: DefaultEndpoint
 	Region   string // empty: the library finds it out
-	// CredentialsFile is in the format of ~/.aws/credentials, and must be readable to its owner
-	// alone. Empty: the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, that file in the
+	// CredentialsFile is in the format of ~/.aws/credentials, and others must not be able to
+	// read it. Empty: the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, that file in the
 	// home directory, or the role of the machine, whichever is there first.
 	CredentialsFile string
 	CA              string // PEM file of authorities that sign the store's certificate; empty: the system's
@@ -70,12 +74,8 @@ func (a *Access) Check() error {
 	if a.CredentialsFile == "" {
 		return nil
 	}
-	info, err := os.Stat(a.CredentialsFile)
-	switch {
-	case err != nil:
+	if _, err := keyfile.Read(a.CredentialsFile, maxCredentials); err != nil {
 		return fmt.Errorf("--s3-credentials-file: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("--s3-credentials-file %s can be read by others (mode %04o): chmod 600 %[1]s", a.CredentialsFile, info.Mode().Perm())
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func TestWhatIsWrongWithTheAccessIsNamed(t *testing.T) {
 		{Access{Endpoint: "ftp://store.example"}, "--s3-endpoint is"},
 		{Access{Endpoint: "https://store.example/path"}, "--s3-endpoint is"},
 		{Access{Endpoint: "https://me:secret@store.example"}, `"https://me:xxxxx@store.example"`},
-		{Access{CredentialsFile: none}, "--s3-credentials-file: stat " + none},
-		{Access{CredentialsFile: open}, "can be read by others (mode 0644): chmod 600 " + open},
+		{Access{CredentialsFile: none}, "--s3-credentials-file: open " + none},
+		{Access{CredentialsFile: open}, "has mode 0644, so others can read or change it: chmod 600 " + open},
 		{Access{CA: none}, "--s3-ca: open " + none},
 		{Access{CA: open}, "has no certificate in PEM"},
 	} {
