@@ -26,7 +26,7 @@ TestWindowIsTheHeadOfItsList|TestMemoryOfHostileLists|$\
 TestMembersThatExchangeAddressesKeepTheirVotes|TestThreeNodesMakeOneClusterInEveryStartOrder|$\
 TestMemberWithANewAddressKeepsItsVote|TestAMemberMayTakeTheAddressOfADeadOne)$$
 
-.PHONY: help build packages release release-check test-packages image test test-all clients fuzz hunt check vulncheck chaos chaos-short cluster cluster-down cluster-secure cluster-secure-down hello bench bench-peers pair proto screenshots clean
+.PHONY: help build packages release release-check test-packages image test test-all clients fuzz hunt check vulncheck chaos chaos-short soak cluster cluster-down cluster-secure cluster-secure-down hello bench bench-peers pair proto screenshots clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ fuzz: ## fuzz every decoder for FUZZTIME (20s) each
 hunt: ## run each random test of the state machine with ROUNDS (200) new seeds, a quarter of an hour; then power losses
 	go test ./fsm -count=1 -timeout 4h -fsm.rounds $(ROUNDS)
 	go test ./cluster/powerloss -count=1 -timeout 4h -powerloss.seed $$(date +%s) -powerloss.rounds $(ROUNDS) -powerloss.bolt $(ROUNDS)
+
+soak: ## run faults, power losses, backups, restores and upgrades in turn for HOURS (2), with one page of results in .bin/soak; it can be interrupted and goes on
+	.ci/soak
 
 check: ## gofmt, go vet, staticcheck, the race detector where it matters, and vulncheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
