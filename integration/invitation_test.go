@@ -41,7 +41,7 @@ func TestAnInvitationLetsInOneNode(t *testing.T) {
 
 	require.NoError(t, guest.Start())
 	c.awaitReason(guest, whatAStrangerLearns)
-	c.awaitHealthReason("n4 is alive but cannot be taken in: it has no certificate that counts and no valid invitation: it shows none")
+	c.awaitRefusal("n4", "it has no certificate that counts and no valid invitation: it shows none")
 
 	// The invitation is for n4 alone, and good for one server.
 	file := filepath.Join(dir, "n4.invitation")
@@ -58,7 +58,7 @@ func TestAnInvitationLetsInOneNode(t *testing.T) {
 	second.Setenv("TARRY_JOIN_INVITATION_FILE", file)
 	require.NoError(t, second.Start())
 	c.awaitReason(second, whatAStrangerLearns)
-	c.awaitHealthReason("n5 is alive but cannot be taken in: it has no certificate that counts and no valid invitation: invitation ")
+	c.awaitRefusal("n5", "it has no certificate that counts and no valid invitation: invitation ")
 	c.kill(second)
 
 	// A member stays one, without the file too.
@@ -74,7 +74,7 @@ func TestAnInvitationLetsInOneNode(t *testing.T) {
 	require.Equal(t, "revoked\n", c.tarry("cluster", "uninvite", id))
 	require.NoError(t, second.Start())
 	c.awaitReason(second, whatAStrangerLearns)
-	c.awaitHealthReason("n5 is alive but cannot be taken in: it has no certificate that counts and no valid invitation: there is no invitation with the id ")
+	c.awaitRefusal("n5", "it has no certificate that counts and no valid invitation: there is no invitation with the id ")
 	c.kill(second)
 	c.until(func() error { return c.Call(t.Context(), http.MethodGet, guest, "/readyz", nil) })
 
@@ -110,4 +110,20 @@ func (c *cluster) awaitAudit(dir string, parts []string, secret string) {
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
+}
+
+// awaitRefusal waits until the leader has said why a node may not join. The cluster is healthy
+// all the same.
+func (c *cluster) awaitRefusal(node, why string) {
+	c.t.Helper()
+	c.until(func() error {
+		events := c.tarry("cluster", "events", "--addr", c.leader().HTTP)
+		for _, line := range strings.Split(events, "\n") {
+			if strings.Contains(line, "a node may not join") && strings.Contains(line, node) && strings.Contains(line, why) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the leader has the events %s", events)
+	})
+	c.waitHealthy(c.Nodes()[0])
 }

@@ -43,6 +43,8 @@ var kinds = map[string]string{
 	"member has left the cluster":                       member,
 	"member has a new address":                          member,
 	"node joined":                                       member,
+	"a node may not join":                               member,
+	"node uses an invitation":                           member,
 	"node came back without its data":                   member,
 	"server removed":                                    member,
 	"another node has this node's id":                   member,

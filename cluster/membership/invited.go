@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hashicorp/raft"
+
 	"tarry/cluster/membership/gossip"
 	"tarry/cluster/membership/memberpb"
 	"tarry/cluster/raftconfig"
@@ -22,9 +24,9 @@ import (
 // in by it, whoever leads. A server that is in the configuration is asked for nothing.
 
 // errUninvited is the refusal of a server. It is the same whatever is wrong: a stranger learns
-// nothing of the invitations. The leader's log and the cluster's health say what it was.
+// nothing of the invitations. The leader's log and events say what it was.
 var errUninvited = errors.New("the cluster takes in only nodes that show it a certificate, or an invitation that is valid and unused; make one with \"tarry cluster invite\" on another node, " +
-	"and start this one with --join-invitation-file; the log of the cluster's leader says what was wrong")
+	"and start this one with --join-invitation-file; the log of the cluster's leader, and its tarry cluster events, say what was wrong")
 
 // notInvited is an error of a server that must not join before it has an invitation.
 type notInvited struct{ why error }
@@ -125,6 +127,30 @@ func (m *Membership) useInvitation(ctx context.Context, id string, n gossip.Memb
 	return nil
 }
 
+// turnedAway keeps why servers may not join, and logs what is new of it. It is no problem of
+// the cluster: any stranger whom gossip lets in could make one.
+func (m *Membership) turnedAway(l *leadership, uninvited map[string]string) {
+	var before map[string]string
+	if last := l.uninvited.Swap(&uninvited); last != nil {
+		before = *last
+	}
+	for server, why := range uninvited {
+		if before[server] != why {
+			m.cfg.Logger.Warn("a node may not join", "node", raftconfig.NodeID(raft.ServerID(server)), "server", server, "because", why)
+		}
+	}
+}
+
+// uninvitedWait reports whether this node leads and servers wait for an invitation.
+func (m *Membership) uninvitedWait() bool {
+	l := m.leadership.Load()
+	if l == nil {
+		return false
+	}
+	refused := l.uninvited.Load()
+	return refused != nil && len(*refused) > 0
+}
+
 // uninvited reports whether this node leads, and has found in its last pass that a server must
 // not join without an invitation.
 func (m *Membership) uninvited(serverID string) bool {
@@ -133,7 +159,7 @@ func (m *Membership) uninvited(serverID string) bool {
 		return false
 	}
 	refused := l.uninvited.Load()
-	return refused != nil && (*refused)[serverID]
+	return refused != nil && (*refused)[serverID] != ""
 }
 
 // prove answers a leader that asks this node for its invitation. A node that is in a cluster

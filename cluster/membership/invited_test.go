@@ -109,12 +109,20 @@ func (w *testCluster) stranger(id string, nodes []*node, s *invitation.Secret) *
 	return n
 }
 
-// refused waits until a node knows that it is not taken in, and the health says why.
+// refused waits until a node knows that it is not taken in, and the leader why. The cluster is
+// healthy all the same.
 func (w *testCluster) refused(n *node, why string) {
 	w.t.Helper()
 	eventually(w.t, n.id+" knows what is in its way", func() bool { return n.Refusal() == errUninvited.Error() })
-	want := n.id + " is alive but cannot be taken in: it has no certificate that counts and no valid invitation: " + why
-	eventually(w.t, "so does the health: "+want, func() bool { return w.leader().reports(want) })
+	want := "it has no certificate that counts and no valid invitation: " + why
+	eventually(w.t, "the leader knows why: "+want, func() bool {
+		l := w.leader().leadership.Load()
+		if l == nil || l.uninvited.Load() == nil {
+			return false
+		}
+		return strings.HasPrefix((*l.uninvited.Load())[n.serverID()], want)
+	})
+	require.False(w.t, w.leader().reports("cannot be taken in"))
 	require.False(w.t, w.leader().Configured(n.serverID()))
 }
 

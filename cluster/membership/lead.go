@@ -25,7 +25,7 @@ const changeTimeout = 10 * time.Second
 type leadership struct {
 	autopilot *autopilot.Autopilot
 	problems  atomic.Pointer[map[string]string] // by node id: why it cannot be added or removed; from the last pass
-	uninvited atomic.Pointer[map[string]bool]   // server ids that need an invitation to join; from the last pass
+	uninvited atomic.Pointer[map[string]string] // by server id: why a server may not join; from the last pass
 	disks     *diskpolicy.Policy
 	offers    offers
 	rings     memberRings
@@ -100,7 +100,7 @@ func (m *Membership) reconcileOnce(ctx context.Context) (again bool) {
 		}
 		return true
 	}
-	return false
+	return m.uninvitedWait() // each may have a valid invitation soon
 }
 
 // beginChange waits for the right to change the configuration. The caller calls

@@ -5,11 +5,18 @@ import (
 
 	"github.com/hashicorp/raft"
 	autopilot "github.com/hashicorp/raft-autopilot"
+
+	"tarry/cluster/membership/gossip"
 )
 
 // nonVoter is the type of a node that was started not to vote. It says so in its gossip record,
 // and only nodes that are alive are promoted, so no state needs to keep it.
 const nonVoter autopilot.NodeType = "non-voter"
+
+// neverVotes reports whether a server is alive and was started not to vote.
+func (m *Membership) neverVotes(id raft.ServerID) bool {
+	return slices.ContainsFunc(m.members(), func(n gossip.Member) bool { return n.ServerID == string(id) && n.NonVoter })
+}
 
 // onlyVoters promotes all stable servers but those.
 type onlyVoters struct{ *autopilot.StablePromoter }

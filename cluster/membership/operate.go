@@ -150,6 +150,8 @@ func (m *Membership) handOver(nodeID string) error {
 	switch {
 	case nodeID != "" && target == nil:
 		return unknownMember(nodeID, c)
+	case target != nil && target.Suffrage != raft.Voter && m.neverVotes(target.ID):
+		return job.Errorf(job.CodeConflict, "%s was started with --non-voter and never leads", nodeID)
 	case target != nil && target.Suffrage != raft.Voter:
 		return job.Errorf(job.CodeConflict, "%s is not a voter yet and cannot lead", nodeID)
 	case len(raftconfig.Voters(c)) < 2:

@@ -22,7 +22,7 @@ func (m *Membership) reconcile(ctx context.Context) error {
 	}
 	defer end()
 	var errs []error
-	problems, uninvited := make(map[string]string), make(map[string]bool)
+	problems, uninvited := make(map[string]string), make(map[string]string)
 	if id, err := m.finishRemoval(ctx); err != nil {
 		// The others go on: the removal may wait for a joiner.
 		node := raftconfig.NodeID(id)
@@ -33,17 +33,19 @@ func (m *Membership) reconcile(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := m.syncMember(ctx, n); err != nil {
+		err := m.syncMember(ctx, n)
+		switch {
+		case err == nil:
+		case errors.As(err, new(notInvited)):
+			uninvited[n.ServerID] = err.Error()
+		default:
 			problems[n.NodeID] = fmt.Sprintf("%s is alive but cannot be taken in: %v", n.NodeID, err)
 			errs = append(errs, fmt.Errorf("node %s: %w", n.NodeID, err))
-			if errors.As(err, new(notInvited)) {
-				uninvited[n.ServerID] = true
-			}
 		}
 	}
 	if l := m.leadership.Load(); l != nil {
 		l.problems.Store(&problems)
-		l.uninvited.Store(&uninvited)
+		m.turnedAway(l, uninvited)
 	}
 	return errors.Join(errs...)
 }

@@ -41,6 +41,7 @@ type Restored struct {
 	Counts    backup.Counts
 	Tokens    int // of clients
 	Mode      jobpb.AuthMode
+	Invited   bool // other nodes need an invitation, or a certificate
 }
 
 // Restore makes the data directory of the first node of a new cluster from a backup that
@@ -90,6 +91,7 @@ func (s *stores) restore(ctx context.Context, r *backup.Reader, t Target, server
 		return Restored{}, err
 	}
 	done.Tokens, done.Mode = s.machine.Auth().Tokens(), s.machine.Auth().Mode()
+	done.Invited = s.machine.Admission().GetMode() == jobpb.AdmissionMode_ADMISSION_INVITED
 	done.Counts, err = countsOf(s.machine)
 	return done, err
 }

@@ -306,6 +306,9 @@ func (c *serverConfig) check() error {
 	if err := checkNodeID(c.NodeID); err != nil {
 		return err
 	}
+	if c.JoinInvitationFile != "" && c.expect() > 0 {
+		return errors.New("--join-invitation-file needs --join, without --bootstrap-expect: an invitation is to a cluster that exists")
+	}
 	if c.NonVoter && c.expect() > 0 {
 		return errors.New("--non-voter needs --join, without --bootstrap-expect: a new cluster begins with voters")
 	}

@@ -131,6 +131,7 @@ func TestBadServerSettingsAreNamed(t *testing.T) {
 		{args: []string{"--log-format", "xml"}, says: "--log-format"},
 		{args: []string{"--max-clock-offset", "99ms"}, says: "--max-clock-offset is 99ms; it must be between 100ms and 1h0m0s"},
 		{env: map[string]string{"TARRY_MAX_CLOCK_OFFSET": "5"}, says: "TARRY_MAX_CLOCK_OFFSET"},
+		{args: []string{"--join-invitation-file", "i"}, says: "--join-invitation-file needs --join"},
 		{args: []string{"--non-voter"}, says: "--non-voter needs --join"},
 		{args: []string{"--non-voter", "--join", "n1:7302", "--bootstrap-expect", "3"}, says: "--non-voter needs --join"},
 		{args: []string{"--backup-dir", "b"}, says: "--backup-dir needs --backup-schedule"},

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tarry/client"
+	"tarry/job"
 )
 
 const admissionText = `Shows or sets what a node needs to become a member:
@@ -52,6 +53,9 @@ func inviteCommand() *cobra.Command {
 	var file secretFile
 	file.register(c, "invitation")
 	return c.does(func(ctx context.Context, t *terminal, _ []string) error {
+		if lasts.d < time.Second || lasts.d > job.MaxInvitationTime {
+			return usagef("--expires-in takes a time from 1s to 30d")
+		}
 		var made client.Invited
 		return t.makeSecret(&file, "invitation made", &made, func() (text *string, err error) {
 			made, err = t.client.Invite(ctx, *node, lasts.d)

@@ -13,6 +13,7 @@ import (
 
 	"tarry/client"
 	"tarry/internal/sleep"
+	"tarry/job"
 )
 
 // replaceEvery is the pause between two looks at the members.
@@ -102,6 +103,8 @@ func (r *replacement) stepOf(members []client.Member) (replaceStep, error) {
 		return replaceStep{Now: r.new + " is not a member: start it, with --join and without --bootstrap-expect"}, nil
 	case !added.Alive:
 		return replaceStep{Now: r.new + " is a member, and does not reply"}, nil
+	case added.NonVoter && !added.Voter:
+		return replaceStep{}, &client.Error{Code: string(job.CodeConflict), Message: fmt.Sprintf("%s was started with --non-voter and never votes: restart it without that flag, or remove %s with tarry cluster remove", r.new, r.old)}
 	case !added.Voter:
 		return replaceStep{Now: fmt.Sprintf("%s has joined and does not vote yet; it is %d log entries behind", r.new, added.Lag)}, nil
 	case added.Lag > maxLag:

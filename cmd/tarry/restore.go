@@ -19,7 +19,8 @@ with the same --node-id, then other nodes with empty directories, --join and wit
 All jobs of the backup are there, with their due times: those that are overdue become due as
 soon as the node leads. Reservations have ended, as if they had expired when the backup was
 made. Tokens of clients are those of the backup, also those that were revoked since: revoke
-them again, or use --auth=reset, after which nobody needs a token. With --from-now every delay, pause and retention is longer by the time that has passed
+them again, or use --auth=reset, after which nobody needs a token. With --from-now every
+delay, pause and retention is longer by the time that has passed
 since then; jobs that were added with a due time of their own keep it.
 
 The new cluster has an id of its own: nodes of the old one cannot join it. Stop the old one
@@ -105,11 +106,15 @@ func (c *localCommand) restore(ctx context.Context, r *backup.Reader, t *recover
 			AuthMode  string        `json:"auth_mode"`
 		}{t.DataDir, done.ClusterID, done.Index, done.Shift.Seconds(), done.Counts, done.Tokens, authModes[done.Mode]})
 	}
+	invited := ""
+	if done.Invited {
+		invited = ", each with an invitation (tarry cluster invite) unless --cluster-tls-mode is require"
+	}
 	return errors.Join(
 		c.out.line("restored to %s: the first node, %s, of the new cluster %s", t.DataDir, t.NodeID, done.ClusterID),
 		c.printCounts(&done.Counts),
 		c.printRestoredAuth(t, &done),
-		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before; then the other nodes with empty directories and --join", t.DataDir, t.NodeID),
+		c.out.line("start it: tarry server --data-dir %s --node-id %s, with its addresses as before; then the other nodes with empty directories and --join%s", t.DataDir, t.NodeID, invited),
 	)
 }
 
