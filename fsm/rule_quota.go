@@ -20,8 +20,8 @@ type namespace struct {
 	def *jobpb.Namespace // never changed, only replaced
 	usage
 	settings uint64 // topics with settings, which need not exist; derived from the settings
-	touched bool // its use changed in the transaction and must be written
-	gone    bool // deleted in the transaction
+	touched  bool   // its use changed in the transaction and must be written
+	gone     bool   // deleted in the transaction
 }
 
 // Namespaces are the namespaces as of a commit, by which other goroutines find that of a
