@@ -41,10 +41,10 @@ func (q *quotasRequest) quotas() (*jobpb.Quotas, error) {
 		}
 	}
 	if rate := q.Rate; rate.set {
-		if !(rate.v > 0 && rate.v <= job.MaxRateMilli/1000) {
-			return nil, job.Invalid("quotas.rate", "is %v; it must be above 0 and at most %d adds a second", rate.v, job.MaxRateMilli/1000)
+		if !(rate.v >= 0.001 && rate.v <= job.MaxRateMilli/1000) {
+			return nil, job.Invalid("quotas.rate", "is %v; it must be between 0.001 and %d adds a second", rate.v, job.MaxRateMilli/1000)
 		}
-		made.RateMilli = new(uint64(max(1, math.Round(rate.v*1000))))
+		made.RateMilli = new(uint64(math.Round(rate.v * 1000)))
 	}
 	if made.SizeVT() == 0 {
 		return nil, nil

@@ -32,6 +32,8 @@ func TestANamespaceOverHTTP(t *testing.T) {
 	require.Equal(t, "not_applied", decoded(t, over)["outcome"])
 	refused(t, r.post("/v1/jobs", `{"topic":"billing.a","id":"x","body":""}`), http.StatusBadRequest, job.CodeInvalid, `begin with "b-"`)
 
+	refused(t, r.do("PUT", "/v1/namespaces/billing?if_revision=0", `{"topic_prefix":"billing."}`), http.StatusPreconditionFailed, job.CodeConditionFailed, `namespace "billing" exists already`)
+
 	put(`{"topic_prefix":"billing."}`, "")
 	require.Equal(t, map[string]any{}, decoded(t, r.do("GET", "/v1/namespaces/billing", ""))["quotas"], "a put replaces all")
 	require.Equal(t, http.StatusOK, r.do("PUT", "/v1/namespaces/mail", `{"topic_prefix":"mail."}`).Code)
@@ -49,7 +51,7 @@ func TestWrongNamespacesAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, r.do("PUT", "/v1/namespaces/mail", `{"topic_prefix":"mail."}`).Code)
 	for body, field := range map[string]string{
 		`{}`: "topic_prefix", `{"topic_prefix":"a.*"}`: "topic_prefix", `{"topic_prefix":"mail.x"}`: "topic_prefix",
-		`{"topic_prefix":"a.","quotas":{"jobs":-1}}`: "quotas.jobs", `{"topic_prefix":"a.","quotas":{"rate":0}}`: "quotas.rate",
+		`{"topic_prefix":"a.","quotas":{"jobs":-1}}`: "quotas.jobs", `{"topic_prefix":"a.","quotas":{"rate":0}}`: "quotas.rate", `{"topic_prefix":"a.","quotas":{"rate":0.0004}}`: "quotas.rate",
 		`{"topic_prefix":"a.","quotas":{"rate":1000001}}`: "quotas.rate", `{"topic_prefix":"a.","quotas":{"jobs":9007199254740993}}`: "quotas.jobs",
 	} {
 		w := r.do("PUT", "/v1/namespaces/billing", body)

@@ -24,12 +24,27 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 	if why := s.cfg.AddsRefused(); why != "" && slices.ContainsFunc(ops, job.Adds) {
 		return nil, errDiskLow(why)
 	}
-	if err := s.rateQuotas.take(s.machine.Namespaces(), ops, time.Now()); err != nil {
+	principal := auth.FromContext(ctx).Encode()
+	mayAdd := func(op *jobpb.Op, add *jobpb.Add) bool {
+		return s.verbsOn(auth.DecodePrincipal(cmp.Or(op.Principal, principal)), add.GetTopic())&auth.Add != 0
+	}
+	tokens, err := s.rateQuotas.take(s.machine.Namespaces(), ops, mayAdd, time.Now())
+	if err != nil {
 		return nil, err
 	}
+	results, err := s.doInParts(ctx, ops, principal)
+	s.rateQuotas.giveBack(tokens, results, err)
+	if err != nil {
+		return nil, err
+	}
+	s.countNamed(ops, results)
+	return results, nil
+}
+
+// doInParts does ops in as many entries as they need. With an error it returns the results of
+// those that come before it.
+func (s *Shard) doInParts(ctx context.Context, ops []*jobpb.Op, principal string) (results []*jobpb.Result, err error) {
 	over := s.opLimit.begin()
-	principal := auth.FromContext(ctx).Encode()
-	var results []*jobpb.Result
 	for left := ops; len(left) > 0; {
 		n := fitting(left)
 		part := make(chan doOutcome, 1)
@@ -37,7 +52,7 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 		select {
 		case o := <-part:
 			if o.err != nil && len(results) > 0 {
-				return nil, job.Unknown("only a part of the batch was committed: %w", o.err)
+				return results, job.Unknown("only a part of the batch was committed: %w", o.err)
 			}
 			if o.err != nil {
 				return nil, o.err
@@ -45,12 +60,11 @@ func (s *Shard) Do(ctx context.Context, ops []*jobpb.Op) ([]*jobpb.Result, error
 			results = append(results, o.results...)
 			left = left[n:]
 		case <-ctx.Done():
-			return nil, errOutcomeUnknown(context.Cause(ctx))
+			return results, errOutcomeUnknown(context.Cause(ctx))
 		case <-over:
-			return nil, errOutcomeUnknown(context.DeadlineExceeded)
+			return results, errOutcomeUnknown(context.DeadlineExceeded)
 		}
 	}
-	s.countNamed(ops, results)
 	return results, nil
 }
 

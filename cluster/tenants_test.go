@@ -5,12 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"tarry/auth"
 	"tarry/fsm"
 	"tarry/job"
 	"tarry/job/jobpb"
@@ -33,10 +33,6 @@ func machineWith(t *testing.T, ops ...*jobpb.Op) *fsm.Machine {
 		require.Equal(t, jobpb.Code_OK, rs[0][0].Code, rs[0][0].Message)
 	}
 	return m
-}
-
-func rated(name string, milli uint64) *jobpb.Op {
-	return putNamespace(&jobpb.Namespace{Name: name, TopicPrefix: name + ".", Quotas: &jobpb.Quotas{RateMilli: &milli}})
 }
 
 func TestWhoseAnOperationIs(t *testing.T) {
@@ -63,54 +59,29 @@ func TestWhoseAnOperationIs(t *testing.T) {
 	require.Empty(t, open.tenantOf([]*jobpb.Op{add("", "billing.a", 0)}, "w"), "without namespaces all is one tenant's")
 }
 
-func TestARateIsHeldOverTime(t *testing.T) {
-	all := machineWith(t, rated("a", 2000), rated("slow", 100)).Namespaces()
-	var q rateQuotas
-	now := time.Unix(1000, 0)
-	one := func(topic string) error { return q.take(all, []*jobpb.Op{add("", topic, 0)}, now) }
-	require.NoError(t, one("a.x"))
-	require.NoError(t, one("a.y"), "a second of it at once")
-	err := one("a.x")
-	require.Equal(t, job.CodeOverQuota, job.CodeOf(err))
-	require.ErrorContains(t, err, `namespace "a"`)
-	require.Equal(t, 500*time.Millisecond, err.(*job.Error).RetryAfter)
-	require.NoError(t, one("b.x"), "in no namespace")
-	require.NoError(t, one("slow.x"), "a rate below 1 lets one through")
-	require.Equal(t, 10*time.Second, one("slow.x").(*job.Error).RetryAfter)
-	now = now.Add(500 * time.Millisecond)
-	require.NoError(t, one("a.x"))
-	require.Error(t, one("a.x"))
-	now = now.Add(time.Hour)
-	require.NoError(t, one("a.x"))
-	require.NoError(t, one("a.x"))
-	require.Error(t, one("a.x"), "an hour of silence is no hour of adds")
-}
-
-func TestABatchIsWithinTheRateOrRefusedAsAWhole(t *testing.T) {
-	all := machineWith(t, rated("a", 2000)).Namespaces()
-	var q rateQuotas
-	now := time.Unix(1000, 0)
-	batch := []*jobpb.Op{add("", "a.x", 0), add("", "a.x", 0), add("", "a.x", 0), add("", "a.x", 0)}
-	require.NoError(t, q.take(all, batch, now), "it may take more than there is")
-	require.Error(t, q.take(all, batch[:1], now.Add(time.Second)), "and the next one waits for that")
-	require.NoError(t, q.take(all, batch[:2], now.Add(2*time.Second)))
-	mixed := []*jobpb.Op{add("", "other", 0), add("", "a.x", 0)}
-	require.Error(t, q.take(all, mixed, now.Add(2*time.Second)))
-	finish := &jobpb.AtomicAdd{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Seq: 1}}, Adds: []*jobpb.Add{{Topic: "a.x"}}}
-	require.NoError(t, q.take(all, []*jobpb.Op{{Kind: &jobpb.Op_AtomicAdd{AtomicAdd: finish}}}, now.Add(2*time.Second)), "a finish is not refused")
-	require.Error(t, q.take(all, batch[:1], now.Add(2900*time.Millisecond)), "but what follows it counts")
-}
-
-// A change of some namespace gives no tokens back.
-func TestOtherRatesKeepTheirTokens(t *testing.T) {
-	m := machineWith(t, rated("a", 1000))
-	var q rateQuotas
-	now := time.Unix(1000, 0)
-	ops := []*jobpb.Op{add("", "a.x", 0)}
-	require.NoError(t, q.take(m.Namespaces(), ops, now))
-	changed := machineWith(t, rated("a", 1000), rated("b", 1000)).Namespaces()
-	require.Error(t, q.take(changed, ops, now))
-	require.NoError(t, q.take(machineWith(t).Namespaces(), ops, now), "without namespaces there is no rate")
+// Nobody takes turns of a tenant on whose topics they have no rights, by its topics or ids.
+func TestNobodyActsAsAnotherTenant(t *testing.T) {
+	root := putToken(t, "root", []string{"*"}, auth.VerbNames())
+	root.GetPutToken().Bootstrap = true
+	admin := func(op *jobpb.Op) *jobpb.Op { op.Principal = "root"; return op }
+	s := &Shard{machine: machineWith(t, root,
+		admin(putNamespace(&jobpb.Namespace{Name: "billing", TopicPrefix: "billing.", IdPrefix: "b-"})),
+		admin(putToken(t, "mail", []string{"mail.*"}, []string{"add", "consume"})),
+		admin(putToken(t, "invoices", []string{"billing.*"}, []string{"consume"})),
+		admin(setAuthMode(jobpb.AuthMode_AUTH_ENFORCE)))}
+	theirs := &jobpb.Op{Kind: &jobpb.Op_Finish{Finish: &jobpb.Finish{Ref: &jobpb.Ref{Id: "b-1"}}}}
+	of := &jobpb.Op{Kind: theirs.Kind, Principal: "mail"} // as the leader gets it
+	for _, c := range []struct {
+		op        *jobpb.Op
+		principal string
+		tenant    string
+	}{
+		{theirs, "mail", "mail"}, {theirs, "invoices", "billing"}, {theirs, "", ""}, {theirs, job.SystemPrincipal, "billing"},
+		{of, "", "mail"}, {theirs, "nobody", "nobody"},
+		{add("", "billing.a", 0), "mail", "mail"}, {add("", "billing.a", 0), "invoices", "billing"}, {add("", "mail.a", 0), "mail", ""},
+	} {
+		require.Equal(t, c.tenant, s.tenantOf([]*jobpb.Op{c.op}, c.principal), "%v of %q", c.op, c.principal)
+	}
 }
 
 // Adds that come through all nodes at once fill a namespace up to its quota and no further.

@@ -81,7 +81,8 @@ func load(db *pebble.DB, o Options) (mem memory, pub public, err error) {
 	if mem.settings, err = readAllSettings(db); err != nil {
 		return mem, pub, err
 	}
-	for _, s := range mem.settings {
+	for topic, s := range mem.settings {
+		mem.countSettings(topic, nil, s)
 		if s.Push != nil {
 			mem.targets++
 		}

@@ -42,6 +42,8 @@ func (x *tx) putNamespace(op *jobpb.PutNamespace, r *jobpb.Result) error {
 	case old != nil && proto.Equal(made, old.def):
 		r.Existing = true
 		return x.namespaceResult(old.def.Revision, r)
+	case old != nil && op.IfRevision != nil && *op.IfRevision == 0:
+		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q exists already, with revision %d", made.Name, made.Revision)
 	case op.IfRevision != nil && *op.IfRevision != made.Revision:
 		return x.refuse(r, jobpb.Code_CONDITION_FAILED, "namespace %q has revision %d, not %d; 0 stands for none", made.Name, made.Revision, *op.IfRevision)
 	case old == nil && len(x.m.namespaces) >= x.limits().MaxNamespaces:
@@ -83,7 +85,7 @@ func (x *tx) useNamespace(old *namespace, def *jobpb.Namespace) {
 	if !moves {
 		return
 	}
-	n.usage = usage{}
+	n.usage, n.settings = usage{}, x.m.settingsUnder(def.TopicPrefix)
 	for _, t := range x.m.topics { // sums, whatever the order
 		switch {
 		case strings.HasPrefix(t.name, def.TopicPrefix):

@@ -44,6 +44,11 @@ func checkNamespaceMemory(m *Machine) error {
 			return fmt.Errorf("others see namespace %v as %v", n.def, m.Namespaces().All()[i])
 		}
 	}
+	for _, n := range m.namespaces {
+		if want := m.settingsUnder(n.def.TopicPrefix); n.settings != want {
+			return fmt.Errorf("namespace %q has settings of %d topics, counted are %d", n.def.Name, want, n.settings)
+		}
+	}
 	for _, t := range m.topics {
 		if t.namespace != m.namespaceOf(t.name) {
 			return fmt.Errorf("topic %q is in the namespace %+v", t.name, t.namespace)

@@ -19,6 +19,9 @@ func (x *tx) pauseTopic(op *jobpb.PauseTopic, r *jobpb.Result) error {
 		if x.topicsAtLimit() {
 			return x.refuseTopic(op.Topic, r)
 		}
+		if !x.fits(x.m.namespaceOf(op.Topic), growth{topics: 1}, r) {
+			return nil
+		}
 		t = x.newTopic(op.Topic)
 		t.emptySince = x.clock()
 	}

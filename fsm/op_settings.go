@@ -28,6 +28,9 @@ func (x *tx) setTopic(op *jobpb.SetTopic, r *jobpb.Result) error {
 	if old == nil && len(x.m.settings) >= x.limits().MaxTopics {
 		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have settings already, which is the limit", len(x.m.settings))
 	}
+	if why := x.m.namespaceOf(op.Topic).overSettings(); old == nil && why != "" {
+		return x.refuse(r, jobpb.Code_OVER_QUOTA, "%s", why)
+	}
 	if made.Push != nil && old.GetPush() == nil && x.m.targets >= x.limits().MaxPushTargets {
 		return x.refuse(r, jobpb.Code_TOO_MANY_TOPICS, "%d topics have a target for push already, which is the limit", x.m.targets)
 	}
@@ -107,6 +110,7 @@ func (x *tx) useSettings(name string, s *jobpb.TopicSettings) {
 	}
 	t := x.m.topics[name]
 	x.indexSettings(t, x.m.settings[name], s)
+	x.m.countSettings(name, x.m.settings[name], s)
 	if s == nil {
 		delete(x.m.settings, name)
 	} else {

@@ -90,7 +90,7 @@ func (g namespaceOps) ref(r *rig) *jobpb.Ref { return bySeq(1 + g.rng.Uint64N(r.
 
 func (g namespaceOps) next(r *rig) *jobpb.Op {
 	r.now += int64(g.rng.IntN(60))
-	switch g.rng.IntN(16) {
+	switch g.rng.IntN(17) {
 	case 0:
 		prefix := []string{"a.", "b.", "a.x", "c", "z"}[g.rng.IntN(5)]
 		return opPutNamespace(&jobpb.Namespace{Name: []string{"n", "m"}[g.rng.IntN(2)], TopicPrefix: prefix,
@@ -127,6 +127,8 @@ func (g namespaceOps) next(r *rig) *jobpb.Op {
 			r.now += 2 * hourMS // topics without jobs are dropped
 		}
 		return opAdvance(uint32(1 + g.rng.IntN(20)))
+	case 13:
+		return opPause(g.topic(), 5, true)
 	}
 	return opAdd(g.add())
 }

@@ -19,8 +19,9 @@ import (
 type namespace struct {
 	def *jobpb.Namespace // never changed, only replaced
 	usage
-	touched bool // its use changed in the transaction and must be written
-	gone    bool // deleted in the transaction
+	settings uint64 // topics with settings, which need not exist; derived from the settings
+	touched  bool   // its use changed in the transaction and must be written
+	gone     bool   // deleted in the transaction
 }
 
 // Namespaces are the namespaces as of a commit, by which other goroutines find that of a
@@ -181,10 +182,41 @@ func (n *namespace) overQuota(more growth) string {
 		{"topics", q.Topics, n.topics, more.topics},
 	} {
 		if one.limit != nil && one.more > 0 && one.used+uint64(one.more) > *one.limit {
-			return fmt.Sprintf("namespace %q holds %d %s and this would add %d; its quota, %s, is %d", n.def.Name, one.used, one.name, one.more, one.name, *one.limit)
+			return fmt.Sprintf("namespace %q has no room: its quota, %s, is %d; in use: %d, this would add: %d", n.def.Name, one.name, *one.limit, one.used, one.more)
 		}
 	}
 	return ""
+}
+
+// overSettings describes why no more topics may get settings; empty: one more may. Settings
+// outlive their topic, so they are counted beside the topics, to the same limit.
+func (n *namespace) overSettings() string {
+	if n == nil || n.def.Quotas == nil || n.def.Quotas.Topics == nil || n.settings < *n.def.Quotas.Topics {
+		return ""
+	}
+	return fmt.Sprintf("namespace %q has no room for settings of another topic: its quota, topics, is %d; topics with settings: %d", n.def.Name, *n.def.Quotas.Topics, n.settings)
+}
+
+// countSettings counts in its namespace that the settings of a topic change; nil: none.
+func (mem *memory) countSettings(topic string, old, made *jobpb.TopicSettings) {
+	n := mem.namespaceOf(topic)
+	switch {
+	case n == nil:
+	case old == nil && made != nil:
+		n.settings++
+	case old != nil && made == nil:
+		n.settings--
+	}
+}
+
+// settingsUnder returns how many topics with a prefix have settings.
+func (mem *memory) settingsUnder(prefix string) (n uint64) {
+	for topic := range mem.settings { // a count, whatever the order
+		if strings.HasPrefix(topic, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // fits reports whether a namespace may grow so much; if not, it refuses the operation.

@@ -46,11 +46,11 @@ func TestAQuotaIsExact(t *testing.T) {
 		message string
 	}{
 		"jobs": {quotaOf(2, 0, 0), []*jobpb.Op{add("billing.a", ""), add("billing.b", ""), add("billing.a", ""), opDelete(bySeq(2)), add("billing.c", "")}, 2,
-			`namespace "billing" holds 2 jobs and this would add 1; its quota, jobs, is 2`},
+			`namespace "billing" has no room: its quota, jobs, is 2; in use: 2, this would add: 1`},
 		"bytes": {quotaOf(0, 5, 0), []*jobpb.Op{add("billing.a", "123"), add("billing.a", "12"), add("billing.a", "1"), add("billing.a", ""), opDelete(bySeq(3)), add("billing.a", "12")}, 2,
-			`namespace "billing" holds 5 bytes and this would add 1; its quota, bytes, is 5`},
+			`namespace "billing" has no room: its quota, bytes, is 5; in use: 5, this would add: 1`},
 		"topics": {quotaOf(0, 0, 1), []*jobpb.Op{add("billing.a", ""), add("billing.b", ""), add("billing.a", ""), add("billing", "")}, 1,
-			`namespace "billing" holds 1 topics and this would add 1; its quota, topics, is 1`},
+			`namespace "billing" has no room: its quota, topics, is 1; in use: 1, this would add: 1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Options{})
@@ -65,6 +65,72 @@ func TestAQuotaIsExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each operation that can make a topic needs room for it.
+func TestNoOperationMakesATopicBeyondTheQuota(t *testing.T) {
+	dead := func(r *rig) { // seq 3 is dead in the topic from, 4 delayed
+		r.do(opAdd(&jobpb.Add{Topic: "from"}), opAdd(&jobpb.Add{Topic: "from", Id: "taken", DelayMs: 1000}))
+		j := r.one(opReserve(1, "from")).Jobs[0]
+		r.one(opBury(&jobpb.Bury{Ref: fenced(j.Seq, j.Generation)}))
+	}
+	for name, op := range map[string]*jobpb.Op{
+		"add":        opAdd(&jobpb.Add{Topic: "billing.b"}),
+		"replace":    opAdd(&jobpb.Add{Topic: "billing.b", Id: "taken", IfExists: jobpb.IfExists_IF_EXISTS_REPLACE}),
+		"atomic add": opAtomicAdd(&jobpb.AtomicAdd{Adds: withTTR([]*jobpb.Add{{Topic: "billing.b"}})}),
+		"pause":      opPause("billing.b", 5, true),
+		"endless":    {Kind: &jobpb.Op_PauseTopic{PauseTopic: &jobpb.PauseTopic{Topic: "billing.b", Endless: true, Create: true}}},
+		"resume":     opPause("billing.b", 0, true),
+		"move":       opMove(&jobpb.MoveJobs{Ref: bySeq(3), To: "billing.b"}),
+		"move all":   opMove(&jobpb.MoveJobs{Topic: "from", To: "billing.b", Max: 10}),
+		"kick":       {Kind: &jobpb.Op_Kick{Kick: &jobpb.Kick{Ref: bySeq(3), ToTopic: "billing.b"}}},
+		"kick topic": {Kind: &jobpb.Op_KickTopic{KickTopic: &jobpb.KickTopic{Topic: "from", Max: 10, ToTopic: "billing.b", Sweep: &jobpb.Sweep{Scan: 100}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Options{})
+			r.do(billing(quotaOf(0, 0, 1)), opAdd(&jobpb.Add{Topic: "billing.a"}))
+			dead(r)
+			require.Equal(t, jobpb.Code_OVER_QUOTA, r.one(op).Code)
+			require.EqualValues(t, 1, r.held("billing").topics)
+			r.one(billing(quotaOf(0, 0, 2)))
+			require.Equal(t, jobpb.Code_OK, r.one(op).Code, "with room it is done")
+			require.EqualValues(t, 2, r.held("billing").topics)
+		})
+	}
+}
+
+func TestATopicThatExistsIsPausedAboveTheQuota(t *testing.T) {
+	r := newRig(t, Options{})
+	r.do(opAdd(&jobpb.Add{Topic: "billing.a"}), billing(&jobpb.Quotas{Topics: new(uint64(0))}))
+	require.Equal(t, jobpb.Code_OK, r.one(opPause("billing.a", 5, true)).Code)
+	require.Equal(t, jobpb.Code_NOT_FOUND, r.one(opPause("billing.b", 5, false)).Code, "nothing would be made")
+}
+
+// Settings stay without their topic, so a tenant could have any number of them.
+func TestSettingsAreHeldToTheQuotaOfTopics(t *testing.T) {
+	r := newRig(t, Options{})
+	set := func(topic string, retain int64) jobpb.Code {
+		return r.one(opRetain(topic, retain)).Code
+	}
+	r.one(billing(quotaOf(0, 0, 2)))
+	require.Equal(t, jobpb.Code_OK, set("billing.a", 1000))
+	require.Equal(t, jobpb.Code_OK, set("billing.b", 1000))
+	over := r.one(opRetain("billing.c", 1000))
+	require.Equal(t, jobpb.Code_OVER_QUOTA, over.Code)
+	require.Equal(t, `namespace "billing" has no room for settings of another topic: its quota, topics, is 2; topics with settings: 2`, over.Message)
+	require.Equal(t, jobpb.Code_OK, set("other", 1000), "in no namespace")
+	r.reopen()
+	require.Equal(t, jobpb.Code_OVER_QUOTA, set("billing.c", 1000))
+	require.Equal(t, jobpb.Code_OK, set("billing.a", 2000), "what is there can be changed")
+	r.one(billing(quotaOf(0, 0, 1)))
+	require.Equal(t, jobpb.Code_OK, set("billing.b", 3000), "above a lower quota, too")
+	require.Equal(t, jobpb.Code_OK, r.one(opSettings(&jobpb.SetTopic{Topic: "billing.a"})).Code)
+	require.Equal(t, jobpb.Code_OVER_QUOTA, set("billing.c", 1000))
+	require.Equal(t, jobpb.Code_OK, r.one(opSettings(&jobpb.SetTopic{Topic: "billing.b"})).Code)
+	require.Equal(t, jobpb.Code_OK, set("billing.c", 1000))
+	r.do(opPutNamespace(&jobpb.Namespace{Name: "billing", TopicPrefix: "o", Quotas: quotaOf(0, 0, 1)}))
+	require.Equal(t, jobpb.Code_OVER_QUOTA, set("others", 1000), "with another prefix, others are counted")
+	require.Equal(t, jobpb.Code_OK, set("billing.d", 1000))
 }
 
 // What takes jobs out, or leaves their number, is done above a quota that was lowered.

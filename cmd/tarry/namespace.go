@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,6 +21,7 @@ type quotaFlag[T uint64 | float64] struct {
 	to    *T // nil: none
 	given bool
 	parse func(string) (T, error)
+	kind  string // of number
 }
 
 func (q *quotaFlag[T]) String() string {
@@ -38,7 +40,7 @@ func (q *quotaFlag[T]) Set(text string) error {
 	}
 	v, err := q.parse(text)
 	if err != nil {
-		return fmt.Errorf("%q is neither a number nor none", text)
+		return fmt.Errorf("%q is neither a %s nor none", text, q.kind)
 	}
 	q.to = &v
 	return nil
@@ -63,10 +65,12 @@ func (f *namespaceFlags) register(c *clientCommand) {
 	c.flags.StringVar(&f.spec.IDPrefix, "id-prefix", "", "`prefix` with which the ids that producers give to its jobs must begin")
 	c.flags.StringVar(&f.spec.Description, "description", "", "a `text` for people")
 	for name, q := range map[string]*quotaFlag[uint64]{"jobs": &f.jobs, "bytes": &f.bytes, "topics": &f.topics} {
+		q.kind = "whole number"
 		q.parse = func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 63) }
 		help := map[string]string{"jobs": "most jobs in all states", "bytes": "most bytes of the bodies of its jobs", "topics": "most topics"}[name]
 		c.flags.Var(q, name, help+": a `number`, or none")
 	}
+	f.rate.kind = "number"
 	f.rate.parse = func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 	c.flags.Var(&f.rate, "rate", "most jobs added a second through each node: a `number`, or none")
 }
@@ -95,8 +99,23 @@ func namespaceCreateCommand() *cobra.Command {
 			return usagef("--topic-prefix is missing: it says which topics are in the namespace")
 		}
 		put, err := t.client.PutNamespace(ctx, args[0], f.change(client.NamespaceSpec{}), 0)
-		return t.printNamespacePut(put, "made", err)
+		return t.printNamespacePut(put, "made", t.ifItExists(ctx, args[0], err))
 	})
+}
+
+// ifItExists adds to the error of a namespace that was not made what to do if there is one with
+// the name. With the same code there may also be too many.
+func (t *terminal) ifItExists(ctx context.Context, name string, err error) error {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code != client.CodeConditionFailed {
+		return err
+	}
+	if _, err := t.client.Namespace(ctx, name); err != nil {
+		return refused
+	}
+	hinted := *refused
+	hinted.Message += "; change it with tarry namespace update " + name
+	return &hinted
 }
 
 func namespaceUpdateCommand() *cobra.Command {

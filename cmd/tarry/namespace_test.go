@@ -17,9 +17,12 @@ func TestNamespacesOfTheCommandLine(t *testing.T) {
 		says string
 	}{
 		{[]string{"create", "mail"}, "--topic-prefix is missing"},
-		{[]string{"create", "billing", "--topic-prefix", "billing."}, "0 stands for none"},
+		{[]string{"create", "billing", "--topic-prefix", "billing."}, "namespace \"billing\" exists already, with revision 1; change it with tarry namespace update billing"},
 		{[]string{"create", "mail", "--topic-prefix", "bill"}, `namespace "billing" has "billing."`},
-		{[]string{"create", "mail", "--topic-prefix", "mail.", "--jobs", "many"}, "neither a number nor none"},
+		{[]string{"create", "mail", "--topic-prefix", "mail.", "--jobs", "many"}, `"many" is neither a whole number nor none`},
+		{[]string{"create", "mail", "--topic-prefix", "mail.", "--topics", "1.5"}, `"1.5" is neither a whole number nor none`},
+		{[]string{"create", "mail", "--topic-prefix", "mail.", "--rate", "fast"}, `"fast" is neither a number nor none`},
+		{[]string{"create", "mail", "--topic-prefix", "mail.", "--rate", "0.0001"}, "between 0.001 and 1000000 adds a second"},
 		{[]string{"show", "mail"}, "no namespace"},
 		{[]string{"update", "mail", "--jobs", "1"}, "no namespace"},
 		{[]string{"delete", "mail", "--yes"}, "does not exist"},

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"tarry/fsm"
+	"tarry/job"
+	"tarry/job/jobpb"
+)
+
+// rateQuotas holds the rates of the namespaces at which this node takes adds. The tokens of
+// adds are taken before these enter the log, so that what waits is counted, and given back
+// if they were refused. Who may not add in a namespace takes none of its tokens.
+type rateQuotas struct {
+	mu  sync.Mutex
+	all *fsm.Namespaces // whose rates these are
+	of  map[string]*addBucket
+}
+
+// addBucket is a token bucket with as many tokens as a second brings, and at least one. What
+// is done at once may take more than it has: then the next ones wait longer.
+type addBucket struct {
+	rate   float64 // tokens a second
+	tokens float64
+	at     time.Time
+}
+
+// maxThenDebt bounds by how much what follows finishes may overdraw a bucket, as the time in
+// which the tokens come back: these adds are never refused, so nothing else would.
+const maxThenDebt = 5 * time.Second
+
+// taken is what the operation with that number took from a bucket.
+type taken struct {
+	op     int
+	bucket *addBucket
+	tokens float64
+}
+
+// take reports whether the adds among ops may be done now, and takes their tokens. What
+// follows a finish takes tokens too, but is never refused: the work of the finish is done.
+// Operations with an add for which may is false are left to the state machine.
+func (q *rateQuotas) take(all *fsm.Namespaces, ops []*jobpb.Op, may func(*jobpb.Op, *jobpb.Add) bool, now time.Time) ([]taken, error) {
+	if all == nil || !all.Rated() {
+		return nil, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.use(all, now)
+	var list []taken
+	for i, op := range ops {
+		adds := addsOf(op)
+		if slices.ContainsFunc(adds, func(add *jobpb.Add) bool { return !may(op, add) }) {
+			continue
+		}
+		for _, add := range adds {
+			b, name := q.bucket(add)
+			if b == nil {
+				continue
+			}
+			if b.fill(now); b.tokens < 1 && op.GetAtomicAdd().GetFinish() == nil {
+				return nil, b.refusal(name)
+			}
+			list = append(list, taken{op: i, bucket: b})
+		}
+	}
+	for i := range list {
+		one := &list[i]
+		one.tokens = one.bucket.spend(ops[one.op].GetAtomicAdd().GetFinish() != nil)
+	}
+	return list, nil
+}
+
+// addsOf returns the adds of an operation of which the rates count.
+func addsOf(op *jobpb.Op) []*jobpb.Add {
+	if add := op.GetAdd(); add != nil {
+		return []*jobpb.Add{add}
+	}
+	return op.GetAtomicAdd().GetAdds()
+}
+
+// giveBack returns the tokens of operations that were not done. err is that of those without
+// a result; nil: there are none.
+func (q *rateQuotas) giveBack(list []taken, results []*jobpb.Result, err error) {
+	if len(list) == 0 {
+		return
+	}
+	code := job.CodeOf(err)
+	mayBeDone := code == job.CodeUnknown || code == job.CodeInternal
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, one := range list {
+		done := mayBeDone
+		if one.op < len(results) {
+			done = results[one.op].Code == jobpb.Code_OK
+		}
+		if !done {
+			one.bucket.add(one.tokens)
+		}
+	}
+}
+
+// use takes over the rates of all. A bucket stays as long as its namespace has the rate.
+func (q *rateQuotas) use(all *fsm.Namespaces, now time.Time) {
+	if q.all == all {
+		return
+	}
+	before := q.of
+	q.all, q.of = all, make(map[string]*addBucket)
+	for _, n := range all.All() {
+		milli := n.GetQuotas().GetRateMilli()
+		if milli == 0 {
+			continue
+		}
+		b := &addBucket{rate: float64(milli) / 1000, at: now}
+		b.tokens = b.most()
+		if old := before[n.Name]; old != nil && old.rate == b.rate {
+			b = old
+		}
+		q.of[n.Name] = b
+	}
+}
+
+func (b *addBucket) most() float64 { return max(1, b.rate) }
+
+func (b *addBucket) add(tokens float64) { b.tokens = min(b.tokens+tokens, b.most()) }
+
+func (b *addBucket) fill(now time.Time) {
+	if more := now.Sub(b.at).Seconds() * b.rate; more > 0 {
+		b.add(more)
+		b.at = now
+	}
+}
+
+// spend takes one token, and returns how much it took: for what follows a finish no more than
+// the greatest debt allows.
+func (b *addBucket) spend(then bool) float64 {
+	one := 1.0
+	if then {
+		one = max(0, min(1, b.tokens+b.rate*maxThenDebt.Seconds()))
+	}
+	b.tokens -= one
+	return one
+}
+
+func (b *addBucket) refusal(name string) error {
+	e := job.Errorf(job.CodeOverQuota, "namespace %q has added as many jobs through this node as its quota, rate, allows: %v a second", name, b.rate)
+	e.RetryAfter = time.Duration(math.Ceil((1-b.tokens)/b.rate*1000)) * time.Millisecond
+	return e
+}
+
+func (q *rateQuotas) bucket(add *jobpb.Add) (*addBucket, string) {
+	name := q.all.Of(add.GetTopic()).GetName()
+	return q.of[name], name
+}
